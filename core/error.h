@@ -1,0 +1,40 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace attnscope {
+
+/// What kind of failure an Error is. The command line maps it to its exit code.
+enum class ErrorCode {
+  usage,        ///< the request is wrong: an option, a selection, a shape that cannot be meant
+  file,         ///< a file is missing, unreadable, malformed, or cannot be written
+  value,        ///< the numbers in a tensor cannot be used (NaN, Inf)
+  resource,     ///< memory, disk or device space does not suffice
+  unavailable,  ///< a backend or feature was not built or finds no device
+  interrupted,  ///< stopped on request
+};
+
+/// The exception thrown at every public boundary. The message is one line of the form
+/// "FILE: WHERE: what is wrong (got X, limit Y)", without the program's name and without a full
+/// stop. Assertions, not Error, are for defects of this program.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+/// An Error of code `file`: "FILE: WHERE: WHAT"; `where` may be empty.
+Error file_error(std::string_view file, std::string_view where, std::string_view what);
+
+/// An Error of code `usage` with the message as it is.
+Error usage_error(std::string_view what);
+
+/// The text of an errno value, thread-safe.
+std::string errno_text(int error_number);
+
+}  // namespace attnscope

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tile_sink.h"
+#include "io/capture.h"
+
+namespace attnscope {
+
+/// What an export holds.
+enum class ExportProduct : uint8_t { weights, logits, lse, rows };
+std::string_view export_product_name(ExportProduct product);
+
+/// Everything that decides the content of an export file.
+struct ExportSpec {
+  ExportProduct product = ExportProduct::weights;
+  Encoding encoding = Encoding::f16_scaled;
+  std::vector<SelectedCall> calls;
+  /// Rows and keys, resolved a call: one entry for each of `calls`.
+  std::vector<IndexRange> rows;
+  std::vector<std::vector<int64_t>> row_lists;  ///< not empty for `rows`
+  std::vector<IndexRange> keys;
+
+  std::string capture_name;
+  std::string capture_hash;
+  std::string options_json;  ///< the content-deciding options
+  std::string backend;
+  std::string model;
+  std::string prompt;
+};
+
+/// How the file is written; decides nothing about its content.
+struct ExportWriteOptions {
+  bool force = false;  ///< replace an existing file (only once the new one is complete)
+  bool sync = true;    ///< fsync before the file takes its final name
+};
+
+/// Sizes known before anything is written.
+struct ExportSize {
+  int64_t payload_bytes = 0;  ///< of the datasets that grow with the map
+  int64_t file_bytes = 0;     ///< estimate of the whole file
+};
+ExportSize estimate_export(const ExportSpec& spec);
+
+/// A TileSink that writes the export format. Built as OUT.part: groups, attributes and
+/// preallocated datasets are created by the library and the file is closed; tiles then go to their
+/// known addresses with pwrite from the workers that computed them, outside the library's lock;
+/// end() marks it complete and renames it to OUT. When it is destroyed before that, OUT.part is
+/// removed and OUT is left as it was.
+class Hdf5Export : public TileSink {
+ public:
+  /// Throws Error(file) when OUT exists and `force` is not set, or its folder is missing or cannot
+  /// be written; Error(resource) when the disk has too little space.
+  Hdf5Export(ExportSpec spec, std::filesystem::path out, ExportWriteOptions options);
+  ~Hdf5Export() override;
+
+  /// The stream to run: one task a selected head, in the file's order. Valid while this lives.
+  std::span<const HeadTask> tasks() const;
+
+  TileRequest request() const override;
+  void begin(std::span<const HeadTask> tasks, int workers) override;
+  void consume(const Tile& tile) override;
+  void end() override;
+
+  int64_t bytes_written() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attnscope

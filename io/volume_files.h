@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace attnscope {
+
+/// Attention of one query (or the mean of several) of one head, over the sequence.
+struct QueryVolume {
+  std::string label;          ///< "step0010_layer003_cond_joint b0 h5"
+  int64_t step = 0, layer = 0, batch = 0, head = 0;
+  std::string branch, kind;
+  std::vector<float> video;   ///< [T, H, W] row-major; empty where there is no grid
+  std::vector<float> text;    ///< [text tokens]; may be empty
+  std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
+};
+
+/// What the volumes have in common.
+struct QueryVolumes {
+  std::array<int64_t, 3> grid{};           ///< T, H, W
+  std::vector<std::string> text_tokens;    ///< strings of the text part, may be empty
+  std::string model, capture, domain, query_text;
+  std::vector<QueryVolume> volumes;
+};
+
+/// Each writes a complete file or throws Error(file) and leaves nothing behind under `path`
+/// (written as PATH.part, renamed at the end).
+/// float32 [n, T, H, W], NumPy format 1.0.
+void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path);
+/// One line a value: step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight.
+void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path);
+/// Datasets `volume` [n, T, H, W], `text` [n, text tokens] and coordinates, dimension scales.
+void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path);
+/// A filmstrip: a row of T frames a volume, log₂ colour scale shared by a volume's frames, the
+/// query outlined, frame numbers, a colour bar with ticks, unit and domain, the label.
+void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path);
+
+}  // namespace attnscope
