@@ -192,12 +192,7 @@ class Bench {
 
   void compute(const std::string& name, const AttentionProblem& problem,
                const TileRequest& request) {
-    const HeadTask task{&problem,
-                        0,
-                        0,
-                        {0, problem.num_queries()},
-                        {},
-                        {0, problem.num_keys()}};
+    const HeadTask task{&problem, 0, 0, {0, problem.num_queries()}, {}, {0, problem.num_keys()}};
     const std::span<const HeadTask> tasks(&task, 1);
     const TilePlan plan =
         plan_tiles(tasks, request, *backend_, budget_.limit(), options_.run.threads);

@@ -43,26 +43,27 @@ void add_capture_options(CLI::App& command, CaptureOptions& o) {
   command.add_option("--grid", o.grid, "latent frames, rows, columns: 13x30x45")
       ->type_name("TxHxW")
       ->group(facts);
-  command.add_option("--text", o.text, "text tokens in the sequence: 226@start, 256@end, none, all")
+  command
+      .add_option("--text", o.text, "text tokens in the sequence: 226@start, 256@end, none, all")
       ->type_name("SPAN")
       ->group(facts);
   command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
       ->type_name("auto|NUMBER")
       ->group(facts);
-  command
-      .add_option("--mask", o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
+  command.add_option("--mask", o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
       ->type_name("MASK")
       ->group(facts);
   command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")
       ->type_name("SCORE")
       ->group(facts);
-  command.add_option("--preset", o.preset, "a model whose grid and text to assume: cogvideox-5b, ...")
+  command
+      .add_option("--preset", o.preset, "a model whose grid and text to assume: cogvideox-5b, ...")
       ->type_name("NAME")
       ->group(facts);
 }
 
 Capture open_capture(const CaptureOptions& o, const Console& console) {
-  FactOverrides overrides{given(o.layout), given(o.grid), given(o.text),        given(o.scale),
+  FactOverrides overrides{given(o.layout), given(o.grid),   given(o.text),        given(o.scale),
                           given(o.mask),   given(o.preset), score_option(o.score)};
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.capture.empty()) {
@@ -73,8 +74,8 @@ Capture open_capture(const CaptureOptions& o, const Console& console) {
                       (o.tensors.q.empty() ? "--q" : "--k") + " is missing)");
   }
   if (!bare && o.capture.empty()) throw usage_error("a CAPTURE is needed, or --q and --k");
-  Capture capture = bare ? Capture::from_tensors(o.tensors, overrides)
-                         : Capture::open(o.capture, overrides);
+  Capture capture =
+      bare ? Capture::from_tensors(o.tensors, overrides) : Capture::open(o.capture, overrides);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
   return capture;
 }
@@ -101,8 +102,11 @@ void add_selection_options(CLI::App& command, SelectionOptions& o) {
 }
 
 CallSelection parse_selection(const SelectionOptions& o) {
-  return {Selection::parse(o.steps, "--steps"), Selection::parse(o.layers, "--layers"),
-          Selection::parse(o.heads, "--heads"), Selection::parse(o.batch, "--batch"), o.branches,
+  return {Selection::parse(o.steps, "--steps"),
+          Selection::parse(o.layers, "--layers"),
+          Selection::parse(o.heads, "--heads"),
+          Selection::parse(o.batch, "--batch"),
+          o.branches,
           o.kinds};
 }
 

@@ -41,8 +41,7 @@ void Progress::update(int64_t done) {
   if (!active_) return;
   const double fraction = static_cast<double>(done) / static_cast<double>(total_);
   const double elapsed = seconds();
-  const double rate =
-      elapsed > 0 ? static_cast<double>(done) * amount_per_step_ / elapsed : 0.0;
+  const double rate = elapsed > 0 ? static_cast<double>(done) * amount_per_step_ / elapsed : 0.0;
   const double left = fraction > 0 ? elapsed * (1 - fraction) / fraction : 0.0;
   if (terminal_) {
     const auto now = Clock::now();

@@ -54,11 +54,11 @@ Encoding parse_encoding(ExportProduct product, const std::string& dtype) {
   if (dtype == "f16" && weights) return Encoding::f16_scaled;
   if (dtype == "f16" && product == ExportProduct::logits) return Encoding::f16;
   if (dtype == "u8" && weights) return Encoding::u8_log2;
-  const std::string_view valid = weights                             ? "f16, f32 or u8"
+  const std::string_view valid = weights                            ? "f16, f32 or u8"
                                  : product == ExportProduct::logits ? "f32 or f16"
-                                                                     : "f32";
-  throw usage_error(fmt::format("--dtype {}: {} are stored as {}", dtype,
-                                export_product_name(product), valid));
+                                                                    : "f32";
+  throw usage_error(
+      fmt::format("--dtype {}: {} are stored as {}", dtype, export_product_name(product), valid));
 }
 
 void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunction score) {
@@ -66,9 +66,10 @@ void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunc
     throw usage_error("--product rows needs --queries LIST, --query T,Y,X or --index N");
   }
   if (product != ExportProduct::rows && o.queries.any()) {
-    throw usage_error(fmt::format("--query, --index and --queries choose rows: they need --product "
-                                  "rows (got {})",
-                                  export_product_name(product)));
+    throw usage_error(
+        fmt::format("--query, --index and --queries choose rows: they need --product "
+                    "rows (got {})",
+                    export_product_name(product)));
   }
   if (product == ExportProduct::rows && !o.rows.empty()) {
     throw usage_error("--rows crops a range of rows; with --product rows give --queries instead");

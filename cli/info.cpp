@@ -126,8 +126,8 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
         p.num_heads(), p.num_kv_heads(), p.num_queries(), p.num_keys(), p.head_dim(), p.scale(),
         dtype_name(p.q().dtype()), p.mask().describe(), p.query_tokens().grid_text(),
         p.key_tokens().text_text(), layout_name(p.q().layout()));
-    size_t at = static_cast<size_t>(
-        std::find(signatures.begin(), signatures.end(), signature) - signatures.begin());
+    size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
+                                    signatures.begin());
     if (at == groups.size()) {
       signatures.push_back(signature);
       groups.push_back({s.call, 0, {}, {}, {}});
@@ -153,8 +153,7 @@ void print_group(const ShapeGroup& g) {
   const auto line = [](std::string_view name, const std::string& value) {
     fmt::print("  {:<10} {}\n", name, value);
   };
-  fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind),
-             g.calls == 1 ? "" : "s");
+  fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind), g.calls == 1 ? "" : "s");
   line("steps", call.step_recorded ? list_text(g.steps) : "not recorded");
   line("layers", call.layer_recorded ? list_text(g.layers) : "not recorded");
   std::string branches;
@@ -171,11 +170,11 @@ void print_group(const ShapeGroup& g) {
   line("mask", p.mask().describe() + origin_note(call, "mask"));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
   const int64_t map = p.num_queries() * p.num_keys() * 2;
-  line("map", fmt::format("{} x {} a head: {} in f16, {} for a call", p.num_queries(),
-                          p.num_keys(), format_bytes(map),
-                          format_bytes(map * p.batch() * p.num_heads())));
+  line("map", fmt::format("{} x {} a head: {} in f16, {} for a call", p.num_queries(), p.num_keys(),
+                          format_bytes(map), format_bytes(map * p.batch() * p.num_heads())));
   std::string presets;
-  for (const std::string& name : fitting_presets(p)) presets += (presets.empty() ? "" : ", ") + name;
+  for (const std::string& name : fitting_presets(p))
+    presets += (presets.empty() ? "" : ", ") + name;
   if (!presets.empty()) line("presets", presets + " fit");
 }
 

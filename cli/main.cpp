@@ -51,18 +51,19 @@ int reject_extras(const CLI::App& parser, const std::vector<std::string>& extras
   }
   const bool option = word.size() > 1 && word[0] == '-';
   const std::string where = parser.get_parent() == nullptr ? "" : parser.get_name() + ": ";
-  const std::string_view what = option ? "unknown option"
+  const std::string_view what = option                           ? "unknown option"
                                 : parser.get_parent() == nullptr ? "unknown subcommand"
                                                                  : "unexpected argument";
-  return fail(fmt::format("{}{} {}{} (see attnscope {}--help)", where, what, word,
-                          suggestion(parser, word),
-                          parser.get_parent() == nullptr ? "" : parser.get_name() + " "),
-              kExitUsage);
+  return fail(
+      fmt::format("{}{} {}{} (see attnscope {}--help)", where, what, word, suggestion(parser, word),
+                  parser.get_parent() == nullptr ? "" : parser.get_name() + " "),
+      kExitUsage);
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"See what video diffusion transformers look at: exact attention maps from dumped Q "
-               "and K,\nstreamed within a memory budget."};
+  CLI::App app{
+      "See what video diffusion transformers look at: exact attention maps from dumped Q "
+      "and K,\nstreamed within a memory budget."};
   app.name("attnscope");
   app.set_version_flag("--version", std::string(version()));
   app.require_subcommand(0, 1);

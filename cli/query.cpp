@@ -126,14 +126,14 @@ VolumeWriter writer_for(const std::string& out, bool has_grid) {
   if (extension == ".csv") return write_volumes_csv;
   const bool known = extension == ".npy" || extension == ".h5" || extension == ".png";
   if (!known) {
-    throw usage_error(
-        fmt::format("-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", out,
-                    extension));
+    throw usage_error(fmt::format(
+        "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", out, extension));
   }
   if (!has_grid) {
-    throw usage_error(fmt::format(
-        "-o {}: the keys have no token grid to make a volume of; give --grid TxHxW, or write a .csv",
-        out));
+    throw usage_error(
+        fmt::format("-o {}: the keys have no token grid to make a volume of; give --grid TxHxW, or "
+                    "write a .csv",
+                    out));
   }
   if (extension == ".npy") return write_volumes_npy;
   return extension == ".h5" ? write_volumes_hdf5 : write_volumes_png;
@@ -211,9 +211,9 @@ void print_summary(const Json& heads) {
 
 void print_plan(const QueryCommandOptions& o, const QueryTasks& q, const TilePlan& plan) {
   if (o.json) {
-    const Json json{{"format", "attnscope-plan/1"},      {"heads", q.tasks.size()},
-                    {"entries", plan.entries},           {"flops", plan.flops},
-                    {"memory_bytes", plan.bytes_total},  {"workers", plan.workers}};
+    const Json json{{"format", "attnscope-plan/1"},     {"heads", q.tasks.size()},
+                    {"entries", plan.entries},          {"flops", plan.flops},
+                    {"memory_bytes", plan.bytes_total}, {"workers", plan.workers}};
     fmt::print("{}\n", json.dump());
     return;
   }

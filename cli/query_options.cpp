@@ -73,9 +73,9 @@ std::vector<int64_t> resolve_queries(const QueryOptions& o, const AttentionProbl
   const TokenGrid& grid = problem.query_tokens();
   for (const std::string& text : o.coords) {
     if (!grid.has_grid()) {
-      throw usage_error(fmt::format(
-          "--query {}: {} has no token grid; give --grid TxHxW, or --index N", text,
-          problem.name()));
+      throw usage_error(
+          fmt::format("--query {}: {} has no token grid; give --grid TxHxW, or --index N", text,
+                      problem.name()));
     }
     const auto box = parse_box(text, grid);
     for (int64_t t = box[0].begin; t < box[0].end; ++t) {
@@ -94,8 +94,7 @@ std::vector<int64_t> resolve_queries(const QueryOptions& o, const AttentionProbl
     rows.push_back(index);
   }
   if (!o.list.empty()) {
-    const auto list =
-        Selection::parse(o.list, "--queries").resolve_count(problem.num_queries());
+    const auto list = Selection::parse(o.list, "--queries").resolve_count(problem.num_queries());
     rows.insert(rows.end(), list.begin(), list.end());
   }
   std::sort(rows.begin(), rows.end());

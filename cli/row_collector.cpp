@@ -73,8 +73,7 @@ RowCollector::RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain
     max_keys_ = std::max(max_keys_, keys);
     max_rows_ = std::max(max_rows_, task.num_rows());
     result_bytes += keys * static_cast<int64_t>(sizeof(float));
-    pending_bytes =
-        std::max(pending_bytes, groups * keys * static_cast<int64_t>(sizeof(double)));
+    pending_bytes = std::max(pending_bytes, groups * keys * static_cast<int64_t>(sizeof(double)));
   }
   // The sums of two heads can be under way at once.
   reservation_ = budget.reserve(result_bytes + 2 * pending_bytes, "the rows of the query");

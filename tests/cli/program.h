@@ -7,16 +7,16 @@
 namespace attnscope::test {
 
 struct ProgramResult {
-  int exit_code = -1;     ///< 128 + signal where a signal ended it
-  std::string out;        ///< standard output
-  std::string err;        ///< standard error
-  int64_t peak_bytes = 0; ///< peak resident memory
+  int exit_code = -1;      ///< 128 + signal where a signal ended it
+  std::string out;         ///< standard output
+  std::string err;         ///< standard error
+  int64_t peak_bytes = 0;  ///< peak resident memory
 };
 
 struct ProgramSettings {
-  int signal = 0;             ///< sent after `signal_after_ms`, where not 0
+  int signal = 0;  ///< sent after `signal_after_ms`, where not 0
   int signal_after_ms = 0;
-  int64_t max_file_bytes = 0; ///< RLIMIT_FSIZE, where not 0
+  int64_t max_file_bytes = 0;  ///< RLIMIT_FSIZE, where not 0
 };
 
 /// Runs attnscope with these arguments, no standard input, and waits for it.

@@ -54,9 +54,12 @@ OracleRow oracle_row(const AttentionProblem& p, int64_t head, int64_t row) {
 const std::string kCall = "/calls/step0010_layer002_cond_joint";
 
 std::vector<std::string> export_sample(const std::string& out, std::vector<std::string> more) {
-  std::vector<std::string> arguments{"export",   sample("moving-shapes"), "-o",      out,
-                                     "--steps",  "10",                    "--layers", "2",
-                                     "--heads",  "1,3",                   "--quiet"};
+  std::vector<std::string> arguments{"export",   sample("moving-shapes"),
+                                     "-o",       out,
+                                     "--steps",  "10",
+                                     "--layers", "2",
+                                     "--heads",  "1,3",
+                                     "--quiet"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -97,10 +100,8 @@ TEST_CASE("exported weights are those of the definition, in every dtype") {
         double worst = 0;
         for (int64_t j = 0; j < 1024; ++j) {
           const double expected = oracle.weights[static_cast<size_t>(j)];
-          const double got =
-              weights.values[static_cast<size_t>((h * 1024 + row) * 1024 + j)];
-          worst = std::max(worst,
-                           std::abs(got - expected) / (c.absolute + c.relative * expected));
+          const double got = weights.values[static_cast<size_t>((h * 1024 + row) * 1024 + j)];
+          worst = std::max(worst, std::abs(got - expected) / (c.absolute + c.relative * expected));
         }
         INFO("head " << h << " row " << row);
         CHECK(worst <= 1);
@@ -114,8 +115,8 @@ TEST_CASE("exported weights are those of the definition, in every dtype") {
 TEST_CASE("the map agrees with an independent implementation's") {
   const TemporaryFolder folder;
   const std::string out = folder / "minilm.h5";
-  const auto result = attnscope({"export", test_data("minilm/layer00.safetensors"), "-o", out,
-                                 "--dtype", "f32", "--quiet"});
+  const auto result = attnscope(
+      {"export", test_data("minilm/layer00.safetensors"), "-o", out, "--dtype", "f32", "--quiet"});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const auto calls = group_members(out, "/calls");
@@ -203,9 +204,10 @@ TEST_CASE("the same input and options give the same bytes, however they were com
   const std::string bytes = read_file(first);
   REQUIRE(bytes.size() > 4'000'000);
   int n = 0;
-  for (const std::vector<std::string>& how :
-       {std::vector<std::string>{"--memory", "3MiB"}, {"--threads", "1"}, {"--no-sync"},
-        {"--threads", "3", "--memory", "64MiB"}}) {
+  for (const std::vector<std::string>& how : {std::vector<std::string>{"--memory", "3MiB"},
+                                              {"--threads", "1"},
+                                              {"--no-sync"},
+                                              {"--threads", "3", "--memory", "64MiB"}}) {
     const std::string out = folder / ("again" + std::to_string(n++) + ".h5");
     const auto result = attnscope(export_sample(out, how));
     INFO(result.err);

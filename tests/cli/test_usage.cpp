@@ -122,9 +122,8 @@ TEST_CASE("info tells what a capture holds") {
 }
 
 TEST_CASE("query prints a summary, and its masses add up") {
-  const auto result =
-      attnscope({"query", sample("moving-shapes"), "--query", "3,8,7", "--layers", "2", "--heads",
-                 "0", "--steps", "10", "--quiet"});
+  const auto result = attnscope({"query", sample("moving-shapes"), "--query", "3,8,7", "--layers",
+                                 "2", "--heads", "0", "--steps", "10", "--quiet"});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   CHECK(result.err.empty());
