@@ -161,6 +161,11 @@ class ProgressReport {
   ProgressReport(const StreamControl& control, int64_t total)
       : callback_(control.progress), progress_{0, total} {}
 
+  bool complete() {
+    const std::lock_guard lock(mutex_);
+    return progress_.tiles_done == progress_.tiles_total;
+  }
+
   void tile_done() {
     const std::lock_guard lock(mutex_);
     ++progress_.tiles_done;
@@ -339,7 +344,6 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
   ProgressReport progress(control, plan.tiles);
   const TileRequest request = sink.request();
   PanelQueue panels(tasks, request);
-  bool stopped = false;
   {
     HeadSupply heads(tasks, request, backend_, plan.bound_heads, state);
     const Run shared{tasks, plan, request, sink, control, state, heads, panels, progress};
@@ -354,10 +358,10 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
       });
     }
     for (std::jthread& worker : workers) worker.join();
-    stopped = state.stopped();
   }
   state.rethrow();
-  if (stopped) return false;
+  // A stop that came after the last tile stops nothing.
+  if (!progress.complete()) return false;
   sink.end();
   return true;
 }
