@@ -52,6 +52,7 @@ struct CallEntry {
   std::vector<std::string> unknown_keys;                   ///< metadata and tensors not understood
   std::shared_ptr<const AttentionProblem> problem;         ///< validated
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
+  std::shared_ptr<const TensorSource> mask;                ///< tensor mask in use, or null
 };
 
 /// What a capture says about itself as a whole.
