@@ -71,6 +71,8 @@ class PanelWorker {
     queries_ = {};
     norms_ = {};
     for (int64_t first = 0; first < chunks; first += s_.plan.segment_chunks) {
+      // The queue is closed by then: nobody misses the rest.
+      if (s_.control.stop.stop_requested()) return;
       run_segment(task, panel, first, std::min(first + s_.plan.segment_chunks, chunks));
     }
   }

@@ -46,6 +46,14 @@ struct ExportSize {
 };
 ExportSize estimate_export(const ExportSpec& spec);
 
+/// The stream that fills the export: one task a selected head, in the file's order, and how its
+/// tiles are wanted. The tasks borrow from `spec`.
+std::vector<HeadTask> export_tasks(const ExportSpec& spec);
+TileRequest export_request(const ExportSpec& spec);
+
+/// Throws what Hdf5Export's constructor would for a target that cannot be written; creates nothing.
+void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options);
+
 /// A TileSink that writes the export format. Built as OUT.part: groups, attributes and
 /// preallocated datasets are created by the library and the file is closed; tiles then go to their
 /// known addresses with pwrite from the workers that computed them, outside the library's lock;

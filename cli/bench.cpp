@@ -1,0 +1,342 @@
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "cli/capture_options.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/interrupt.h"
+#include "cli/system_memory.h"
+#include "core/checked_math.h"
+#include "core/error.h"
+#include "core/memory_tensor.h"
+#include "core/streaming_engine.h"
+#include "io/hdf5_export.h"
+#include "kernels/backend_factory.h"
+#include "kernels/cpu_ceilings.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct BenchOptions {
+  RunOptions run;
+  std::string folder;
+  int repeats = 5;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// One line of the table.
+struct BenchResult {
+  std::string name;
+  double seconds = 0;
+  double flops = 0;
+  double entries = 0;
+  double bytes = 0;
+  double floor_seconds = 0;
+  int64_t memory_bytes = 0;
+};
+
+/// This machine's limits, measured in the same run.
+struct Ceilings {
+  CpuCeilings cpu;
+  double write_bytes_per_second = 0;
+};
+
+/// A bf16 tensor [1, 1, tokens, d] of normally distributed values.
+std::shared_ptr<const TensorSource> random_tensor(const std::string& name, int64_t tokens,
+                                                  int64_t d, uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<std::byte> bytes(static_cast<size_t>(tokens * d) * sizeof(bf16));
+  auto* values = reinterpret_cast<bf16*>(bytes.data());
+  for (int64_t i = 0; i < tokens * d; ++i) values[i] = to_bf16(normal(generator));
+  return std::make_shared<MemoryTensor>(name, DType::bf16, std::vector<int64_t>{1, 1, tokens, d},
+                                        std::move(bytes));
+}
+
+std::shared_ptr<const AttentionProblem> make_problem(int64_t tokens, int64_t d, const Mask& mask) {
+  AttentionProblem::Parts parts;
+  parts.q = HeadTensor(random_tensor("q", tokens, d, 1), Layout::bhsd);
+  parts.k = HeadTensor(random_tensor("k", tokens, d, 2), Layout::bhsd);
+  parts.mask = mask;
+  parts.id.branches = {"all"};
+  parts.name = fmt::format("S={} d={}", tokens, d);
+  return std::make_shared<AttentionProblem>(AttentionProblem::make(std::move(parts)));
+}
+
+/// A block mask that keeps `percent` of the 128×128 blocks, the diagonal included.
+Mask random_block_mask(int64_t tokens, int percent) {
+  BlockMask mask;
+  mask.block_queries = mask.block_keys = 128;
+  mask.query_blocks = mask.key_blocks = ceil_div(tokens, 128);
+  std::mt19937 generator(3);
+  mask.bits.resize(static_cast<size_t>(mask.query_blocks * mask.key_blocks));
+  for (int64_t i = 0; i < mask.query_blocks; ++i) {
+    // Kept blocks come in one run a row, as sparse kernels have them: whole chunks then fall away.
+    const int64_t kept = std::max<int64_t>(1, mask.key_blocks * percent / 100);
+    const auto start = static_cast<int64_t>(generator() % static_cast<uint32_t>(mask.key_blocks));
+    for (int64_t n = 0; n < kept; ++n) {
+      mask.bits[static_cast<size_t>(i * mask.key_blocks + (start + n) % mask.key_blocks)] = 1;
+    }
+  }
+  return Mask::blocks(std::move(mask));
+}
+
+/// Takes tiles and drops them: what computing alone costs.
+class NullSink : public TileSink {
+ public:
+  explicit NullSink(TileRequest request) : request_(request) {}
+  TileRequest request() const override { return request_; }
+  void begin(std::span<const HeadTask>, int) override {}
+  void consume(const Tile&) override {}
+  void end() override {}
+
+ private:
+  TileRequest request_;
+};
+
+/// Best of several: the machine's own noise only ever adds time.
+template <typename Run>
+double best_seconds(int repeats, const Run& run) {
+  double best = INFINITY;
+  for (int i = 0; i < repeats; ++i) {
+    const auto start = Clock::now();
+    run();
+    best = std::min(best, seconds_since(start));
+  }
+  return best;
+}
+
+class Bench {
+ public:
+  Bench(const BenchOptions& o, const Console& console, std::stop_token stop)
+      : options_(o),
+        console_(console),
+        stop_(stop),
+        backend_(make_backend(parse_backend(o.run.backend), {o.run.threads})),
+        budget_(memory_limit(o.run)),
+        folder_(o.folder.empty() ? std::filesystem::temp_directory_path().string() : o.folder) {}
+
+  void run() {
+    measure_ceilings();
+    for (const auto& [tokens, d] : {std::pair<int64_t, int64_t>{17776, 64}, {32760, 128}}) {
+      const auto problem = make_problem(tokens, d, {});
+      TileRequest norms;
+      norms.entries = false;
+      compute("lse", *problem, norms);
+      TileRequest weights;
+      weights.encoding = Encoding::f16_scaled;
+      compute("weights", *problem, weights);
+      export_weights(problem);
+    }
+    for (int percent : {10, 90}) {
+      const auto problem = make_problem(17776, 64, random_block_mask(17776, percent));
+      TileRequest weights;
+      weights.encoding = Encoding::f16_scaled;
+      compute(fmt::format("weights mask {}%", percent), *problem, weights);
+    }
+  }
+
+  void print() const { options_.json ? print_json() : print_table(); }
+
+ private:
+  void measure_ceilings() {
+    console_.say("measuring this machine's ceilings");
+    ceilings_.cpu = measure_cpu_ceilings(backend_->workers());
+    ceilings_.write_bytes_per_second = measure_write();
+  }
+
+  /// Buffered pwrite into a preallocated file, in pieces as large as an export's.
+  double measure_write() const {
+    constexpr int64_t kPiece = 13 << 20;
+    constexpr int64_t kPieces = 48;
+    const std::string path = folder_ + "/attnscope-bench.tmp";
+    const std::vector<char> piece(kPiece, 1);
+    const double seconds = best_seconds(3, [&] {
+      const int fd = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+      if (fd < 0) throw file_error(path, "", "cannot be created: " + errno_text(errno));
+      bool good = ftruncate(fd, kPiece * kPieces) == 0;
+      for (int64_t i = 0; good && i < kPieces; ++i) {
+        good = pwrite(fd, piece.data(), kPiece, i * kPiece) == kPiece;
+      }
+      close(fd);
+      if (!good) throw file_error(path, "", "cannot be written: " + errno_text(errno));
+    });
+    unlink(path.c_str());
+    return static_cast<double>(kPiece * kPieces) / seconds;
+  }
+
+  double compute_floor(const TilePlan& plan, double entries) const {
+    // One product is the floor, whatever the plan needed.
+    const double products = plan.one_product ? 1 : 2;
+    return plan.flops / products / (ceilings_.cpu.fma_gflops * 1e9) +
+           entries / (ceilings_.cpu.exp_gigaelements * 1e9);
+  }
+
+  void compute(const std::string& name, const AttentionProblem& problem,
+               const TileRequest& request) {
+    const HeadTask task{&problem, 0, 0, {0, problem.num_queries()}, {}, {0, problem.num_keys()}};
+    const std::span<const HeadTask> tasks(&task, 1);
+    const TilePlan plan =
+        plan_tiles(tasks, request, *backend_, budget_.limit(), options_.run.threads);
+    console_.say(fmt::format("{} {}", problem.name(), name));
+    StreamingEngine engine(*backend_, budget_);
+    StreamControl control;
+    control.stop = stop_;
+    const double seconds = best_seconds(options_.repeats, [&] {
+      NullSink sink(request);
+      if (!engine.run(tasks, plan, sink, control)) {
+        throw Error(ErrorCode::interrupted, "interrupted");
+      }
+    });
+    const auto entries = static_cast<double>(plan.entries);
+    results_.push_back({problem.name() + " " + name, seconds, plan.flops, entries, 0,
+                        compute_floor(plan, entries), plan.bytes_total});
+  }
+
+  void export_weights(const std::shared_ptr<const AttentionProblem>& problem) {
+    CallEntry call;
+    call.problem = problem;
+    call.id = problem->id();
+    ExportSpec spec;
+    spec.calls = {{&call, {0}, {0}}};
+    spec.rows = {{0, problem->num_queries()}};
+    spec.keys = {{0, problem->num_keys()}};
+    spec.capture_name = "bench";
+    spec.options_json = "{}";
+    spec.backend = backend_->name();
+    const std::string out = folder_ + "/attnscope-bench.h5";
+    console_.say(fmt::format("{} export to {}", problem->name(), out));
+    StreamingEngine engine(*backend_, budget_);
+    TilePlan plan;
+    int64_t bytes = 0;
+    const double seconds = best_seconds(options_.repeats, [&] {
+      std::filesystem::remove(out);
+      Hdf5Export sink(spec, out, {false, false});
+      plan = plan_tiles(sink.tasks(), sink.request(), *backend_, budget_.limit(),
+                        options_.run.threads);
+      StreamControl control;
+      control.stop = stop_;
+      if (!engine.run(sink.tasks(), plan, sink, control)) {
+        throw Error(ErrorCode::interrupted, "interrupted");
+      }
+      bytes = sink.bytes_written();
+    });
+    std::filesystem::remove(out);
+    std::filesystem::remove(out + ".lock");
+    const auto entries = static_cast<double>(plan.entries);
+    const double floor = std::max(compute_floor(plan, entries),
+                                  static_cast<double>(bytes) / ceilings_.write_bytes_per_second);
+    results_.push_back({problem->name() + " export f16 (closed file)", seconds, plan.flops, entries,
+                        static_cast<double>(bytes), floor, plan.bytes_total});
+  }
+
+  void print_table() const {
+    fmt::print("backend        {}\n", backend_->description());
+    fmt::print("FMA peak       {:.0f} GFLOP/s (one thread {:.0f})\n", ceilings_.cpu.fma_gflops,
+               ceilings_.cpu.fma_gflops_one_thread);
+    if (ceilings_.cpu.bf16_gflops > 0) {
+      fmt::print("bf16 dot peak  {:.0f} GFLOP/s\n", ceilings_.cpu.bf16_gflops);
+    }
+    fmt::print("exp2 rate      {:.1f} G/s\n", ceilings_.cpu.exp_gigaelements);
+    fmt::print("disk write     {}B/s ({})\n\n", format_count(ceilings_.write_bytes_per_second),
+               folder_);
+    fmt::print("{:<44} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6} {:>10}\n", "", "seconds", "GFLOP/s",
+               "Gentries/s", "GB/s", "floor s", "ratio", "memory");
+    for (const BenchResult& r : results_) {
+      fmt::print("{:<44} {:>9.4f} {:>9.1f} {:>10.3f} {:>9.2f} {:>9.4f} {:>6.2f} {:>10}\n", r.name,
+                 r.seconds, r.flops / r.seconds * 1e-9, r.entries / r.seconds * 1e-9,
+                 r.bytes / r.seconds * 1e-9, r.floor_seconds, r.seconds / r.floor_seconds,
+                 format_bytes(r.memory_bytes));
+    }
+  }
+
+  void print_json() const {
+    utsname names{};
+    uname(&names);
+    Json json;
+    json["format"] = "attnscope-bench/1";
+    json["machine"] = {{"kernel", std::string(names.sysname) + " " + names.release},
+                       {"processor", names.machine},
+                       {"backend", backend_->description()},
+                       {"threads", backend_->workers()},
+                       {"fma_gflops", ceilings_.cpu.fma_gflops},
+                       {"fma_gflops_one_thread", ceilings_.cpu.fma_gflops_one_thread},
+                       {"bf16_gflops", ceilings_.cpu.bf16_gflops},
+                       {"exp_gigaelements", ceilings_.cpu.exp_gigaelements},
+                       {"write_bytes_per_second", ceilings_.write_bytes_per_second}};
+    json["results"] = Json::array();
+    for (const BenchResult& r : results_) {
+      json["results"].push_back({{"name", r.name},
+                                 {"seconds", r.seconds},
+                                 {"gflops", r.flops / r.seconds * 1e-9},
+                                 {"entries_per_second", r.entries / r.seconds},
+                                 {"bytes_per_second", r.bytes / r.seconds},
+                                 {"floor_seconds", r.floor_seconds},
+                                 {"ratio_to_floor", r.seconds / r.floor_seconds},
+                                 {"memory_bytes", r.memory_bytes}});
+    }
+    fmt::print("{}\n", json.dump(2));
+  }
+
+  const BenchOptions& options_;
+  const Console& console_;
+  std::stop_token stop_;
+  std::unique_ptr<TileBackend> backend_;
+  MemoryBudget budget_;
+  std::string folder_;
+  Ceilings ceilings_;
+  std::vector<BenchResult> results_;
+};
+
+int run_bench(const BenchOptions& o) {
+  const Console console(o.quiet);
+  const InterruptWatch interrupts;
+  Bench bench(o, console, interrupts.token());
+  bench.run();
+  bench.print();
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_bench_command(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  BenchOptions& o = *options;
+  CLI::App* command = app.add_subcommand(
+      "bench", "this machine's speed at one head, beside ceilings measured in the same run");
+  add_run_options(*command, o.run);
+  command
+      ->add_option("--folder", o.folder,
+                   "where the export is written, up to 2.2 GB (default: the temporary folder)")
+      ->type_name("DIR");
+  command->add_option("--repeats", o.repeats, "runs of each; the best counts (default 5)")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  command->add_flag("--json", o.json, "print JSON");
+  command->add_flag("--quiet", o.quiet, "no narration");
+  command->footer(
+      "Examples:\n"
+      "  attnscope bench\n"
+      "  attnscope bench --threads 1 --json");
+  return {command, [options] { return run_bench(*options); }};
+}
+
+}  // namespace attnscope

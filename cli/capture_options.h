@@ -1,0 +1,45 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "io/capture.h"
+
+namespace attnscope {
+
+/// What the options that say *what to open* hold: a capture, or bare tensors, and facts that
+/// override the recorded ones.
+struct CaptureOptions {
+  std::string capture;
+  BareTensors tensors;
+  std::string layout, grid, text, scale, mask, preset;
+  std::string score = "softmax";
+};
+/// Adds CAPTURE --q --k --v --layout --grid --text --scale --preset, and --mask --score.
+void add_capture_options(CLI::App& command, CaptureOptions& options);
+/// Opens it and says its notes. Throws Error(usage) when neither or both were given.
+Capture open_capture(const CaptureOptions& options, const Console& console);
+
+/// What the options that say *which calls and heads* hold.
+struct SelectionOptions {
+  std::string steps = "all", layers = "all", heads = "all", batch = "all";
+  std::vector<std::string> branches, kinds;
+};
+/// Adds --steps --layers --heads --batch --branch --kind.
+void add_selection_options(CLI::App& command, SelectionOptions& options);
+CallSelection parse_selection(const SelectionOptions& options);
+
+/// What the options that say *how to compute* hold.
+struct RunOptions {
+  std::string memory;  ///< empty: the smaller of 2 GiB and half of what is free
+  int threads = 0;
+  std::string backend = "auto";
+};
+/// Adds --memory --threads --backend.
+void add_run_options(CLI::App& command, RunOptions& options);
+/// Bytes that --memory stands for.
+int64_t memory_limit(const RunOptions& options);
+
+}  // namespace attnscope

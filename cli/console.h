@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace attnscope {
+
+/// What a command says to people: narration on standard error, so that standard output carries data
+/// alone. Not thread-safe apart from Progress, which serialises its own updates.
+class Console {
+ public:
+  explicit Console(bool quiet) : quiet_(quiet) {}
+  bool quiet() const { return quiet_; }
+  /// "attnscope: TEXT" on standard error, unless quiet.
+  void say(std::string_view text) const;
+  /// The same, also when quiet: things that a user must not miss.
+  void warn(std::string_view text) const;
+
+ private:
+  bool quiet_ = false;
+};
+
+/// A progress display on standard error: a bar with rate and time left on a terminal, otherwise a
+/// line per 10 %; nothing when quiet. update() may be called from one thread at a time.
+class Progress {
+ public:
+  /// `per_second_unit` names what `amount` counts, for example "entries".
+  Progress(const Console& console, std::string title, int64_t total, double amount_per_step,
+           std::string amount_unit);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void update(int64_t done);
+  double seconds() const;
+
+ private:
+  void draw_bar(double fraction, double rate, double seconds_left);
+  using Clock = std::chrono::steady_clock;
+  bool active_ = false;
+  bool terminal_ = false;
+  bool line_open_ = false;
+  std::string title_;
+  int64_t total_ = 0;
+  double amount_per_step_ = 0;
+  std::string amount_unit_;
+  int last_decile_ = 0;
+  Clock::time_point start_;
+  Clock::time_point last_draw_;
+};
+
+/// "12.3 s", "4 min 10 s", "2 h 5 min".
+std::string format_seconds(double seconds);
+/// "3.16 G", "12.5 M" with an SI prefix and three digits.
+std::string format_count(double value);
+
+}  // namespace attnscope

@@ -1,0 +1,265 @@
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/capture_options.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/interrupt.h"
+#include "cli/query_options.h"
+#include "cli/system_memory.h"
+#include "core/error.h"
+#include "core/memory_budget.h"
+#include "core/streaming_engine.h"
+#include "core/tile_plan.h"
+#include "io/hdf5_export.h"
+#include "kernels/backend_factory.h"
+
+namespace attnscope {
+namespace {
+
+struct ExportOptions {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  QueryOptions queries;
+  RunOptions run;
+  std::string out;
+  std::string product;
+  std::string dtype;
+  std::string rows;
+  std::string cols;
+  bool sync = true;
+  bool force = false;
+  bool dry_run = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+ExportProduct parse_product(const ExportOptions& o) {
+  if (o.product.empty()) return o.queries.any() ? ExportProduct::rows : ExportProduct::weights;
+  const std::vector<std::string> names{"weights", "logits", "lse", "rows"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == o.product) return static_cast<ExportProduct>(i);
+  }
+  const std::string nearest = nearest_word(o.product, names);
+  throw usage_error(fmt::format("--product {}: no such product{} (weights, logits, lse, rows)",
+                                o.product,
+                                nearest.empty() ? "" : ", did you mean " + nearest + "?"));
+}
+
+Encoding parse_encoding(ExportProduct product, const std::string& dtype) {
+  const bool weights = product == ExportProduct::weights || product == ExportProduct::rows;
+  if (dtype.empty()) return weights ? Encoding::f16_scaled : Encoding::f32;
+  if (dtype == "f32") return Encoding::f32;
+  if (dtype == "f16" && weights) return Encoding::f16_scaled;
+  if (dtype == "f16" && product == ExportProduct::logits) return Encoding::f16;
+  if (dtype == "u8" && weights) return Encoding::u8_log2;
+  const std::string_view valid = weights                            ? "f16, f32 or u8"
+                                 : product == ExportProduct::logits ? "f32 or f16"
+                                                                    : "f32";
+  throw usage_error(
+      fmt::format("--dtype {}: {} are stored as {}", dtype, export_product_name(product), valid));
+}
+
+void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunction score) {
+  if (product == ExportProduct::rows && !o.queries.any()) {
+    throw usage_error("--product rows needs --queries LIST, --query T,Y,X or --index N");
+  }
+  if (product != ExportProduct::rows && o.queries.any()) {
+    throw usage_error(
+        fmt::format("--query, --index and --queries choose rows: they need --product "
+                    "rows (got {})",
+                    export_product_name(product)));
+  }
+  if (product == ExportProduct::rows && !o.rows.empty()) {
+    throw usage_error("--rows crops a range of rows; with --product rows give --queries instead");
+  }
+  if (product == ExportProduct::lse && !o.cols.empty()) {
+    throw usage_error("--cols does not apply to --product lse: an LSE is over all keys");
+  }
+  if (product == ExportProduct::lse && !is_normalised(score)) {
+    throw usage_error("--product lse: sigmoid scores have no LSE");
+  }
+  if (product == ExportProduct::logits && is_linear(score)) {
+    throw usage_error("--product logits: linear scores have no logits");
+  }
+}
+
+/// Only what decides the content, so that equal files have equal options.
+nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct product,
+                                       Encoding encoding) {
+  nlohmann::ordered_json json;
+  json["product"] = export_product_name(product);
+  json["dtype"] = encoding == Encoding::f32 ? "f32" : encoding == Encoding::u8_log2 ? "u8" : "f16";
+  json["steps"] = o.selection.steps;
+  json["layers"] = o.selection.layers;
+  json["heads"] = o.selection.heads;
+  json["batch"] = o.selection.batch;
+  json["branch"] = o.selection.branches;
+  json["kind"] = o.selection.kinds;
+  if (!o.rows.empty()) json["rows"] = o.rows;
+  if (!o.cols.empty()) json["cols"] = o.cols;
+  if (product == ExportProduct::rows) {
+    json["query"] = o.queries.coords;
+    json["index"] = o.queries.indices;
+    json["queries"] = o.queries.list;
+  }
+  json["score"] = o.capture.score;
+  if (!o.capture.scale.empty()) json["scale"] = o.capture.scale;
+  return json;
+}
+
+ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileBackend& backend) {
+  ExportSpec spec;
+  spec.product = parse_product(o);
+  spec.encoding = parse_encoding(spec.product, o.dtype);
+  spec.calls = capture.select(parse_selection(o.selection));
+  for (const SelectedCall& selected : spec.calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    check_products_fit(o, spec.product, problem.score());
+    spec.keys.push_back(parse_crop(o.cols.empty() ? ":" : o.cols, "--cols", problem.num_keys()));
+    if (spec.product == ExportProduct::rows) {
+      spec.row_lists.push_back(resolve_queries(o.queries, problem));
+      spec.rows.push_back({});
+    } else {
+      spec.rows.push_back(
+          parse_crop(o.rows.empty() ? ":" : o.rows, "--rows", problem.num_queries()));
+    }
+  }
+  spec.capture_name = capture.path().filename().string();
+  spec.options_json = content_options(o, spec.product, spec.encoding).dump();
+  spec.backend = backend.name();
+  spec.model = capture.model();
+  spec.prompt = capture.prompt();
+  return spec;
+}
+
+/// Scans every selected q and k before work starts.
+void check_values(std::span<const HeadTask> tasks, std::stop_token stop) {
+  for (const HeadTask& task : tasks) {
+    if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+    task.problem->check_finite(task.batch, task.head);
+  }
+}
+
+/// What a plan will take, for --dry-run and the start line.
+struct Forecast {
+  int64_t heads = 0;
+  ExportSize size;
+  TilePlan plan;
+  int64_t budget = 0;
+};
+
+void print_dry_run(const ExportOptions& o, const Forecast& f) {
+  if (!o.json) {
+    fmt::print("heads          {}\n", f.heads);
+    fmt::print("payload        {}\n", format_bytes(f.size.payload_bytes));
+    fmt::print("file           {}\n", format_bytes(f.size.file_bytes));
+    fmt::print("entries        {}\n", format_count(static_cast<double>(f.plan.entries)));
+    fmt::print("arithmetic     {}FLOP\n", format_count(f.plan.flops));
+    fmt::print("memory         {} of {}\n", format_bytes(f.plan.bytes_total),
+               format_bytes(f.budget));
+    fmt::print("plan           {}\n", f.plan.describe());
+    return;
+  }
+  nlohmann::ordered_json json;
+  json["format"] = "attnscope-plan/1";
+  json["heads"] = f.heads;
+  json["payload_bytes"] = f.size.payload_bytes;
+  json["file_bytes"] = f.size.file_bytes;
+  json["entries"] = f.plan.entries;
+  json["flops"] = f.plan.flops;
+  json["memory_bytes"] = f.plan.bytes_total;
+  json["budget_bytes"] = f.budget;
+  json["workers"] = f.plan.workers;
+  json["panel_rows"] = f.plan.panel_rows;
+  json["one_product"] = f.plan.one_product;
+  json["bound_heads"] = f.plan.bound_heads;
+  json["tiles"] = f.plan.tiles;
+  fmt::print("{}\n", json.dump());
+}
+
+int run_export(const ExportOptions& o) {
+  const Console console(o.quiet);
+  const Capture capture = open_capture(o.capture, console);
+  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  ExportSpec spec = make_spec(o, capture, *backend);
+  const std::vector<HeadTask> tasks = export_tasks(spec);
+  MemoryBudget budget(memory_limit(o.run));
+  const TileRequest request = export_request(spec);
+  const TilePlan plan = plan_tiles(tasks, request, *backend, budget.limit(), o.run.threads);
+  const Forecast forecast{static_cast<int64_t>(tasks.size()), estimate_export(spec), plan,
+                          budget.limit()};
+  if (o.dry_run) {
+    print_dry_run(o, forecast);
+    return kExitOk;
+  }
+  console.say(fmt::format("{} of {} head{}: {} to {}; {}; {}", export_product_name(spec.product),
+                          forecast.heads, forecast.heads == 1 ? "" : "s",
+                          format_bytes(forecast.size.file_bytes), o.out, backend->description(),
+                          plan.describe()));
+
+  const InterruptWatch interrupts;
+  check_export_target(o.out, {o.force, o.sync});
+  check_values(tasks, interrupts.token());
+  spec.capture_hash = capture.content_hash(spec.calls, false);
+  Hdf5Export sink(std::move(spec), o.out, {o.force, o.sync});
+  StreamingEngine engine(*backend, budget);
+  bool complete = false;
+  double seconds = 0;
+  {
+    Progress progress(console, "export", plan.tiles,
+                      static_cast<double>(plan.entries) / static_cast<double>(plan.tiles),
+                      "entries");
+    StreamControl control;
+    control.stop = interrupts.token();
+    control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
+    complete = engine.run(sink.tasks(), plan, sink, control);
+    seconds = progress.seconds();
+  }
+  if (!complete) throw Error(ErrorCode::interrupted, "interrupted: nothing was kept");
+  console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
+                          format_seconds(seconds),
+                          format_count(static_cast<double>(sink.bytes_written()) / seconds)));
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_export_command(CLI::App& app) {
+  auto options = std::make_shared<ExportOptions>();
+  ExportOptions& o = *options;
+  CLI::App* command = app.add_subcommand("export", "stream attention maps to an HDF5 file");
+  add_capture_options(*command, o.capture);
+  command->add_option("-o", o.out, "the HDF5 file to write")->type_name("OUT.h5")->required();
+  command
+      ->add_option("--product", o.product,
+                   "weights (default), logits, lse, or rows (the default with --query)")
+      ->type_name("NAME");
+  command
+      ->add_option("--dtype", o.dtype,
+                   "f16 (weights x 2^14, the default), f32, or u8 (log code); logits: f32 or f16")
+      ->type_name("TYPE");
+  command->add_option("--rows", o.rows, "crop of the query rows, half-open: 0:256")
+      ->type_name("A:B");
+  command->add_option("--cols", o.cols, "crop of the key columns, half-open: 226:")
+      ->type_name("A:B");
+  add_query_options(*command, o.queries, true);
+  add_selection_options(*command, o.selection);
+  add_run_options(*command, o.run);
+  command->add_flag("--sync,!--no-sync", o.sync,
+                    "flush the file to the disk before it gets its name (default: --sync)");
+  command->add_flag("--force", o.force, "replace OUT once the new file is complete");
+  command->add_flag("--dry-run", o.dry_run, "print sizes, arithmetic and plan; write nothing");
+  command->add_flag("--json", o.json, "print --dry-run as JSON");
+  command->add_flag("--quiet", o.quiet, "no narration, no progress");
+  command->footer(
+      "Examples:\n"
+      "  attnscope export dump/ -o maps.h5 --layers 12 --heads 0-3\n"
+      "  attnscope export dump/ -o text.h5 --cols 0:226 --dtype f32\n"
+      "  attnscope export dump/ -o row.h5 --query 6,15,22\n"
+      "  attnscope export --q q.npy --k k.npy --grid 13x30x45 --text 226@start -o maps.h5");
+  return {command, [options] { return run_export(*options); }};
+}
+
+}  // namespace attnscope

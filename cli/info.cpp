@@ -1,0 +1,245 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/capture_options.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/interrupt.h"
+#include "core/error.h"
+#include "core/memory_budget.h"
+#include "io/model_preset.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Values are scanned without being asked up to this size of q and k.
+constexpr int64_t kScanBytes = int64_t{4} << 30;
+
+struct InfoOptions {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  bool scan = false;
+  bool no_scan = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+int64_t tensor_bytes(const HeadTensor& t) {
+  return t.batch() * t.heads() * t.tokens() * t.row_bytes();
+}
+
+std::string branch_text(const CallEntry& call) {
+  std::string text;
+  for (const std::string& branch : call.id.branches) text += (text.empty() ? "" : "+") + branch;
+  return text;
+}
+
+/// The presets whose sequence length and head size this problem has.
+std::vector<std::string> fitting_presets(const AttentionProblem& problem) {
+  std::vector<std::string> names;
+  for (const ModelPreset& preset : model_presets()) {
+    if (preset.tokens() == problem.num_queries() && preset.head_dim == problem.head_dim()) {
+      names.emplace_back(preset.name);
+    }
+  }
+  return names;
+}
+
+Json call_json(const CallEntry& call) {
+  const AttentionProblem& p = *call.problem;
+  Json json;
+  json["file"] = call.file.string();
+  json["step"] = call.id.step;
+  json["layer"] = call.id.layer;
+  json["branches"] = call.id.branches;
+  json["kind"] = kind_name(call.id.kind);
+  json["batch"] = p.batch();
+  json["heads"] = p.num_heads();
+  json["kv_heads"] = p.num_kv_heads();
+  json["queries"] = p.num_queries();
+  json["keys"] = p.num_keys();
+  json["head_dim"] = p.head_dim();
+  json["dtype"] = dtype_name(p.q().dtype());
+  json["scale"] = p.scale();
+  json["score"] = score_name(p.score());
+  json["mask"] = p.mask().describe();
+  json["grid"] = p.query_tokens().grid_text();
+  json["text"] = p.key_tokens().text_text();
+  json["map_bytes_f16"] = p.num_queries() * p.num_keys() * 2;
+  Json facts;
+  for (const auto& [name, fact] : call.facts) {
+    facts[name] = {{"value", Json::parse(fact.json, nullptr, false)}, {"origin", fact.origin}};
+  }
+  json["facts"] = facts;
+  json["presets"] = fitting_presets(p);
+  json["unknown_keys"] = call.unknown_keys;
+  return json;
+}
+
+/// Scans the values; returns what to say about them.
+std::string scan_values(const std::vector<SelectedCall>& selected, bool asked, bool refused,
+                        std::stop_token stop) {
+  if (refused) return "not scanned (--no-scan)";
+  int64_t bytes = 0;
+  for (const SelectedCall& s : selected) {
+    bytes += tensor_bytes(s.call->problem->q()) + tensor_bytes(s.call->problem->k());
+  }
+  if (bytes > kScanBytes && !asked) {
+    return fmt::format("not scanned ({}; --scan does)", format_bytes(bytes));
+  }
+  for (const SelectedCall& s : selected) {
+    for (int64_t b : s.batch) {
+      for (int64_t h : s.heads) {
+        if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+        s.call->problem->check_finite(b, h);
+      }
+    }
+  }
+  return fmt::format("finite ({} scanned)", format_bytes(bytes));
+}
+
+std::string list_text(const std::set<int64_t>& values) {
+  const std::vector<int64_t> list(values.begin(), values.end());
+  return format_index_list(list);
+}
+
+/// Calls that differ only in step, layer and branch, told once.
+struct ShapeGroup {
+  const CallEntry* first = nullptr;
+  int64_t calls = 0;
+  std::set<int64_t> steps, layers;
+  std::set<std::string> branches;
+};
+
+std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected) {
+  std::vector<ShapeGroup> groups;
+  std::vector<std::string> signatures;
+  for (const SelectedCall& s : selected) {
+    const AttentionProblem& p = *s.call->problem;
+    const std::string signature = fmt::format(
+        "{} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind), p.batch(),
+        p.num_heads(), p.num_kv_heads(), p.num_queries(), p.num_keys(), p.head_dim(), p.scale(),
+        dtype_name(p.q().dtype()), p.mask().describe(), p.query_tokens().grid_text(),
+        p.key_tokens().text_text(), layout_name(p.q().layout()));
+    size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
+                                    signatures.begin());
+    if (at == groups.size()) {
+      signatures.push_back(signature);
+      groups.push_back({s.call, 0, {}, {}, {}});
+    }
+    ShapeGroup& group = groups[at];
+    ++group.calls;
+    group.steps.insert(s.call->id.step);
+    group.layers.insert(s.call->id.layer);
+    group.branches.insert(branch_text(*s.call));
+  }
+  return groups;
+}
+
+std::string origin_note(const CallEntry& call, const std::string& fact) {
+  const auto found = call.facts.find(fact);
+  if (found == call.facts.end() || found->second.origin == "recorded") return "";
+  return fmt::format("  ({})", found->second.origin);
+}
+
+void print_group(const ShapeGroup& g) {
+  const CallEntry& call = *g.first;
+  const AttentionProblem& p = *call.problem;
+  const auto line = [](std::string_view name, const std::string& value) {
+    fmt::print("  {:<10} {}\n", name, value);
+  };
+  fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind), g.calls == 1 ? "" : "s");
+  line("steps", call.step_recorded ? list_text(g.steps) : "not recorded");
+  line("layers", call.layer_recorded ? list_text(g.layers) : "not recorded");
+  std::string branches;
+  for (const std::string& b : g.branches) branches += (branches.empty() ? "" : ", ") + b;
+  line("branches", call.branch_recorded ? branches : "not recorded");
+  line("q", fmt::format("[{}, {}, {}, {}] {} {}{}", p.batch(), p.num_heads(), p.num_queries(),
+                        p.head_dim(), dtype_name(p.q().dtype()), layout_name(p.q().layout()),
+                        origin_note(call, "layout")));
+  line("k", fmt::format("[{}, {}, {}, {}]{}", p.k().batch(), p.num_kv_heads(), p.num_keys(),
+                        p.head_dim(), p.v() ? ", v recorded" : ""));
+  line("grid", p.query_tokens().grid_text() + origin_note(call, "grid"));
+  line("text", p.key_tokens().text_text() + origin_note(call, "text"));
+  line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
+  line("mask", p.mask().describe() + origin_note(call, "mask"));
+  line("state", call.q_state.empty() ? "not recorded" : call.q_state);
+  const int64_t map = p.num_queries() * p.num_keys() * 2;
+  line("map", fmt::format("{} x {} a head: {} in f16, {} for a call", p.num_queries(), p.num_keys(),
+                          format_bytes(map), format_bytes(map * p.batch() * p.num_heads())));
+  std::string presets;
+  for (const std::string& name : fitting_presets(p))
+    presets += (presets.empty() ? "" : ", ") + name;
+  if (!presets.empty()) line("presets", presets + " fit");
+}
+
+void print_unknown(const Capture& capture) {
+  for (const std::string& key : capture.unknown_keys()) {
+    fmt::print("not understood: {}\n", key);
+  }
+  for (const CallEntry& call : capture.calls()) {
+    for (const std::string& key : call.unknown_keys) {
+      fmt::print("not understood: {} in {}\n", key, call.file.filename().string());
+    }
+  }
+}
+
+int run_info(const InfoOptions& o) {
+  const Console console(o.quiet);
+  if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
+  const Capture capture = open_capture(o.capture, console);
+  const auto selected = capture.select(parse_selection(o.selection));
+  const InterruptWatch interrupts;
+  const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
+  if (o.json) {
+    Json json;
+    json["format"] = "attnscope-info/1";
+    json["path"] = capture.path().string();
+    json["model"] = capture.model();
+    json["prompt"] = capture.prompt();
+    json["frames"] = capture.frames().size();
+    json["values"] = values;
+    json["calls"] = Json::array();
+    for (const SelectedCall& s : selected) json["calls"].push_back(call_json(*s.call));
+    json["notes"] = capture.notes();
+    json["unknown_keys"] = capture.unknown_keys();
+    fmt::print("{}\n", json.dump(2));
+    return kExitOk;
+  }
+  fmt::print("{}\n", capture.path().string());
+  if (!capture.model().empty()) fmt::print("model: {}\n", capture.model());
+  if (!capture.prompt().empty()) fmt::print("prompt: {}\n", capture.prompt());
+  if (!capture.frames().empty()) fmt::print("frames: {} pictures\n", capture.frames().size());
+  for (const ShapeGroup& group : group_by_shape(selected)) print_group(group);
+  fmt::print("values: {}\n", values);
+  print_unknown(capture);
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_info_command(CLI::App& app) {
+  auto options = std::make_shared<InfoOptions>();
+  InfoOptions& o = *options;
+  CLI::App* command =
+      app.add_subcommand("info", "what a capture holds, what was guessed, and whether it is sound");
+  add_capture_options(*command, o.capture);
+  add_selection_options(*command, o.selection);
+  command->add_flag("--scan", o.scan, "scan q and k for NaN and Inf, however large they are");
+  command->add_flag("--no-scan", o.no_scan, "do not scan them");
+  command->add_flag("--json", o.json, "print JSON");
+  command->add_flag("--quiet", o.quiet, "no notes");
+  command->footer(
+      "Examples:\n"
+      "  attnscope info dump/\n"
+      "  attnscope info dump/ --layers last --json\n"
+      "  attnscope info --q q.npy --k k.npy --preset cogvideox-5b");
+  return {command, [options] { return run_info(*options); }};
+}
+
+}  // namespace attnscope

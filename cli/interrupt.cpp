@@ -1,0 +1,60 @@
+#include "cli/interrupt.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "core/error.h"
+
+namespace attnscope {
+namespace {
+
+sigset_t interrupt_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+}  // namespace
+
+InterruptWatch::InterruptWatch() {
+  const sigset_t signals = interrupt_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
+  finish_fd_ = eventfd(0, EFD_CLOEXEC);
+  if (signal_fd_ < 0 || finish_fd_ < 0) {
+    throw Error(ErrorCode::resource, "signals cannot be watched: " + errno_text(errno));
+  }
+  watcher_ = std::thread([this] { watch(); });
+}
+
+void InterruptWatch::watch() {
+  while (true) {
+    pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {finish_fd_, POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0) continue;
+    if (fds[1].revents != 0) return;
+    signalfd_siginfo info;
+    if (read(signal_fd_, &info, sizeof info) != sizeof info) continue;
+    if (!source_.request_stop()) _exit(128 + static_cast<int>(info.ssi_signo));
+  }
+}
+
+InterruptWatch::~InterruptWatch() {
+  const uint64_t one = 1;
+  while (write(finish_fd_, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+  watcher_.join();
+  close(finish_fd_);
+  close(signal_fd_);
+  const sigset_t signals = interrupt_signals();
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <stop_token>
+#include <thread>
+
+namespace attnscope {
+
+/// While it lives, the first SIGINT or SIGTERM requests a stop of token() and a second one ends the
+/// process at once with 128 + the signal's number. Constructed before any other thread is started
+/// (threads inherit the blocked signals); one at a time. Outside its life the signals have their
+/// usual effect.
+class InterruptWatch {
+ public:
+  InterruptWatch();
+  ~InterruptWatch();
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+  std::stop_token token() const { return source_.get_token(); }
+  bool interrupted() const { return source_.stop_requested(); }
+
+ private:
+  void watch();
+
+  std::stop_source source_;
+  int signal_fd_ = -1;
+  int finish_fd_ = -1;
+  std::thread watcher_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,109 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <new>
+
+#include "cli/command.h"
+#include "core/error.h"
+#include "core/selection.h"
+#include "core/version.h"
+
+namespace attnscope {
+namespace {
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::usage:
+      return kExitUsage;
+    case ErrorCode::interrupted:
+      return kExitInterrupted;
+    default:
+      return kExitFailure;
+  }
+}
+
+int fail(std::string_view message, int code) {
+  fmt::print(stderr, "attnscope: {}\n", message);
+  return code;
+}
+
+/// "did you mean …" for a word that no option or subcommand matches; may be empty.
+std::string suggestion(const CLI::App& parser, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : parser.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) known.push_back("-" + name);
+  }
+  for (const CLI::App* sub : parser.get_subcommands(nullptr)) known.push_back(sub->get_name());
+  const std::string plain = word.substr(0, word.find('='));
+  const std::string nearest = nearest_word(plain, known);
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+}
+
+/// Words that the parser did not take: always an error, with a suggestion.
+int reject_extras(const CLI::App& parser, const std::vector<std::string>& extras) {
+  std::string word = extras.front();
+  for (const std::string& extra : extras) {
+    if (extra.size() > 1 && extra[0] == '-') {
+      word = extra;
+      break;
+    }
+  }
+  const bool option = word.size() > 1 && word[0] == '-';
+  const std::string where = parser.get_parent() == nullptr ? "" : parser.get_name() + ": ";
+  const std::string_view what = option                           ? "unknown option"
+                                : parser.get_parent() == nullptr ? "unknown subcommand"
+                                                                 : "unexpected argument";
+  return fail(
+      fmt::format("{}{} {}{} (see attnscope {}--help)", where, what, word, suggestion(parser, word),
+                  parser.get_parent() == nullptr ? "" : parser.get_name() + " "),
+      kExitUsage);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "See what video diffusion transformers look at: exact attention maps from dumped Q "
+      "and K,\nstreamed within a memory budget."};
+  app.name("attnscope");
+  app.set_version_flag("--version", std::string(version()));
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  app.footer("Every subcommand has its own --help with examples.");
+  const std::vector<Command> commands{add_info_command(app), add_export_command(app),
+                                      add_query_command(app), add_bench_command(app)};
+  for (const Command& command : commands) command.parser->allow_extras();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return fail(e.what(), kExitUsage);
+  }
+  for (const Command& command : commands) {
+    if (!command.parser->parsed()) continue;
+    const auto extras = command.parser->remaining();
+    if (!extras.empty()) return reject_extras(*command.parser, extras);
+    return command.run();
+  }
+  if (!app.remaining().empty()) return reject_extras(app, app.remaining());
+  fmt::print(stderr, "{}", app.help());
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace attnscope
+
+int main(int argc, char** argv) {
+  using namespace attnscope;
+  try {
+    return run(argc, argv);
+  } catch (const Error& e) {
+    return fail(e.what(), exit_code(e.code()));
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory: give a smaller --memory", kExitFailure);
+  } catch (const std::exception& e) {
+    return fail(e.what(), kExitFailure);
+  }
+}

@@ -1,0 +1,94 @@
+#include "tests/cli/program.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+namespace attnscope::test {
+namespace {
+
+[[noreturn]] void run_child(const std::vector<std::string>& arguments,
+                            const ProgramSettings& settings, const std::string& out,
+                            const std::string& err) {
+  std::vector<char*> argv;
+  std::string program = ATTNSCOPE_PROGRAM;
+  argv.push_back(program.data());
+  std::vector<std::string> copies = arguments;
+  for (std::string& argument : copies) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const auto redirect = [](const char* path, int flags, int to) {
+    const int fd = open(path, flags, 0600);
+    if (fd < 0 || dup2(fd, to) < 0) _exit(126);
+  };
+  redirect("/dev/null", O_RDONLY, 0);
+  redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 1);
+  redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 2);
+  if (settings.max_file_bytes != 0) {
+    const auto limit = static_cast<rlim_t>(settings.max_file_bytes);
+    const rlimit limits{limit, limit};
+    setrlimit(RLIMIT_FSIZE, &limits);
+    signal(SIGXFSZ, SIG_IGN);
+  }
+  execv(program.c_str(), argv.data());
+  _exit(127);
+}
+
+}  // namespace
+
+ProgramResult attnscope(const std::vector<std::string>& arguments,
+                        const ProgramSettings& settings) {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out";
+  const std::string err = folder / "err";
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) run_child(arguments, settings, out, err);
+  if (settings.signal != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(settings.signal_after_ms));
+    kill(child, settings.signal);
+  }
+  int status = 0;
+  rusage usage{};
+  if (wait4(child, &status, 0, &usage) != child) throw std::runtime_error("wait4 failed");
+  ProgramResult result;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = read_file(out);
+  result.err = read_file(err);
+  result.peak_bytes = static_cast<int64_t>(usage.ru_maxrss) * 1024;
+  return result;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "attnscope-test-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string sample(const std::string& name) {
+  return std::string(ATTNSCOPE_SOURCE_DIR) + "/samples/" + name;
+}
+
+std::string test_data(const std::string& name) {
+  return std::string(ATTNSCOPE_SOURCE_DIR) + "/tests/data/" + name;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace attnscope::test

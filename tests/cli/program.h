@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace attnscope::test {
+
+struct ProgramResult {
+  int exit_code = -1;      ///< 128 + signal where a signal ended it
+  std::string out;         ///< standard output
+  std::string err;         ///< standard error
+  int64_t peak_bytes = 0;  ///< peak resident memory
+};
+
+struct ProgramSettings {
+  int signal = 0;  ///< sent after `signal_after_ms`, where not 0
+  int signal_after_ms = 0;
+  int64_t max_file_bytes = 0;  ///< RLIMIT_FSIZE, where not 0
+};
+
+/// Runs attnscope with these arguments, no standard input, and waits for it.
+ProgramResult attnscope(const std::vector<std::string>& arguments,
+                        const ProgramSettings& settings = {});
+
+/// A new empty folder, removed with all it holds at the end of its life.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string sample(const std::string& name);
+std::string test_data(const std::string& name);
+std::string read_file(const std::filesystem::path& path);
+
+}  // namespace attnscope::test

@@ -1,0 +1,46 @@
+#include "tests/cli/synthetic.h"
+
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace attnscope::test {
+
+void write_synthetic_head(const std::string& path, int64_t tokens, int64_t d) {
+  const int64_t bytes = tokens * d * 2;
+  const std::string shape = "[1,1," + std::to_string(tokens) + "," + std::to_string(d) + "]";
+  const auto tensor = [&](const char* name, int64_t begin) {
+    return std::string("\"") + name + R"(":{"dtype":"BF16","shape":)" + shape +
+           R"(,"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(begin + bytes) +
+           "]}";
+  };
+  const std::string header = R"({"__metadata__":{"format":"attnscope-capture/1"},)" +
+                             tensor("q", 0) + "," + tensor("k", bytes) + "}";
+  std::ofstream file(path, std::ios::binary);
+  const uint64_t length = header.size();
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << header;
+  std::vector<bf16> row(static_cast<size_t>(d));
+  uint64_t state = 1;
+  for (int64_t i = 0; i < 2 * tokens; ++i) {
+    for (bf16& value : row) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      value = to_bf16(static_cast<float>(static_cast<int64_t>(state >> 40)) * 0x1p-22f - 2.0f);
+    }
+    file.write(reinterpret_cast<const char*>(row.data()), d * 2);
+  }
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace attnscope::test

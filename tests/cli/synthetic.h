@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace attnscope::test {
+
+/// Writes a safetensors capture with one head of bf16 Q and K [1, 1, tokens, d], values within ±2
+/// from a fixed generator.
+void write_synthetic_head(const std::string& path, int64_t tokens, int64_t d);
+
+/// Whether this build's memory is inflated by a sanitizer.
+bool sanitized();
+
+}  // namespace attnscope::test

@@ -1,0 +1,132 @@
+#include "tests/catch.h"
+#include "tests/cli/program.h"
+
+using namespace attnscope::test;
+using attnscope::test::attnscope;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// An error is one line that starts with the program's name.
+bool is_one_error_line(const std::string& err) {
+  return err.rfind("attnscope: ", 0) == 0 && err.find('\n') == err.size() - 1;
+}
+
+}  // namespace
+
+TEST_CASE("help and version") {
+  CHECK(attnscope({"--version"}).out.find("0.1.0") != std::string::npos);
+  CHECK(attnscope({"--help"}).exit_code == 0);
+  CHECK(attnscope({}).exit_code == 2);
+  for (const std::string command : {"info", "export", "query", "bench"}) {
+    INFO(command);
+    const auto result = attnscope({command, "--help"});
+    CHECK(result.exit_code == 0);
+    CHECK(contains(result.out, "Usage: "));
+    CHECK(contains(result.out, "Examples:"));
+    CHECK(result.err.empty());
+  }
+}
+
+TEST_CASE("misspelt words are errors with a suggestion") {
+  const std::string capture = sample("moving-shapes");
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string part;
+  };
+  const std::vector<Case> cases{
+      {{"exprot"}, "did you mean export?"},
+      {{"info", capture, "--laeyrs", "0"}, "did you mean --layers?"},
+      {{"info", capture, "--laeyrs=0"}, "did you mean --layers?"},
+      {{"info", capture, "more"}, "unexpected argument more"},
+      {{"export", capture, "-o", "x.h5", "--product", "wieghts"}, "did you mean weights?"},
+      {{"export", capture, "-o", "x.h5", "--backend", "cpuu"}, "did you mean cpu?"},
+      {{"info", capture, "--preset", "cogvideo-5b"}, "cogvideox-5b"},
+      {{"info", capture, "--score", "softmx"}, "did you mean softmax?"},
+  };
+  for (const Case& c : cases) {
+    const auto result = attnscope(c.arguments);
+    INFO(c.part << "\n" << result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(is_one_error_line(result.err));
+    CHECK(contains(result.err, c.part));
+    CHECK(result.out.empty());
+  }
+}
+
+TEST_CASE("requests that cannot be meant are refused and leave nothing behind") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  const std::string out = folder / "out.h5";
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::string part;
+  };
+  const std::vector<Case> cases{
+      {{"export", capture}, 2, "-o"},
+      {{"export", "-o", out}, 2, "CAPTURE"},
+      {{"export", folder / "missing", "-o", out}, 1, "missing"},
+      {{"export", capture, "--q", "a.npy", "--k", "b.npy", "-o", out}, 2, "not both"},
+      {{"export", "--q", "a.npy", "-o", out}, 2, "--k is missing"},
+      {{"export", capture, "-o", out, "--layers", "9"}, 2, "9"},
+      {{"export", capture, "-o", out, "--heads", "0-4"}, 2, "0-3"},
+      {{"export", capture, "-o", out, "--rows", "5:5"}, 2, "--rows"},
+      {{"export", capture, "-o", out, "--cols", "0:1025"}, 2, "1024"},
+      {{"export", capture, "-o", out, "--dtype", "u8", "--product", "logits"}, 2, "f32 or f16"},
+      {{"export", capture, "-o", out, "--product", "lse", "--score", "sigmoid"}, 2, "no LSE"},
+      {{"export", capture, "-o", out, "--product", "rows"}, 2, "--queries"},
+      {{"export", capture, "-o", out, "--product", "weights", "--index", "3"}, 2, "rows"},
+      {{"export", capture, "-o", out, "--query", "7,0,0"}, 2, "0 to 6"},
+      {{"export", capture, "-o", out, "--query", "1,2"}, 2, "T,Y,X"},
+      {{"export", capture, "-o", out, "--index", "1024"}, 2, "1023"},
+      {{"export", capture, "-o", out, "--grid", "7x12x13"}, 2, "1024"},
+      {{"export", capture, "-o", out, "--scale", "-1"}, 2, "scale"},
+      {{"export", capture, "-o", out, "--scale", "nan"}, 2, "scale"},
+      {{"export", capture, "-o", out, "--memory", "12"}, 2, "--memory"},
+      {{"export", capture, "-o", out, "--memory", "64KiB"}, 1, "smallest"},
+      {{"export", capture, "-o", out, "--threads", "0"}, 2, "--threads"},
+      {{"export", capture, "-o", out, "--backend", "cuda"}, 1, "CUDA"},
+      {{"export", capture, "-o", folder / "no/such/folder/out.h5"}, 1, "folder"},
+      {{"query", capture}, 2, "--query"},
+      {{"query", capture, "--query", "0,0,0", "-o", folder / "x.jpg"}, 2, ".png"},
+      {{"query", capture, "--query", "0,0,0", "--domain", "pixels"}, 2, "frame"},
+  };
+  for (const Case& c : cases) {
+    const auto result = attnscope(c.arguments);
+    std::string line;
+    for (const auto& argument : c.arguments) line += argument + " ";
+    INFO(line << "\n" << result.err);
+    CHECK(result.exit_code == c.exit_code);
+    CHECK(is_one_error_line(result.err));
+    CHECK(contains(result.err, c.part));
+    CHECK(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+TEST_CASE("info tells what a capture holds") {
+  const auto text = attnscope({"info", sample("moving-shapes")});
+  INFO(text.err);
+  REQUIRE(text.exit_code == 0);
+  for (const std::string part : {"7x12x12", "16@start", "joint", "bf16", "0.125", "finite"}) {
+    INFO(part);
+    CHECK(contains(text.out, part));
+  }
+  const auto json = attnscope({"info", sample("moving-shapes"), "--json", "--layers", "1"});
+  REQUIRE(json.exit_code == 0);
+  CHECK(contains(json.out, "\"attnscope-info/1\""));
+  CHECK(contains(json.out, "\"queries\": 1024"));
+}
+
+TEST_CASE("query prints a summary, and its masses add up") {
+  const auto result = attnscope({"query", sample("moving-shapes"), "--query", "3,8,7", "--layers",
+                                 "2", "--heads", "0", "--steps", "10", "--quiet"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK(contains(result.out, "layer 2"));
+  CHECK(contains(result.out, "frames"));
+}
