@@ -12,18 +12,18 @@ namespace attnscope {
 
 /// Attention of one query (or the mean of several) of one head, over the sequence.
 struct QueryVolume {
-  std::string label;          ///< "step0010_layer003_cond_joint b0 h5"
+  std::string label;  ///< "step0010_layer003_cond_joint b0 h5"
   int64_t step = 0, layer = 0, batch = 0, head = 0;
   std::string branch, kind;
-  std::vector<float> video;   ///< [T, H, W] row-major; empty where there is no grid
-  std::vector<float> text;    ///< [text tokens]; may be empty
+  std::vector<float> video;  ///< [T, H, W] row-major; empty where there is no grid
+  std::vector<float> text;   ///< [text tokens]; may be empty
   std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
 };
 
 /// What the volumes have in common.
 struct QueryVolumes {
-  std::array<int64_t, 3> grid{};           ///< T, H, W
-  std::vector<std::string> text_tokens;    ///< strings of the text part, may be empty
+  std::array<int64_t, 3> grid{};         ///< T, H, W
+  std::vector<std::string> text_tokens;  ///< strings of the text part, may be empty
   std::string model, capture, domain, query_text;
   std::vector<QueryVolume> volumes;
 };
