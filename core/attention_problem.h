@@ -33,9 +33,9 @@ struct CallId {
 class AttentionProblem {
  public:
   struct Parts {
-    HeadTensor q;  ///< [B, H, Nq, d]
-    HeadTensor k;  ///< [B, Hkv, Nk, d]
-    HeadTensor v;  ///< [B, Hkv, Nk, dv] or empty
+    HeadTensor q;      ///< [B, H, Nq, d]
+    HeadTensor k;      ///< [B, Hkv, Nk, d]
+    HeadTensor v;      ///< [B, Hkv, Nk, dv] or empty
     double scale = 0;  ///< finite, > 0; 0 stands for 1/√d
     ScoreFunction score = ScoreFunction::softmax;
     Mask mask;

@@ -13,8 +13,6 @@ Error file_error(std::string_view file, std::string_view where, std::string_view
 
 Error usage_error(std::string_view what) { return Error(ErrorCode::usage, std::string(what)); }
 
-std::string errno_text(int error_number) {
-  return std::generic_category().message(error_number);
-}
+std::string errno_text(int error_number) { return std::generic_category().message(error_number); }
 
 }  // namespace attnscope

@@ -42,6 +42,12 @@ class Selection {
     int64_t step = 1;
     std::string text;
   };
+  static Term parse_term(std::string_view part);
+  void mark(const Term& term, std::span<const int64_t> recorded, bool value,
+            std::vector<bool>& chosen) const;
+  /// "--heads 0-9: ", the beginning of messages.
+  std::string prefix() const;
+
   std::string text_ = "all";
   std::string option_;
   std::vector<Term> terms_;
