@@ -15,7 +15,7 @@ std::vector<int32_t> to_int32(std::span<const int64_t> values) {
   return result;
 }
 
-Hdf5Dataset write_scale(const Hdf5Writer& writer, const Hdf5Parent& parent, const std::string& name,
+Hdf5Dataset write_scale(const Hdf5Writer& writer, hid_t parent, const std::string& name,
                         const std::vector<int32_t>& values, std::string_view long_name,
                         bool variable = true) {
   const auto extent = static_cast<int64_t>(values.size());
@@ -34,7 +34,7 @@ struct Axis {
   const Hdf5Dataset* scale = nullptr;
 };
 
-void write_positions(const Hdf5Writer& writer, const Hdf5Parent& parent, const Axis& axis) {
+void write_positions(const Hdf5Writer& writer, hid_t parent, const Axis& axis) {
   const auto extent = static_cast<int64_t>(axis.indices.size());
   const struct {
     const char* suffix;
@@ -60,7 +60,7 @@ void write_positions(const Hdf5Writer& writer, const Hdf5Parent& parent, const A
 }
 
 /// [tokens], or [batch, tokens] where the batch items' text is padded from different places on.
-void write_segments(const Hdf5Writer& writer, const Hdf5Parent& parent, const Axis& axis,
+void write_segments(const Hdf5Writer& writer, hid_t parent, const Axis& axis,
                     const std::vector<int64_t>& batch, const Hdf5Dataset& batch_scale) {
   const auto of_item = [&](int64_t item) {
     std::vector<uint8_t> values;
@@ -99,7 +99,7 @@ void write_segments(const Hdf5Writer& writer, const Hdf5Parent& parent, const Ax
 
 /// [text_index], or [batch, text_index] where the items' prompts differ; shorter lists are filled
 /// up with empty strings.
-void write_text_tokens(const Hdf5Writer& writer, const Hdf5Parent& parent, const ExportGroup& group,
+void write_text_tokens(const Hdf5Writer& writer, hid_t parent, const ExportGroup& group,
                        const Hdf5Dataset& batch_scale) {
   const auto& recorded = group.call->tokens;
   if (recorded.empty()) return;
@@ -145,8 +145,8 @@ std::vector<int32_t> chunk_starts(const std::vector<int32_t>& indices, int64_t c
 
 }  // namespace
 
-ExportScales write_coordinates(const Hdf5Writer& writer, const Hdf5Parent& parent,
-                               const ExportLayout& layout, const ExportGroup& group) {
+ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const ExportLayout& layout,
+                               const ExportGroup& group) {
   const AttentionProblem& problem = *group.call->problem;
   Axis query{"query", &problem.query_tokens(), {}, nullptr};
   for (int64_t i = 0; i < group.num_rows(); ++i) {

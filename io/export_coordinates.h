@@ -20,7 +20,7 @@ struct ExportScales {
 
 /// Writes the scales batch, head, query, key, the coordinates query_… and key_…, and text_tokens
 /// where they were recorded. Throws Error(file).
-ExportScales write_coordinates(const Hdf5Writer& writer, const Hdf5Parent& parent,
-                               const ExportLayout& layout, const ExportGroup& group);
+ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const ExportLayout& layout,
+                               const ExportGroup& group);
 
 }  // namespace attnscope

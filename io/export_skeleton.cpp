@@ -14,7 +14,7 @@ namespace attnscope {
 namespace {
 
 void write_root_attributes(const Hdf5Writer& writer, const ExportSpec& spec) {
-  const hid_t root = writer.root().id;
+  const hid_t root = writer.root();
   writer.attribute(root, "format", "attnscope-export/1");
   writer.attribute(root, "product", export_product_name(spec.product));
   writer.attribute(root, "attnscope_version", version());
@@ -85,8 +85,8 @@ hid_t entry_type(const Hdf5Writer& writer, Encoding encoding) {
 }
 
 /// A checksum dataset: uint32, filled in later.
-int64_t create_checksums(const Hdf5Writer& writer, const Hdf5Parent& parent,
-                         const std::string& name, std::span<const int64_t> shape,
+int64_t create_checksums(const Hdf5Writer& writer, hid_t parent, const std::string& name,
+                         std::span<const int64_t> shape,
                          std::span<const Hdf5Dataset* const> scales) {
   const Hdf5Dataset dataset = writer.create_dataset(parent, name, Hdf5Writer::file_type<uint32_t>(),
                                                     shape, Hdf5Storage::preallocated);
@@ -95,9 +95,8 @@ int64_t create_checksums(const Hdf5Writer& writer, const Hdf5Parent& parent,
   return writer.address(dataset);
 }
 
-void create_entries(const Hdf5Writer& writer, const Hdf5Parent& group, const Hdf5Parent& checksums,
-                    const ExportGroup& g, const ExportLayout& layout, const ExportScales& scales,
-                    GroupPlaces& places) {
+void create_entries(const Hdf5Writer& writer, hid_t group, hid_t checksums, const ExportGroup& g,
+                    const ExportLayout& layout, const ExportScales& scales, GroupPlaces& places) {
   const ChunkGrid& grid = g.grid;
   const auto batch = static_cast<int64_t>(g.batch.size());
   const auto heads = static_cast<int64_t>(g.heads.size());
@@ -116,8 +115,8 @@ void create_entries(const Hdf5Writer& writer, const Hdf5Parent& group, const Hdf
       create_checksums(writer, checksums, layout.entries_name, sums, sum_axes);
 }
 
-void create_lse(const Hdf5Writer& writer, const Hdf5Parent& group, const Hdf5Parent& checksums,
-                const ExportGroup& g, const ExportScales& scales, GroupPlaces& places) {
+void create_lse(const Hdf5Writer& writer, hid_t group, hid_t checksums, const ExportGroup& g,
+                const ExportScales& scales, GroupPlaces& places) {
   const auto batch = static_cast<int64_t>(g.batch.size());
   const auto heads = static_cast<int64_t>(g.heads.size());
   const int64_t shape[] = {batch, heads, g.num_rows()};
@@ -137,14 +136,14 @@ void create_lse(const Hdf5Writer& writer, const Hdf5Parent& group, const Hdf5Par
   places.lse_checksums = create_checksums(writer, checksums, "lse", sums, sum_axes);
 }
 
-GroupPlaces create_group(const Hdf5Writer& writer, const Hdf5Parent& calls, const ExportSpec& spec,
+GroupPlaces create_group(const Hdf5Writer& writer, hid_t calls, const ExportSpec& spec,
                          const ExportLayout& layout, const ExportGroup& g) {
   const Hdf5Group group = writer.create_group(calls, g.name);
-  const Hdf5Parent parent{group.id()};
+  const hid_t parent = group.id();
   write_group_attributes(writer, group.id(), spec, g);
   const ExportScales scales = write_coordinates(writer, parent, layout, g);
   const Hdf5Group sums = writer.create_group(parent, "checksums");
-  const Hdf5Parent checksums{sums.id()};
+  const hid_t checksums = sums.id();
   GroupPlaces places;
   if (layout.has_entries()) {
     create_entries(writer, parent, checksums, g, layout, scales, places);
@@ -168,7 +167,7 @@ ExportPlaces write_export_skeleton(const ExportSpec& spec, const ExportLayout& l
     places.complete = writer.address(complete);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
     for (const ExportGroup& group : layout.groups) {
-      places.groups.push_back(create_group(writer, {calls.id()}, spec, layout, group));
+      places.groups.push_back(create_group(writer, calls.id(), spec, layout, group));
     }
   }
   writer.close();

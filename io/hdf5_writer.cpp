@@ -62,30 +62,29 @@ void Hdf5Writer::close() {
   check(file_.close(), "close");
 }
 
-Hdf5Group Hdf5Writer::create_group(const Hdf5Parent& parent, const std::string& name) const {
+Hdf5Group Hdf5Writer::create_group(hid_t parent, const std::string& name) const {
   const Hdf5Properties creation = make_properties(H5P_GROUP_CREATE);
   check(H5Pset_link_creation_order(creation.id(), kCreationOrder), name);
   check(H5Pset_link_phase_change(creation.id(), kMaxCompact, kMinDense), name);
-  return {H5Gcreate2(parent.id, name.c_str(), link_names_.id(), creation.id(), H5P_DEFAULT), path_,
+  return {H5Gcreate2(parent, name.c_str(), link_names_.id(), creation.id(), H5P_DEFAULT), path_,
           "group " + name};
 }
 
-Hdf5Dataset Hdf5Writer::create_dataset(const Hdf5Parent& parent, const std::string& name,
-                                       hid_t type, std::span<const int64_t> shape,
-                                       Hdf5Storage storage) const {
+Hdf5Dataset Hdf5Writer::create_dataset(hid_t parent, const std::string& name, hid_t type,
+                                       std::span<const int64_t> shape, Hdf5Storage storage) const {
   const Hdf5Properties creation = make_properties(H5P_DATASET_CREATE);
   if (storage == Hdf5Storage::preallocated) {
     check(H5Pset_alloc_time(creation.id(), H5D_ALLOC_TIME_EARLY), name);
     check(H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER), name);
   }
   const Hdf5Space space = make_space(shape, name);
-  return {H5Dcreate2(parent.id, name.c_str(), type, space.id(), link_names_.id(), creation.id(),
+  return {H5Dcreate2(parent, name.c_str(), type, space.id(), link_names_.id(), creation.id(),
                      H5P_DEFAULT),
           path_, "dataset " + name};
 }
 
-Hdf5Dataset Hdf5Writer::create_chunked(const Hdf5Parent& parent, const std::string& name,
-                                       hid_t type, std::span<const int64_t> shape,
+Hdf5Dataset Hdf5Writer::create_chunked(hid_t parent, const std::string& name, hid_t type,
+                                       std::span<const int64_t> shape,
                                        std::span<const int64_t> chunk) const {
   const Hdf5Properties creation = make_properties(H5P_DATASET_CREATE);
   const std::vector<hsize_t> extents = to_extents(chunk);
@@ -93,12 +92,12 @@ Hdf5Dataset Hdf5Writer::create_chunked(const Hdf5Parent& parent, const std::stri
   check(H5Pset_alloc_time(creation.id(), H5D_ALLOC_TIME_EARLY), name);
   check(H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER), name);
   const Hdf5Space space = make_space(shape, name);
-  return {H5Dcreate2(parent.id, name.c_str(), type, space.id(), link_names_.id(), creation.id(),
+  return {H5Dcreate2(parent, name.c_str(), type, space.id(), link_names_.id(), creation.id(),
                      H5P_DEFAULT),
           path_, "dataset " + name};
 }
 
-Hdf5Dataset Hdf5Writer::write_strings(const Hdf5Parent& parent, const std::string& name,
+Hdf5Dataset Hdf5Writer::write_strings(hid_t parent, const std::string& name,
                                       std::span<const std::string> values,
                                       std::span<const int64_t> shape) const {
   Hdf5Dataset dataset =

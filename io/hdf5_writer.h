@@ -18,12 +18,6 @@ enum class Hdf5Storage : uint8_t {
   preallocated,  ///< one block with its place in the file fixed at creation, written by others
 };
 
-/// A group with the names in it.
-struct Hdf5Parent {
-  hid_t id = H5I_INVALID_HID;
-  std::string path;  ///< for messages
-};
-
 /// Creates one HDF5 file that is also valid netCDF-4: format 1.10, creation order kept, no time
 /// stamps, little-endian types, UTF-8 strings. Everything throws Error(file) naming file and
 /// object. Needs an Hdf5Session around its whole life; not thread-safe.
@@ -34,26 +28,26 @@ class Hdf5Writer {
   /// Writes everything out and closes; the Error tells where that failed.
   void close();
 
-  Hdf5Parent root() const { return {file_.id(), "/"}; }
-  Hdf5Group create_group(const Hdf5Parent& parent, const std::string& name) const;
+  hid_t root() const { return file_.id(); }
+  Hdf5Group create_group(hid_t parent, const std::string& name) const;
   /// An empty shape makes a scalar.
-  Hdf5Dataset create_dataset(const Hdf5Parent& parent, const std::string& name, hid_t type,
+  Hdf5Dataset create_dataset(hid_t parent, const std::string& name, hid_t type,
                              std::span<const int64_t> shape, Hdf5Storage storage) const;
   /// Without filter, allocated at once and never filled, so that its chunks stand one after
   /// another in the file, row-major, at their full size.
-  Hdf5Dataset create_chunked(const Hdf5Parent& parent, const std::string& name, hid_t type,
+  Hdf5Dataset create_chunked(hid_t parent, const std::string& name, hid_t type,
                              std::span<const int64_t> shape, std::span<const int64_t> chunk) const;
 
   /// Whole datasets of numbers: created, written and returned.
   template <typename T>
-  Hdf5Dataset write(const Hdf5Parent& parent, const std::string& name, std::span<const T> values,
+  Hdf5Dataset write(hid_t parent, const std::string& name, std::span<const T> values,
                     std::span<const int64_t> shape) const {
     Hdf5Dataset dataset =
         create_dataset(parent, name, file_type<T>(), shape, Hdf5Storage::contiguous);
     write_all(dataset, memory_type<T>(), values.data(), name);
     return dataset;
   }
-  Hdf5Dataset write_strings(const Hdf5Parent& parent, const std::string& name,
+  Hdf5Dataset write_strings(hid_t parent, const std::string& name,
                             std::span<const std::string> values,
                             std::span<const int64_t> shape) const;
 
