@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "io/export_file.h"
+#include "io/export_layout.h"
+
+namespace attnscope {
+
+/// Where one dataset's chunks and their checksums go.
+struct ChunkTarget {
+  ChunkGrid grid;
+  int64_t base = 0;           ///< of chunk 0
+  int64_t checksum_base = 0;  ///< of chunk 0's checksum
+};
+
+/// Chunks as a tile brings them: neighbours in one row of chunks, each [stride_rows, stride_cols]
+/// packed; null where all entries are 0.
+struct ChunkRun {
+  int64_t head = 0;
+  int64_t row_chunk = 0;
+  int64_t first_col_chunk = 0;
+  int64_t tile_chunk_cols = 0;  ///< columns of a chunk in memory, ≥ the grid's chunk_cols
+  std::span<const std::byte* const> chunks;
+};
+
+/// Writes the chunks to their places, what is contiguous in memory and in the file with one call,
+/// and a checksum for each. Null chunks are not written: the file has zeros there. Returns the
+/// bytes of entries written. Thread-safe. Throws what ExportFile::write_at throws.
+int64_t write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run);
+
+}  // namespace attnscope

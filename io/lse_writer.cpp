@@ -1,0 +1,35 @@
+#include "io/lse_writer.h"
+
+#include <algorithm>
+
+#include "io/checksum.h"
+
+namespace attnscope {
+
+void LseWriter::write(int64_t head, const LseTarget& target, int64_t first_row,
+                      std::span<const RowNorm> norms) {
+  std::vector<float> values(norms.size());
+  for (size_t i = 0; i < norms.size(); ++i) values[i] = static_cast<float>(norms[i].lse());
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
+  file_.write_at(std::as_bytes(std::span(values)), target.base + first_row * kBytes);
+
+  std::vector<float> complete;
+  {
+    const std::lock_guard lock(mutex_);
+    auto [at, is_new] = pending_.try_emplace(head);
+    Pending& pending = at->second;
+    if (is_new) {
+      pending.values.resize(static_cast<size_t>(target.rows));
+      pending.missing = target.rows;
+    }
+    std::copy(values.begin(), values.end(), pending.values.begin() + first_row);
+    pending.missing -= static_cast<int64_t>(values.size());
+    if (pending.missing > 0) return;
+    complete = std::move(pending.values);
+    pending_.erase(at);
+  }
+  const uint32_t sum = checksum(std::as_bytes(std::span(complete)));
+  file_.write_at(std::as_bytes(std::span(&sum, 1)), target.checksum_offset);
+}
+
+}  // namespace attnscope
