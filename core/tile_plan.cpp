@@ -229,6 +229,9 @@ TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
   int64_t smallest = 0;
   const auto plan = Planner(tasks, request, backend).choose(budget_bytes, workers, smallest);
   if (plan) return *plan;
+  if (smallest == std::numeric_limits<int64_t>::max()) {
+    throw Error(ErrorCode::resource, "the heads are too large for any memory");
+  }
   throw Error(ErrorCode::resource,
               "a memory budget of " + std::to_string(budget_bytes) + "B (" +
                   format_bytes(budget_bytes) + ") is too small: the smallest that works is " +
