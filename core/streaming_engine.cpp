@@ -1,367 +1,237 @@
 #include "core/streaming_engine.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <chrono>
-#include <condition_variable>
-#include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <memory>
 #include <mutex>
-#include <numeric>
-#include <optional>
 #include <thread>
 #include <vector>
 
-#include "core/tile_geometry.h"
+#include "core/checked_math.h"
+#include "core/panel.h"
+#include "core/panel_queue.h"
 
 namespace attnscope {
 namespace {
 
-/// Page-aligned bytes, allocated once and recycled.
-class Buffer {
- public:
-  explicit Buffer(int64_t bytes) : bytes_(buffer_bytes(bytes)) {
-    if (bytes_ == 0) return;
-    data_.reset(
-        static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, static_cast<size_t>(bytes_))));
-    if (!data_) throw std::bad_alloc();
-  }
-  std::byte* data() const { return data_.get(); }
-  std::span<std::byte> span() const { return {data_.get(), static_cast<size_t>(bytes_)}; }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const { std::free(data); }
-  };
-  int64_t bytes_ = 0;
-  std::unique_ptr<std::byte[], Free> data_;
-};
-
-/// The first failure of a run, and whether it is to stop. Thread-safe.
-class RunState {
- public:
-  void fail(std::exception_ptr error) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::move(error);
-    }
-    stop_.request_stop();
-  }
-  std::stop_source& stop() { return stop_; }
-  bool stopped() const { return stop_.stop_requested(); }
-  void rethrow() {
-    const std::lock_guard lock(mutex_);
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-  std::stop_source stop_;
-};
-
-/// Binds heads in task order on a thread of its own, at most `window` of them alive at once, and
-/// frees each as soon as its last panel is done.
-class HeadSupply {
- public:
-  HeadSupply(std::span<const HeadTask> tasks, const TileRequest& request,
-             const TileBackend& backend, int64_t window, RunState& state)
-      : tasks_(tasks), backend_(backend), window_(window), state_(state), heads_(tasks.size()) {
-    for (const HeadTask& task : tasks) panels_left_.push_back(num_panels(task, request));
-    binder_ = std::jthread([this] { bind_all(); });
-  }
-  ~HeadSupply() {
-    state_.stop().request_stop();
-    binder_.join();
-  }
-
-  /// Waits for the head; null when the run is stopped. Valid until its last panel_done().
-  const BoundHead* acquire(int64_t task) {
-    std::unique_lock lock(mutex_);
-    const auto& head = heads_[static_cast<size_t>(task)];
-    changed_.wait(lock, state_.stop().get_token(), [&] { return head != nullptr; });
-    return state_.stopped() ? nullptr : head.get();
-  }
-
-  void panel_done(int64_t task) {
-    std::unique_ptr<BoundHead> finished;
-    const std::lock_guard lock(mutex_);
-    if (--panels_left_[static_cast<size_t>(task)] > 0) return;
-    // Freed before the binder may go on, so that never more than `window` exist.
-    finished = std::move(heads_[static_cast<size_t>(task)]);
-    finished.reset();
-    ++released_;
-    changed_.notify_all();
-  }
-
- private:
-  void bind_all() {
-    try {
-      for (size_t i = 0; i < tasks_.size(); ++i) {
-        {
-          std::unique_lock lock(mutex_);
-          const auto room = [&] { return static_cast<int64_t>(i) < released_ + window_; };
-          if (!changed_.wait(lock, state_.stop().get_token(), room)) return;
-        }
-        const HeadTask& task = tasks_[i];
-        auto head = backend_.bind(*task.problem, task.batch, task.head);
-        const std::lock_guard lock(mutex_);
-        heads_[i] = std::move(head);
-        changed_.notify_all();
-      }
-    } catch (...) {
-      state_.fail(std::current_exception());
-    }
-  }
-
-  std::span<const HeadTask> tasks_;
-  const TileBackend& backend_;
-  const int64_t window_;
-  RunState& state_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::vector<std::unique_ptr<BoundHead>> heads_;
-  std::vector<int64_t> panels_left_;
-  int64_t released_ = 0;
-  std::jthread binder_;
-};
-
-/// Hands out panels in order. Thread-safe.
-class PanelQueue {
- public:
-  struct Item {
-    int64_t task = 0;
-    int64_t panel = 0;
-  };
-  PanelQueue(std::span<const HeadTask> tasks, const TileRequest& request)
-      : tasks_(tasks), request_(request) {}
-
-  std::optional<Item> next() {
-    const std::lock_guard lock(mutex_);
-    while (at_.task < static_cast<int64_t>(tasks_.size())) {
-      if (at_.panel < num_panels(tasks_[static_cast<size_t>(at_.task)], request_)) {
-        return Item{at_.task, at_.panel++};
-      }
-      at_ = {at_.task + 1, 0};
-    }
-    return std::nullopt;
-  }
-
- private:
-  std::span<const HeadTask> tasks_;
-  const TileRequest& request_;
-  std::mutex mutex_;
-  Item at_;
-};
-
-/// Counts finished tiles and tells the caller, now and then, from one thread at a time.
+/// Counts finished tiles and reports them, seldom enough to cost nothing.
 class ProgressReport {
  public:
-  ProgressReport(const StreamControl& control, int64_t total)
-      : callback_(control.progress), progress_{0, total} {}
+  ProgressReport(const std::function<void(const StreamProgress&)>& report, int64_t total)
+      : report_(report), total_(total) {}
 
-  bool complete() {
-    const std::lock_guard lock(mutex_);
-    return progress_.tiles_done == progress_.tiles_total;
+  void add_tile() {
+    done_.fetch_add(1);
+    if (!report_) return;
+    // Whoever does not get the lock leaves the report to the one who has it.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    const auto now = Clock::now();
+    if (!lock.owns_lock() || now - last_ < kInterval) return;
+    last_ = now;
+    report_({done_.load(), total_});
   }
 
-  void tile_done() {
-    const std::lock_guard lock(mutex_);
-    ++progress_.tiles_done;
-    if (!callback_) return;
-    const auto now = Clock::now();
-    const bool last = progress_.tiles_done == progress_.tiles_total;
-    if (!last && now - reported_ < std::chrono::milliseconds(50)) return;
-    reported_ = now;
-    callback_(progress_);
+  bool complete() const { return done_.load() == total_; }
+  void finish() {
+    if (report_) report_({done_.load(), total_});
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  const std::function<void(const StreamProgress&)>& callback_;
+  static constexpr std::chrono::milliseconds kInterval{50};
+  const std::function<void(const StreamProgress&)>& report_;
+  const int64_t total_;
+  std::atomic<int64_t> done_{0};
   std::mutex mutex_;
-  StreamProgress progress_;
-  Clock::time_point reported_{};
+  Clock::time_point last_ = Clock::now();
 };
 
 /// What all workers of a run share.
-struct Run {
+struct Stream {
   std::span<const HeadTask> tasks;
   const TilePlan& plan;
   const TileRequest request;
   TileSink& sink;
   const StreamControl& control;
-  RunState& state;
-  HeadSupply& heads;
-  PanelQueue& panels;
   ProgressReport& progress;
 };
 
-/// One worker: its buffers, and what it does with a panel.
-class Worker {
+/// Computes panels in buffers of its own. Used by one thread.
+class PanelWorker {
  public:
-  Worker(const Run& run, const TileBackend& backend) : run_(run) {
-    int64_t workspace = 0;
-    int64_t query_bytes = 0;
-    int64_t col_chunks = 0;
-    for (const HeadTask& task : run.tasks) {
-      const bool stash = run.plan.one_product && needs_norms(task, run.request);
-      workspace = std::max(workspace, backend.workspace_bytes(*task.problem, run.plan.panel_rows,
-                                                              task.keys.size(), stash));
-      query_bytes = std::max(query_bytes, run.plan.panel_rows * task.problem->q().row_bytes());
-      col_chunks = std::max(col_chunks, num_col_chunks(task, run.request));
-    }
-    workspace_.emplace(workspace);
-    queries_.emplace(query_bytes);
-    chunk_bytes_ =
-        run.request.chunk_rows * run.request.chunk_cols * encoding_bytes(run.request.encoding);
-    tile_.emplace(run.plan.active_chunks * chunk_bytes_);
-    norms_.resize(static_cast<size_t>(run.plan.panel_rows));
-    index_.resize(static_cast<size_t>(run.plan.panel_rows));
-    chunks_.reserve(static_cast<size_t>(col_chunks));
-  }
+  PanelWorker(const Stream& stream, const WorkerLayout& layout) : s_(stream), buffers_(layout) {}
 
-  void work() {
-    while (!run_.state.stopped()) {
-      const auto item = run_.panels.next();
-      if (!item) return;
-      const BoundHead* head = run_.heads.acquire(item->task);
-      if (head == nullptr) return;
-      compute_panel(*head, *item);
-      run_.heads.panel_done(item->task);
+  /// Computes the panel's tiles and gives them to the sink.
+  void run(const Panel& panel) {
+    const HeadTask& task = s_.tasks[static_cast<size_t>(panel.task)];
+    if (!s_.request.entries) return run_norms(task, panel);
+    const int64_t chunks = ceil_div(task.keys.size(), s_.request.chunk_cols);
+    queries_ = {};
+    norms_ = {};
+    for (int64_t first = 0; first < chunks; first += s_.plan.segment_chunks) {
+      // The queue is closed by then: nobody misses the rest.
+      if (s_.control.stop.stop_requested()) return;
+      run_segment(task, panel, first, std::min(first + s_.plan.segment_chunks, chunks));
     }
   }
 
  private:
-  void compute_panel(const BoundHead& head, PanelQueue::Item item) {
-    const HeadTask& task = run_.tasks[static_cast<size_t>(item.task)];
-    const IndexRange rows = panel_rows(task, run_.request, item.panel);
-    const int64_t chunks = num_col_chunks(task, run_.request);
-    const int64_t step = std::max<int64_t>(1, run_.plan.segment_chunks);
-    bool have_norms = false;
-    bool loaded = false;
-    for (int64_t c = 0; c == 0 || c < chunks; c += step) {
-      if (run_.state.stopped()) return;
-      const IndexRange segment{c, std::min(c + step, chunks)};
-      const IndexRange cols{segment.begin * run_.request.chunk_cols,
-                            std::min(segment.end * run_.request.chunk_cols, task.keys.size())};
-      if (run_.control.skip && run_.control.skip(item.task, rows, cols)) {
-        run_.progress.tile_done();
-        continue;
-      }
-      if (!loaded) load_queries(task, rows);
-      loaded = true;
-      compute_segment(head, task, rows, segment, have_norms);
-      const size_t count = static_cast<size_t>(rows.size());
-      const bool norms = needs_norms(task, run_.request);
-      run_.sink.consume(
-          {&task, item.task, rows, cols, chunks_,
-           norms ? std::span<const RowNorm>(norms_.data(), count) : std::span<const RowNorm>(),
-           c == 0});
-      run_.progress.tile_done();
+  void run_norms(const HeadTask& task, const Panel& panel) {
+    const IndexRange cols{0, task.keys.size()};
+    if (!is_skipped(panel, cols)) {
+      read_queries(task, panel.rows);
+      norms_ = {buffers_.norms(), queries_.index.size()};
+      panel.head->row_norms(queries_, norms_, buffers_.workspace());
+      s_.sink.consume({&task, panel.task, panel.rows, cols, {}, norms_, true});
     }
+    s_.progress.add_tile();
   }
 
-  void load_queries(const HeadTask& task, IndexRange rows) {
+  /// Column chunks [first, last) of the panel.
+  void run_segment(const HeadTask& task, const Panel& panel, int64_t first, int64_t last) {
+    const IndexRange keys = chunk_keys(task, s_.request, first, last);
+    const IndexRange cols{keys.begin - task.keys.begin, keys.end - task.keys.begin};
+    if (!is_skipped(panel, cols)) {
+      const auto chunks = place_chunks(task, panel.rows, first, last);
+      compute(task, panel, keys, chunks);
+      clear_padding(panel.rows.size(), keys.size(), chunks);
+      const auto norms = s_.request.norms && first == 0 ? norms_ : std::span<RowNorm>();
+      s_.sink.consume({&task, panel.task, panel.rows, cols, chunks, norms, first == 0});
+    }
+    s_.progress.add_tile();
+  }
+
+  bool is_skipped(const Panel& panel, IndexRange cols) const {
+    return s_.control.skip && s_.control.skip(panel.task, panel.rows, cols);
+  }
+
+  /// Gives every chunk that has entries its place, one after the other.
+  std::span<std::byte* const> place_chunks(const HeadTask& task, IndexRange rows, int64_t first,
+                                           int64_t last) {
+    std::byte* place = buffers_.tiles();
+    std::byte** pointers = buffers_.pointers();
+    for (int64_t c = first; c < last; ++c) {
+      const bool empty = skips_empty_chunks(task, s_.request) &&
+                         is_masked_out(task, rows, chunk_keys(task, s_.request, c, c + 1));
+      pointers[c - first] = empty ? nullptr : place;
+      if (!empty) place += chunk_bytes();
+    }
+    assert(place - buffers_.tiles() <= s_.plan.active_chunks * chunk_bytes());
+    return {pointers, static_cast<size_t>(last - first)};
+  }
+
+  void compute(const HeadTask& task, const Panel& panel, IndexRange keys,
+               std::span<std::byte* const> chunks) {
+    const bool normalised = needs_norms(task, s_.request);
+    const bool all_empty =
+        std::all_of(chunks.begin(), chunks.end(), [](const std::byte* c) { return c == nullptr; });
+    if (all_empty && (!normalised || !norms_.empty())) return;
+    if (queries_.index.empty()) read_queries(task, panel.rows);
+    const EmitTarget target{chunks, s_.request.chunk_cols, s_.request.chunk_cols,
+                            s_.request.encoding};
+    const std::span<std::byte> workspace = buffers_.workspace();
+    if (normalised && norms_.empty()) {
+      norms_ = {buffers_.norms(), queries_.index.size()};
+      if (s_.plan.one_product) {
+        return panel.head->emit_panel(queries_, norms_, keys, target, workspace);
+      }
+      panel.head->row_norms(queries_, norms_, workspace);
+    }
+    if (all_empty) return;
+    panel.head->emit(queries_, norms_, keys, s_.request.quantity, target, workspace);
+  }
+
+  /// Reads the rows at positions `rows` of the task, a run of neighbours at a time.
+  void read_queries(const HeadTask& task, IndexRange rows) {
     const HeadTensor& q = task.problem->q();
-    for (int64_t i = 0; i < rows.size(); ++i) {
-      index_[static_cast<size_t>(i)] = task.row_at(rows.begin + i);
-    }
-    // A list of rows is read in runs of neighbours.
+    int64_t* index = buffers_.index();
+    for (int64_t i = 0; i < rows.size(); ++i) index[i] = task.row_at(rows.begin + i);
     for (int64_t i = 0; i < rows.size();) {
-      int64_t end = i + 1;
-      while (end < rows.size() &&
-             index_[static_cast<size_t>(end)] == index_[static_cast<size_t>(end - 1)] + 1) {
-        ++end;
+      int64_t past = i + 1;
+      while (past < rows.size() && index[past] == index[past - 1] + 1) ++past;
+      q.read_rows(task.batch, task.head, {index[i], index[past - 1] + 1},
+                  buffers_.queries() + i * q.row_bytes());
+      i = past;
+    }
+    queries_ = {buffers_.queries(), {index, static_cast<size_t>(rows.size())}};
+  }
+
+  /// Chunks are whole; what the task does not cover of them is zero.
+  void clear_padding(int64_t rows, int64_t cols, std::span<std::byte* const> chunks) const {
+    const TileRequest& r = s_.request;
+    const int64_t row_bytes = r.chunk_cols * encoding_bytes(r.encoding);
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      if (chunks[i] == nullptr) continue;
+      const int64_t used_cols =
+          std::min(cols - static_cast<int64_t>(i) * r.chunk_cols, r.chunk_cols);
+      const int64_t used_bytes = used_cols * encoding_bytes(r.encoding);
+      for (int64_t row = 0; row < rows && used_bytes < row_bytes; ++row) {
+        std::memset(chunks[i] + row * row_bytes + used_bytes, 0,
+                    static_cast<size_t>(row_bytes - used_bytes));
       }
-      const int64_t first = index_[static_cast<size_t>(i)];
-      q.read_rows(task.batch, task.head, {first, first + end - i},
-                  queries_->data() + i * q.row_bytes());
-      i = end;
+      std::memset(chunks[i] + rows * row_bytes, 0,
+                  static_cast<size_t>((r.chunk_rows - rows) * row_bytes));
     }
   }
 
-  /// Points chunks_ at buffers for the segment's chunks that are not empty, and zeroes the padding
-  /// of those that lie at an edge.
-  void place_chunks(const HeadTask& task, IndexRange rows, IndexRange segment) {
-    chunks_.clear();
-    int64_t used = 0;
-    for (int64_t c = segment.begin; c < segment.end; ++c) {
-      if (!chunk_is_active(task, run_.request, rows, c)) {
-        chunks_.push_back(nullptr);
-        continue;
-      }
-      assert(used < run_.plan.active_chunks);
-      std::byte* chunk = tile_->data() + used++ * chunk_bytes_;
-      chunks_.push_back(chunk);
-      const bool whole = rows.size() == run_.request.chunk_rows &&
-                         chunk_keys(task, run_.request, c).size() == run_.request.chunk_cols;
-      if (!whole) std::memset(chunk, 0, static_cast<size_t>(chunk_bytes_));
-    }
+  int64_t chunk_bytes() const {
+    return s_.request.chunk_rows * s_.request.chunk_cols * encoding_bytes(s_.request.encoding);
   }
 
-  void compute_segment(const BoundHead& head, const HeadTask& task, IndexRange rows,
-                       IndexRange segment, bool& have_norms) {
-    const auto count = static_cast<size_t>(rows.size());
-    const QueryBlock queries{queries_->data(), {index_.data(), count}};
-    const std::span<RowNorm> norms(norms_.data(), count);
-    const bool norms_needed = needs_norms(task, run_.request);
-    place_chunks(task, rows, segment);
-    const EmitTarget target{chunks_, run_.request.chunk_cols, run_.request.chunk_cols,
-                            run_.request.encoding};
-    const IndexRange keys{
-        chunk_keys(task, run_.request, segment.begin).begin,
-        segment.empty() ? task.keys.begin : chunk_keys(task, run_.request, segment.end - 1).end};
-    if (norms_needed && run_.request.entries && run_.plan.one_product) {
-      return head.emit_panel(queries, norms, keys, target, workspace_->span());
-    }
-    if (norms_needed && !have_norms) {
-      head.row_norms(queries, norms, workspace_->span());
-      have_norms = true;
-    }
-    if (!run_.request.entries) return;
-    head.emit(queries, norms_needed ? std::span<const RowNorm>(norms) : std::span<const RowNorm>(),
-              keys, run_.request.quantity, target, workspace_->span());
-  }
-
-  const Run& run_;
-  int64_t chunk_bytes_ = 0;
-  std::optional<Buffer> workspace_, queries_, tile_;
-  std::vector<RowNorm> norms_;
-  std::vector<int64_t> index_;
-  std::vector<std::byte*> chunks_;
+  const Stream& s_;
+  const WorkerBuffers buffers_;
+  // Of the panel at hand; empty until they are needed.
+  QueryBlock queries_;
+  std::span<RowNorm> norms_;
 };
+
+/// Runs `body` and turns what it throws into the queue's failure.
+template <typename Body>
+void guarded(PanelQueue& queue, Body body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    queue.fail(std::current_exception());
+  }
+}
 
 }  // namespace
 
 bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan, TileSink& sink,
                           const StreamControl& control) {
-  const MemoryReservation reservation = budget_.reserve(plan.bytes_total, "the tile stream");
-  RunState state;
-  const std::stop_callback forward(control.stop, [&state] { state.stop().request_stop(); });
-  sink.begin(tasks, plan.workers);
-  ProgressReport progress(control, plan.tiles);
   const TileRequest request = sink.request();
-  PanelQueue panels(tasks, request);
+  const WorkerLayout layout =
+      layout_worker(tasks, request, backend_,
+                    {plan.panel_rows, plan.segment_chunks, plan.active_chunks, plan.one_product});
+  assert(layout.bytes == plan.bytes_per_worker && "the plan was made for another stream");
+  const MemoryReservation reserved = budget_.reserve(plan.bytes_total, "the tiles");
+  ProgressReport progress(control.progress, plan.tiles);
+  const Stream stream{tasks, plan, request, sink, control, progress};
+  sink.begin(tasks, plan.workers);
+
+  PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads);
   {
-    HeadSupply heads(tasks, request, backend_, plan.bound_heads, state);
-    const Run shared{tasks, plan, request, sink, control, state, heads, panels, progress};
-    std::vector<std::jthread> workers;
-    for (int i = 0; i < plan.workers; ++i) {
-      workers.emplace_back([&] {
-        try {
-          Worker(shared, backend_).work();
-        } catch (...) {
-          state.fail(std::current_exception());
+    const std::stop_callback on_stop(control.stop, [&] { queue.close(); });
+    const auto work = [&] {
+      guarded(queue, [&] {
+        PanelWorker worker(stream, layout);
+        while (const auto panel = queue.take()) {
+          worker.run(*panel);
+          queue.finish(*panel);
         }
       });
-    }
-    for (std::jthread& worker : workers) worker.join();
-  }
-  state.rethrow();
-  // A stop that came after the last tile stops nothing.
+    };
+    std::vector<std::jthread> threads;
+    guarded(queue, [&] {
+      threads.emplace_back([&] { guarded(queue, [&] { queue.bind_heads(); }); });
+      for (int i = 0; i < plan.workers; ++i) threads.emplace_back(work);
+    });
+  }  // joins
+  queue.rethrow_failure();
   if (!progress.complete()) return false;
+  progress.finish();
   sink.end();
   return true;
 }

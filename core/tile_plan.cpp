@@ -4,212 +4,238 @@
 #include <cassert>
 #include <limits>
 #include <optional>
-#include <string>
+#include <vector>
 
+#include "core/checked_math.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
-#include "core/tile_geometry.h"
+#include "core/panel.h"
 
 namespace attnscope {
 namespace {
 
-/// Two products take nearly twice one product's time; the exponentials are shared.
-constexpr double kTwoProductCost = 1.9;
+/// Segment lengths worth trying: those that cut `chunks` column chunks into equal segments.
+/// Descending, from all chunks to one.
+std::vector<int64_t> segment_lengths(int64_t chunks) {
+  std::vector<int64_t> lengths;
+  for (int64_t length = chunks; length > 0;) {
+    lengths.push_back(length);
+    // The next number of segments that makes them shorter.
+    length = length == 1 ? 0 : ceil_div(chunks, ceil_div(chunks, length - 1));
+  }
+  return lengths;
+}
 
-/// What the tasks ask of any plan.
-struct Demand {
-  int64_t rows = 0;           ///< most rows of a panel
-  int64_t col_chunks = 0;     ///< most column chunks of a panel
-  int64_t active_chunks = 0;  ///< most that are not empty in one panel
-  int64_t panels = 0;
-  int64_t entries = 0;      ///< in chunks that are not empty
-  double norm_entries = 0;  ///< that a pass over all keys computes
-  bool norms = false;       ///< norms are needed before entries, or wanted alone
-  int64_t head_dim = 0;
-  TileBackend::BindCost bind;
+/// What the masks leave of the stream.
+struct StreamCount {
+  std::vector<int64_t> most_active;  ///< for each segment length: non-empty chunks of a segment
+  int64_t entries = 0;               ///< wanted, in chunks that are not empty
+  int64_t norm_entries = 0;          ///< that go into row norms
+  double entry_flops = 0, norm_flops = 0;
 };
 
-void add_task(Demand& demand, const HeadTask& task, const TileRequest& request,
-              const TileBackend& backend) {
-  const AttentionProblem& problem = *task.problem;
-  const int64_t chunks = num_col_chunks(task, request);
-  demand.col_chunks = std::max(demand.col_chunks, chunks);
-  demand.head_dim = std::max(demand.head_dim, problem.head_dim());
-  const auto bind = backend.bind_cost(problem);
-  demand.bind.resident = std::max(demand.bind.resident, bind.resident);
-  demand.bind.transient = std::max(demand.bind.transient, bind.transient);
-  const bool norms = needs_norms(task, request);
-  demand.norms |= norms;
-  const int64_t entries_before = demand.entries;
-  for (int64_t p = 0; p < num_panels(task, request); ++p) {
-    const IndexRange rows = panel_rows(task, request, p);
-    demand.rows = std::max(demand.rows, rows.size());
-    ++demand.panels;
-    int64_t active = 0;
-    for (int64_t c = 0; c < chunks; ++c) {
-      if (!chunk_is_active(task, request, rows, c)) continue;
-      ++active;
-      demand.entries += rows.size() * chunk_keys(task, request, c).size();
+void count_chunks(const HeadTask& task, const TileRequest& request, IndexRange rows,
+                  std::span<const int64_t> lengths, StreamCount& count,
+                  std::vector<int64_t>& active_before) {
+  const int64_t chunks = ceil_div(task.keys.size(), request.chunk_cols);
+  active_before.assign(1, 0);
+  for (int64_t c = 0; c < chunks; ++c) {
+    const IndexRange keys = chunk_keys(task, request, c, c + 1);
+    const bool active = !skips_empty_chunks(task, request) || !is_masked_out(task, rows, keys);
+    active_before.push_back(active_before.back() + (active ? 1 : 0));
+    if (active) count.entries += rows.size() * keys.size();
+  }
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    for (int64_t begin = 0; begin < chunks; begin += lengths[i]) {
+      const int64_t end = std::min(begin + lengths[i], chunks);
+      const int64_t active =
+          active_before[static_cast<size_t>(end)] - active_before[static_cast<size_t>(begin)];
+      count.most_active[i] = std::max(count.most_active[i], active);
     }
-    demand.active_chunks = std::max(demand.active_chunks, active);
   }
-  if (!norms) return;
-  const bool all_keys = request.entries && task.keys.size() == problem.num_keys();
-  demand.norm_entries +=
-      all_keys ? static_cast<double>(demand.entries - entries_before)
-               : static_cast<double>(task.num_rows()) * static_cast<double>(problem.num_keys());
 }
 
-/// Bytes of one worker that holds `chunks` column chunks at once.
-int64_t worker_bytes(std::span<const HeadTask> tasks, const TileRequest& request,
-                     const TileBackend& backend, const Demand& demand, int64_t chunks,
-                     bool one_product) {
-  int64_t workspace = 0;
-  int64_t query_bytes = 0;
-  const AttentionProblem* last = nullptr;
+/// Entries of all keys that are not masked out, at the grain of the chunks.
+int64_t count_norm_entries(const HeadTask& task, const TileRequest& request, IndexRange rows) {
+  const int64_t num_keys = task.problem->num_keys();
+  if (task.problem->mask().is_none()) return rows.size() * num_keys;
+  int64_t entries = 0;
+  for (int64_t key = 0; key < num_keys; key += request.chunk_cols) {
+    const IndexRange keys{key, std::min(key + request.chunk_cols, num_keys)};
+    if (!is_masked_out(task, rows, keys)) entries += rows.size() * keys.size();
+  }
+  return entries;
+}
+
+/// What the stream takes away from the memory of the tiles.
+TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileBackend& backend) {
+  TileBackend::BindCost most;
+  const AttentionProblem* previous = nullptr;
   for (const HeadTask& task : tasks) {
-    if (task.problem == last) continue;
-    last = task.problem;
-    const bool stash = one_product && needs_norms(task, request);
-    workspace = std::max(
-        workspace, backend.workspace_bytes(*task.problem, demand.rows, task.keys.size(), stash));
-    query_bytes = std::max(query_bytes, demand.rows * task.problem->q().row_bytes());
+    if (task.problem == previous) continue;
+    previous = task.problem;
+    const TileBackend::BindCost cost = backend.bind_cost(*task.problem);
+    most.resident = std::max(most.resident, cost.resident);
+    most.transient = std::max(most.transient, cost.transient);
   }
-  const int64_t chunk_bytes =
-      request.chunk_rows * request.chunk_cols * encoding_bytes(request.encoding);
-  const auto norm_bytes = static_cast<int64_t>(sizeof(RowNorm) + sizeof(int64_t)) * demand.rows;
-  const auto pointer_bytes = static_cast<int64_t>(sizeof(std::byte*)) * demand.col_chunks;
-  return buffer_bytes(chunks * chunk_bytes) + buffer_bytes(query_bytes) + buffer_bytes(workspace) +
-         buffer_bytes(norm_bytes + pointer_bytes);
+  return most;
 }
 
-/// Chooses among plans; every candidate is complete but for the counts of the stream.
+/// The stream, looked at once; plans are then priced without looking at the masks again.
 class Planner {
  public:
-  Planner(std::span<const HeadTask> tasks, const TileRequest& request, const TileBackend& backend,
-          int64_t budget, int max_workers)
-      : tasks_(tasks), request_(request), backend_(backend), budget_(budget) {
-    for (const HeadTask& task : tasks) add_task(demand_, task, request, backend);
-    const int workers = max_workers > 0 ? max_workers : backend.workers();
-    max_workers_ = static_cast<int>(std::clamp<int64_t>(demand_.panels, 1, workers));
+  Planner(std::span<const HeadTask> tasks, const TileRequest& request, const TileBackend& backend)
+      : tasks_(tasks), request_(request), head_(dearest_head(tasks, backend)) {
+    int64_t chunks = 0;
+    for (const HeadTask& task : tasks) {
+      assert(task.num_rows() > 0 && !task.keys.empty());
+      assert(task.keys.begin >= 0 && task.keys.end <= task.problem->num_keys());
+      most_rows_ = std::max(most_rows_, std::min(task.num_rows(), request.chunk_rows));
+      panels_ += ceil_div(task.num_rows(), request.chunk_rows);
+      if (request.entries) chunks = std::max(chunks, chunks_of(task));
+      any_norms_ |= needs_norms(task, request);
+    }
+    lengths_ = segment_lengths(chunks);
+    count_entries();
+    list_shapes(backend);
   }
 
-  TilePlan choose() {
-    double best_score = 0;
-    TilePlan best;
-    for (int workers = max_workers_; workers >= 1; --workers) {
-      for (const bool one_product : {true, false}) {
-        if (!one_product && !two_products_differ()) continue;
-        const double score = workers / (one_product ? 1.0 : kTwoProductCost);
-        if (score <= best_score) continue;
-        if (const auto plan = fit(workers, one_product)) {
-          best = *plan;
-          best_score = score;
+  /// The first plan that fits, or nothing; then `smallest` is the bytes of the smallest one.
+  std::optional<TilePlan> choose(int64_t budget, int64_t max_workers, int64_t& smallest) const {
+    smallest = std::numeric_limits<int64_t>::max();
+    for (int64_t workers = std::min(max_workers, panels_); workers > 0; --workers) {
+      for (const TilePlan& shape : shapes_) {
+        for (int64_t heads = tasks_.size() > 1 ? 2 : 1; heads > 0; --heads) {
+          TilePlan plan = shape;
+          plan.workers = static_cast<int>(workers);
+          plan.bound_heads = heads;
+          if (!price(plan)) continue;
+          if (plan.bytes_total <= budget) return finished(plan);
+          smallest = std::min(smallest, plan.bytes_total);
         }
       }
     }
-    if (best_score == 0) refuse();
-    count(best);
-    return best;
+    return std::nullopt;
   }
 
  private:
-  /// Whether a second product buys anything: it lets columns be cut.
-  bool two_products_differ() const { return request_.entries && demand_.norms; }
-
-  /// Columns can be held in pieces where no norms are needed first, or with two products.
-  bool may_cut(bool one_product) const {
-    return request_.entries && (!one_product || !demand_.norms);
+  int64_t chunks_of(const HeadTask& task) const {
+    return ceil_div(task.keys.size(), request_.chunk_cols);
   }
 
-  int64_t bytes(int workers, bool one_product, int64_t chunks, int64_t bound_heads) const {
-    return bound_heads * buffer_bytes(demand_.bind.resident) +
-           buffer_bytes(demand_.bind.transient) +
-           workers * worker_bytes(tasks_, request_, backend_, demand_, chunks, one_product);
-  }
-
-  std::optional<TilePlan> fit(int workers, bool one_product) const {
-    int64_t chunks = demand_.active_chunks;
-    if (bytes(workers, one_product, chunks, 1) > budget_) {
-      if (!may_cut(one_product)) return std::nullopt;
-      // The most chunks that fit: bytes grow with chunks.
-      int64_t low = 0;
-      int64_t high = chunks;
-      while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        (bytes(workers, one_product, middle, 1) <= budget_ ? low : high) = middle;
+  void count_entries() {
+    count_.most_active.assign(lengths_.size(), 0);
+    std::vector<int64_t> scratch;
+    for (const HeadTask& task : tasks_) {
+      const int64_t rows = task.num_rows();
+      const StreamCount before = count_;
+      for (int64_t begin = 0; begin < rows; begin += request_.chunk_rows) {
+        const IndexRange panel{begin, std::min(begin + request_.chunk_rows, rows)};
+        if (request_.entries) count_chunks(task, request_, panel, lengths_, count_, scratch);
+        if (needs_norms(task, request_)) {
+          count_.norm_entries += count_norm_entries(task, request_, panel);
+        }
       }
-      if (low == 0) return std::nullopt;
-      chunks = low;
+      const double entry_flops = 2 * static_cast<double>(task.problem->head_dim());
+      count_.entry_flops += entry_flops * static_cast<double>(count_.entries - before.entries);
+      count_.norm_flops +=
+          entry_flops * static_cast<double>(count_.norm_entries - before.norm_entries);
     }
-    TilePlan plan;
-    plan.workers = workers;
-    plan.panel_rows = demand_.rows;
-    plan.one_product = one_product;
-    plan.active_chunks = chunks;
-    // Where all active chunks fit at once there is one segment, empty chunks included.
-    plan.segment_chunks = chunks == demand_.active_chunks ? demand_.col_chunks : chunks;
-    const bool prefetch = tasks_.size() > 1 && bytes(workers, one_product, chunks, 2) <= budget_;
-    plan.bound_heads = prefetch ? 2 : 1;
-    plan.bytes_per_worker = worker_bytes(tasks_, request_, backend_, demand_, chunks, one_product);
-    plan.bytes_total = bytes(workers, one_product, chunks, plan.bound_heads);
-    plan.bytes_bound = plan.bytes_total - workers * plan.bytes_per_worker;
+  }
+
+  /// All ways to cut panels, the fastest first.
+  void list_shapes(const TileBackend& backend) {
+    const auto add = [&](int64_t rows, int64_t segment, int64_t active, bool one_product) {
+      TilePlan plan;
+      plan.panel_rows = rows;
+      plan.segment_chunks = segment;
+      plan.active_chunks = active;
+      plan.one_product = one_product;
+      plan.bytes_per_worker =
+          layout_worker(tasks_, request_, backend, {rows, segment, active, one_product}).bytes;
+      shapes_.push_back(plan);
+    };
+    if (!request_.entries) {
+      // No chunks have to be whole, so panels may be as low as one row.
+      for (int64_t rows = most_rows_; rows > 0; rows /= 2) add(rows, 0, 0, true);
+      return;
+    }
+    for (size_t i = 0; i < lengths_.size(); ++i) {
+      const int64_t active = count_.most_active[i];
+      // One product needs the whole row at once, unless nothing is divided by the row's norm.
+      if (i == 0 || !any_norms_) add(most_rows_, lengths_[i], active, true);
+      if (any_norms_) add(most_rows_, lengths_[i], active, false);
+    }
+  }
+
+  /// Fills in the bytes; false where they overflow.
+  bool price(TilePlan& plan) const {
+    const auto resident = checked_mul(plan.bound_heads, head_.resident);
+    const auto bound = resident ? checked_add(*resident, head_.transient) : std::nullopt;
+    const auto workers = checked_mul(plan.workers, plan.bytes_per_worker);
+    const auto total = bound && workers ? checked_add(*bound, *workers) : std::nullopt;
+    if (!total) return false;
+    plan.bytes_bound = *bound;
+    plan.bytes_total = *total;
+    return true;
+  }
+
+  TilePlan finished(TilePlan plan) const {
+    plan.entries = request_.entries ? count_.entries : count_.norm_entries;
+    plan.flops = count_.norm_flops;
+    // One product gives norms and entries alike.
+    if (!any_norms_ || !plan.one_product) plan.flops += count_.entry_flops;
+    for (const HeadTask& task : tasks_) {
+      const int64_t panels = ceil_div(task.num_rows(), plan.panel_rows);
+      const int64_t segments =
+          request_.entries ? ceil_div(chunks_of(task), plan.segment_chunks) : 1;
+      plan.tiles += panels * segments;
+    }
     return plan;
   }
 
-  [[noreturn]] void refuse() const {
-    int64_t smallest = std::numeric_limits<int64_t>::max();
-    for (const bool one_product : {true, false}) {
-      if (!one_product && !two_products_differ()) continue;
-      const int64_t chunks = may_cut(one_product) ? std::min<int64_t>(1, demand_.active_chunks)
-                                                  : demand_.active_chunks;
-      smallest = std::min(smallest, bytes(1, one_product, chunks, 1));
-    }
-    throw Error(ErrorCode::resource, "a memory budget of " + format_bytes(budget_) + " (" +
-                                         std::to_string(budget_) + " bytes) is too small for " +
-                                         tasks_.front().problem->name() +
-                                         ": the smallest possible is " + format_bytes(smallest) +
-                                         " (" + std::to_string(smallest) + " bytes)");
-  }
-
-  void count(TilePlan& plan) const {
-    for (const HeadTask& task : tasks_) {
-      const int64_t chunks = num_col_chunks(task, request_);
-      const int64_t segments =
-          chunks == 0 ? 1 : ceil_div(chunks, std::max<int64_t>(1, plan.segment_chunks));
-      plan.tiles += num_panels(task, request_) * segments;
-    }
-    plan.entries = request_.entries ? demand_.entries : static_cast<int64_t>(demand_.norm_entries);
-    const double entries = static_cast<double>(plan.entries);
-    const double products = !demand_.norms      ? entries
-                            : !request_.entries ? demand_.norm_entries
-                            : plan.one_product  ? demand_.norm_entries
-                                                : demand_.norm_entries + entries;
-    plan.flops = 2.0 * static_cast<double>(demand_.head_dim) * products;
-  }
-
-  std::span<const HeadTask> tasks_;
-  const TileRequest& request_;
-  const TileBackend& backend_;
-  int64_t budget_;
-  Demand demand_;
-  int max_workers_ = 1;
+  const std::span<const HeadTask> tasks_;
+  const TileRequest request_;
+  const TileBackend::BindCost head_;
+  int64_t most_rows_ = 0;
+  int64_t panels_ = 0;
+  bool any_norms_ = false;
+  std::vector<int64_t> lengths_;
+  StreamCount count_;
+  std::vector<TilePlan> shapes_;
 };
 
 }  // namespace
 
-TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
-                    const TileBackend& backend, int64_t budget_bytes, int max_workers) {
-  assert(!tasks.empty());
-  return Planner(tasks, request, backend, budget_bytes, max_workers).choose();
+std::string TilePlan::describe() const {
+  const auto count = [](int64_t n, const char* one) {
+    return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
+  };
+  std::string text = count(workers, "worker") + ", panels of " + count(panel_rows, "row");
+  if (segment_chunks > 0) {
+    text += " x " + count(segment_chunks, "chunk");
+    if (active_chunks < segment_chunks) {
+      text += " (at most " + std::to_string(active_chunks) + " not masked)";
+    }
+  }
+  text += one_product ? ", one product, " : ", two products, ";
+  return text + count(bound_heads, "bound head") + ", " + format_bytes(bytes_total);
 }
 
-std::string TilePlan::describe() const {
-  std::string text = std::to_string(workers) + (workers == 1 ? " worker, " : " workers, ");
-  text += "panels of " + std::to_string(panel_rows) + " rows, ";
-  text += one_product ? "one product" : "two products";
-  if (bound_heads > 1) text += ", next head prefetched";
-  return text + ", " + format_bytes(bytes_total) + " of memory";
+TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
+                    const TileBackend& backend, int64_t budget_bytes, int max_workers) {
+  assert(!tasks.empty() && request.chunk_rows > 0 && request.chunk_cols > 0);
+  const int workers = std::max(1, max_workers > 0 ? max_workers : backend.workers());
+  int64_t smallest = 0;
+  const auto plan = Planner(tasks, request, backend).choose(budget_bytes, workers, smallest);
+  if (plan) return *plan;
+  if (smallest == std::numeric_limits<int64_t>::max()) {
+    throw Error(ErrorCode::resource, "the heads are too large for any memory");
+  }
+  throw Error(ErrorCode::resource,
+              "a memory budget of " + std::to_string(budget_bytes) + "B (" +
+                  format_bytes(budget_bytes) + ") is too small: the smallest that works is " +
+                  std::to_string(smallest) + "B (" + format_bytes(smallest) + ")");
 }
 
 }  // namespace attnscope

@@ -45,13 +45,14 @@ struct CallEntry {
   bool step_recorded = false, layer_recorded = false, branch_recorded = false;
   std::string layer_name;
   std::optional<double> timestep;
-  std::string q_state;                              ///< "qk_norm,rope"; empty: not recorded
-  int64_t head_offset = 0;                          ///< of the first head, in the model
-  std::vector<std::vector<std::string>> tokens;     ///< [batch item or 1][text token]; may be empty
+  std::string q_state;                           ///< "qk_norm,rope"; empty: not recorded
+  int64_t head_offset = 0;                       ///< of the first head, in the model
+  std::vector<std::vector<std::string>> tokens;  ///< [batch item or 1][text token]; may be empty
   std::map<std::string, Fact> facts;
-  std::vector<std::string> unknown_keys;            ///< metadata and tensors not understood
-  std::shared_ptr<const AttentionProblem> problem;  ///< validated
+  std::vector<std::string> unknown_keys;                   ///< metadata and tensors not understood
+  std::shared_ptr<const AttentionProblem> problem;         ///< validated
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
+  std::shared_ptr<const TensorSource> mask;                ///< tensor mask in use, or null
 };
 
 /// What a capture says about itself as a whole.

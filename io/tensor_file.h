@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/tensor_source.h"
 
 namespace attnscope {
@@ -29,6 +30,9 @@ class TensorFile {
  private:
   std::filesystem::path path_;
 };
+
+/// The error for a tensor that `file` does not have.
+Error missing_tensor(const TensorFile& file, const std::string& key);
 
 /// Opens a tensor file by its content (safetensors or .npy), not by its name. Throws Error(file)
 /// for anything that is neither or is malformed.

@@ -44,8 +44,8 @@ namespace {
 
 }  // namespace
 
-ProgramResult attnscope(const std::vector<std::string>& arguments,
-                        const ProgramSettings& settings) {
+ProgramResult run_attnscope(const std::vector<std::string>& arguments,
+                            const ProgramSettings& settings) {
   const TemporaryFolder folder;
   const std::string out = folder / "out";
   const std::string err = folder / "err";

@@ -20,8 +20,8 @@ struct ProgramSettings {
 };
 
 /// Runs attnscope with these arguments, no standard input, and waits for it.
-ProgramResult attnscope(const std::vector<std::string>& arguments,
-                        const ProgramSettings& settings = {});
+ProgramResult run_attnscope(const std::vector<std::string>& arguments,
+                            const ProgramSettings& settings = {});
 
 /// A new empty folder, removed with all it holds at the end of its life.
 class TemporaryFolder {

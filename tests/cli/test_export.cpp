@@ -12,7 +12,6 @@
 
 using namespace attnscope;
 using namespace attnscope::test;
-using attnscope::test::attnscope;
 
 namespace {
 
@@ -84,7 +83,7 @@ TEST_CASE("exported weights are those of the definition, in every dtype") {
                         Case{"u8", 0.034, 0x1p-24}}) {
     INFO(c.dtype);
     const std::string out = folder / (c.dtype + ".h5");
-    const auto result = attnscope(export_sample(out, {"--dtype", c.dtype}));
+    const auto result = run_attnscope(export_sample(out, {"--dtype", c.dtype}));
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
     CHECK(result.err.empty());
@@ -115,7 +114,7 @@ TEST_CASE("exported weights are those of the definition, in every dtype") {
 TEST_CASE("the map agrees with an independent implementation's") {
   const TemporaryFolder folder;
   const std::string out = folder / "minilm.h5";
-  const auto result = attnscope(
+  const auto result = run_attnscope(
       {"export", test_data("minilm/layer00.safetensors"), "-o", out, "--dtype", "f32", "--quiet"});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
@@ -148,7 +147,8 @@ TEST_CASE("logits, LSE, rows and crops hold what they say") {
   const OracleRow oracle = oracle_row(*problem, 1, row);
 
   SECTION("logits, not scaled") {
-    REQUIRE(attnscope(export_sample(out, {"--product", "logits", "--scale", "1"})).exit_code == 0);
+    REQUIRE(run_attnscope(export_sample(out, {"--product", "logits", "--scale", "1"})).exit_code ==
+            0);
     const auto logits = read_dataset(out, kCall + "/logits");
     for (int64_t j = 0; j < 1024; ++j) {
       CHECK(logits.values[static_cast<size_t>(row * 1024 + j)] ==
@@ -156,15 +156,16 @@ TEST_CASE("logits, LSE, rows and crops hold what they say") {
     }
   }
   SECTION("LSE alone") {
-    REQUIRE(attnscope(export_sample(out, {"--product", "lse"})).exit_code == 0);
+    REQUIRE(run_attnscope(export_sample(out, {"--product", "lse"})).exit_code == 0);
     const auto members = group_members(out, kCall);
     CHECK(std::find(members.begin(), members.end(), "weights") == members.end());
     CHECK(read_dataset(out, kCall + "/lse").values[static_cast<size_t>(row)] ==
           Approx(oracle.lse).margin(1e-4));
   }
   SECTION("chosen rows") {
-    REQUIRE(attnscope(export_sample(out, {"--query", "3,8,7", "--index", "0", "--dtype", "f32"}))
-                .exit_code == 0);
+    REQUIRE(
+        run_attnscope(export_sample(out, {"--query", "3,8,7", "--index", "0", "--dtype", "f32"}))
+            .exit_code == 0);
     const auto weights = read_dataset(out, kCall + "/weights");
     REQUIRE(weights.shape == std::vector<int64_t>{1, 2, 2, 1024});
     CHECK(read_dataset(out, kCall + "/query").values ==
@@ -175,8 +176,9 @@ TEST_CASE("logits, LSE, rows and crops hold what they say") {
     }
   }
   SECTION("a crop keeps the softmax over all keys") {
-    REQUIRE(attnscope(export_sample(out, {"--rows", "535:537", "--cols", ":16", "--dtype", "f32"}))
-                .exit_code == 0);
+    REQUIRE(
+        run_attnscope(export_sample(out, {"--rows", "535:537", "--cols", ":16", "--dtype", "f32"}))
+            .exit_code == 0);
     const auto weights = read_dataset(out, kCall + "/weights");
     REQUIRE(weights.shape == std::vector<int64_t>{1, 2, 2, 16});
     for (int64_t j = 0; j < 16; ++j) {
@@ -185,7 +187,8 @@ TEST_CASE("logits, LSE, rows and crops hold what they say") {
     }
   }
   SECTION("a causal mask") {
-    REQUIRE(attnscope(export_sample(out, {"--mask", "causal", "--dtype", "f32"})).exit_code == 0);
+    REQUIRE(run_attnscope(export_sample(out, {"--mask", "causal", "--dtype", "f32"})).exit_code ==
+            0);
     const auto weights = read_dataset(out, kCall + "/weights");
     double sum = 0;
     for (int64_t j = 0; j < 1024; ++j) {
@@ -200,7 +203,7 @@ TEST_CASE("logits, LSE, rows and crops hold what they say") {
 TEST_CASE("the same input and options give the same bytes, however they were computed") {
   const TemporaryFolder folder;
   const std::string first = folder / "first.h5";
-  REQUIRE(attnscope(export_sample(first, {"--memory", "1GiB"})).exit_code == 0);
+  REQUIRE(run_attnscope(export_sample(first, {"--memory", "1GiB"})).exit_code == 0);
   const std::string bytes = read_file(first);
   REQUIRE(bytes.size() > 4'000'000);
   int n = 0;
@@ -209,7 +212,7 @@ TEST_CASE("the same input and options give the same bytes, however they were com
                                               {"--no-sync"},
                                               {"--threads", "3", "--memory", "64MiB"}}) {
     const std::string out = folder / ("again" + std::to_string(n++) + ".h5");
-    const auto result = attnscope(export_sample(out, how));
+    const auto result = run_attnscope(export_sample(out, how));
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
     CHECK(read_file(out) == bytes);
@@ -219,29 +222,29 @@ TEST_CASE("the same input and options give the same bytes, however they were com
 TEST_CASE("an existing file is replaced only on request, and never by a broken run") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
-  REQUIRE(attnscope(export_sample(out, {})).exit_code == 0);
+  REQUIRE(run_attnscope(export_sample(out, {})).exit_code == 0);
   const std::string bytes = read_file(out);
 
-  const auto refused = attnscope(export_sample(out, {"--product", "lse"}));
+  const auto refused = run_attnscope(export_sample(out, {"--product", "lse"}));
   CHECK(refused.exit_code == 1);
   CHECK(refused.err.find("--force") != std::string::npos);
   CHECK(read_file(out) == bytes);
 
   ProgramSettings full;
   full.max_file_bytes = 1 << 20;
-  const auto broken = attnscope(export_sample(out, {"--force", "--dtype", "f32"}), full);
+  const auto broken = run_attnscope(export_sample(out, {"--force", "--dtype", "f32"}), full);
   CHECK(broken.exit_code == 1);
   CHECK(broken.err.find(out) != std::string::npos);
   CHECK(read_file(out) == bytes);
   CHECK_FALSE(std::filesystem::exists(out + ".part"));
 
-  REQUIRE(attnscope(export_sample(out, {"--force", "--product", "lse"})).exit_code == 0);
+  REQUIRE(run_attnscope(export_sample(out, {"--force", "--product", "lse"})).exit_code == 0);
   CHECK(read_file(out) != bytes);
 }
 
 TEST_CASE("a dry run tells sizes and writes nothing") {
   const TemporaryFolder folder;
-  const auto result = attnscope(export_sample(folder / "out.h5", {"--dry-run", "--json"}));
+  const auto result = run_attnscope(export_sample(folder / "out.h5", {"--dry-run", "--json"}));
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   CHECK(result.out.find("\"payload_bytes\":" + std::to_string(2 * 1024 * (1024 * 2 + 4))) !=

@@ -3,7 +3,6 @@
 #include "tests/cli/synthetic.h"
 
 using namespace attnscope::test;
-using attnscope::test::attnscope;
 
 namespace {
 
@@ -39,7 +38,7 @@ TEST_CASE("peak memory stays within --memory + 64 MiB, whatever the sequence len
         "export",  capture,     "-o",       folder / "out.h5",
         "--quiet", "--no-sync", "--memory", std::to_string(c.budget_mib) + "MiB"};
     arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
-    const auto result = attnscope(arguments);
+    const auto result = run_attnscope(arguments);
     INFO("S = " << c.tokens << ", budget " << c.budget_mib << " MiB, peak "
                 << result.peak_bytes / kMiB << " MiB\n"
                 << result.err);
@@ -53,7 +52,7 @@ TEST_CASE("the smallest budget that an error names is enough") {
   const std::string capture = folder / "head.safetensors";
   write_synthetic_head(capture, 4096, 64);
   const auto refused =
-      attnscope({"export", capture, "-o", folder / "out.h5", "--memory", "100KiB", "--quiet"});
+      run_attnscope({"export", capture, "-o", folder / "out.h5", "--memory", "100KiB", "--quiet"});
   INFO(refused.err);
   REQUIRE(refused.exit_code == 1);
   CHECK_FALSE(std::filesystem::exists(folder / "out.h5"));

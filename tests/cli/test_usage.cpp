@@ -2,7 +2,6 @@
 #include "tests/cli/program.h"
 
 using namespace attnscope::test;
-using attnscope::test::attnscope;
 
 namespace {
 
@@ -18,12 +17,12 @@ bool is_one_error_line(const std::string& err) {
 }  // namespace
 
 TEST_CASE("help and version") {
-  CHECK(attnscope({"--version"}).out.find("0.1.0") != std::string::npos);
-  CHECK(attnscope({"--help"}).exit_code == 0);
-  CHECK(attnscope({}).exit_code == 2);
+  CHECK(run_attnscope({"--version"}).out.find("0.1.0") != std::string::npos);
+  CHECK(run_attnscope({"--help"}).exit_code == 0);
+  CHECK(run_attnscope({}).exit_code == 2);
   for (const std::string command : {"info", "export", "query", "bench"}) {
     INFO(command);
-    const auto result = attnscope({command, "--help"});
+    const auto result = run_attnscope({command, "--help"});
     CHECK(result.exit_code == 0);
     CHECK(contains(result.out, "Usage: "));
     CHECK(contains(result.out, "Examples:"));
@@ -48,7 +47,7 @@ TEST_CASE("misspelt words are errors with a suggestion") {
       {{"info", capture, "--score", "softmx"}, "did you mean softmax?"},
   };
   for (const Case& c : cases) {
-    const auto result = attnscope(c.arguments);
+    const auto result = run_attnscope(c.arguments);
     INFO(c.part << "\n" << result.err);
     CHECK(result.exit_code == 2);
     CHECK(is_one_error_line(result.err));
@@ -96,7 +95,7 @@ TEST_CASE("requests that cannot be meant are refused and leave nothing behind") 
       {{"query", capture, "--query", "0,0,0", "--domain", "pixels"}, 2, "frame"},
   };
   for (const Case& c : cases) {
-    const auto result = attnscope(c.arguments);
+    const auto result = run_attnscope(c.arguments);
     std::string line;
     for (const auto& argument : c.arguments) line += argument + " ";
     INFO(line << "\n" << result.err);
@@ -108,22 +107,22 @@ TEST_CASE("requests that cannot be meant are refused and leave nothing behind") 
 }
 
 TEST_CASE("info tells what a capture holds") {
-  const auto text = attnscope({"info", sample("moving-shapes")});
+  const auto text = run_attnscope({"info", sample("moving-shapes")});
   INFO(text.err);
   REQUIRE(text.exit_code == 0);
   for (const std::string part : {"7x12x12", "16@start", "joint", "bf16", "0.125", "finite"}) {
     INFO(part);
     CHECK(contains(text.out, part));
   }
-  const auto json = attnscope({"info", sample("moving-shapes"), "--json", "--layers", "1"});
+  const auto json = run_attnscope({"info", sample("moving-shapes"), "--json", "--layers", "1"});
   REQUIRE(json.exit_code == 0);
   CHECK(contains(json.out, "\"attnscope-info/1\""));
   CHECK(contains(json.out, "\"queries\": 1024"));
 }
 
 TEST_CASE("query prints a summary, and its masses add up") {
-  const auto result = attnscope({"query", sample("moving-shapes"), "--query", "3,8,7", "--layers",
-                                 "2", "--heads", "0", "--steps", "10", "--quiet"});
+  const auto result = run_attnscope({"query", sample("moving-shapes"), "--query", "3,8,7",
+                                     "--layers", "2", "--heads", "0", "--steps", "10", "--quiet"});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   CHECK(result.err.empty());

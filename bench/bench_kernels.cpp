@@ -1,0 +1,152 @@
+// Speed of the CPU kernels on one head, beside the peak of the same run:
+//   bench_kernels [THREADS] [ROUNDS]
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "core/attention_problem.h"
+#include "core/memory_tensor.h"
+#include "kernels/backend_factory.h"
+#include "kernels/cpu_ceilings.h"
+
+namespace attnscope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kPanelRows = 384;
+constexpr int64_t kChunkCols = 512;
+
+HeadTensor random_tensor(const char* name, int64_t tokens, int64_t width, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<std::byte> bytes(static_cast<size_t>(tokens * width * 2));
+  for (int64_t i = 0; i < tokens * width; ++i) {
+    const bf16 value = to_bf16(normal(random));
+    std::memcpy(bytes.data() + 2 * i, &value, 2);
+  }
+  return HeadTensor(std::make_shared<MemoryTensor>(
+                        name, DType::bf16, std::vector<int64_t>{tokens, width}, std::move(bytes)),
+                    Layout::sd);
+}
+
+/// What a worker holds: query rows, tile, norms, workspace.
+struct Worker {
+  std::vector<std::byte> queries, tile, workspace;
+  std::vector<std::byte*> chunks;
+  std::vector<RowNorm> norms;
+  std::vector<int64_t> index;
+};
+
+struct Run {
+  const AttentionProblem& problem;
+  const TileBackend& backend;
+  std::unique_ptr<BoundHead> head;
+  std::vector<Worker> workers;
+
+  Run(const AttentionProblem& p, const TileBackend& b) : problem(p), backend(b) {
+    const int64_t keys = p.num_keys();
+    const int64_t chunks = (keys + kChunkCols - 1) / kChunkCols;
+    const int64_t bytes = std::max(b.workspace_bytes(p, kPanelRows, keys, true),
+                                   b.workspace_bytes(p, kPanelRows, keys, false));
+    for (int i = 0; i < b.workers(); ++i) {
+      Worker& w = workers.emplace_back();
+      w.queries.resize(static_cast<size_t>(kPanelRows * p.q().row_bytes()));
+      w.tile.resize(static_cast<size_t>(chunks * kPanelRows * kChunkCols * 2));
+      w.workspace.resize(static_cast<size_t>(bytes));
+      w.norms.resize(kPanelRows);
+      for (int64_t c = 0; c < chunks; ++c) {
+        w.chunks.push_back(w.tile.data() + c * kPanelRows * kChunkCols * 2);
+      }
+    }
+  }
+
+  /// Seconds for all panels; `work(worker, block, target)` does one.
+  template <typename Work>
+  double all_panels(Work work) {
+    std::atomic<int64_t> next{0};
+    const auto start = Clock::now();
+    std::vector<std::jthread> threads;
+    for (Worker& worker : workers) {
+      threads.emplace_back([&] {
+        for (int64_t row = next.fetch_add(kPanelRows); row < problem.num_queries();
+             row = next.fetch_add(kPanelRows)) {
+          const IndexRange rows{row, std::min(row + kPanelRows, problem.num_queries())};
+          problem.q().read_rows(0, 0, rows, worker.queries.data());
+          worker.index.clear();
+          for (int64_t i = rows.begin; i < rows.end; ++i) worker.index.push_back(i);
+          const EmitTarget target{worker.chunks, kChunkCols, kChunkCols, Encoding::f16_scaled};
+          work(worker, QueryBlock{worker.queries.data(), worker.index}, target);
+        }
+      });
+    }
+    threads.clear();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+};
+
+void report(const char* what, double seconds, const AttentionProblem& p, const CpuCeilings& peak) {
+  const double entries = static_cast<double>(p.num_queries()) * static_cast<double>(p.num_keys());
+  const double gflops = 2e-9 * entries * static_cast<double>(p.head_dim()) / seconds;
+  std::printf("  %-28s %7.3f s  %7.1f GFLOP/s (%4.2f of the fp32 peak)  %6.2f Gentries/s\n", what,
+              seconds, gflops, gflops / peak.fma_gflops, 1e-9 * entries / seconds);
+}
+
+void bench(int64_t tokens, int64_t width, int rounds, const TileBackend& backend) {
+  AttentionProblem::Parts parts;
+  parts.q = random_tensor("q", tokens, width, 1);
+  parts.k = random_tensor("k", tokens, width, 2);
+  parts.name = "bench";
+  const AttentionProblem problem = AttentionProblem::make(std::move(parts));
+  std::printf("S = %lld, d = %lld, bf16, %s\n", static_cast<long long>(tokens),
+              static_cast<long long>(width), backend.description().c_str());
+  Run run(problem, backend);
+  double best[4] = {1e9, 1e9, 1e9, 1e9};
+  CpuCeilings peak;
+  const IndexRange keys{0, tokens};
+  for (int round = 0; round < rounds; ++round) {
+    const CpuCeilings now = measure_cpu_ceilings(backend.workers(), 0.2);
+    if (now.fma_gflops > peak.fma_gflops) peak = now;
+    const auto start = Clock::now();
+    run.head = backend.bind(problem, 0, 0);
+    best[0] = std::min(best[0], std::chrono::duration<double>(Clock::now() - start).count());
+    best[1] = std::min(best[1], run.all_panels([&](Worker& w, const QueryBlock& q, auto&) {
+      run.head->row_norms(q, std::span(w.norms).first(q.index.size()), w.workspace);
+    }));
+    best[2] = std::min(best[2], run.all_panels([&](Worker& w, const QueryBlock& q, auto& target) {
+      run.head->emit_panel(q, std::span(w.norms).first(q.index.size()), keys, target, w.workspace);
+    }));
+    best[3] = std::min(best[3], run.all_panels([&](Worker& w, const QueryBlock& q, auto& target) {
+      run.head->emit(q, std::span(w.norms).first(q.index.size()), keys, Quantity::weights, target,
+                     w.workspace);
+    }));
+  }
+  std::printf(
+      "  peak: fp32 FMA %.1f (1 thread) %.1f (%d) GFLOP/s, exp2 %.2f / %.2f Gelem/s, bf16 "
+      "%.1f / %.1f GFLOP/s\n",
+      peak.fma_gflops_one_thread, peak.fma_gflops, peak.threads, peak.exp_gigaelements_one_thread,
+      peak.exp_gigaelements, peak.bf16_gflops_one_thread, peak.bf16_gflops);
+  std::printf("  %-28s %7.3f s\n", "pack K (1 thread)", best[0]);
+  report("norms only", best[1], problem, peak);
+  report("norms + f16, one product", best[2], problem, peak);
+  report("f16 rectangle, norms known", best[3], problem, peak);
+}
+
+}  // namespace
+}  // namespace attnscope
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
+  const auto backend = attnscope::make_backend(attnscope::BackendKind::cpu, {.threads = threads});
+  attnscope::bench(17776, 64, rounds, *backend);
+  attnscope::bench(32760, 128, rounds, *backend);
+}

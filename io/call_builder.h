@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/call_facts.h"
+#include "io/capture.h"
+
+namespace attnscope {
+
+/// The tensors of one call, wherever they stand; null where there is none.
+struct CallTensors {
+  std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
+};
+
+/// Makes a validated call of facts and tensors: applies overrides (each adds a note), fills in what
+/// is missing as the format's defaults say, and checks that everything fits. Throws Error(file)
+/// naming the call where recorded facts are wrong, Error(usage) where an override is.
+CallEntry build_call(CallFacts facts, const CallTensors& tensors, const FactOverrides& overrides,
+                     std::vector<std::string>& notes);
+
+/// "FILE" or "FILE:KEY" → the tensor; without a key the file's only tensor, or the one named like
+/// one of `usual_names`.
+std::shared_ptr<const TensorSource> open_tensor_reference(
+    const std::string& reference, const std::vector<std::string>& usual_names);
+
+}  // namespace attnscope

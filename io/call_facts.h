@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attnscope {
+
+/// The facts of one call, by the names that the capture format gives them, each with where it came
+/// from. Values are checked for their JSON type as they are set. Not thread-safe.
+class CallFacts {
+ public:
+  struct Fact {
+    nlohmann::json value;
+    std::string origin;  ///< "recorded", "option --grid", "default", "guessed from …"
+    std::string source;  ///< file that recorded it; empty for the others
+  };
+
+  explicit CallFacts(std::string name) : name_(std::move(name)) {}
+
+  /// Facts of a safetensors file's __metadata__: strings, lists and numbers as JSON.
+  void add_metadata(const std::map<std::string, std::string>& metadata, const std::string& file);
+  /// Facts of one entry of capture.json's calls (without `file`). A fact that is known already must
+  /// have the same value, else Error(file) names both.
+  void add_entry(const nlohmann::json& entry, const std::string& file);
+  /// One fact from elsewhere; replaces what is there.
+  void set(const std::string& fact, nlohmann::json value, std::string origin);
+
+  bool has(const std::string& fact) const { return facts_.count(fact) != 0; }
+  const Fact* find(const std::string& fact) const;
+  std::optional<std::string> text(const std::string& fact) const;
+  std::optional<int64_t> integer(const std::string& fact) const;
+  std::optional<double> number(const std::string& fact) const;
+  /// A string stands for a list of one.
+  std::vector<std::string> strings(const std::string& fact) const;
+
+  const std::map<std::string, Fact>& all() const { return facts_; }
+  /// Keys that are no fact of the format.
+  const std::vector<std::string>& unknown_keys() const { return unknown_; }
+  /// How messages name the call.
+  const std::string& name() const { return name_; }
+
+ private:
+  void record(const std::string& fact, nlohmann::json value, const std::string& file);
+
+  std::string name_;
+  std::map<std::string, Fact> facts_;
+  std::vector<std::string> unknown_;
+};
+
+}  // namespace attnscope

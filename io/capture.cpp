@@ -1,0 +1,248 @@
+#include "io/capture.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "core/error.h"
+#include "io/call_builder.h"
+#include "io/call_facts.h"
+#include "io/input_file.h"
+#include "io/strict_json.h"
+
+namespace attnscope {
+namespace {
+
+constexpr std::string_view kFormat = "attnscope-capture/1";
+/// A catalogue of every call of a long run stays far below this.
+constexpr int64_t kMaxCatalogueBytes = 256 << 20;
+
+void check_format(const nlohmann::json& format, const std::string& file) {
+  if (format == kFormat) return;
+  throw file_error(file, "format",
+                   "expected \"" + std::string(kFormat) + "\" (got " + format.dump() + ")");
+}
+
+/// The tensors of a call's file by the names of the format; others are told as unknown.
+CallTensors call_tensors(const TensorFile& file, std::vector<std::string>& unknown) {
+  CallTensors tensors;
+  const std::map<std::string, std::shared_ptr<const TensorSource>*> places{
+      {"q", &tensors.q},
+      {"k", &tensors.k},
+      {"v", &tensors.v},
+      {"lse", &tensors.lse},
+      {"mask", &tensors.mask},
+      {"out", &tensors.out},
+      {"out_rows", &tensors.out_rows}};
+  for (const std::string& key : file.keys()) {
+    const auto place = places.find(key);
+    if (place == places.end()) {
+      unknown.push_back("tensor " + key);
+    } else {
+      *place->second = file.tensor(key);
+    }
+  }
+  for (const char* needed : {"q", "k"}) {
+    if (!*places.at(needed)) throw missing_tensor(file, needed);
+  }
+  return tensors;
+}
+
+/// A file name that capture.json gives: plain, and below the capture's folder.
+std::filesystem::path inner_path(const nlohmann::json& entry, const std::filesystem::path& folder,
+                                 const std::string& file, const std::string& where) {
+  if (!entry.is_object() || !entry.contains("file") || !entry["file"].is_string()) {
+    throw file_error(file, where, "expected an object with a string \"file\"");
+  }
+  const std::string text = entry["file"].get<std::string>();
+  const std::filesystem::path name(text);
+  const bool climbs = std::find(name.begin(), name.end(), "..") != name.end();
+  if (text.empty() || name.is_absolute() || climbs || text.find('\0') != std::string::npos) {
+    throw file_error(
+        file, where,
+        "the file name must be relative and inside the capture (got \"" + text + "\")");
+  }
+  return folder / name;
+}
+
+/// Collects the calls of one capture.
+class CaptureReader {
+ public:
+  explicit CaptureReader(const FactOverrides& overrides) : overrides_(overrides) {}
+
+  void add_call(const std::filesystem::path& path, const nlohmann::json* entry,
+                const std::string& catalogue) {
+    const auto file = open_tensor_file(path);
+    CallFacts facts(path.string());
+    const auto& metadata = file->metadata();
+    if (metadata.count("format") != 0) check_format(metadata.at("format"), path.string());
+    facts.add_metadata(metadata, path.string());
+    if (entry != nullptr) facts.add_entry(*entry, catalogue);
+    std::vector<std::string> unknown;
+    const CallTensors tensors = call_tensors(*file, unknown);
+    if (metadata.count("format") == 0 && entry == nullptr) {
+      notes.push_back(path.string() + ": has no format \"" + std::string(kFormat) +
+                      "\": taken as one call for its tensors q and k");
+    }
+    const auto model_text = facts.text("model");
+    const auto prompt_text = facts.text("prompt");
+    CallEntry call = build_call(std::move(facts), tensors, overrides_, notes);
+    call.file = path;
+    call.unknown_keys.insert(call.unknown_keys.end(), unknown.begin(), unknown.end());
+    if (model.empty()) model = model_text.value_or("");
+    if (prompt.empty()) prompt = prompt_text.value_or("");
+    check_unique(call);
+    calls.push_back(std::move(call));
+  }
+
+  void read_catalogue(const std::filesystem::path& folder) {
+    const std::filesystem::path path = folder / "capture.json";
+    const std::string name = path.string();
+    const InputFile file(path);
+    if (file.size() > kMaxCatalogueBytes) {
+      throw file_error(name, "",
+                       "is too large (got " + std::to_string(file.size()) + " bytes, limit " +
+                           std::to_string(kMaxCatalogueBytes) + ")");
+    }
+    std::string text(static_cast<size_t>(file.size()), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(text)));
+    const nlohmann::json root = parse_strict_json(text, name, "");
+    if (!root.is_object()) throw file_error(name, "", "expected a JSON object");
+    if (!root.contains("format")) throw file_error(name, "", "the key \"format\" is missing");
+    check_format(root["format"], name);
+    model = string_value(root, "model", name);
+    prompt = string_value(root, "prompt", name);
+    if (root.contains("extra")) extra = root["extra"].dump();
+    read_frames(root, folder, name);
+    for (const auto& [key, value] : root.items()) {
+      const std::set<std::string> known{"format", "model", "prompt", "frames", "extra", "calls"};
+      if (known.count(key) == 0) unknown_keys.push_back("capture.json key " + key);
+    }
+    if (!root.contains("calls") || !root["calls"].is_array() || root["calls"].empty()) {
+      throw file_error(name, "calls", "expected a list of calls");
+    }
+    for (size_t i = 0; i < root["calls"].size(); ++i) {
+      const nlohmann::json& entry = root["calls"][i];
+      add_call(inner_path(entry, folder, name, "calls[" + std::to_string(i) + "]"), &entry, name);
+    }
+  }
+
+  /// A folder without capture.json: every safetensors file that says that it is a capture.
+  void read_folder(const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& item : std::filesystem::directory_iterator(folder)) {
+      if (item.path().extension() == ".safetensors") files.push_back(item.path());
+    }
+    std::sort(files.begin(), files.end());
+    for (const auto& path : files) {
+      if (open_tensor_file(path)->metadata().count("format") == 0) {
+        notes.push_back(path.string() + ": left out, it has no format \"" + std::string(kFormat) +
+                        "\"");
+        continue;
+      }
+      add_call(path, nullptr, "");
+    }
+    if (calls.empty()) {
+      throw file_error(folder.string(), "",
+                       "is no capture: it has no capture.json and no safetensors file with format "
+                       "\"" +
+                           std::string(kFormat) + "\"");
+    }
+  }
+
+  /// Ascending by step, layer, branch and kind.
+  void sort_calls() {
+    const auto key = [](const CallEntry& c) {
+      return std::tie(c.id.step, c.id.layer, c.id.branches, c.id.kind);
+    };
+    std::stable_sort(calls.begin(), calls.end(),
+                     [&](const CallEntry& a, const CallEntry& b) { return key(a) < key(b); });
+  }
+
+  std::string model, prompt, extra;
+  std::vector<FrameFile> frames;
+  std::vector<CallEntry> calls;
+  std::vector<std::string> notes, unknown_keys;
+
+ private:
+  static std::string string_value(const nlohmann::json& root, const char* key,
+                                  const std::string& file) {
+    if (!root.contains(key)) return "";
+    if (!root[key].is_string()) throw file_error(file, key, "expected a string");
+    return root[key].get<std::string>();
+  }
+
+  void read_frames(const nlohmann::json& root, const std::filesystem::path& folder,
+                   const std::string& name) {
+    if (!root.contains("frames")) return;
+    if (!root["frames"].is_array()) throw file_error(name, "frames", "expected a list");
+    for (size_t i = 0; i < root["frames"].size(); ++i) {
+      const nlohmann::json& entry = root["frames"][i];
+      const std::string where = "frames[" + std::to_string(i) + "]";
+      FrameFile frame{inner_path(entry, folder, name, where), 0};
+      if (!entry.contains("t") || !entry["t"].is_number_unsigned()) {
+        throw file_error(name, where, "expected \"t\", the latent frame, a whole number from 0");
+      }
+      frame.t = entry["t"].get<int64_t>();
+      if (!std::filesystem::is_regular_file(frame.file)) {
+        notes.push_back(name + ": " + where + ": " + frame.file.string() + " is missing");
+      }
+      frames.push_back(std::move(frame));
+    }
+  }
+
+  void check_unique(const CallEntry& call) {
+    const std::set<std::string> branches(call.id.branches.begin(), call.id.branches.end());
+    for (const std::string& branch : branches) {
+      const auto key = std::tuple(call.id.step, call.id.layer, branch, call.id.kind);
+      const auto [known, fresh] = seen_.emplace(key, call.file.string());
+      if (fresh) continue;
+      throw file_error(call.file.string(), "",
+                       "step " + std::to_string(call.id.step) + ", layer " +
+                           std::to_string(call.id.layer) + ", branch " + branch + ", kind " +
+                           std::string(kind_name(call.id.kind)) + " is also in " + known->second);
+    }
+  }
+
+  const FactOverrides& overrides_;
+  std::map<std::tuple<int64_t, int64_t, std::string, CallKind>, std::string> seen_;
+};
+
+}  // namespace
+
+Capture Capture::open(const std::filesystem::path& path, const FactOverrides& overrides) {
+  CaptureReader reader(overrides);
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    if (std::filesystem::exists(path / "capture.json")) {
+      reader.read_catalogue(path);
+    } else {
+      reader.read_folder(path);
+    }
+  } else if (path.filename() == "capture.json") {
+    reader.read_catalogue(path.parent_path());
+  } else if (!std::filesystem::exists(path, error)) {
+    throw file_error(path.string(), "", "there is no such file or folder");
+  } else if (open_tensor_file(path)->keys() == std::vector<std::string>{""}) {
+    throw file_error(path.string(), "",
+                     "is one bare tensor, no capture: give --q FILE and --k FILE");
+  } else {
+    reader.add_call(path, nullptr, "");
+  }
+  reader.sort_calls();
+  Capture capture;
+  // "dump/" and "dump" are the same capture.
+  capture.path_ = path.has_filename() ? path : path.parent_path();
+  capture.model_ = std::move(reader.model);
+  capture.prompt_ = std::move(reader.prompt);
+  capture.extra_ = std::move(reader.extra);
+  capture.frames_ = std::move(reader.frames);
+  capture.calls_ = std::move(reader.calls);
+  capture.notes_ = std::move(reader.notes);
+  capture.unknown_keys_ = std::move(reader.unknown_keys);
+  return capture;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,251 @@
+#include "kernels/cpu_head.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+#include "core/checked_math.h"
+#include "core/error.h"
+#include "kernels/emit_runs.h"
+#include "kernels/flush_denormals.h"
+
+namespace attnscope {
+namespace {
+
+/// Rows of a row block: enough groups to read a key block from L2 several times; with a stash, few
+/// enough that it stays in a cache near the core.
+constexpr int64_t kBlockRows = 4 * kGroupRows;
+constexpr int64_t kStashRows = 4 * kGroupRows;
+
+/// Key blocks that hold `keys`.
+IndexRange blocks_of(IndexRange keys) {
+  if (keys.empty()) return {};
+  return {keys.begin / kBlockKeys, ceil_div(keys.end, kBlockKeys)};
+}
+
+void fill_rows(float* rows, int64_t stride, float value) {
+  for (int64_t row = 0; row < kGroupRows; ++row) {
+    std::fill_n(rows + row * stride, kBlockKeys, value);
+  }
+}
+
+}  // namespace
+
+int64_t CpuHead::row_block_rows(bool one_product) { return one_product ? kStashRows : kBlockRows; }
+
+CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                       int64_t cols, bool one_product, Workspace& workspace) {
+  const int64_t block_rows = std::min(round_up(rows, kGroupRows), row_block_rows(one_product));
+  Buffers buffers;
+  buffers.scratch.bias = workspace.take<float>(kGroupRows * kBlockKeys);
+  buffers.scratch.edge_bias = workspace.take<float>(kBlockKeys);
+  buffers.scratch.entries = workspace.take<float>(kGroupRows * kBlockKeys);
+  buffers.queries = workspace.take<float>(block_rows * format.steps());
+  buffers.row = workspace.take<float>(format.head_dim);
+  buffers.sums = workspace.take<RowSum>(block_rows);
+  if (one_product) {
+    // The stash holds whole key blocks: `cols` keys touch at most this many.
+    const int64_t blocks =
+        std::min(ceil_div(num_keys, kBlockKeys), ceil_div(cols + kBlockKeys - 1, kBlockKeys));
+    // Rows a multiple of 4 KiB apart would compete for the same lines of the cache.
+    buffers.stash_stride = blocks * kBlockKeys + 16;
+    buffers.stash = workspace.take<float>(block_rows * buffers.stash_stride);
+  }
+  return buffers;
+}
+
+int64_t CpuHead::workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                 int64_t cols, bool one_product) {
+  Workspace counter;
+  take_buffers(format, num_keys, rows, cols, one_product, counter);
+  return counter.bytes_needed();
+}
+
+CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t rows,
+                            const Buffers& buffers) const {
+  const PackedFormat& format = head_.format;
+  const int64_t row_bytes = format.head_dim * dtype_bytes(format.dtype);
+  const auto total = static_cast<int64_t>(queries.index.size());
+  const int64_t count = std::min(rows, total - first);
+  Rows block{first, queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count))};
+  for (int64_t group = 0; group < block.groups(); ++group) {
+    const int64_t begin = group * kGroupRows;
+    pack_queries(format, queries.data + (first + begin) * row_bytes,
+                 std::min(kGroupRows, count - begin),
+                 buffers.queries + group * kGroupRows * format.steps(), buffers.row);
+  }
+  return block;
+}
+
+GroupBlock CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
+                         const Buffers& buffers) const {
+  return GroupBlock(head_, buffers.scratch, rows.group(group),
+                    buffers.queries + group * kGroupRows * head_.format.steps(), block);
+}
+
+void CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
+                        const Buffers& buffers) const {
+  GroupBlock meeting = meet(rows, group, block, buffers);
+  float* const stash = buffers.stash + group * kGroupRows * buffers.stash_stride;
+  const int64_t kept =
+      (std::clamp(block, stash_blocks.begin, stash_blocks.end) - stash_blocks.begin) * kBlockKeys;
+  float* output = buffers.scratch.entries;
+  int64_t stride = kBlockKeys;
+  if (stash_blocks.contains(block)) {
+    output = stash + kept;
+    stride = buffers.stash_stride;
+    if (meeting.empty()) fill_rows(output, stride, 0);
+  }
+  if (meeting.empty()) return;
+  meeting.set_output(output, stride);
+  const std::span sums(buffers.sums + group * kGroupRows, static_cast<size_t>(kGroupRows));
+  const int64_t bad_row =
+      is_linear(head_.format.score)
+          ? add_linear_block(meeting, sums)
+          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept});
+  if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
+}
+
+void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, const Buffers& buffers,
+                       std::span<RowNorm> norms) const {
+  std::fill_n(buffers.sums, rows.groups() * kGroupRows, RowSum());
+  for (int64_t block = 0; block < head_.num_blocks(); ++block) {
+    for (int64_t group = 0; group < rows.groups(); ++group) {
+      sum_block(rows, group, block, stash_blocks, buffers);
+    }
+  }
+  for (int64_t row = 0; row < rows.count(); ++row) {
+    if (is_unresolved(buffers.sums[row])) refuse_row(rows.index[static_cast<size_t>(row)]);
+    norms[static_cast<size_t>(rows.first + row)] = norm_of(buffers.sums[row]);
+  }
+}
+
+void CpuHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
+                        std::span<std::byte> workspace) const {
+  assert(is_normalised(head_.format.score) && norms.size() == queries.index.size());
+  const FlushDenormals flush;
+  const auto total = static_cast<int64_t>(queries.index.size());
+  Workspace pieces(workspace);
+  const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
+  for (int64_t first = 0; first < total; first += row_block_rows(false)) {
+    const Rows rows = load(queries, first, row_block_rows(false), buffers);
+    sum_rows(rows, {}, buffers, norms);
+  }
+}
+
+void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
+                         const EmitTarget& target, std::span<std::byte> workspace) const {
+  assert(is_normalised(head_.format.score) && norms.size() == queries.index.size());
+  const FlushDenormals flush;
+  const auto total = static_cast<int64_t>(queries.index.size());
+  Workspace pieces(workspace);
+  const Buffers buffers =
+      take_buffers(head_.format, head_.num_keys(), total, keys.size(), true, pieces);
+  const IndexRange stash_blocks = blocks_of(keys);
+  for (int64_t first = 0; first < total; first += row_block_rows(true)) {
+    const Rows rows = load(queries, first, row_block_rows(true), buffers);
+    sum_rows(rows, stash_blocks, buffers, norms);
+    emit_stash(rows, stash_blocks, {norms, keys, Quantity::weights, target}, buffers);
+  }
+}
+
+void CpuHead::emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
+                         const Buffers& buffers) const {
+  const EmitTarget& target = rectangle.target;
+  const int64_t skipped = rectangle.keys.begin - stash_blocks.begin * kBlockKeys;
+  for (int64_t row = 0; row < rows.count(); ++row) {
+    const float* entries = buffers.stash + row * buffers.stash_stride + skipped;
+    const RowNorm& norm = rectangle.norms[static_cast<size_t>(rows.first + row)];
+    const float factor = weight_factor(norm, buffers.sums[row].reference);
+    for_each_run(target, rows.first + row, {0, rectangle.keys.size()}, [&](const EmitRun& run) {
+      head_.kernels.encode_weights(entries + run.col, run.count, factor, target.encoding,
+                                   run.destination);
+    });
+  }
+}
+
+void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
+                   Quantity quantity, const EmitTarget& target,
+                   std::span<std::byte> workspace) const {
+  if (quantity == Quantity::logits && is_linear(head_.format.score)) {
+    throw usage_error(head_.problem.name() + ": score " +
+                      std::string(score_name(head_.format.score)) + " has no logits");
+  }
+  assert(norms.size() == (quantity == Quantity::weights && is_normalised(head_.format.score)
+                              ? queries.index.size()
+                              : 0));
+  const FlushDenormals flush;
+  const auto total = static_cast<int64_t>(queries.index.size());
+  Workspace pieces(workspace);
+  const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
+  const Rectangle rectangle{norms, keys, quantity, target};
+  for (int64_t first = 0; first < total; first += row_block_rows(false)) {
+    const Rows rows = load(queries, first, row_block_rows(false), buffers);
+    for (int64_t block = blocks_of(keys).begin; block < blocks_of(keys).end; ++block) {
+      const IndexRange part = intersect(head_.keys_of_block(block), keys);
+      if (!wants_any(target, {part.begin - keys.begin, part.end - keys.begin})) continue;
+      for (int64_t group = 0; group < rows.groups(); ++group) {
+        emit_block(rows, group, block, rectangle, buffers);
+      }
+    }
+  }
+}
+
+void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
+                              const Rectangle& rectangle, const Buffers& buffers) const {
+  const bool logits = rectangle.quantity == Quantity::logits;
+  GroupBlock meeting = meet(rows, group, block, buffers);
+  float* const entries = buffers.scratch.entries;
+  if (meeting.empty()) {
+    return fill_rows(entries, kBlockKeys, logits ? -std::numeric_limits<float>::infinity() : 0.0f);
+  }
+  meeting.set_output(entries, kBlockKeys);
+  if (logits) return meeting.logits();
+  if (head_.format.score == ScoreFunction::sigmoid) return meeting.sigmoid();
+  RowReferences references{};
+  if (is_linear(head_.format.score)) return meeting.linear(references);
+  const int64_t first = rows.first + group * kGroupRows;
+  for (size_t row = 0; row < rows.group(group).size(); ++row) {
+    const RowNorm& norm = rectangle.norms[static_cast<size_t>(first) + row];
+    references.references[row] = static_cast<float>(norm.exponent);
+  }
+  meeting.softmax(references);
+}
+
+void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
+                         const Buffers& buffers) const {
+  compute_entries(rows, group, block, rectangle, buffers);
+  const EmitTarget& target = rectangle.target;
+  const IndexRange part = intersect(head_.keys_of_block(block), rectangle.keys);
+  const IndexRange cols{part.begin - rectangle.keys.begin, part.end - rectangle.keys.begin};
+  const int64_t count = static_cast<int64_t>(rows.group(group).size());
+  for (int64_t row = 0; row < count; ++row) {
+    const float* entries = buffers.scratch.entries + row * kBlockKeys;
+    const int64_t panel_row = rows.first + group * kGroupRows + row;
+    float factor = 1;
+    if (!rectangle.norms.empty()) {
+      const RowNorm& norm = rectangle.norms[static_cast<size_t>(panel_row)];
+      const bool linear = is_linear(head_.format.score);
+      factor = weight_factor(norm, linear ? 0.0f : static_cast<float>(norm.exponent));
+    }
+    for_each_run(target, panel_row, cols, [&](const EmitRun& run) {
+      const float* source = entries + (rectangle.keys.begin + run.col - block * kBlockKeys);
+      if (rectangle.quantity == Quantity::logits) {
+        head_.kernels.encode_logits(source, run.count, target.encoding, run.destination);
+      } else {
+        head_.kernels.encode_weights(source, run.count, factor, target.encoding, run.destination);
+      }
+    });
+  }
+}
+
+void CpuHead::refuse_row(int64_t row) const {
+  throw Error(ErrorCode::value,
+              head_.problem.name() + ": head " + std::to_string(head_.head) + ", query " +
+                  std::to_string(row) +
+                  (is_linear(head_.format.score)
+                       ? ": the scores add up to more than float32 holds"
+                       : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/tile_backend.h"
+#include "kernels/group_block.h"
+#include "kernels/row_sums.h"
+#include "kernels/workspace.h"
+
+namespace attnscope {
+
+/// One head on the CPU. Query rows are taken in row blocks of a few row groups; a row block passes
+/// over K's key blocks once, so that all its groups find a key block in L2. How rows are split
+/// among calls, row blocks and groups changes no bit of any result.
+class CpuHead : public BoundHead {
+ public:
+  CpuHead(const AttentionProblem& problem, int64_t batch, int64_t head, const PackedFormat& format,
+          const CpuKernels& kernels, const CpuKernels::Products& products)
+      : head_(problem, batch, head, format, kernels, products) {}
+
+  void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
+                 std::span<std::byte> workspace) const override;
+  void emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
+            Quantity quantity, const EmitTarget& target,
+            std::span<std::byte> workspace) const override;
+  void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
+                  const EmitTarget& target, std::span<std::byte> workspace) const override;
+
+  /// See TileBackend::workspace_bytes.
+  static int64_t workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                 int64_t cols, bool one_product);
+
+ private:
+  /// Pieces of the workspace for one row block.
+  struct Buffers {
+    BlockScratch scratch;
+    float* queries = nullptr;  ///< [groups, steps, kGroupRows]
+    float* row = nullptr;      ///< [head_dim]
+    RowSum* sums = nullptr;    ///< [groups · kGroupRows]
+    float* stash = nullptr;    ///< entries of emit_panel, [groups · kGroupRows, stash_stride]
+    int64_t stash_stride = 0;
+  };
+  /// A row block: rows [first, first + index.size()) of the call.
+  struct Rows {
+    int64_t first = 0;
+    std::span<const int64_t> index;
+
+    int64_t count() const { return static_cast<int64_t>(index.size()); }
+    int64_t groups() const { return (count() + kGroupRows - 1) / kGroupRows; }
+    std::span<const int64_t> group(int64_t g) const {
+      const auto begin = static_cast<size_t>(g * kGroupRows);
+      return index.subspan(begin, std::min<size_t>(kGroupRows, index.size() - begin));
+    }
+  };
+  /// Emission of a rectangle, whatever row block is at work.
+  struct Rectangle {
+    std::span<const RowNorm> norms;
+    IndexRange keys;
+    Quantity quantity = Quantity::weights;
+    const EmitTarget& target;
+  };
+
+  static int64_t row_block_rows(bool one_product);
+  static Buffers take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                              int64_t cols, bool one_product, Workspace& workspace);
+  Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
+  GroupBlock meet(const Rows& rows, int64_t group, int64_t block, const Buffers& buffers) const;
+
+  void sum_rows(const Rows& rows, IndexRange stash_blocks, const Buffers& buffers,
+                std::span<RowNorm> norms) const;
+  void sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
+                 const Buffers& buffers) const;
+  void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
+                  const Buffers& buffers) const;
+  void emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
+                  const Buffers& buffers) const;
+  void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
+                       const Buffers& buffers) const;
+  [[noreturn]] void refuse_row(int64_t row) const;
+
+  const PackedHead head_;
+};
+
+}  // namespace attnscope

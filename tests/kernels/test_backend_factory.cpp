@@ -1,0 +1,83 @@
+#include <set>
+
+#include "core/error.h"
+#include "kernels/backend_factory.h"
+#include "kernels/cpu_backend.h"
+#include "kernels/cpu_ceilings.h"
+#include "kernels/cpu_kernels.h"
+#include "kernels/flush_denormals.h"
+#include "kernels/host_cores.h"
+#include "tests/catch.h"
+
+namespace attnscope {
+
+TEST_CASE("backends are found by name, and a misspelt one gets a suggestion") {
+  CHECK(parse_backend("auto") == BackendKind::automatic);
+  CHECK(parse_backend("reference") == BackendKind::reference);
+  CHECK(parse_backend("cpu") == BackendKind::cpu);
+  CHECK(parse_backend("cuda") == BackendKind::cuda);
+  try {
+    parse_backend("referense");
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::usage);
+    CHECK(std::string(error.what()).find("did you mean reference?") != std::string::npos);
+  }
+}
+
+TEST_CASE("a build without CUDA says so") {
+  try {
+    make_backend(BackendKind::cuda);
+    FAIL("made");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::unavailable);
+    CHECK(std::string(error.what()).find("was not built with CUDA") != std::string::npos);
+  }
+}
+
+TEST_CASE("backends say who they are and how many threads they want") {
+  const auto automatic = make_backend(BackendKind::automatic);
+  CHECK(automatic->name().substr(0, 3) == "cpu");
+  CHECK(automatic->workers() == usable_cores());
+  const auto cpu = make_backend(BackendKind::cpu, {.threads = 3});
+  CHECK(cpu->workers() == 3);
+  CHECK(cpu->description().find("3 threads)") != std::string::npos);
+  CHECK(make_backend(BackendKind::reference)->name() == "reference");
+}
+
+TEST_CASE("the CPU backend has several instruction sets to be tested") {
+  std::set<std::string_view> names;
+  for (const CpuKernels* kernels : available_cpu_kernels()) names.insert(kernels->isa);
+  CHECK(names.size() == available_cpu_kernels().size());
+  CHECK(&best_cpu_kernels() == available_cpu_kernels().front());
+  if (best_cpu_kernels().bf16.softmax == nullptr) {
+    WARN("this processor has no vdpbf16ps: bf16 dot products are tested by their emulation only");
+  }
+}
+
+TEST_CASE("ceilings are measured") {
+  const CpuCeilings ceilings = measure_cpu_ceilings(2, 0.02);
+  CHECK(ceilings.threads == 2);
+  CHECK(ceilings.isa == best_cpu_kernels().isa);
+  CHECK(ceilings.fma_gflops_one_thread > 0.01);
+  CHECK(ceilings.fma_gflops > 0.01);
+  CHECK(ceilings.exp_gigaelements_one_thread > 0.0001);
+  CHECK(ceilings.exp_gigaelements > 0.0001);
+  CHECK((ceilings.bf16_gflops > 0) == (best_cpu_kernels().bf16.spin != nullptr));
+}
+
+TEST_CASE("denormals are flushed only while asked for") {
+  volatile float tiny = 0x1p-126f;
+  volatile float half = 0.5f;
+  REQUIRE(tiny * half > 0);
+#if defined(__x86_64__) || defined(__aarch64__)
+  {
+    const FlushDenormals flush;
+    const float product = tiny * half;
+    CHECK(product == 0);
+  }
+#endif
+  REQUIRE(tiny * half > 0);
+}
+
+}  // namespace attnscope
