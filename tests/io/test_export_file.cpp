@@ -259,12 +259,12 @@ TEST_CASE("a full disk is refused before the work and leaves nothing") {
   std::vector<Thrown> thrown;
   size_t left = 0;
   {
-    // f16 needs 3 MiB of chunks alone and is refused at a glance; u8 passes that glance, but with
-    // 2 MiB taken fallocate finds the disk full.
+    // The chunks take 3 MiB in f16, which is refused at a glance, and 1.5 MiB in u8, which that
+    // glance lets pass: with 16 KiB more there is no room for the rest of the file.
     thrown.push_back(construct(make_spec(calls), disk + "/out.h5", kRefuse));
     left = names_in(disk).size();
     const PosixFile filler(disk + "/filler", PosixFile::Mode::create);
-    filler.allocate(1400 * 1024);
+    filler.allocate(1520 * 1024);
     const ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::u8_log2);
     thrown.push_back(construct(spec, disk + "/out.h5", kRefuse));
     left += names_in(disk).size();

@@ -1,0 +1,211 @@
+"""Reads exports as their users do: with h5py, and with xarray and h5netcdf where installed.
+
+read_export.py WRITER DOCUMENT: WRITER is the program write_sample_exports, DOCUMENT is
+docs/export-format.md, whose snippets are run as they stand there. Exit code 77: h5py is missing.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+try:
+    import h5py
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+CALL = "calls/step0010_layer003_cond_joint"
+GROUPS = {
+    CALL: (1, 2, 700, 700),
+    "calls/step0010_layer003_cond_cross": (1, 2, 60, 20),
+    "calls/step0010_layer003_all_self": (1, 2, 33, 33),
+}
+AXES = ("batch", "head", "query", "key")
+
+
+def expected(name, part):
+    return np.fromfile(f"{name}.{part}.f32", "<f4")
+
+
+def decode(dataset):
+    """An export's entries as float32, as its attributes say."""
+    stored = dataset[...]
+    if "code_octaves" in dataset.attrs:
+        step = dataset.attrs["code_octaves"] / (dataset.attrs["code_max"] - 1)
+        weights = np.exp2((stored.astype("f8") - dataset.attrs["code_max"]) * step)
+        return np.where(stored == 0, 0, weights).astype("f4")
+    return stored.astype("f4") * dataset.attrs.get("scale_factor", np.float32(1))
+
+
+def check_with_h5py(name, dataset_name, dtype):
+    with h5py.File(f"{name}.h5") as f:
+        assert f.attrs["format"] == "attnscope-export/1", f.attrs["format"]
+        assert f["complete"][()] == 1 and f["complete"].dtype == "u1"
+        assert set(f["calls"]) == {group.split("/")[1] for group in GROUPS}
+        for group in GROUPS:
+            for axis in ("query", "key"):
+                for part in ("t", "y", "x", "segment"):
+                    coordinate = f[group][f"{axis}_{part}"]
+                    assert coordinate.shape == f[group][axis].shape
+                    assert coordinate.dims[0][0] == f[group][axis]
+        call = f[CALL]
+        assert call.attrs["prompt"] == "a dog — “fast”"
+        assert [t.decode() for t in call["text_tokens"][:4]] == ["[CLS]", "a", "dög", "▁runs"]
+        if name != "logits":
+            lse = call["lse"]
+            assert lse.dtype == "<f4" and [d[0].name.split("/")[-1] for d in lse.dims] == list(
+                AXES[:3]
+            )
+            assert np.array_equal(lse[...].ravel(), expected(name, "lse"))
+            assert np.isneginf(lse[...]).any() or name == "rows"
+        else:
+            assert "lse" not in call
+        if dataset_name is None:
+            assert "weights" not in call and "logits" not in call
+            return
+        data = call[dataset_name]
+        assert data.dtype == dtype, data.dtype
+        assert [d[0].name.split("/")[-1] for d in data.dims] == list(AXES)
+        assert np.allclose(decode(data).ravel(), expected(name, "entries"), rtol=1e-6, atol=0)
+        if dtype == "<f2":
+            assert data.attrs["scale_factor"] == np.float32(2**-14)
+            assert data.attrs["scale_factor"].dtype == "<f4"
+        sums = call["checksums"][dataset_name]
+        assert sums.dtype == "<u4" and sums.size == np.prod(
+            [-(-n // c) for n, c in zip(data.shape, data.chunks)]
+        )
+
+
+def check_with_h5netcdf(name):
+    """h5netcdf must resolve every dimension of every variable, without a warning."""
+    import h5netcdf
+
+    def walk(group):
+        for variable in group.variables.values():
+            assert len(variable.dimensions) == len(variable.shape)
+            assert not any(d.startswith("phony") for d in variable.dimensions)
+        return sum(1 + walk(g) for g in group.groups.values())
+
+    with h5netcdf.File(f"{name}.h5", "r") as f:
+        assert walk(f) == 1 + 2 * len(GROUPS)
+        for group, shape in GROUPS.items():
+            dims = f[group].dimensions
+            if name == "maps":
+                assert tuple(dims[a].size for a in AXES) == shape
+
+
+def check_with_xarray(name, dataset_name):
+    import xarray as xr
+
+    for group in GROUPS:
+        with xr.open_dataset(f"{name}.h5", engine="h5netcdf", group=group) as call:
+            data = call[dataset_name]
+            assert data.dims == AXES, data.dims
+            assert data.dtype == ("uint8" if name == "u8" else "float32"), data.dtype
+            assert {"key_t", "query_segment", "batch"} <= set(data.coords)
+            assert set(call.data_vars) <= {dataset_name, "lse", "text_tokens"}
+            if group == CALL and name != "u8":
+                assert np.array_equal(data.values.ravel(), expected(name, "entries"))
+
+
+def snippets(document):
+    with open(document, encoding="utf-8") as f:
+        return re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)
+
+
+def run_snippet(document, first_import):
+    found = [s for s in snippets(document) if s.startswith(f"import {first_import}")]
+    assert len(found) == 1, f"{document}: {len(found)} snippets start with import {first_import}"
+    names = {}
+    exec(compile(found[0], f"{document}: {first_import} snippet", "exec"), names)
+    return names
+
+
+def check_h5py_snippets(document):
+    names = run_snippet(document, "h5py")
+    maps = expected("maps", "entries").reshape(2, 700, 700)
+    assert names["row"].dtype == np.float32
+    assert np.array_equal(names["row"], maps[1, 300])
+    assert names["lse"] == expected("maps", "lse").reshape(2, 700)[1, 300]
+    assert names["volume"].shape == (3, 10, 23)
+    assert np.array_equal(names["volume"].ravel(), maps[1, 300, 10:])
+    [source] = [s for s in snippets(document) if s.startswith("def decode")]
+    names = {"np": np}
+    exec(compile(source, f"{document}: decode", "exec"), names)
+    with h5py.File("u8.h5") as f:
+        decoded = names["decode"](f[CALL]["weights"][...])
+    assert np.allclose(decoded.ravel(), expected("u8", "entries"), rtol=1e-5, atol=0)
+
+
+def check_xarray_snippet(document):
+    names = run_snippet(document, "xarray")
+    maps = expected("maps", "entries").reshape(2, 700, 700)
+    assert names["row"].dtype == np.float32
+    assert np.array_equal(names["row"].values, maps[1, 300])
+    frames = maps[1, 300, 10:].reshape(3, -1).sum(axis=1)
+    assert np.allclose(names["frame_mass"].values, frames, rtol=1e-4), (
+        names["frame_mass"].values,
+        frames,
+    )
+    names["call"].close()
+
+
+def check_checksum_snippet(document):
+    names = run_snippet(document, "xxhash")
+    with h5py.File("maps.h5") as f:
+        data, sums = f[CALL]["weights"], f[CALL]["checksums/weights"]
+        for place in np.ndindex(sums.shape):
+            offset = tuple(i * c for i, c in zip(place, data.chunks))
+            assert names["chunk_checksum"](data, offset) == sums[place], place
+
+
+def importable(*modules):
+    for module in modules:
+        try:
+            __import__(module)
+        except ImportError as error:
+            print(f"without {module}: {error}")
+            return False
+    return True
+
+
+def main():
+    writer, document = map(os.path.abspath, sys.argv[1:])
+    files = {
+        "maps": ("weights", "<f2"),
+        "f32": ("weights", "<f4"),
+        "u8": ("weights", "u1"),
+        "logits": ("logits", "<f4"),
+        "lse": (None, None),
+        "crop": ("weights", "<f2"),
+        "rows": ("weights", "<f2"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([writer, folder], check=True)
+        os.chdir(folder)
+        for name, (dataset, dtype) in files.items():
+            check_with_h5py(name, dataset, dtype)
+        check_h5py_snippets(document)
+        print(f"h5py {h5py.__version__}: {len(files)} exports and the snippet are right")
+        if importable("xxhash"):
+            check_checksum_snippet(document)
+        if importable("h5netcdf", "xarray"):
+            import xarray
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                for name in files:
+                    check_with_h5netcdf(name)
+            for name, (dataset, _) in files.items():
+                if dataset:
+                    check_with_xarray(name, dataset)
+            check_xarray_snippet(document)
+            print(f"xarray {xarray.__version__}: the same")
+        os.chdir("/")
+
+
+main()
