@@ -163,10 +163,13 @@ class CallBuilder {
 
   /// The grid of the query sequence: for factorised attention the part that the call sees.
   std::optional<std::array<int64_t, 3>> sequence_grid() const {
+    const std::string axes = facts_.text("axes").value_or("full");
+    if (axes != "full" && axes != "spatial" && axes != "temporal") {
+      bad_fact("axes", "expected full, spatial or temporal (got " + axes + ")");
+    }
     const auto text = facts_.text("grid");
     if (!text || *text == "none") return std::nullopt;
     std::array<int64_t, 3> grid = parse_grid(*text);
-    const std::string axes = facts_.text("axes").value_or("full");
     const int64_t batch = parts_.q.batch();
     int64_t items = 1;
     if (axes == "spatial") {
@@ -175,8 +178,6 @@ class CallBuilder {
     } else if (axes == "temporal") {
       items = grid[1] * grid[2];
       grid = {grid[0], 1, 1};
-    } else if (axes != "full") {
-      bad_fact("axes", "expected full, spatial or temporal (got " + axes + ")");
     }
     if (batch % items != 0) {
       bad_fact("axes", axes + " attention over the grid " + *text + " has a multiple of " +

@@ -41,7 +41,10 @@ class CallFile {
   }
   CallFile& fact(const std::string& name, const std::string& value) {
     std::string quoted;
-    for (char c : value) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
+    for (char c : value) {
+      if (c == '"') quoted.push_back('\\');
+      quoted.push_back(c);
+    }
     metadata_ += ",\"" + name + "\":\"" + quoted + "\"";
     return *this;
   }
