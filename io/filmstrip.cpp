@@ -26,7 +26,8 @@ constexpr int kTextHeight = kCapHeight * kTextScale;
 constexpr int kTitleHeight = kCapHeight * kTitleScale;
 /// From one line of text to what stands below it.
 constexpr int kTextGap = 12;
-constexpr int kLabelHeight = kTextHeight + 2 * kTextGap;
+constexpr int kLabelTop = 16;
+constexpr int kLabelHeight = kLabelTop + kTextHeight + 22;
 constexpr int kNumberHeight = kTextHeight + 8;
 constexpr int kLineGap = 18;
 constexpr int kStripGap = 36;
@@ -34,7 +35,7 @@ constexpr int kBarGap = 24;
 constexpr int kBarWidth = 16;
 constexpr int kBarTextWidth = 120;
 /// Frames are enlarged to about this many pixels, and lines of frames kept below this width.
-constexpr int kFrameSide = 216;
+constexpr int kFrameSide = 240;
 constexpr int kMaxLineWidth = 1680;
 constexpr int kMaxCell = 18;
 
@@ -165,7 +166,7 @@ Canvas Filmstrip::strip(const QueryVolume& volume) const {
 
 void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   canvas.fill({kMargin, 0, width_ - 2 * kMargin, 1}, kRule);
-  canvas.text(kMargin, kTextGap + 2, volume.label, kTextScale, kText);
+  canvas.text(kMargin, kLabelTop, volume.label, kTextScale, kText);
   if (volumes_.domain != "all") return;
   const double video = std::accumulate(volume.video.begin(), volume.video.end(), 0.0);
   std::string masses = fmt::format("video {:.3f}", video);
@@ -173,7 +174,7 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
     masses +=
         fmt::format("  text {:.3f}", std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
   }
-  canvas.text(width_ - kMargin - text_width(masses, kTextScale), kTextGap + 2, masses, kTextScale,
+  canvas.text(width_ - kMargin - text_width(masses, kTextScale), kLabelTop, masses, kTextScale,
               kQuietText);
 }
 
@@ -200,9 +201,10 @@ void Filmstrip::draw_query(Canvas& canvas, const QueryVolume& volume) const {
   if (!volume.query) return;
   const auto& [t, y, x] = *volume.query;
   const PixelRect at = cell(t, y, x);
+  const int thickness = cell_ >= 12 ? 3 : 2;
   // The dark rim keeps the outline visible on bright cells.
-  canvas.outline(at, 3, kBackground);
-  canvas.outline(at, 2, kQuery);
+  canvas.outline(at, thickness + 1, kBackground);
+  canvas.outline(at, thickness, kQuery);
 }
 
 void Filmstrip::draw_colour_bar(Canvas& canvas, const WeightRange& range) const {
