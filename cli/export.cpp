@@ -194,13 +194,13 @@ int run_export(const ExportOptions& o) {
     print_dry_run(o, forecast);
     return kExitOk;
   }
+  check_export_target(o.out, {o.force, o.sync});
   console.say(fmt::format("{} of {} head{}: {} to {}; {}; {}", export_product_name(spec.product),
                           forecast.heads, forecast.heads == 1 ? "" : "s",
                           format_bytes(forecast.size.file_bytes), o.out, backend->description(),
                           plan.describe()));
 
   const InterruptWatch interrupts;
-  check_export_target(o.out, {o.force, o.sync});
   check_values(tasks, interrupts.token());
   spec.capture_hash = capture.content_hash(spec.calls, false);
   Hdf5Export sink(std::move(spec), o.out, {o.force, o.sync});

@@ -6,7 +6,9 @@ if(ATTNSCOPE_WERROR)
 endif()
 if(ATTNSCOPE_SANITIZE)
   target_compile_options(attnscope_flags INTERFACE -fsanitize=${ATTNSCOPE_SANITIZE}
-                         -fno-omit-frame-pointer -fno-sanitize-recover=all)
+                         -fno-omit-frame-pointer -fno-sanitize-recover=all
+                         # GCC sees uninitialised use in the code that it instrumented itself.
+                         -Wno-maybe-uninitialized)
   target_link_options(attnscope_flags INTERFACE -fsanitize=${ATTNSCOPE_SANITIZE})
 endif()
 

@@ -1,3 +1,4 @@
+cmake_policy(VERSION 3.21)
 # Fails when an include runs against the architecture's arrows:
 #   kernels → core, io → core, viewer → core, kernels, io, cli → all of these.
 # core knows the standard library alone.
