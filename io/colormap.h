@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace attnscope {
+
+/// A pixel, sRGB.
+struct Rgb {
+  uint8_t r = 0, g = 0, b = 0;
+  friend constexpr bool operator==(Rgb, Rgb) = default;
+};
+
+/// Colour maps, dark to bright (turbo: blue to red). All but turbo rise evenly in lightness;
+/// cividis looks alike to people with and without red-green colour blindness.
+enum class Colormap : uint8_t { viridis, cividis, magma, inferno, turbo, grey };
+
+std::string_view colormap_name(Colormap map);
+std::optional<Colormap> parse_colormap(std::string_view name);
+
+/// The colour at `unit` in 0…1; beyond that the ends, NaN like 0. Within 4/255 of the published map
+/// in each channel (cividis, which has a kink near its dark end: 9/255).
+Rgb colormap_at(Colormap map, double unit);
+
+}  // namespace attnscope

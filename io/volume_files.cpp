@@ -1,0 +1,135 @@
+#include "io/volume_files.h"
+
+#include <fmt/core.h>
+
+#include "core/checked_math.h"
+#include "core/error.h"
+#include "io/filmstrip.h"
+#include "io/part_file.h"
+#include "io/png_writer.h"
+#include "io/volume_check.h"
+
+namespace attnscope {
+namespace {
+
+/// A picture's most rows: what common viewers open.
+constexpr int kMaxPictureHeight = 65000;
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// The preamble of NumPy's format 1.0, padded so that the data starts on 64 bytes.
+std::string npy_header(const std::vector<int64_t>& shape) {
+  std::string dict = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+  for (int64_t extent : shape) dict += fmt::format("{}, ", extent);
+  dict += "), }";
+  constexpr size_t kPreamble = 10;
+  const size_t total = (kPreamble + dict.size() + 1 + 63) / 64 * 64;
+  dict.append(total - kPreamble - dict.size() - 1, ' ');
+  dict += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(dict.size() & 0xff);
+  header += static_cast<char>(dict.size() >> 8);
+  return header + dict;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string csv_volume(const QueryVolumes& volumes, const QueryVolume& v) {
+  const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_field(v.branch),
+                                       v.kind, v.batch, v.head);
+  std::string lines;
+  for (size_t i = 0; i < v.text.size(); ++i) {
+    const std::string token =
+        i < volumes.text_tokens.size() ? csv_field(volumes.text_tokens[i]) : "";
+    lines += fmt::format("{},text,{},,,,{},{}\n", head, i, token, v.text[i]);
+  }
+  const auto& [frames, height, width] = volumes.grid;
+  for (size_t i = 0; i < v.video.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    lines += fmt::format("{},video,{},{},{},{},,{}\n", head, at, at / (height * width),
+                         at / width % height, at % width, v.video[i]);
+  }
+  return lines;
+}
+
+}  // namespace
+
+void check_volumes(const QueryVolumes& volumes, bool need_video) {
+  if (volumes.volumes.empty()) throw usage_error("query volumes: there are none");
+  const auto size = checked_count(volumes.grid);
+  if (!size) throw usage_error("query volumes: the grid is too large");
+  if (need_video && *size == 0) throw usage_error("query volumes: there is no token grid");
+  for (const QueryVolume& volume : volumes.volumes) {
+    if (static_cast<int64_t>(volume.video.size()) != *size) {
+      throw usage_error(fmt::format("query volumes: {}: {} values do not fit a grid of {}",
+                                    volume.label, volume.video.size(), *size));
+    }
+    if (volume.text.size() != volumes.volumes.front().text.size()) {
+      throw usage_error(fmt::format("query volumes: {}: {} text tokens, {} in the first volume",
+                                    volume.label, volume.text.size(),
+                                    volumes.volumes.front().text.size()));
+    }
+    for (size_t axis = 0; axis < 3 && volume.query; ++axis) {
+      const int64_t at = (*volume.query)[axis];
+      if (at < 0 || at >= volumes.grid[axis]) {
+        throw usage_error(
+            fmt::format("query volumes: {}: the query lies outside the grid", volume.label));
+      }
+    }
+  }
+}
+
+void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path) {
+  check_volumes(volumes, true);
+  PartFile file(path);
+  file.append(as_bytes(npy_header({static_cast<int64_t>(volumes.volumes.size()), volumes.grid[0],
+                                   volumes.grid[1], volumes.grid[2]})));
+  for (const QueryVolume& volume : volumes.volumes) {
+    file.append(std::as_bytes(std::span(volume.video)));
+  }
+  file.commit();
+}
+
+void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path) {
+  check_volumes(volumes, false);
+  PartFile file(path);
+  file.append(as_bytes("step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight\n"));
+  for (const QueryVolume& volume : volumes.volumes) {
+    file.append(as_bytes(csv_volume(volumes, volume)));
+  }
+  file.commit();
+}
+
+void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path) {
+  check_volumes(volumes, true);
+  const Filmstrip film(volumes);
+  const int most = (kMaxPictureHeight - film.header_height()) / film.strip_height();
+  const auto count = static_cast<int64_t>(volumes.volumes.size());
+  if (count > most) {
+    throw usage_error(fmt::format(
+        "{}: {} heads do not fit one picture (at most {} of this size): select fewer, or write a "
+        ".npy",
+        path.string(), count, most));
+  }
+  PartFile file(path);
+  PngWriter png(file, film.width(), film.height());
+  const auto write = [&png](const Canvas& canvas) {
+    for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
+  };
+  write(film.header());
+  for (const QueryVolume& volume : volumes.volumes) write(film.strip(volume));
+  png.finish();
+  file.commit();
+}
+
+}  // namespace attnscope
