@@ -112,6 +112,18 @@ def check_with_xarray(name, dataset_name):
                 assert np.array_equal(data.values.ravel(), expected(name, "entries"))
 
 
+def check_volumes_with_xarray():
+    import xarray as xr
+
+    with xr.open_dataset("volumes.h5", engine="h5netcdf") as volumes:
+        assert volumes["volume"].dims == ("item", "t", "y", "x")
+        assert volumes["volume"].dtype == "float32"
+        assert list(volumes["head"].values) == [2, 5]
+        assert volumes["volume"].values[1, 1, 2, 3] == 23 * 5
+        assert volumes["text"].dims == ("item", "text_index")
+        assert list(volumes["text_tokens"].values) == ["a", "dög"]
+
+
 def snippets(document):
     with open(document, encoding="utf-8") as f:
         return re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)
@@ -203,6 +215,7 @@ def main():
             for name, (dataset, _) in files.items():
                 if dataset:
                     check_with_xarray(name, dataset)
+            check_volumes_with_xarray()
             check_xarray_snippet(document)
             print(f"xarray {xarray.__version__}: the same")
         os.chdir("/")

@@ -2,10 +2,9 @@
 // write_sample_exports FOLDER.
 #include <cstdio>
 #include <fstream>
-#include <numeric>
 #include <vector>
 
-#include "core/error.h"
+#include "io/volume_files.h"
 #include "tests/io/export_fixture.h"
 
 using namespace attnscope;
@@ -69,12 +68,30 @@ void write_samples(const std::filesystem::path& folder) {
   write_sample(folder, "rows", rows);
 }
 
+void write_volumes(const std::filesystem::path& folder) {
+  QueryVolumes volumes;
+  volumes.grid = {2, 3, 4};
+  volumes.text_tokens = {"a", "dög"};
+  volumes.domain = "all";
+  for (int64_t head : {2, 5}) {
+    QueryVolume volume;
+    volume.head = head;
+    volume.branch = "cond";
+    volume.kind = "joint";
+    for (int i = 0; i < 24; ++i) volume.video.push_back(static_cast<float>(i * head));
+    volume.text = {0.5f, 0.25f};
+    volumes.volumes.push_back(volume);
+  }
+  write_volumes_hdf5(volumes, folder / "volumes.h5");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
     write_samples(argv[1]);
+    write_volumes(argv[1]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
