@@ -95,7 +95,7 @@ Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& o
   CallFacts facts(tensors.q);
   if (!overrides.layout) {
     const LayoutGuess guess = guess_layout(*opened.q, overrides);
-    facts.set("layout", std::string(layout_name(guess.layout)), "guessed from " + guess.reason);
+    facts.set("layout", std::string(layout_name(guess.layout)), "guessed: " + guess.reason);
     capture.notes_.push_back("guessed layout " + std::string(layout_name(guess.layout)) +
                              " from the shape " + shape_text(opened.q->shape()) + " (" +
                              guess.reason + "); --layout overrides");

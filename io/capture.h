@@ -38,7 +38,7 @@ struct BareTensors {
 struct CallEntry {
   struct Fact {
     std::string json;    ///< the value as JSON
-    std::string origin;  ///< "recorded", "option", "default", "preset", "guessed from …"
+    std::string origin;  ///< "recorded", "option --grid", "default", "preset", "guessed: …"
   };
   std::filesystem::path file;
   CallId id;
