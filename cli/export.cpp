@@ -218,6 +218,14 @@ int run_export(const ExportOptions& o) {
     seconds = progress.seconds();
   }
   if (!complete) throw Error(ErrorCode::interrupted, "interrupted: nothing was kept");
+  if (o.json) {
+    const nlohmann::ordered_json json{{"format", "attnscope-export-result/1"},
+                                      {"out", o.out},
+                                      {"heads", forecast.heads},
+                                      {"bytes_written", sink.bytes_written()},
+                                      {"seconds", seconds}};
+    fmt::print("{}\n", json.dump());
+  }
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
                           format_seconds(seconds),
                           format_count(static_cast<double>(sink.bytes_written()) / seconds)));
@@ -251,7 +259,7 @@ Command add_export_command(CLI::App& app) {
                     "flush the file to the disk before it gets its name (default: --sync)");
   command->add_flag("--force", o.force, "replace OUT once the new file is complete");
   command->add_flag("--dry-run", o.dry_run, "print sizes, arithmetic and plan; write nothing");
-  command->add_flag("--json", o.json, "print --dry-run as JSON");
+  command->add_flag("--json", o.json, "print the plan of --dry-run, or what was written, as JSON");
   command->add_flag("--quiet", o.quiet, "no narration, no progress");
   command->footer(
       "Examples:\n"
