@@ -1,5 +1,5 @@
 // Speed of the CPU kernels on one head, beside the peak of the same run:
-//   bench_kernels [THREADS] [ROUNDS]
+//   bench_kernels [THREADS [ROUNDS [TOKENS HEAD_DIM]]]
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -147,6 +147,11 @@ int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const auto backend = attnscope::make_backend(attnscope::BackendKind::cpu, {.threads = threads});
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  if (argc > 4) {
+    attnscope::bench(std::atoll(argv[3]), std::atoll(argv[4]), rounds, *backend);
+    return 0;
+  }
   attnscope::bench(17776, 64, rounds, *backend);
   attnscope::bench(32760, 128, rounds, *backend);
 }

@@ -12,10 +12,12 @@
 namespace attnscope {
 namespace {
 
-/// Rows of a row block: enough groups to read a key block from L2 several times; with a stash, few
-/// enough that it stays in a cache near the core.
-constexpr int64_t kBlockRows = 4 * kGroupRows;
-constexpr int64_t kStashRows = 4 * kGroupRows;
+/// Rows of a row block: so many that reading K once for all of them costs little.
+constexpr int64_t kBlockRows = 8 * kGroupRows;
+/// Where K is small enough to come from a shared cache, the stash of a row block rather stays in
+/// the core's own cache, as far as one row group allows. Both measured, on 1 MiB of L2.
+constexpr int64_t kSharedCacheElements = (int64_t{8} << 20) / 4;
+constexpr int64_t kOwnCacheElements = (int64_t{768} << 10) / 4;
 
 /// Key blocks that hold `keys`.
 IndexRange blocks_of(IndexRange keys) {
@@ -31,26 +33,30 @@ void fill_rows(float* rows, int64_t stride, float value) {
 
 }  // namespace
 
-int64_t CpuHead::row_block_rows(bool one_product) { return one_product ? kStashRows : kBlockRows; }
-
 CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                                        int64_t cols, bool one_product, Workspace& workspace) {
-  const int64_t block_rows = std::min(round_up(rows, kGroupRows), row_block_rows(one_product));
   Buffers buffers;
+  buffers.rows = std::min(round_up(rows, kGroupRows), kBlockRows);
   buffers.scratch.bias = workspace.take<float>(kGroupRows * kBlockKeys);
   buffers.scratch.edge_bias = workspace.take<float>(kBlockKeys);
   buffers.scratch.entries = workspace.take<float>(kGroupRows * kBlockKeys);
-  buffers.queries = workspace.take<float>(block_rows * format.steps());
+  buffers.queries = workspace.take<float>(buffers.rows * format.steps());
   buffers.row = workspace.take<float>(format.head_dim);
-  buffers.sums = workspace.take<RowSum>(block_rows);
-  if (one_product) {
-    // The stash holds whole key blocks: `cols` keys touch at most this many.
-    const int64_t blocks =
-        std::min(ceil_div(num_keys, kBlockKeys), ceil_div(cols + kBlockKeys - 1, kBlockKeys));
-    // Rows a multiple of 4 KiB apart would compete for the same lines of the cache.
-    buffers.stash_stride = blocks * kBlockKeys + 16;
-    buffers.stash = workspace.take<float>(block_rows * buffers.stash_stride);
+  buffers.sums = workspace.take<RowSum>(buffers.rows);
+  buffers.factors = workspace.take<float>(buffers.rows);
+  if (!one_product) return buffers;
+  // The stash holds whole key blocks: `cols` keys touch at most this many. Rows a multiple of 4 KiB
+  // apart would compete for the same lines of the cache.
+  const int64_t blocks =
+      std::min(ceil_div(num_keys, kBlockKeys), ceil_div(cols + kBlockKeys - 1, kBlockKeys));
+  buffers.stash_stride = blocks * kBlockKeys + 16;
+  int64_t elements = buffers.rows * buffers.stash_stride;
+  if (packed_key_elements(format, num_keys) <= kSharedCacheElements) {
+    // Never less than for fewer columns, whose rows are shorter but more.
+    elements = std::min(elements, std::max(kOwnCacheElements, kGroupRows * buffers.stash_stride));
+    buffers.rows = elements / buffers.stash_stride / kGroupRows * kGroupRows;
   }
+  buffers.stash = workspace.take<float>(elements);
   return buffers;
 }
 
@@ -127,8 +133,8 @@ void CpuHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
-  for (int64_t first = 0; first < total; first += row_block_rows(false)) {
-    const Rows rows = load(queries, first, row_block_rows(false), buffers);
+  for (int64_t first = 0; first < total; first += buffers.rows) {
+    const Rows rows = load(queries, first, buffers.rows, buffers);
     sum_rows(rows, {}, buffers, norms);
   }
 }
@@ -142,8 +148,8 @@ void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, In
   const Buffers buffers =
       take_buffers(head_.format, head_.num_keys(), total, keys.size(), true, pieces);
   const IndexRange stash_blocks = blocks_of(keys);
-  for (int64_t first = 0; first < total; first += row_block_rows(true)) {
-    const Rows rows = load(queries, first, row_block_rows(true), buffers);
+  for (int64_t first = 0; first < total; first += buffers.rows) {
+    const Rows rows = load(queries, first, buffers.rows, buffers);
     sum_rows(rows, stash_blocks, buffers, norms);
     emit_stash(rows, stash_blocks, {norms, keys, Quantity::weights, target}, buffers);
   }
@@ -151,17 +157,34 @@ void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, In
 
 void CpuHead::emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
                          const Buffers& buffers) const {
-  const EmitTarget& target = rectangle.target;
-  const int64_t skipped = rectangle.keys.begin - stash_blocks.begin * kBlockKeys;
   for (int64_t row = 0; row < rows.count(); ++row) {
-    const float* entries = buffers.stash + row * buffers.stash_stride + skipped;
     const RowNorm& norm = rectangle.norms[static_cast<size_t>(rows.first + row)];
-    const float factor = weight_factor(norm, buffers.sums[row].reference);
-    for_each_run(target, rows.first + row, {0, rectangle.keys.size()}, [&](const EmitRun& run) {
-      head_.kernels.encode_weights(entries + run.col, run.count, factor, target.encoding,
-                                   run.destination);
-    });
+    buffers.factors[row] = weight_factor(norm, buffers.sums[row].reference);
   }
+  const int64_t skipped = rectangle.keys.begin - stash_blocks.begin * kBlockKeys;
+  const EncodeRows encode{.source = buffers.stash + skipped,
+                          .source_stride = buffers.stash_stride,
+                          .factors = buffers.factors,
+                          .rows = rows.count()};
+  encode_runs(encode, rows.first, {0, rectangle.keys.size()}, rectangle);
+}
+
+void CpuHead::encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
+                          const Rectangle& rectangle) const {
+  const EmitTarget& target = rectangle.target;
+  // Rows within a column block: a target's rows are neighbours in memory.
+  for_each_run(target, first_row, cols, [&](const EmitRun& run) {
+    EncodeRows rows = entries;
+    rows.source += run.col - cols.begin;
+    rows.destination = run.destination;
+    rows.destination_stride = target.row_stride;
+    rows.count = run.count;
+    if (rectangle.quantity == Quantity::logits) {
+      head_.kernels.encode_logits(rows, target.encoding);
+    } else {
+      head_.kernels.encode_weights(rows, target.encoding);
+    }
+  });
 }
 
 void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
@@ -179,8 +202,8 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
   const Rectangle rectangle{norms, keys, quantity, target};
-  for (int64_t first = 0; first < total; first += row_block_rows(false)) {
-    const Rows rows = load(queries, first, row_block_rows(false), buffers);
+  for (int64_t first = 0; first < total; first += buffers.rows) {
+    const Rows rows = load(queries, first, buffers.rows, buffers);
     for (int64_t block = blocks_of(keys).begin; block < blocks_of(keys).end; ++block) {
       const IndexRange part = intersect(head_.keys_of_block(block), keys);
       if (!wants_any(target, {part.begin - keys.begin, part.end - keys.begin})) continue;
@@ -215,28 +238,20 @@ void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
 void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
                          const Buffers& buffers) const {
   compute_entries(rows, group, block, rectangle, buffers);
-  const EmitTarget& target = rectangle.target;
-  const IndexRange part = intersect(head_.keys_of_block(block), rectangle.keys);
-  const IndexRange cols{part.begin - rectangle.keys.begin, part.end - rectangle.keys.begin};
-  const int64_t count = static_cast<int64_t>(rows.group(group).size());
-  for (int64_t row = 0; row < count; ++row) {
-    const float* entries = buffers.scratch.entries + row * kBlockKeys;
-    const int64_t panel_row = rows.first + group * kGroupRows + row;
-    float factor = 1;
-    if (!rectangle.norms.empty()) {
-      const RowNorm& norm = rectangle.norms[static_cast<size_t>(panel_row)];
-      const bool linear = is_linear(head_.format.score);
-      factor = weight_factor(norm, linear ? 0.0f : static_cast<float>(norm.exponent));
-    }
-    for_each_run(target, panel_row, cols, [&](const EmitRun& run) {
-      const float* source = entries + (rectangle.keys.begin + run.col - block * kBlockKeys);
-      if (rectangle.quantity == Quantity::logits) {
-        head_.kernels.encode_logits(source, run.count, target.encoding, run.destination);
-      } else {
-        head_.kernels.encode_weights(source, run.count, factor, target.encoding, run.destination);
-      }
-    });
+  const int64_t first_row = rows.first + group * kGroupRows;
+  const auto count = static_cast<int64_t>(rows.group(group).size());
+  const bool linear = is_linear(head_.format.score);
+  for (int64_t row = 0; row < count && !rectangle.norms.empty(); ++row) {
+    const RowNorm& norm = rectangle.norms[static_cast<size_t>(first_row + row)];
+    buffers.factors[row] = weight_factor(norm, linear ? 0.0f : static_cast<float>(norm.exponent));
   }
+  const IndexRange part = intersect(head_.keys_of_block(block), rectangle.keys);
+  const EncodeRows encode{.source = buffers.scratch.entries + (part.begin - block * kBlockKeys),
+                          .source_stride = kBlockKeys,
+                          .factors = rectangle.norms.empty() ? nullptr : buffers.factors,
+                          .rows = count};
+  encode_runs(encode, first_row,
+              {part.begin - rectangle.keys.begin, part.end - rectangle.keys.begin}, rectangle);
 }
 
 void CpuHead::refuse_row(int64_t row) const {

@@ -34,11 +34,13 @@ class CpuHead : public BoundHead {
  private:
   /// Pieces of the workspace for one row block.
   struct Buffers {
+    int64_t rows = 0;  ///< of a row block: groups · kGroupRows
     BlockScratch scratch;
     float* queries = nullptr;  ///< [groups, steps, kGroupRows]
     float* row = nullptr;      ///< [head_dim]
-    RowSum* sums = nullptr;    ///< [groups · kGroupRows]
-    float* stash = nullptr;    ///< entries of emit_panel, [groups · kGroupRows, stash_stride]
+    RowSum* sums = nullptr;    ///< [rows]
+    float* factors = nullptr;  ///< entries to weights, [rows]
+    float* stash = nullptr;    ///< entries of emit_panel, [rows, stash_stride]
     int64_t stash_stride = 0;
   };
   /// A row block: rows [first, first + index.size()) of the call.
@@ -61,7 +63,6 @@ class CpuHead : public BoundHead {
     const EmitTarget& target;
   };
 
-  static int64_t row_block_rows(bool one_product);
   static Buffers take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                               int64_t cols, bool one_product, Workspace& workspace);
   Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
@@ -73,6 +74,8 @@ class CpuHead : public BoundHead {
                  const Buffers& buffers) const;
   void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
                   const Buffers& buffers) const;
+  void encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
+                   const Rectangle& rectangle) const;
   void emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
                   const Buffers& buffers) const;
   void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,

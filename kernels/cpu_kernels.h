@@ -57,6 +57,18 @@ struct BlockBias {
   int64_t row_stride = 0;  ///< 0: one row serves all
 };
 
+/// Entries of some rows on their way to where they are stored. Nothing needs alignment; exactly
+/// rows × count entries are written.
+struct EncodeRows {
+  const float* source = nullptr;
+  int64_t source_stride = 0;
+  const float* factors = nullptr;  ///< one a row; null: 1
+  std::byte* destination = nullptr;
+  int64_t destination_stride = 0;  ///< in entries
+  int64_t rows = 0;
+  int64_t count = 0;  ///< entries of a row
+};
+
 /// The kernels of one instruction set. Functions are pure and thread-safe; the dot products of
 /// `product` and `softmax` exist once for float32 panels and, where it has them, for bf16 pairs.
 struct CpuKernels {
@@ -93,13 +105,10 @@ struct CpuKernels {
   /// −inf.
   void (*logit_pass)(const ProductBlock& block, SplitFactor scale, const BlockBias& bias);
 
-  /// Weights source[i]·factor, stored as `encoding`; below 2⁻¹⁰⁰ they are 0. `source` and
-  /// `destination` need no alignment; exactly `count` entries are written.
-  void (*encode_weights)(const float* source, int64_t count, float factor, Encoding encoding,
-                         std::byte* destination);
-  /// f32 or f16.
-  void (*encode_logits)(const float* source, int64_t count, Encoding encoding,
-                        std::byte* destination);
+  /// Weights source·factor of the row, stored as `encoding`; below 2⁻¹⁰⁰ they are 0.
+  void (*encode_weights)(const EncodeRows& rows, Encoding encoding);
+  /// Logits as f32 or f16.
+  void (*encode_logits)(const EncodeRows& rows, Encoding encoding);
 
   /// For cpu_ceilings.h: takes `iterations` times the exponential of an L1-resident buffer (2048
   /// floats, 64-byte aligned) into another and returns how many exponentials that was.

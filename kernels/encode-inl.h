@@ -80,7 +80,7 @@ struct StoreU8Log2 {
 };
 
 template <class Store>
-HWY_INLINE void store_all(const float* source, int64_t count, float factor, Store store,
+HWY_INLINE void store_row(const float* source, int64_t count, float factor, Store store,
                           std::byte* destination) {
   using Stored = typename Store::Stored;
   const FloatTag d;
@@ -88,8 +88,9 @@ HWY_INLINE void store_all(const float* source, int64_t count, float factor, Stor
   // Bytes of the caller: they may be unaligned, which StoreU allows.
   Stored* out = reinterpret_cast<Stored*>(destination);
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
+  for (; i + kLanes <= count; i += kLanes) {
     store(hn::Mul(hn::LoadU(d, source + i), factors), out + i);
+  }
   if (i >= count) return;
   alignas(64) float rest[kSumLanes] = {};
   alignas(64) Stored stored[kSumLanes];
@@ -99,26 +100,36 @@ HWY_INLINE void store_all(const float* source, int64_t count, float factor, Stor
               static_cast<size_t>(count - i) * sizeof(Stored));
 }
 
-void encode_weights(const float* source, int64_t count, float factor, Encoding encoding,
-                    std::byte* destination) {
-  switch (encoding) {
-    case Encoding::f32:
-      return store_all(source, count, factor, StoreF32(), destination);
-    case Encoding::f16:
-      return store_all(source, count, factor, StoreF16(), destination);
-    case Encoding::f16_scaled:
-      // A power of two: the product is rounded once.
-      return store_all(source, count, factor * kF16Scale, StoreF16(), destination);
-    case Encoding::u8_log2:
-      return store_all(source, count, factor, StoreU8Log2(), destination);
+template <class Store>
+HWY_INLINE void store_rows(const EncodeRows& rows, Store store, float common_factor) {
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    const float factor =
+        rows.factors == nullptr ? common_factor : rows.factors[row] * common_factor;
+    store_row(rows.source + row * rows.source_stride, rows.count, factor, store,
+              rows.destination + row * rows.destination_stride *
+                                     static_cast<int64_t>(sizeof(typename Store::Stored)));
   }
 }
 
-void encode_logits(const float* source, int64_t count, Encoding encoding, std::byte* destination) {
+void encode_weights(const EncodeRows& rows, Encoding encoding) {
+  switch (encoding) {
+    case Encoding::f32:
+      return store_rows(rows, StoreF32(), 1);
+    case Encoding::f16:
+      return store_rows(rows, StoreF16(), 1);
+    case Encoding::f16_scaled:
+      // A power of two: the product is rounded once.
+      return store_rows(rows, StoreF16(), kF16Scale);
+    case Encoding::u8_log2:
+      return store_rows(rows, StoreU8Log2(), 1);
+  }
+}
+
+void encode_logits(const EncodeRows& rows, Encoding encoding) {
   if (encoding == Encoding::f16) {
-    store_all(source, count, 1.0f, StoreF16(), destination);
+    store_rows(rows, StoreF16(), 1);
   } else {
-    store_all(source, count, 1.0f, StoreF32Plain(), destination);
+    store_rows(rows, StoreF32Plain(), 1);
   }
 }
 

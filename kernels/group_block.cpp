@@ -10,6 +10,8 @@
 namespace attnscope {
 namespace {
 
+alignas(64) constexpr float kNoBias[kBlockKeys] = {};
+
 SplitFactor split(double factor) {
   const auto high = static_cast<float>(factor);
   return {high, static_cast<float>(factor - static_cast<double>(high))};
@@ -62,9 +64,10 @@ void GroupBlock::take_mask(const PackedHead& head, const BlockScratch& scratch,
   if (whole == TileClass::full) {
     product_.panels = (1u << existing) - 1;
     plain_ = keys.size() == kBlockKeys;
+    bias_ = {plain_ ? kNoBias : scratch.edge_bias, 0};
+    if (plain_) return;
     std::fill_n(scratch.edge_bias, keys.size(), 0.0f);
     std::fill(scratch.edge_bias + keys.size(), scratch.edge_bias + kBlockKeys, kMasked);
-    bias_ = {scratch.edge_bias, 0};
     return;
   }
   for (uint32_t panel = 0; panel < existing; ++panel) {

@@ -61,11 +61,18 @@ struct LaneTotals {
 
   HWY_INLINE void finish(float (&sums)[kGroupRows]) {
     for (int64_t row = 0; row < kGroupRows; ++row) {
-      for (int64_t half = kSumLanes / 2; half > 0; half /= 2) {
-        for (int64_t lane = 0; lane < half; ++lane) lanes[row][lane] += lanes[row][lane + half];
-      }
-      sums[row] = lanes[row][0];
+      fold<8>(lanes[row]);
+      fold<4>(lanes[row]);
+      fold<2>(lanes[row]);
+      sums[row] = lanes[row][0] + lanes[row][1];
     }
+  }
+
+ private:
+  /// The count is a constant so that the compiler makes one vector addition of it.
+  template <int kHalf>
+  static HWY_INLINE void fold(float* HWY_RESTRICT values) {
+    for (int lane = 0; lane < kHalf; ++lane) values[lane] += values[lane + kHalf];
   }
 };
 

@@ -27,8 +27,12 @@ template <typename Stored>
 std::vector<Stored> encode(const CpuKernels& kernels, const std::vector<float>& weights,
                            float factor, Encoding encoding) {
   std::vector<Stored> stored(weights.size());
-  kernels.encode_weights(weights.data(), static_cast<int64_t>(weights.size()), factor, encoding,
-                         reinterpret_cast<std::byte*>(stored.data()));
+  const EncodeRows rows{.source = weights.data(),
+                        .factors = &factor,
+                        .destination = reinterpret_cast<std::byte*>(stored.data()),
+                        .rows = 1,
+                        .count = static_cast<int64_t>(weights.size())};
+  kernels.encode_weights(rows, encoding);
   return stored;
 }
 
