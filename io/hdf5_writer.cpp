@@ -161,7 +161,7 @@ int64_t Hdf5Writer::chunk_base(const Hdf5Dataset& dataset, std::span<const int64
   int64_t chunks = 1;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     const int64_t count = (shape[axis] + chunk[axis] - 1) / chunk[axis];
-    at[axis] = static_cast<hsize_t>((count - 1) * chunk[axis]);
+    at[axis] = static_cast<hsize_t>(count - 1) * static_cast<hsize_t>(chunk[axis]);
     chunks *= count;
   }
   check(H5Dget_chunk_info_by_coord(dataset.id(), at.data(), &filters, &last, &bytes),
