@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <new>
 
 #include "cli/command.h"
@@ -97,6 +98,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace attnscope;
+  // A limit on file sizes is to be an error of the write, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run(argc, argv);
   } catch (const Error& e) {

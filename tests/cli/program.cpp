@@ -36,7 +36,6 @@ namespace {
     const auto limit = static_cast<rlim_t>(settings.max_file_bytes);
     const rlimit limits{limit, limit};
     setrlimit(RLIMIT_FSIZE, &limits);
-    signal(SIGXFSZ, SIG_IGN);
   }
   execv(program.c_str(), argv.data());
   _exit(127);
