@@ -81,7 +81,7 @@ QueryVolume make_volume(const CallEntry& call, const HeadTask& task, std::span<c
   const auto part = [&](IndexRange range) {
     return std::vector<float>(row.begin() + range.begin, row.begin() + range.end);
   };
-  if (keys.has_grid()) volume.video = part(keys.video_range());
+  volume.video = part(keys.video_range());
   volume.text = part(keys.text_range());
   // The query is a place in these volumes only where queries and keys are the same tokens.
   if (call.id.kind != CallKind::cross) volume.query = single_query_coord(queries, *task.problem);

@@ -56,8 +56,10 @@ std::string csv_volume(const QueryVolumes& volumes, const QueryVolume& v) {
   const auto& [frames, height, width] = volumes.grid;
   for (size_t i = 0; i < v.video.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
-    lines += fmt::format("{},video,{},{},{},{},,{}\n", head, at, at / (height * width),
-                         at / width % height, at % width, v.video[i]);
+    const std::string place = frames == 0 ? ",,"
+                                          : fmt::format("{},{},{}", at / (height * width),
+                                                        at / width % height, at % width);
+    lines += fmt::format("{},video,{},{},,{}\n", head, at, place, v.video[i]);
   }
   return lines;
 }
@@ -70,7 +72,7 @@ void check_volumes(const QueryVolumes& volumes, bool need_video) {
   if (!size) throw usage_error("query volumes: the grid is too large");
   if (need_video && *size == 0) throw usage_error("query volumes: there is no token grid");
   for (const QueryVolume& volume : volumes.volumes) {
-    if (static_cast<int64_t>(volume.video.size()) != *size) {
+    if (*size != 0 && static_cast<int64_t>(volume.video.size()) != *size) {
       throw usage_error(fmt::format("query volumes: {}: {} values do not fit a grid of {}",
                                     volume.label, volume.video.size(), *size));
     }

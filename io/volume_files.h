@@ -15,7 +15,7 @@ struct QueryVolume {
   std::string label;  ///< "step0010_layer003_cond_joint b0 h5"
   int64_t step = 0, layer = 0, batch = 0, head = 0;
   std::string branch, kind;
-  std::vector<float> video;  ///< [T, H, W] row-major; empty where there is no grid
+  std::vector<float> video;  ///< [T, H, W] row-major; without a grid in sequence order
   std::vector<float> text;   ///< [text tokens]; may be empty
   std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
 };
@@ -32,7 +32,8 @@ struct QueryVolumes {
 /// (written as PATH.part, renamed at the end).
 /// float32 [n, T, H, W], NumPy format 1.0.
 void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path);
-/// One line a value: step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight.
+/// One line a value: step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight. `index`
+/// counts within the segment; t, y, x are empty without a grid, which only this format may lack.
 void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path);
 /// Datasets `volume` [n, T, H, W], `text` [n, text tokens] and coordinates, dimension scales.
 void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path);

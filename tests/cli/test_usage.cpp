@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "tests/catch.h"
 #include "tests/cli/program.h"
+#include "tests/cli/synthetic.h"
 
 using namespace attnscope::test;
 
@@ -128,4 +131,24 @@ TEST_CASE("query prints a summary, and its masses add up") {
   CHECK(result.err.empty());
   CHECK(contains(result.out, "layer 2"));
   CHECK(contains(result.out, "frames"));
+}
+
+TEST_CASE("a query without a token grid goes to a table, and to nothing that needs one") {
+  const TemporaryFolder folder;
+  write_synthetic_head(folder / "head.safetensors", 50, 8);
+  const std::vector<std::string> query{
+      "query", folder / "head.safetensors", "--index", "5", "--quiet", "-o"};
+  auto arguments = query;
+  arguments.push_back(folder / "row.csv");
+  const auto result = run_attnscope(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const std::string table = read_file(folder / "row.csv");
+  CHECK(std::count(table.begin(), table.end(), '\n') == 51);
+  CHECK(contains(table, "0,0,all,self,0,0,video,49,,,,,"));
+  arguments = query;
+  arguments.push_back(folder / "row.npy");
+  const auto refused = run_attnscope(arguments);
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err, "--grid"));
 }
