@@ -153,20 +153,36 @@ MaskCase build_mask(std::string_view name, const Shape& s) {
   if (name == "segments") return segment_mask(s);
   if (name == "blocks") return block_mask(s);
   if (name == "causal_and_keys") return causal_and_keys(s);
-  if (name == "key_bias") {
-    const auto values = normal_values(s.keys, 5, 13);
+  if (name == "key_bias" || name == "low_bias" || name == "lowest_bias") {
+    auto values = normal_values(s.keys, 5, 13);
+    // Every logit of a row far below 0: the reference of its sum has to follow, as far as it can.
+    const float shift = name == "key_bias" ? 0.0f : name == "low_bias" ? 700.0f : 1e7f;
+    for (float& value : values) value -= shift;
     return {"", Mask::tensor(float_tensor({s.keys}, values)),
             [values](auto, auto, auto, auto j) { return double{values[static_cast<size_t>(j)]}; }};
   }
   return dense_mask(name, s);
 }
 
-AttentionProblem build(const AttentionCase& c, const MaskCase& mask, std::vector<float>& q,
-                       std::vector<float>& k) {
+double feature(ScoreFunction score, double x) {
+  if (score == ScoreFunction::linear_relu) return std::max(0.0, x);
+  if (score == ScoreFunction::linear_elu1) return x > 0 ? x + 1 : std::exp(x);
+  return x;
+}
+
+std::vector<double> features(ScoreFunction score, const std::vector<float>& values) {
+  std::vector<double> result;
+  for (const float value : values) result.push_back(feature(score, double{value}));
+  return result;
+}
+
+/// Also gives the features of the values that were stored.
+AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
+                       std::vector<double>& q_features, std::vector<double>& k_features) {
   const Shape& s = c.shape;
   AttentionProblem::Parts parts;
-  q = normal_values(s.batch * s.heads * s.queries * s.head_dim, c.amplitude, c.seed);
-  k = normal_values(s.batch * s.kv_heads * s.keys * s.head_dim, c.amplitude, c.seed + 1);
+  auto q = normal_values(s.batch * s.heads * s.queries * s.head_dim, c.amplitude, c.seed);
+  auto k = normal_values(s.batch * s.kv_heads * s.keys * s.head_dim, c.amplitude, c.seed + 1);
   parts.q =
       HeadTensor(std::make_shared<MemoryTensor>(
                      "q", c.dtype, std::vector<int64_t>{s.batch, s.heads, s.queries, s.head_dim},
@@ -177,18 +193,14 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask, std::vector
                      "k", c.dtype, std::vector<int64_t>{s.batch, s.kv_heads, s.keys, s.head_dim},
                      round_to(c.dtype, k)),
                  Layout::bhsd);
+  q_features = features(c.score, q);
+  k_features = features(c.score, k);
   parts.scale = c.scale;
   parts.score = c.score;
   parts.mask = mask.mask;
   parts.id.kind = CallKind::cross;  // queries and keys may differ in number
   parts.name = "case";
   return AttentionProblem::make(std::move(parts));
-}
-
-double feature(ScoreFunction score, double x) {
-  if (score == ScoreFunction::linear_relu) return std::max(0.0, x);
-  if (score == ScoreFunction::linear_elu1) return x > 0 ? x + 1 : std::exp(x);
-  return x;
 }
 
 }  // namespace
@@ -231,16 +243,16 @@ Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
   const Shape& s = case_.shape;
   const bool linear = is_linear(case_.score);
   const int64_t kv_head = head / (s.heads / s.kv_heads);
-  const float* q = q_.data() + ((batch * s.heads + head) * s.queries + query) * s.head_dim;
+  const double* q = q_.data() + ((batch * s.heads + head) * s.queries + query) * s.head_dim;
   Row row;
   double sum = 0;
   std::vector<double> products;
   for (int64_t j = 0; j < s.keys; ++j) {
-    const float* k = k_.data() + ((batch * s.kv_heads + kv_head) * s.keys + j) * s.head_dim;
+    const double* k = k_.data() + ((batch * s.kv_heads + kv_head) * s.keys + j) * s.head_dim;
     double dot = 0;
     double magnitude = 0;
     for (int64_t i = 0; i < s.head_dim; ++i) {
-      const double product = feature(case_.score, q[i]) * feature(case_.score, k[i]);
+      const double product = q[i] * k[i];
       dot += product;
       magnitude += std::fabs(product);
     }

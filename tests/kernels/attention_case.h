@@ -28,10 +28,12 @@ struct Shape {
 };
 std::string to_text(const Shape& shape);
 
-/// The kinds of mask that mask_case knows; the finite one adds biases other than 0.
+/// The kinds of mask that mask_case knows; beside these "lowest_bias", with logits that float32
+/// cannot resolve.
 inline constexpr std::string_view kMaskNames[] = {
-    "none",       "causal",      "window",   "key_lengths",     "keys",       "segments", "blocks",
-    "dense_bool", "dense_float", "key_bias", "causal_and_keys", "masked_rows"};
+    "none",     "causal",          "window",     "key_lengths", "keys",
+    "segments", "blocks",          "dense_bool", "dense_float", "key_bias",
+    "low_bias", "causal_and_keys", "masked_rows"};
 MaskCase mask_case(std::string_view name, const Shape& shape);
 
 struct AttentionCase {
@@ -70,7 +72,7 @@ class Oracle {
  private:
   AttentionCase case_;
   MaskCase mask_;
-  std::vector<float> q_, k_;
+  std::vector<double> q_, k_;  ///< features of linear scores, else the values
   AttentionProblem problem_;
 };
 

@@ -10,28 +10,29 @@
 namespace attnscope::test {
 namespace {
 
+std::string place(const char* what, int64_t row, int64_t col) {
+  return std::string(what) + " (" + std::to_string(row) + ", " + std::to_string(col) + ")";
+}
+
 /// The element that is furthest outside its tolerance.
 struct Worst {
   double excess = 0;  ///< |error| / tolerance
   std::string text;
 
-  void take(double got, double expected, double tolerance, const std::string& where) {
+  void take(double got, double expected, double tolerance, const char* what, int64_t row,
+            int64_t col) {
     const double error = std::fabs(got - expected) / tolerance;
     if (got == expected || error <= excess) return;
     excess = std::isnan(error) ? 1e300 : error;
-    text = where + ": got " + std::to_string(got) + ", expected " + std::to_string(expected) +
-           ", error " + std::to_string(std::fabs(got - expected)) + " is " +
-           std::to_string(excess) + " of the tolerance";
+    text = place(what, row, col) + ": got " + std::to_string(got) + ", expected " +
+           std::to_string(expected) + ", error " + std::to_string(std::fabs(got - expected)) +
+           " is " + std::to_string(excess) + " of the tolerance";
   }
   void check() const {
     INFO(text);
     CHECK(excess <= 1);
   }
 };
-
-std::string place(const char* what, int64_t row, int64_t col) {
-  return std::string(what) + " (" + std::to_string(row) + ", " + std::to_string(col) + ")";
-}
 
 /// Relative tolerance of a weight: float32 accumulation of logits of this magnitude.
 double weight_tolerance(const Oracle::Row& row) { return 1e-4 + 2 * 0x1p-24 * row.magnitude; }
@@ -56,8 +57,8 @@ void check_norms(const Expected& expected, const std::vector<RowNorm>& norms, Wo
       continue;
     }
     CHECK((norms[i].sum >= 1 && norms[i].sum < 2));
-    worst.take(norms[i].lse(), lse, 2e-5 + 2e-6 * std::fabs(lse),
-               place("lse", static_cast<int64_t>(i), 0));
+    worst.take(norms[i].lse(), lse, 2e-5 + 2e-6 * std::fabs(lse), "lse", static_cast<int64_t>(i),
+               0);
   }
 }
 
@@ -72,8 +73,7 @@ void check_weights(const Expected& expected, const GuardedTile& tile, Worst& wor
       const auto c = static_cast<int64_t>(j);
       const double weight = row.weights[j];
       sum += tile.value(r, c);
-      worst.take(tile.value(r, c), weight, floor + weight_tolerance(row) * weight,
-                 place("weight", r, c));
+      worst.take(tile.value(r, c), weight, floor + weight_tolerance(row) * weight, "weight", r, c);
       if (std::isinf(row.logits[j]) && tile.value(r, c) != 0) {
         FAIL_CHECK(place("a masked weight is not 0:", r, c));
       }
@@ -82,7 +82,7 @@ void check_weights(const Expected& expected, const GuardedTile& tile, Worst& wor
     if (std::isinf(row.lse)) {
       CHECK(sum == 0);
     } else {
-      worst.take(sum, 1, 1e-5 + 0x1p-23 * std::fabs(row.lse), place("row sum", r, 0));
+      worst.take(sum, 1, 1e-5 + 0x1p-23 * std::fabs(row.lse), "row sum", r, 0);
     }
   }
 }
@@ -101,7 +101,7 @@ void check_logits(const Expected& expected, const HeadRun& run, Worst& worst) {
       // Sequential float32 accumulation: the bound grows with the number of terms.
       const double bound =
           0x1p-24 * row.magnitude * (4 + std::sqrt(static_cast<double>(problem.head_dim())));
-      worst.take(tile.value(r, c), logit, 1e-12 + bound, place("logit", r, c + keys.begin));
+      worst.take(tile.value(r, c), logit, 1e-12 + bound, "logit", r, c + keys.begin);
     }
   }
 }
@@ -147,10 +147,10 @@ constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16};
 
 TEST_CASE("every shape and dtype agrees with double precision") {
   const Shape shapes[] = {
-      {1, 1, 1, 1, 1, 1},     {1, 1, 1, 1, 5, 3},      {1, 1, 1, 3, 257, 1},
-      {1, 1, 1, 257, 31, 3},  {2, 4, 2, 25, 511, 32},  {1, 6, 2, 13, 256, 64},
-      {1, 1, 1, 12, 512, 64}, {2, 2, 1, 50, 77, 80},   {1, 2, 2, 61, 300, 128},
-      {1, 1, 1, 2, 33, 4096}, {1, 1, 1, 100, 288, 65},
+      {1, 1, 1, 1, 1, 1},     {1, 1, 1, 1, 5, 3},     {1, 1, 1, 3, 257, 1},
+      {1, 1, 1, 130, 31, 3},  {2, 4, 2, 25, 511, 32}, {1, 6, 2, 13, 256, 64},
+      {1, 1, 1, 12, 512, 64}, {2, 2, 1, 50, 77, 80},  {1, 2, 2, 61, 300, 128},
+      {1, 1, 1, 2, 33, 4096}, {1, 1, 1, 50, 288, 65},
   };
   for (const Shape& shape : shapes) {
     for (DType dtype : kDTypes) check_case({.shape = shape, .dtype = dtype});
@@ -161,9 +161,9 @@ TEST_CASE("every mask agrees with double precision for every score function") {
   for (const std::string_view mask : kMaskNames) {
     for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::sigmoid,
                                       ScoreFunction::linear_elu1, ScoreFunction::linear_relu}) {
-      const bool finite_bias = mask == "dense_float" || mask == "key_bias";
+      const bool finite_bias = mask == "dense_float" || mask.ends_with("_bias");
       if (is_linear(score) && finite_bias) continue;
-      check_case({.shape = {2, 4, 2, 45, 301, 16},
+      check_case({.shape = {2, 4, 2, 29, 301, 8},
                   .dtype = score == ScoreFunction::sigmoid ? DType::f16 : DType::bf16,
                   .score = score,
                   .mask = mask});
@@ -174,7 +174,7 @@ TEST_CASE("every mask agrees with double precision for every score function") {
 TEST_CASE("every mask and dtype agrees with double precision across many key blocks") {
   for (const std::string_view mask : kMaskNames) {
     for (const DType dtype : kDTypes) {
-      check_case({.shape = {1, 1, 1, 70, 1031, 24}, .dtype = dtype, .mask = mask});
+      check_case({.shape = {1, 1, 1, 40, 1031, 12}, .dtype = dtype, .mask = mask});
     }
   }
 }
@@ -210,15 +210,19 @@ TEST_CASE("rows without any difference are uniform") {
 }
 
 TEST_CASE("logits that float32 cannot resolve are refused, not spread") {
+  const Shape shape{1, 1, 1, 5, 300, 16};
+  const AttentionCase cases[] = {{.shape = shape, .amplitude = 1e4, .scale = 1},
+                                 {.shape = shape, .amplitude = 1e18, .scale = 1},
+                                 {.shape = shape, .mask = "lowest_bias"}};
   for (const NamedBackend& named : all_backends()) {
     if (named.name == "reference") continue;
-    INFO(named.name);
-    for (const double amplitude : {1e4, 1e18}) {
-      const Oracle oracle({.shape = {1, 1, 1, 5, 300, 16}, .amplitude = amplitude, .scale = 1});
+    for (const AttentionCase& description : cases) {
+      const Oracle oracle(description);
+      INFO(oracle.text() << ", backend " << named.name);
       const HeadRun run(oracle, *named.backend, 0, 0);
       try {
         run.norms(iota(5));
-        FAIL_CHECK("no error at amplitude " << amplitude);
+        FAIL_CHECK("no error");
       } catch (const Error& error) {
         CHECK(error.code() == ErrorCode::value);
         CHECK(std::string(error.what()).find("case: head 0, query ") == 0);
