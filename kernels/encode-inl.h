@@ -53,8 +53,11 @@ struct StoreF32Plain {
 struct StoreF16 {
   using Stored = f16;
   HWY_INLINE void operator()(FloatVec value, f16* out) const {
-#if HWY_TARGET == HWY_SCALAR
-    *out = to_f16(hn::GetLane(value));
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+    // Highway's conversion in software neither rounds subnormals nor overflows as IEEE 754 does.
+    float values[kLanes];
+    hn::StoreU(value, FloatTag(), values);
+    for (int64_t lane = 0; lane < kLanes; ++lane) out[lane] = to_f16(values[lane]);
 #else
     const hn::Rebind<hwy::float16_t, FloatTag> half;
     hn::StoreU(hn::DemoteTo(half, value), half, reinterpret_cast<hwy::float16_t*>(out));

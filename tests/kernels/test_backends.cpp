@@ -173,7 +173,7 @@ TEST_CASE("every mask agrees with double precision for every score function") {
 
 TEST_CASE("every mask and dtype agrees with double precision across many key blocks") {
   for (const std::string_view mask : kMaskNames) {
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
       check_case({.shape = {1, 1, 1, 40, 1031, 12}, .dtype = dtype, .mask = mask});
     }
   }
