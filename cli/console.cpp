@@ -14,7 +14,7 @@ void Console::say(std::string_view text) const {
 }
 
 void Console::warn(std::string_view text) const {
-  fmt::print(stderr, "attnscope: {}\n", text);
+  fmt::print(stderr, "attnscope: {}\n", printable_line(text));
   std::fflush(stderr);
 }
 
@@ -67,6 +67,23 @@ void Progress::draw_bar(double fraction, double rate, double seconds_left) {
              format_count(rate), amount_unit_, format_seconds(seconds_left));
   std::fflush(stderr);
   line_open_ = true;
+}
+
+std::string printable_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      line += "\\n";
+    } else if (c == '\t') {
+      line += "\\t";
+    } else if (code < 0x20 || code == 0x7f) {
+      line += fmt::format("\\x{:02x}", code);
+    } else {
+      line += c;
+    }
+  }
+  return line;
 }
 
 std::string format_seconds(double seconds) {

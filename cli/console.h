@@ -49,6 +49,9 @@ class Progress {
   Clock::time_point last_draw_;
 };
 
+/// `text` as one line that a terminal shows as it is: control characters become \\n, \\t or \\xNN.
+/// Texts from files may hold anything.
+std::string printable_line(std::string_view text);
 /// "12.3 s", "4 min 10 s", "2 h 5 min".
 std::string format_seconds(double seconds);
 /// "3.16 G", "12.5 M" with an SI prefix and three digits.

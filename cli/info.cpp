@@ -180,11 +180,11 @@ void print_group(const ShapeGroup& g) {
 
 void print_unknown(const Capture& capture) {
   for (const std::string& key : capture.unknown_keys()) {
-    fmt::print("not understood: {}\n", key);
+    fmt::print("not understood: {}\n", printable_line(key));
   }
   for (const CallEntry& call : capture.calls()) {
     for (const std::string& key : call.unknown_keys) {
-      fmt::print("not understood: {} in {}\n", key, call.file.filename().string());
+      fmt::print("not understood: {} in {}\n", printable_line(key), call.file.filename().string());
     }
   }
 }
@@ -212,8 +212,8 @@ int run_info(const InfoOptions& o) {
     return kExitOk;
   }
   fmt::print("{}\n", capture.path().string());
-  if (!capture.model().empty()) fmt::print("model: {}\n", capture.model());
-  if (!capture.prompt().empty()) fmt::print("prompt: {}\n", capture.prompt());
+  if (!capture.model().empty()) fmt::print("model: {}\n", printable_line(capture.model()));
+  if (!capture.prompt().empty()) fmt::print("prompt: {}\n", printable_line(capture.prompt()));
   if (!capture.frames().empty()) fmt::print("frames: {} pictures\n", capture.frames().size());
   for (const ShapeGroup& group : group_by_shape(selected)) print_group(group);
   fmt::print("values: {}\n", values);

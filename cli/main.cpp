@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cli/command.h"
+#include "cli/console.h"
 #include "core/error.h"
 #include "core/selection.h"
 #include "core/version.h"
@@ -24,7 +25,7 @@ int exit_code(ErrorCode code) {
 }
 
 int fail(std::string_view message, int code) {
-  fmt::print(stderr, "attnscope: {}\n", message);
+  fmt::print(stderr, "attnscope: {}\n", printable_line(message));
   return code;
 }
 

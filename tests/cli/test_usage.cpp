@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 
 #include "tests/catch.h"
 #include "tests/cli/program.h"
@@ -151,4 +152,19 @@ TEST_CASE("a query without a token grid goes to a table, and to nothing that nee
   const auto refused = run_attnscope(arguments);
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.err, "--grid"));
+}
+
+TEST_CASE("texts from files cannot break a line or steer a terminal") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "odd.safetensors";
+  const std::string header =
+      R"({"q\n\u001b[31m":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  std::ofstream(path, std::ios::binary) << bytes << header << "1234";
+  const auto result = run_attnscope({"info", path});
+  INFO(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(is_one_error_line(result.err));
+  CHECK(contains(result.err, "q\\n\\x1b[31m"));
 }
