@@ -18,15 +18,20 @@ enum class ErrorCode {
 
 /// The exception thrown at every public boundary. The message is one line of the form
 /// "FILE: WHERE: what is wrong (got X, limit Y)", without the program's name and without a full
-/// stop. Assertions, not Error, are for defects of this program.
+/// stop; whatever is quoted from a file in it goes through one_line(). Assertions, not Error, are
+/// for defects of this program.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message);
   ErrorCode code() const noexcept { return code_; }
 
  private:
   ErrorCode code_;
 };
+
+/// `text` as a line that a terminal shows as it is: control characters become \\n, \\t or \\xNN,
+/// and of more than about 1200 bytes the middle is left out. Texts from files may hold anything.
+std::string one_line(std::string_view text);
 
 /// An Error of code `file`: "FILE: WHERE: WHAT"; `where` may be empty.
 Error file_error(std::string_view file, std::string_view where, std::string_view what);

@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kFormat = "attnscope-capture/1";
 /// A catalogue of every call of a long run stays far below this.
 constexpr int64_t kMaxCatalogueBytes = 256 << 20;
+constexpr int64_t kMaxCatalogueValues = 4 << 20;
 
 void check_format(const nlohmann::json& format, const std::string& file) {
   if (format == kFormat) return;
@@ -108,7 +109,7 @@ class CaptureReader {
     }
     std::string text(static_cast<size_t>(file.size()), '\0');
     file.read_at(0, std::as_writable_bytes(std::span(text)));
-    const nlohmann::json root = parse_strict_json(text, name, "");
+    const nlohmann::json root = parse_strict_json(text, name, "", kMaxCatalogueValues);
     if (!root.is_object()) throw file_error(name, "", "expected a JSON object");
     if (!root.contains("format")) throw file_error(name, "", "the key \"format\" is missing");
     check_format(root["format"], name);
