@@ -112,6 +112,7 @@ Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& o
   call.file = tensors.q;
   capture.path_ = tensors.q;
   capture.calls_.push_back(std::move(call));
+  for (std::string& note : capture.notes_) note = one_line(note);
   return capture;
 }
 

@@ -363,7 +363,6 @@ class CallBuilder {
     entry_.timestep = facts_.number("timestep");
     entry_.q_state = facts_.text("q_state").value_or("");
     entry_.head_offset = facts_.integer("head_offset").value_or(0);
-    if (entry_.head_offset < 0) bad_fact("head_offset", "expected a number from 0");
     fill_tokens();
     entry_.unknown_keys = facts_.unknown_keys();
     entry_.lse = tensors_.lse;

@@ -1,6 +1,7 @@
 #include "io/call_facts.h"
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "core/error.h"
@@ -43,7 +44,10 @@ bool all_of(const nlohmann::json& list, bool (*test)(const nlohmann::json&)) {
 }
 
 bool is_text(const nlohmann::json& value) { return value.is_string(); }
-bool is_integer(const nlohmann::json& value) { return value.is_number_integer(); }
+/// Steps, layers, counts: never negative, and they must fit the type that holds them.
+bool is_integer(const nlohmann::json& value) {
+  return value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
+}
 bool is_text_list(const nlohmann::json& value) {
   return value.is_array() && all_of(value, is_text);
 }
@@ -73,13 +77,13 @@ std::string_view type_text(FactType type) {
     case FactType::text:
       return "a string";
     case FactType::integer:
-      return "a whole number";
+      return "a whole number from 0 to 2^63-1";
     case FactType::number:
       return "a number";
     case FactType::strings:
       return "a list of strings";
     case FactType::integers:
-      return "a whole number or a list of them";
+      return "a whole number from 0 to 2^63-1, or a list of them";
     case FactType::token_lists:
       return "a list of strings, or a list of such lists";
     case FactType::any:
@@ -102,7 +106,7 @@ void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
   for (const auto& [name, text] : metadata) {
     const FactName* fact = find_fact(name);
     if (fact == nullptr) {
-      unknown_.push_back("metadata key " + name);
+      unknown_.push_back(one_line("metadata key " + name));
     } else if (fact->type == FactType::text) {
       record(name, text, file);
     } else {
@@ -115,7 +119,7 @@ void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file) 
   for (const auto& [name, value] : entry.items()) {
     if (name == "file") continue;
     if (find_fact(name) == nullptr) {
-      unknown_.push_back("capture.json key " + name);
+      unknown_.push_back(one_line("capture.json key " + name));
     } else {
       record(name, value, file);
     }

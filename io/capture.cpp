@@ -40,7 +40,7 @@ CallTensors call_tensors(const TensorFile& file, std::vector<std::string>& unkno
   for (const std::string& key : file.keys()) {
     const auto place = places.find(key);
     if (place == places.end()) {
-      unknown.push_back("tensor " + key);
+      unknown.push_back(one_line("tensor " + key));
     } else {
       *place->second = file.tensor(key);
     }
@@ -119,7 +119,7 @@ class CaptureReader {
     read_frames(root, folder, name);
     for (const auto& [key, value] : root.items()) {
       const std::set<std::string> known{"format", "model", "prompt", "frames", "extra", "calls"};
-      if (known.count(key) == 0) unknown_keys.push_back("capture.json key " + key);
+      if (known.count(key) == 0) unknown_keys.push_back(one_line("capture.json key " + key));
     }
     if (!root.contains("calls") || !root["calls"].is_array() || root["calls"].empty()) {
       throw file_error(name, "calls", "expected a list of calls");
@@ -241,7 +241,7 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
   capture.extra_ = std::move(reader.extra);
   capture.frames_ = std::move(reader.frames);
   capture.calls_ = std::move(reader.calls);
-  capture.notes_ = std::move(reader.notes);
+  for (const std::string& note : reader.notes) capture.notes_.push_back(one_line(note));
   capture.unknown_keys_ = std::move(reader.unknown_keys);
   return capture;
 }

@@ -93,7 +93,8 @@ class Capture {
   const std::string& extra() const { return extra_; }
   /// Ascending by (step, layer, branch, kind).
   const std::vector<CallEntry>& calls() const { return calls_; }
-  /// Guesses, overrides, unknown keys, roundings: one line each, to be shown on standard error.
+  /// Guesses, overrides, unknown keys, roundings: one printable line each (one_line()), to be shown
+  /// on standard error.
   const std::vector<std::string>& notes() const { return notes_; }
   const std::vector<std::string>& unknown_keys() const { return unknown_keys_; }
 

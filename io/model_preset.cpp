@@ -65,7 +65,7 @@ constexpr ModelPreset kPresets[] = {
     {"ltx-video", "161 frames, 512x704", 28, 32, 64, {21, 16, 22}, kNoText, 128, kLtx},
     {"mochi", "163 frames, 480x848", 48, 24, 128, {28, 30, 53}, {256, TextPlace::end}, 0, kMochi},
     {"open-sora-2",
-     "129 frames, 768x1360",
+     "129 frames, 576x1024",
      57,
      24,
      128,

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMaxHeaderBytes = 100'000'000;
+constexpr size_t kMaxRank = 64;
 
 std::optional<DType> safetensors_dtype(const std::string& name) {
   constexpr std::array<std::pair<std::string_view, DType>, 13> kNames{{{"F64", DType::f64},
@@ -148,6 +149,11 @@ class HeaderReader {
     entry.dtype = *known;
     const nlohmann::json& shape = field(value, "shape", where);
     if (!shape.is_array()) throw file_error(name_, where, "shape: expected a list");
+    if (shape.size() > kMaxRank) {
+      throw file_error(name_, where,
+                       "shape: too many dimensions (got " + std::to_string(shape.size()) +
+                           ", limit " + std::to_string(kMaxRank) + ")");
+    }
     for (const nlohmann::json& extent : shape) {
       entry.shape.push_back(whole_number(extent, where + ": shape"));
     }

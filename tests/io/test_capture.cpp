@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "io/capture.h"
-#include "io/model_preset.h"
 #include "tests/catch.h"
 #include "tests/io/temporary_folder.h"
 #include "tests/io/tensor_files.h"
@@ -185,6 +184,12 @@ TEST_CASE("layouts, axes, masks, tokens and lengths are understood") {
     CHECK(any_contains(capture.calls().front().unknown_keys, "laeyr"));
     CHECK(any_contains(capture.calls().front().unknown_keys, "tensor z"));
   }
+  SECTION("and shown without what a terminal would obey") {
+    CallFile().pair({1, 1, 3, 4}, {1, 1, 3, 4}).fact("a\\n\\u001b[2Jb", "3").write(path);
+    const Capture capture = Capture::open(path);
+    CHECK(capture.calls().front().unknown_keys ==
+          std::vector<std::string>{"metadata key a\\n\\x1b[2Jb"});
+  }
 }
 
 TEST_CASE("facts that are wrong are refused, naming file and fact") {
@@ -204,6 +209,10 @@ TEST_CASE("facts that are wrong are refused, naming file and fact") {
       {with("scale", "\"big\""), "scale"},
       {with("step", "1.5"), "step"},
       {with("step", "one"), "step"},
+      {with("step", "-1"), "step: expected a whole number from 0"},
+      {with("layer", "18446744073709551615"), "layer: expected a whole number from 0"},
+      {with("head_offset", "9223372036854775808"), "head_offset"},
+      {with("text", "2@start").fact("text_valid", "18446744073709551615"), "text_valid"},
       {with("kind", "sideways"), "self, cross or joint"},
       {with("layout", "dshb"), "bhsd"},
       {with("grid", "2x3x5"), "30"},
@@ -427,28 +436,4 @@ TEST_CASE("the content hash follows content and facts, not names") {
   changed.tensor("q", "F32", {1, 2, 26, 8}).tensor("k", "F32", {1, 2, 26, 8}, data);
   changed.fact("grid", "2x3x4").fact("text", "2@start");
   CHECK(hash(changed, "e.safetensors") != base);
-}
-
-TEST_CASE("presets have the token counts of their models") {
-  const std::vector<std::pair<std::string, int64_t>> tokens{{"cogvideox-2b", 17776},
-                                                            {"cogvideox-5b", 17776},
-                                                            {"cogvideox-1.5-5b", 45106},
-                                                            {"hunyuanvideo", 119056},
-                                                            {"wan2.1-1.3b", 32760},
-                                                            {"wan2.1-14b-480p", 32760},
-                                                            {"wan2.1-14b-720p", 75600},
-                                                            {"wan2.2-a14b-720p", 75600},
-                                                            {"wan2.2-ti2v-5b", 27280},
-                                                            {"ltx-video", 7392},
-                                                            {"mochi", 44776},
-                                                            {"open-sora-2", 76544},
-                                                            {"flux-dev", 4608},
-                                                            {"sd3-medium", 4429}};
-  CHECK(model_presets().size() == tokens.size());
-  for (const auto& [name, count] : tokens) {
-    INFO(name);
-    CHECK(find_preset(name).tokens() == count);
-  }
-  CHECK(contains(thrown_text(ErrorCode::usage, [] { find_preset("hunyuan-video"); }),
-                 "did you mean hunyuanvideo?"));
 }
