@@ -293,7 +293,7 @@ class Bench {
                                  {"ratio_to_floor", r.seconds / r.floor_seconds},
                                  {"memory_bytes", r.memory_bytes}});
     }
-    fmt::print("{}\n", json.dump(2));
+    attnscope::print_json(json, true);
   }
 
   const BenchOptions& options_;

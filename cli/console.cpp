@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
 
 namespace attnscope {
 
@@ -14,8 +17,7 @@ void Console::say(std::string_view text) const {
 }
 
 void Console::warn(std::string_view text) const {
-  fmt::print(stderr, "attnscope: {}\n", printable_line(text));
-  std::fflush(stderr);
+  write_error_text(fmt::format("attnscope: {}\n", one_line(text)));
 }
 
 Progress::Progress(const Console& console, std::string title, int64_t total, double amount_per_step,
@@ -30,7 +32,7 @@ Progress::Progress(const Console& console, std::string title, int64_t total, dou
       last_draw_(start_ - std::chrono::seconds(1)) {}
 
 Progress::~Progress() {
-  if (line_open_) fmt::print(stderr, "\n");
+  if (line_open_) write_error_text("\n");
 }
 
 double Progress::seconds() const {
@@ -53,37 +55,33 @@ void Progress::update(int64_t done) {
   const int decile = static_cast<int>(fraction * 10);
   if (decile <= last_decile_) return;
   last_decile_ = decile;
-  fmt::print(stderr, "attnscope: {} {} %, {}{}/s, {} left\n", title_, decile * 10,
-             format_count(rate), amount_unit_, format_seconds(left));
-  std::fflush(stderr);
+  write_error_text(fmt::format("attnscope: {} {} %, {}{}/s, {} left\n", title_, decile * 10,
+                               format_count(rate), amount_unit_, format_seconds(left)));
 }
 
 void Progress::draw_bar(double fraction, double rate, double seconds_left) {
   constexpr int kWidth = 28;
   const int filled = std::clamp(static_cast<int>(fraction * kWidth), 0, kWidth);
-  fmt::print(stderr, "\r{} [{}{}] {:3.0f} %  {}{}/s  {} left \x1b[K", title_,
-             std::string(static_cast<size_t>(filled), '='),
-             std::string(static_cast<size_t>(kWidth - filled), ' '), fraction * 100,
-             format_count(rate), amount_unit_, format_seconds(seconds_left));
-  std::fflush(stderr);
+  write_error_text(fmt::format("\r{} [{}{}] {:3.0f} %  {}{}/s  {} left \x1b[K", title_,
+                               std::string(static_cast<size_t>(filled), '='),
+                               std::string(static_cast<size_t>(kWidth - filled), ' '),
+                               fraction * 100, format_count(rate), amount_unit_,
+                               format_seconds(seconds_left)));
   line_open_ = true;
 }
 
-std::string printable_line(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      line += "\\n";
-    } else if (c == '\t') {
-      line += "\\t";
-    } else if (code < 0x20 || code == 0x7f) {
-      line += fmt::format("\\x{:02x}", code);
-    } else {
-      line += c;
-    }
-  }
-  return line;
+void write_error_text(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void print_json(const nlohmann::ordered_json& json, bool pretty) {
+  fmt::print("{}\n",
+             json.dump(pretty ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+bool finish_standard_output() noexcept {
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
 }
 
 std::string format_seconds(double seconds) {

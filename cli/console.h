@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -49,9 +50,15 @@ class Progress {
   Clock::time_point last_draw_;
 };
 
-/// `text` as one line that a terminal shows as it is: control characters become \\n, \\t or \\xNN.
-/// Texts from files may hold anything.
-std::string printable_line(std::string_view text);
+/// Writes `text` to standard error as it is. A standard error that is closed or full is no reason
+/// to fail: nothing is thrown.
+void write_error_text(std::string_view text) noexcept;
+/// `json` and a line break on standard output; bytes that are no UTF-8 (file names may hold any)
+/// are replaced. Indented where `pretty`.
+void print_json(const nlohmann::ordered_json& json, bool pretty);
+/// Whether everything printed to standard output has got there; call it once, at the end.
+bool finish_standard_output() noexcept;
+
 /// "12.3 s", "4 min 10 s", "2 h 5 min".
 std::string format_seconds(double seconds);
 /// "3.16 G", "12.5 M" with an SI prefix and three digits.

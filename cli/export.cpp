@@ -1,18 +1,21 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/forecast.h"
 #include "cli/interrupt.h"
 #include "cli/query_options.h"
-#include "cli/system_memory.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "core/streaming_engine.h"
 #include "core/tile_plan.h"
+#include "core/value_check.h"
 #include "io/hdf5_export.h"
+#include "io/posix_file.h"
 #include "kernels/backend_factory.h"
 
 namespace attnscope {
@@ -85,9 +88,10 @@ void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunc
   }
 }
 
-/// Only what decides the content, so that equal files have equal options.
+/// Only what decides the content, so that equal files have equal options. Files are not named:
+/// what they hold goes into the capture's hash.
 nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct product,
-                                       Encoding encoding) {
+                                       Encoding encoding, const TileBackend& backend) {
   nlohmann::ordered_json json;
   json["product"] = export_product_name(product);
   json["dtype"] = encoding == Encoding::f32 ? "f32" : encoding == Encoding::u8_log2 ? "u8" : "f16";
@@ -105,7 +109,16 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
     json["queries"] = o.queries.list;
   }
   json["score"] = o.capture.score;
-  if (!o.capture.scale.empty()) json["scale"] = o.capture.scale;
+  const std::string& mask = o.capture.mask;
+  const bool word = mask == "none" || mask == "causal" || mask.rfind("window:", 0) == 0;
+  const std::pair<const char*, std::string> facts[] = {
+      {"scale", o.capture.scale},   {"mask", mask.empty() || word ? mask : "tensor"},
+      {"layout", o.capture.layout}, {"grid", o.capture.grid},
+      {"text", o.capture.text},     {"preset", o.capture.preset}};
+  for (const auto& [name, value] : facts) {
+    if (!value.empty()) json[name] = value;
+  }
+  json["backend"] = backend.name();
   return json;
 }
 
@@ -127,19 +140,10 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
     }
   }
   spec.capture_name = capture.path().filename().string();
-  spec.options_json = content_options(o, spec.product, spec.encoding).dump();
+  spec.options_json = content_options(o, spec.product, spec.encoding, backend)
+                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   spec.backend = backend.name();
-  spec.model = capture.model();
-  spec.prompt = capture.prompt();
   return spec;
-}
-
-/// Scans every selected q and k before work starts.
-void check_values(std::span<const HeadTask> tasks, std::stop_token stop) {
-  for (const HeadTask& task : tasks) {
-    if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
-    task.problem->check_finite(task.batch, task.head);
-  }
 }
 
 /// What a plan will take, for --dry-run and the start line.
@@ -148,15 +152,22 @@ struct Forecast {
   ExportSize size;
   TilePlan plan;
   int64_t budget = 0;
+  int64_t free_bytes = -1;  ///< of the disk; −1 where the system cannot say
+  double seconds = -1;      ///< of computation; −1 where it was not estimated
 };
+
+std::string free_text(const Forecast& f) {
+  return f.free_bytes < 0 ? "" : fmt::format(" ({} free)", format_bytes(f.free_bytes));
+}
 
 void print_dry_run(const ExportOptions& o, const Forecast& f) {
   if (!o.json) {
     fmt::print("heads          {}\n", f.heads);
     fmt::print("payload        {}\n", format_bytes(f.size.payload_bytes));
-    fmt::print("file           {}\n", format_bytes(f.size.file_bytes));
+    fmt::print("file           {}{}\n", format_bytes(f.size.file_bytes), free_text(f));
     fmt::print("entries        {}\n", format_count(static_cast<double>(f.plan.entries)));
     fmt::print("arithmetic     {}FLOP\n", format_count(f.plan.flops));
+    fmt::print("expected time  {} of computation\n", format_seconds(f.seconds));
     fmt::print("memory         {} of {}\n", format_bytes(f.plan.bytes_total),
                format_bytes(f.budget));
     fmt::print("plan           {}\n", f.plan.describe());
@@ -167,6 +178,8 @@ void print_dry_run(const ExportOptions& o, const Forecast& f) {
   json["heads"] = f.heads;
   json["payload_bytes"] = f.size.payload_bytes;
   json["file_bytes"] = f.size.file_bytes;
+  if (f.free_bytes >= 0) json["free_bytes"] = f.free_bytes;
+  json["expected_seconds"] = f.seconds;
   json["entries"] = f.plan.entries;
   json["flops"] = f.plan.flops;
   json["memory_bytes"] = f.plan.bytes_total;
@@ -176,7 +189,23 @@ void print_dry_run(const ExportOptions& o, const Forecast& f) {
   json["one_product"] = f.plan.one_product;
   json["bound_heads"] = f.plan.bound_heads;
   json["tiles"] = f.plan.tiles;
-  fmt::print("{}\n", json.dump());
+  print_json(json, false);
+}
+
+/// What is about to happen, in one line.
+void say_start(const Console& console, const ExportOptions& o, const ExportSpec& spec,
+               const Forecast& f, const TileBackend& backend) {
+  const std::string time =
+      f.seconds < 0 ? "" : fmt::format(", about {} of computation", format_seconds(f.seconds));
+  console.say(fmt::format("{} of {} head{}: {} to {}{}{}; {}; {}",
+                          export_product_name(spec.product), f.heads, f.heads == 1 ? "" : "s",
+                          format_bytes(f.size.file_bytes), o.out, free_text(f), time,
+                          backend.description(), f.plan.describe()));
+  std::set<std::string> unknown;
+  for (const SelectedCall& call : spec.calls) {
+    unknown.insert(call.call->unknown_keys.begin(), call.call->unknown_keys.end());
+  }
+  for (const std::string& key : unknown) console.say("note: not understood: " + key);
 }
 
 int run_export(const ExportOptions& o) {
@@ -188,22 +217,25 @@ int run_export(const ExportOptions& o) {
   MemoryBudget budget(memory_limit(o.run));
   const TileRequest request = export_request(spec);
   const TilePlan plan = plan_tiles(tasks, request, *backend, budget.limit(), o.run.threads);
-  const Forecast forecast{static_cast<int64_t>(tasks.size()), estimate_export(spec), plan,
-                          budget.limit()};
+  Forecast forecast{static_cast<int64_t>(tasks.size()), estimate_export(spec), plan, budget.limit(),
+                    free_disk_bytes(o.out)};
+  // The estimate computes a little itself: not worth it for what is soon done.
+  constexpr double kLongFlops = 2e12;
+  if (o.dry_run || plan.flops > kLongFlops) {
+    forecast.seconds = expected_seconds(tasks, request, plan, *backend, budget);
+  }
   if (o.dry_run) {
     print_dry_run(o, forecast);
     return kExitOk;
   }
-  check_export_target(o.out, {o.force, o.sync});
-  console.say(fmt::format("{} of {} head{}: {} to {}; {}; {}", export_product_name(spec.product),
-                          forecast.heads, forecast.heads == 1 ? "" : "s",
-                          format_bytes(forecast.size.file_bytes), o.out, backend->description(),
-                          plan.describe()));
+  const ExportWriteOptions write_options{o.force, o.sync, capture.files()};
+  check_export_target(o.out, write_options);
+  say_start(console, o, spec, forecast, *backend);
 
   const InterruptWatch interrupts;
   check_values(tasks, interrupts.token());
-  spec.capture_hash = capture.content_hash(spec.calls, false);
-  Hdf5Export sink(std::move(spec), o.out, {o.force, o.sync});
+  spec.capture_hash = capture.content_hash(spec.calls, false, interrupts.token());
+  Hdf5Export sink(std::move(spec), o.out, write_options);
   StreamingEngine engine(*backend, budget);
   bool complete = false;
   double seconds = 0;
@@ -224,7 +256,7 @@ int run_export(const ExportOptions& o) {
                                       {"heads", forecast.heads},
                                       {"bytes_written", sink.bytes_written()},
                                       {"seconds", seconds}};
-    fmt::print("{}\n", json.dump());
+    print_json(json, false);
   }
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
                           format_seconds(seconds),

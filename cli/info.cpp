@@ -1,15 +1,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "core/checked_math.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
+#include "core/value_check.h"
 #include "io/model_preset.h"
 
 namespace attnscope {
@@ -31,6 +35,16 @@ struct InfoOptions {
 
 int64_t tensor_bytes(const HeadTensor& t) {
   return t.batch() * t.heads() * t.tokens() * t.row_bytes();
+}
+
+/// Bytes of `maps` maps in f16; nothing where no file could be that large.
+std::optional<int64_t> map_bytes(const AttentionProblem& p, int64_t maps) {
+  const int64_t factors[] = {p.num_queries(), p.num_keys(), 2, maps};
+  return checked_count(factors);
+}
+
+std::string size_text(std::optional<int64_t> bytes) {
+  return bytes ? format_bytes(*bytes) : "more than 8 EiB";
 }
 
 std::string branch_text(const CallEntry& call) {
@@ -70,7 +84,10 @@ Json call_json(const CallEntry& call) {
   json["mask"] = p.mask().describe();
   json["grid"] = p.query_tokens().grid_text();
   json["text"] = p.key_tokens().text_text();
-  json["map_bytes_f16"] = p.num_queries() * p.num_keys() * 2;
+  const auto bytes = map_bytes(p, 1);
+  json["map_bytes_f16"] = bytes ? Json(*bytes) : Json();
+  json["model"] = call.model;
+  json["prompt"] = call.prompt;
   Json facts;
   for (const auto& [name, fact] : call.facts) {
     facts[name] = {{"value", Json::parse(fact.json, nullptr, false)}, {"origin", fact.origin}};
@@ -92,14 +109,13 @@ std::string scan_values(const std::vector<SelectedCall>& selected, bool asked, b
   if (bytes > kScanBytes && !asked) {
     return fmt::format("not scanned ({}; --scan does)", format_bytes(bytes));
   }
+  std::vector<HeadTask> heads;
   for (const SelectedCall& s : selected) {
     for (int64_t b : s.batch) {
-      for (int64_t h : s.heads) {
-        if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
-        s.call->problem->check_finite(b, h);
-      }
+      for (int64_t h : s.heads) heads.push_back({s.call->problem.get(), b, h, {}, {}, {}});
     }
   }
+  check_values(heads, stop);
   return fmt::format("finite ({} scanned)", format_bytes(bytes));
 }
 
@@ -114,6 +130,7 @@ struct ShapeGroup {
   int64_t calls = 0;
   std::set<int64_t> steps, layers;
   std::set<std::string> branches;
+  std::map<std::string, std::set<std::string>> facts;  ///< those that decide no shape, as JSON
 };
 
 std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected) {
@@ -130,13 +147,18 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
                                     signatures.begin());
     if (at == groups.size()) {
       signatures.push_back(signature);
-      groups.push_back({s.call, 0, {}, {}, {}});
+      groups.push_back({s.call, 0, {}, {}, {}, {}});
     }
     ShapeGroup& group = groups[at];
     ++group.calls;
     group.steps.insert(s.call->id.step);
     group.layers.insert(s.call->id.layer);
     group.branches.insert(branch_text(*s.call));
+    for (const char* name :
+         {"layer_name", "timestep", "axes", "head_offset", "text_valid", "extra"}) {
+      const auto found = s.call->facts.find(name);
+      if (found != s.call->facts.end()) group.facts[name].insert(found->second.json);
+    }
   }
   return groups;
 }
@@ -151,7 +173,7 @@ void print_group(const ShapeGroup& g) {
   const CallEntry& call = *g.first;
   const AttentionProblem& p = *call.problem;
   const auto line = [](std::string_view name, const std::string& value) {
-    fmt::print("  {:<10} {}\n", name, value);
+    fmt::print("  {:<10} {}\n", name, one_line(value));
   };
   fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind), g.calls == 1 ? "" : "s");
   line("steps", call.step_recorded ? list_text(g.steps) : "not recorded");
@@ -169,9 +191,14 @@ void print_group(const ShapeGroup& g) {
   line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
   line("mask", p.mask().describe() + origin_note(call, "mask"));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
-  const int64_t map = p.num_queries() * p.num_keys() * 2;
-  line("map", fmt::format("{} x {} a head: {} in f16, {} for a call", p.num_queries(), p.num_keys(),
-                          format_bytes(map), format_bytes(map * p.batch() * p.num_heads())));
+  for (const auto& [fact, values] : g.facts) {
+    line(fact, values.size() == 1 ? *values.begin()
+                                  : fmt::format("{} values, {} to {}", values.size(),
+                                                *values.begin(), *values.rbegin()));
+  }
+  line("map",
+       fmt::format("{} x {} a head: {} in f16, {} for a call", p.num_queries(), p.num_keys(),
+                   size_text(map_bytes(p, 1)), size_text(map_bytes(p, p.batch() * p.num_heads()))));
   std::string presets;
   for (const std::string& name : fitting_presets(p))
     presets += (presets.empty() ? "" : ", ") + name;
@@ -180,12 +207,24 @@ void print_group(const ShapeGroup& g) {
 
 void print_unknown(const Capture& capture) {
   for (const std::string& key : capture.unknown_keys()) {
-    fmt::print("not understood: {}\n", printable_line(key));
+    fmt::print("not understood: {}\n", one_line(key));
   }
   for (const CallEntry& call : capture.calls()) {
     for (const std::string& key : call.unknown_keys) {
-      fmt::print("not understood: {} in {}\n", printable_line(key), call.file.filename().string());
+      fmt::print("not understood: {} in {}\n", one_line(key),
+                 one_line(call.file.filename().string()));
     }
+  }
+}
+
+/// A text that every call records for itself: usually the same in all.
+void print_texts(const char* name, const std::vector<SelectedCall>& selected,
+                 std::string CallEntry::*member) {
+  std::set<std::string> seen;
+  for (const SelectedCall& call : selected) {
+    const std::string& text = call.call->*member;
+    if (text.empty() || !seen.insert(text).second) continue;
+    fmt::print("{}: {}\n", name, one_line(text));
   }
 }
 
@@ -202,18 +241,20 @@ int run_info(const InfoOptions& o) {
     json["path"] = capture.path().string();
     json["model"] = capture.model();
     json["prompt"] = capture.prompt();
+    json["extra"] = capture.extra().empty() ? Json() : Json::parse(capture.extra(), nullptr, false);
     json["frames"] = capture.frames().size();
     json["values"] = values;
     json["calls"] = Json::array();
     for (const SelectedCall& s : selected) json["calls"].push_back(call_json(*s.call));
     json["notes"] = capture.notes();
     json["unknown_keys"] = capture.unknown_keys();
-    fmt::print("{}\n", json.dump(2));
+    print_json(json, true);
     return kExitOk;
   }
-  fmt::print("{}\n", capture.path().string());
-  if (!capture.model().empty()) fmt::print("model: {}\n", printable_line(capture.model()));
-  if (!capture.prompt().empty()) fmt::print("prompt: {}\n", printable_line(capture.prompt()));
+  fmt::print("{}\n", one_line(capture.path().string()));
+  print_texts("model", selected, &CallEntry::model);
+  print_texts("prompt", selected, &CallEntry::prompt);
+  if (!capture.extra().empty()) fmt::print("extra: {}\n", one_line(capture.extra()));
   if (!capture.frames().empty()) fmt::print("frames: {} pictures\n", capture.frames().size());
   for (const ShapeGroup& group : group_by_shape(selected)) print_group(group);
   fmt::print("values: {}\n", values);

@@ -14,31 +14,48 @@
 namespace attnscope {
 namespace {
 
+/// Signals that are ignored (nohup, jobs in the background of a script) stay ignored.
 sigset_t interrupt_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+    sigaddset(&signals, number);
+  }
   return signals;
+}
+
+void close_if_open(int descriptor) {
+  if (descriptor >= 0) close(descriptor);
 }
 
 }  // namespace
 
-InterruptWatch::InterruptWatch() {
-  const sigset_t signals = interrupt_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
+InterruptWatch::InterruptWatch() : signals_(interrupt_signals()) {
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC);
   finish_fd_ = eventfd(0, EFD_CLOEXEC);
-  if (signal_fd_ < 0 || finish_fd_ < 0) {
-    throw Error(ErrorCode::resource, "signals cannot be watched: " + errno_text(errno));
+  try {
+    if (signal_fd_ < 0 || finish_fd_ < 0) {
+      throw Error(ErrorCode::resource, "signals cannot be watched: " + errno_text(errno));
+    }
+    watcher_ = std::thread([this] { watch(); });
+  } catch (...) {
+    close_if_open(finish_fd_);
+    close_if_open(signal_fd_);
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+    throw;
   }
-  watcher_ = std::thread([this] { watch(); });
 }
 
 void InterruptWatch::watch() {
   while (true) {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {finish_fd_, POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0) continue;
+    if (poll(fds, 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
     if (fds[1].revents != 0) return;
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof info) != sizeof info) continue;
@@ -53,8 +70,7 @@ InterruptWatch::~InterruptWatch() {
   watcher_.join();
   close(finish_fd_);
   close(signal_fd_);
-  const sigset_t signals = interrupt_signals();
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
 }
 
 }  // namespace attnscope

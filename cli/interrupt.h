@@ -1,14 +1,15 @@
 #pragma once
 
+#include <csignal>
 #include <stop_token>
 #include <thread>
 
 namespace attnscope {
 
-/// While it lives, the first SIGINT or SIGTERM requests a stop of token() and a second one ends the
-/// process at once with 128 + the signal's number. Constructed before any other thread is started
-/// (threads inherit the blocked signals); one at a time. Outside its life the signals have their
-/// usual effect.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP requests a stop of token() and a second one
+/// ends the process at once with 128 + the signal's number. Constructed before any other thread is
+/// started (threads inherit the blocked signals); one at a time. Outside its life the signals have
+/// their usual effect.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -21,6 +22,7 @@ class InterruptWatch {
  private:
   void watch();
 
+  sigset_t signals_;
   std::stop_source source_;
   int signal_fd_ = -1;
   int finish_fd_ = -1;

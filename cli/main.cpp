@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -25,7 +26,7 @@ int exit_code(ErrorCode code) {
 }
 
 int fail(std::string_view message, int code) {
-  fmt::print(stderr, "attnscope: {}\n", printable_line(message));
+  write_error_text(fmt::format("attnscope: {}\n", one_line(message)));
   return code;
 }
 
@@ -90,17 +91,19 @@ int run(int argc, char** argv) {
     return command.run();
   }
   if (!app.remaining().empty()) return reject_extras(app, app.remaining());
-  fmt::print(stderr, "{}", app.help());
+  write_error_text(app.help());
   return kExitUsage;
 }
 
-}  // namespace
-}  // namespace attnscope
+/// A capture has a file a call, all of them open: the usual soft limit of 1024 is not enough.
+void allow_many_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
-int main(int argc, char** argv) {
-  using namespace attnscope;
-  // A limit on file sizes is to be an error of the write, not the end of the process.
-  std::signal(SIGXFSZ, SIG_IGN);
+int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const Error& e) {
@@ -110,4 +113,18 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     return fail(e.what(), kExitFailure);
   }
+}
+
+}  // namespace
+}  // namespace attnscope
+
+int main(int argc, char** argv) {
+  using namespace attnscope;
+  // A limit on file sizes is to be an error of the write, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  allow_many_files();
+  const int code = run_and_report(argc, argv);
+  if (finish_standard_output()) return code;
+  const int lost = fail("standard output cannot be written", kExitFailure);
+  return code == kExitOk ? lost : code;
 }

@@ -1,18 +1,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/forecast.h"
 #include "cli/interrupt.h"
 #include "cli/query_options.h"
+#include "cli/query_summary.h"
 #include "cli/row_collector.h"
 #include "core/error.h"
 #include "core/streaming_engine.h"
+#include "core/value_check.h"
+#include "io/export_file.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
 
@@ -61,221 +63,216 @@ QueryTasks make_tasks(const QueryCommandOptions& o, const Capture& capture) {
   return q;
 }
 
-std::string branch_of(const CallEntry& call, int64_t batch) {
-  const auto& names = call.id.branches;
-  return names[names.size() == 1 ? 0 : static_cast<size_t>(batch)];
+/// The number of the batch item's token strings among the volumes' lists; a new list where they are
+/// new.
+size_t token_list_of(QueryVolumes& volumes, const CallEntry& call, int64_t batch) {
+  if (call.tokens.empty()) return 0;
+  const auto& tokens = call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
+  auto& lists = volumes.token_lists;
+  const auto found = std::find(lists.begin(), lists.end(), tokens);
+  const auto number = static_cast<size_t>(found - lists.begin());
+  if (found == lists.end()) lists.push_back(tokens);
+  return number;
 }
 
-QueryVolume make_volume(const CallEntry& call, const HeadTask& task, std::span<const float> row,
-                        const QueryOptions& queries) {
-  const TokenGrid& keys = task.problem->key_tokens();
-  QueryVolume volume;
-  volume.step = call.id.step;
-  volume.layer = call.id.layer;
-  volume.batch = task.batch;
-  volume.head = task.head;
-  volume.branch = branch_of(call, task.batch);
-  volume.kind = kind_name(call.id.kind);
-  volume.label = fmt::format("step {} layer {} {} {} batch {} head {}", volume.step, volume.layer,
-                             volume.branch, volume.kind, volume.batch, volume.head);
-  const auto part = [&](IndexRange range) {
-    return std::vector<float>(row.begin() + range.begin, row.begin() + range.end);
-  };
-  volume.video = part(keys.video_range());
-  volume.text = part(keys.text_range());
-  // The query is a place in these volumes only where queries and keys are the same tokens.
-  if (call.id.kind != CallKind::cross) volume.query = single_query_coord(queries, *task.problem);
-  return volume;
-}
-
-QueryVolumes make_volumes(const QueryCommandOptions& o, const Capture& capture, const QueryTasks& q,
-                          const RowCollector& rows) {
+/// What all volumes have in common, and for each of them everything but its values. Throws
+/// Error(usage) where the selected calls' keys differ in kind.
+QueryVolumes describe_volumes(const QueryCommandOptions& o, const Capture& capture,
+                              const QueryTasks& q) {
   QueryVolumes volumes;
   const TokenGrid& first = q.tasks.front().problem->key_tokens();
   volumes.grid = {first.frames(), first.height(), first.width()};
-  const CallEntry& call = *q.calls.front().call;
-  if (!call.tokens.empty()) {
-    const auto item = static_cast<size_t>(q.tasks.front().batch);
-    volumes.text_tokens = call.tokens[call.tokens.size() == 1 ? 0 : item];
-  }
-  volumes.model = capture.model();
+  volumes.model = q.calls.front().call->model;
   volumes.capture = capture.path().filename().string();
   volumes.domain = o.domain;
   volumes.query_text =
       describe_queries(o.queries, static_cast<int64_t>(q.tasks.front().row_list.size()));
   for (size_t i = 0; i < q.tasks.size(); ++i) {
-    const TokenGrid& grid = q.tasks[i].problem->key_tokens();
+    const HeadTask& task = q.tasks[i];
+    const TokenGrid& grid = task.problem->key_tokens();
     if (grid.grid_text() != first.grid_text() || grid.text_text() != first.text_text()) {
       throw usage_error(fmt::format(
           "the selected calls have different token grids ({} with text {} in {}, {} with text {} "
           "in {}): select calls of one kind with --kind",
           first.grid_text(), first.text_text(), q.tasks.front().problem->name(), grid.grid_text(),
-          grid.text_text(), q.tasks[i].problem->name()));
+          grid.text_text(), task.problem->name()));
     }
-    volumes.volumes.push_back(make_volume(*q.calls[q.call_of_task[i]].call, q.tasks[i],
-                                          rows.mean(static_cast<int64_t>(i)), o.queries));
+    const CallEntry& call = *q.calls[q.call_of_task[i]].call;
+    QueryVolume volume;
+    volume.step = call.id.step;
+    volume.layer = call.id.layer;
+    volume.batch = task.batch;
+    volume.head = task.head;
+    volume.branch = branch_of(call.id, task.batch);
+    volume.kind = kind_name(call.id.kind);
+    volume.label = fmt::format("step {} layer {} {} {} batch {} head {}", volume.step, volume.layer,
+                               volume.branch, volume.kind, volume.batch, volume.head);
+    // The query is a place in these volumes only where queries and keys are the same tokens.
+    if (call.id.kind != CallKind::cross) {
+      volume.query = single_query_coord(o.queries, *task.problem);
+    }
+    volume.tokens = token_list_of(volumes, call, task.batch);
+    volumes.volumes.push_back(std::move(volume));
   }
   return volumes;
 }
 
-using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&);
+/// Divides a row into text and video; the longer part stays where it is in memory.
+void set_values(QueryVolume& volume, const TokenGrid& keys, std::vector<float> row) {
+  const IndexRange text = keys.text_range();
+  if (keys.video_range().empty()) {
+    volume.text = std::move(row);
+    return;
+  }
+  volume.text.assign(row.begin() + text.begin, row.begin() + text.end);
+  row.erase(row.begin() + text.begin, row.begin() + text.end);
+  volume.video = std::move(row);
+}
 
-/// The writer that the file's name asks for.
-VolumeWriter writer_for(const std::string& out, bool has_grid) {
-  const std::string extension = std::filesystem::path(out).extension().string();
-  if (extension == ".csv") return write_volumes_csv;
-  const bool known = extension == ".npy" || extension == ".h5" || extension == ".png";
-  if (!known) {
+using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
+
+/// The writer that the file's name asks for; checks what can be checked before the work.
+VolumeWriter writer_for(const QueryCommandOptions& o, const Capture& capture, const QueryTasks& q) {
+  const TokenGrid& keys = q.tasks.front().problem->key_tokens();
+  const std::string extension = std::filesystem::path(o.out).extension().string();
+  const std::vector<std::pair<std::string_view, VolumeWriter>> writers{{".npy", write_volumes_npy},
+                                                                       {".h5", write_volumes_hdf5},
+                                                                       {".csv", write_volumes_csv},
+                                                                       {".png", write_volumes_png}};
+  const auto found = std::find_if(writers.begin(), writers.end(),
+                                  [&](const auto& entry) { return entry.first == extension; });
+  if (found == writers.end()) {
     throw usage_error(fmt::format(
-        "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", out, extension));
+        "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", o.out, extension));
   }
-  if (!has_grid) {
+  const bool volume_needed = extension == ".npy" || extension == ".png";
+  const bool text = !keys.text_range().empty();
+  if (!keys.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
     throw usage_error(
-        fmt::format("-o {}: the keys have no token grid to make a volume of; give --grid TxHxW, or "
-                    "write a .csv",
-                    out));
+        keys.video_range().empty()
+            ? fmt::format("-o {}: the keys are text and make no volume; write a .csv or .h5", o.out)
+            : fmt::format("-o {}: the keys have no token grid to make a volume of; give --grid "
+                          "TxHxW, or write a .csv",
+                          o.out));
   }
-  if (extension == ".npy") return write_volumes_npy;
-  return extension == ".h5" ? write_volumes_hdf5 : write_volumes_png;
+  if (extension == ".png") {
+    check_picture_size(o.out, {keys.frames(), keys.height(), keys.width()},
+                       static_cast<int64_t>(q.tasks.size()));
+  }
+  ExportFile::check_target(o.out, o.force, 0, capture.files());
+  return found->second;
 }
 
-std::string key_name(const TokenGrid& grid, int64_t index, const std::vector<std::string>& tokens) {
-  if (const auto at = grid.coord(index)) return fmt::format("({},{},{})", at->t, at->y, at->x);
-  const IndexRange text = grid.text_range();
-  const auto n = static_cast<size_t>(index - text.begin);
-  if (text.contains(index)) {
-    return n < tokens.size() ? fmt::format("text {} {}", n, tokens[n]) : fmt::format("text {}", n);
-  }
-  return std::to_string(index);
-}
-
-/// What a head's row says in figures.
-Json summarise(const QueryCommandOptions& o, const QueryVolume& volume, const HeadTask& task,
-               std::span<const float> row, double lse, const std::vector<std::string>& tokens) {
-  const TokenGrid& grid = task.problem->key_tokens();
-  const auto mass = [&](IndexRange range) {
-    return std::accumulate(row.begin() + range.begin, row.begin() + range.end, 0.0);
-  };
-  Json json;
-  json["step"] = volume.step;
-  json["layer"] = volume.layer;
-  json["branch"] = volume.branch;
-  json["kind"] = volume.kind;
-  json["batch"] = volume.batch;
-  json["head"] = volume.head;
-  json["lse"] = std::isfinite(lse) ? Json(lse) : Json();
-  json["text_mass"] = mass(grid.text_range());
-  json["video_mass"] = mass(grid.video_range());
-  Json frames = Json::array();
-  const int64_t frame = grid.height() * grid.width();
-  for (int64_t t = 0; t < grid.frames(); ++t) {
-    const int64_t begin = grid.video_range().begin + t * frame;
-    frames.push_back(mass({begin, begin + frame}));
-  }
-  json["frame_mass"] = frames;
-  std::vector<int64_t> order(row.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  const auto count = std::min<size_t>(static_cast<size_t>(o.top), order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(count), order.end(),
-                    [&](int64_t a, int64_t b) {
-                      const float x = row[static_cast<size_t>(a)];
-                      const float y = row[static_cast<size_t>(b)];
-                      return x != y ? x > y : a < b;
-                    });
-  Json top = Json::array();
-  for (size_t i = 0; i < count; ++i) {
-    top.push_back({{"key", order[i]},
-                   {"place", key_name(grid, order[i], tokens)},
-                   {"weight", row[static_cast<size_t>(order[i])]}});
-  }
-  json["top"] = top;
-  return json;
-}
-
-void print_summary(const Json& heads) {
-  for (const Json& head : heads) {
-    fmt::print("step {} layer {} {} {} batch {} head {}\n", head["step"].get<int64_t>(),
-               head["layer"].get<int64_t>(), head["branch"].get<std::string>(),
-               head["kind"].get<std::string>(), head["batch"].get<int64_t>(),
-               head["head"].get<int64_t>());
-    fmt::print("  text {:.4f}  video {:.4f}", head["text_mass"].get<double>(),
-               head["video_mass"].get<double>());
-    if (!head["frame_mass"].empty()) fmt::print("  frames");
-    for (const Json& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
-    fmt::print("\n");
-    for (const Json& key : head["top"]) {
-      fmt::print("  {:.6f}  {}\n", key["weight"].get<double>(), key["place"].get<std::string>());
+/// A domain that a call's keys do not have would be zeros that look like an answer.
+void check_domain(SoftmaxDomain domain, const QueryTasks& q) {
+  for (const SelectedCall& selected : q.calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    const TokenGrid& keys = problem.key_tokens();
+    if (domain == SoftmaxDomain::frame && !keys.has_grid()) {
+      throw usage_error("--domain frame: the keys of " + problem.name() +
+                        " have no token grid; give --grid TxHxW");
+    }
+    if (domain == SoftmaxDomain::text && keys.text_range().empty()) {
+      throw usage_error("--domain text: " + problem.name() + " has no text keys; give --text SPAN");
+    }
+    if (domain == SoftmaxDomain::video && keys.video_range().empty()) {
+      throw usage_error("--domain video: the keys of " + problem.name() + " are all text");
     }
   }
 }
 
-void print_plan(const QueryCommandOptions& o, const QueryTasks& q, const TilePlan& plan) {
+/// Bytes of the values that the output holds.
+int64_t value_bytes(const QueryTasks& q) {
+  int64_t bytes = 0;
+  for (const HeadTask& task : q.tasks) bytes += task.problem->num_keys() * 4;
+  return bytes;
+}
+
+void print_plan(const QueryCommandOptions& o, const QueryTasks& q, const TilePlan& plan,
+                const MemoryBudget& budget, double seconds) {
+  const int64_t memory = plan.bytes_total + budget.used();
   if (o.json) {
-    const Json json{{"format", "attnscope-plan/1"},     {"heads", q.tasks.size()},
-                    {"entries", plan.entries},          {"flops", plan.flops},
-                    {"memory_bytes", plan.bytes_total}, {"workers", plan.workers}};
-    fmt::print("{}\n", json.dump());
+    print_json({{"format", "attnscope-plan/1"},
+                {"heads", q.tasks.size()},
+                {"payload_bytes", value_bytes(q)},
+                {"entries", plan.entries},
+                {"flops", plan.flops},
+                {"expected_seconds", seconds},
+                {"memory_bytes", memory},
+                {"budget_bytes", budget.limit()},
+                {"workers", plan.workers}},
+               false);
     return;
   }
-  fmt::print("heads          {}\narithmetic     {}FLOP\nplan           {}\n", q.tasks.size(),
-             format_count(plan.flops), plan.describe());
+  fmt::print("heads          {}\nvalues         {}\narithmetic     {}FLOP\n", q.tasks.size(),
+             format_bytes(value_bytes(q)), format_count(plan.flops));
+  fmt::print("expected time  {}\nmemory         {} of {}\nplan           {}\n",
+             format_seconds(seconds), format_bytes(memory), format_bytes(budget.limit()),
+             plan.describe());
+}
+
+/// Computes the rows; throws Error(interrupted) when it was stopped.
+void collect_rows(const QueryTasks& q, const TilePlan& plan, const TileBackend& backend,
+                  MemoryBudget& budget, RowCollector& rows, const Console& console) {
+  const InterruptWatch interrupts;
+  check_values(q.tasks, interrupts.token());
+  Progress progress(console, "query", plan.tiles,
+                    static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
+  StreamControl control;
+  control.stop = interrupts.token();
+  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
+  StreamingEngine engine(backend, budget);
+  if (!engine.run(q.tasks, plan, rows, control)) {
+    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  }
 }
 
 int run_query(const QueryCommandOptions& o) {
   const Console console(o.quiet);
-  const Capture capture = open_capture(o.capture, console);
   const SoftmaxDomain domain = parse_domain(o.domain);
+  const Capture capture = open_capture(o.capture, console);
   const QueryTasks q = make_tasks(o, capture);
-  const TokenGrid& keys = q.tasks.front().problem->key_tokens();
-  const VolumeWriter writer = o.out.empty() ? nullptr : writer_for(o.out, keys.has_grid());
-  if (domain == SoftmaxDomain::frame && !keys.has_grid()) {
-    throw usage_error("--domain frame: the keys have no token grid; give --grid TxHxW");
-  }
-  if (!o.out.empty() && !o.force && std::filesystem::exists(o.out)) {
-    throw file_error(o.out, "", "already exists (--force replaces it)");
-  }
+  check_domain(domain, q);
+  QueryVolumes volumes = describe_volumes(o, capture, q);
+  const VolumeWriter writer = o.out.empty() ? nullptr : writer_for(o, capture, q);
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   MemoryBudget budget(memory_limit(o.run));
-  RowCollector rows(q.tasks, domain, budget);
+  const int workers = o.run.threads > 0 ? o.run.threads : backend->workers();
+  RowCollector rows(q.tasks, domain, workers, budget);
   const TilePlan plan =
       plan_tiles(q.tasks, rows.request(), *backend, budget.available(), o.run.threads);
   if (o.dry_run) {
-    print_plan(o, q, plan);
+    print_plan(o, q, plan, budget,
+               expected_seconds(q.tasks, rows.request(), plan, *backend, budget));
     return kExitOk;
   }
-  const InterruptWatch interrupts;
-  for (const HeadTask& task : q.tasks) {
-    if (interrupts.interrupted()) throw Error(ErrorCode::interrupted, "interrupted");
-    task.problem->check_finite(task.batch, task.head);
+  collect_rows(q, plan, *backend, budget, rows, console);
+  Json heads = Json::array();
+  for (size_t i = 0; i < q.tasks.size(); ++i) {
+    const auto task = static_cast<int64_t>(i);
+    QueryVolume& volume = volumes.volumes[i];
+    std::vector<float> row = rows.take_mean(task);
+    if (writer == nullptr || o.json) {
+      heads.push_back(
+          summarise_row(volume, q.tasks[i], row, rows.lse(task), volumes.tokens_of(volume), o.top));
+    }
+    if (writer != nullptr) set_values(volume, q.tasks[i].problem->key_tokens(), std::move(row));
   }
-  StreamingEngine engine(*backend, budget);
-  StreamControl control;
-  control.stop = interrupts.token();
-  if (!engine.run(q.tasks, plan, rows, control)) {
-    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
-  }
-  const QueryVolumes volumes = make_volumes(o, capture, q, rows);
   if (writer != nullptr) {
-    writer(volumes, o.out);
+    writer(volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({} head{}, domain {})", o.out, volumes.volumes.size(),
                             volumes.volumes.size() == 1 ? "" : "s", o.domain));
     if (!o.json) return kExitOk;
   }
-  Json heads = Json::array();
-  for (size_t i = 0; i < q.tasks.size(); ++i) {
-    const auto task = static_cast<int64_t>(i);
-    heads.push_back(summarise(o, volumes.volumes[i], q.tasks[i], rows.mean(task),
-                              rows.first_lse(task), volumes.text_tokens));
-  }
   if (o.json) {
-    const Json json{{"format", "attnscope-query/1"},
-                    {"query", volumes.query_text},
-                    {"domain", o.domain},
-                    {"heads", heads}};
-    fmt::print("{}\n", json.dump(2));
+    print_json({{"format", "attnscope-query/1"},
+                {"query", volumes.query_text},
+                {"domain", o.domain},
+                {"heads", heads}},
+               true);
   } else {
     fmt::print("{}, domain {}\n", volumes.query_text, o.domain);
-    print_summary(heads);
+    print_row_summaries(heads);
   }
   return kExitOk;
 }
@@ -295,8 +292,10 @@ Command add_query_command(CLI::App& app) {
       ->type_name("FILE");
   add_query_options(*command, o.queries, false);
   command
-      ->add_option("--domain", o.domain,
-                   "renormalise each row over all keys (as it is), video, text, or each frame")
+      ->add_option(
+          "--domain", o.domain,
+          "over which keys each row is renormalised: all (as it is), video, text, or frame\n"
+          "(within each frame); keys outside the domain are 0")
       ->type_name("NAME");
   command->add_option("--top", o.top, "how many of the largest keys the summary lists")
       ->check(CLI::Range(0, 1000))

@@ -43,6 +43,7 @@ void apply_domain(SoftmaxDomain domain, const TokenGrid& keys, std::span<float> 
       clear(row, keys.video_range());
       return renormalise(row, keys.text_range());
     case SoftmaxDomain::frame: {
+      clear(row, keys.text_range());
       const int64_t frame = keys.height() * keys.width();
       for (int64_t t = 0; t < keys.frames(); ++t) {
         const int64_t begin = keys.video_range().begin + t * frame;
@@ -59,10 +60,14 @@ SoftmaxDomain parse_domain(std::string_view name) {
   for (size_t i = 0; i < kDomains.size(); ++i) {
     if (kDomains[i] == name) return static_cast<SoftmaxDomain>(i);
   }
-  throw usage_error("--domain " + std::string(name) + ": expected all, video, text or frame");
+  const std::vector<std::string> names(kDomains.begin(), kDomains.end());
+  const std::string nearest = nearest_word(name, names);
+  throw usage_error("--domain " + std::string(name) + ": no such domain" +
+                    (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                    " (all, video, text, frame)");
 }
 
-RowCollector::RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain,
+RowCollector::RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain, int workers,
                            MemoryBudget& budget)
     : domain_(domain) {
   int64_t result_bytes = 0;
@@ -75,11 +80,18 @@ RowCollector::RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain
     result_bytes += keys * static_cast<int64_t>(sizeof(float));
     pending_bytes = std::max(pending_bytes, groups * keys * static_cast<int64_t>(sizeof(double)));
   }
-  // The sums of two heads can be under way at once.
-  reservation_ = budget.reserve(result_bytes + 2 * pending_bytes, "the rows of the query");
+  // Every worker can be in another head, and one more can have begun; a worker has a row and its
+  // sums of its own.
+  const int64_t worker_bytes = max_keys_ * static_cast<int64_t>(sizeof(float) + sizeof(double));
+  const auto pending = checked_mul(pending_bytes, workers + 1);
+  const auto working = checked_mul(worker_bytes, workers);
+  const auto under_way = pending && working ? checked_add(*pending, *working) : std::nullopt;
+  const auto total = under_way ? checked_add(*under_way, result_bytes) : std::nullopt;
+  if (!total) throw Error(ErrorCode::resource, "the rows of the query are too large");
+  reservation_ = budget.reserve(*total, "the rows of the query");
   rows_.resize(tasks.size());
   means_.resize(tasks.size());
-  first_lse_.assign(tasks.size(), std::numeric_limits<double>::quiet_NaN());
+  lse_.assign(tasks.size(), std::numeric_limits<double>::quiet_NaN());
 }
 
 TileRequest RowCollector::request() const {
@@ -112,8 +124,8 @@ void RowCollector::consume(const Tile& tile) {
   const std::lock_guard lock(mutex_);
   Pending& pending = pending_[static_cast<size_t>(tile.task_index)];
   const auto group = static_cast<size_t>(tile.rows.begin / request().chunk_rows);
-  if (group == 0 && !tile.norms.empty()) {
-    first_lse_[static_cast<size_t>(tile.task_index)] = tile.norms.front().lse();
+  if (tile.task->num_rows() == 1 && !tile.norms.empty()) {
+    lse_[static_cast<size_t>(tile.task_index)] = tile.norms.front().lse();
   }
   pending.groups[group] = std::move(sums);
   if (--pending.missing == 0) finish(tile.task_index, pending);

@@ -12,7 +12,7 @@
 namespace attnscope {
 
 /// Over which keys each row is renormalised before rows are averaged: not at all, over the video
-/// keys, over the text keys, or within each frame of keys (text as it is).
+/// keys, over the text keys, or within each frame of keys. Keys outside the domain are 0.
 enum class SoftmaxDomain : uint8_t { all, video, text, frame };
 /// "all", "video", "text", "frame"; throws Error(usage) otherwise.
 SoftmaxDomain parse_domain(std::string_view name);
@@ -24,18 +24,23 @@ class RowCollector : public TileSink {
  public:
   static constexpr int64_t kGroupRows = 64;
 
-  /// Reserves the results (float32, keys a task) from `budget`.
-  RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain, MemoryBudget& budget);
+  /// Reserves the results (float32, keys a task) and the sums under way in at most `workers`
+  /// threads from `budget`.
+  RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain, int workers,
+               MemoryBudget& budget);
 
   TileRequest request() const override;
   void begin(std::span<const HeadTask> tasks, int workers) override;
   void consume(const Tile& tile) override;
   void end() override {}
 
-  /// Mean row over all keys of task i: [num_keys].
-  std::span<const float> mean(int64_t task) const { return means_[static_cast<size_t>(task)]; }
-  /// ln of the normaliser of the task's first row (before any domain); NaN for sigmoid.
-  double first_lse(int64_t task) const { return first_lse_[static_cast<size_t>(task)]; }
+  /// Mean row over all keys of task i: [num_keys]. It can be taken once.
+  std::vector<float> take_mean(int64_t task) {
+    return std::move(means_[static_cast<size_t>(task)]);
+  }
+  /// ln of the normaliser of the task's row (before any domain); NaN where the task has several
+  /// rows, and for sigmoid.
+  double lse(int64_t task) const { return lse_[static_cast<size_t>(task)]; }
 
  private:
   /// The sums of one task while its groups come in.
@@ -53,7 +58,7 @@ class RowCollector : public TileSink {
   std::vector<Pending> pending_;
   std::vector<int64_t> rows_;
   std::vector<std::vector<float>> means_;
-  std::vector<double> first_lse_;
+  std::vector<double> lse_;
 };
 
 }  // namespace attnscope

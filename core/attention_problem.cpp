@@ -172,9 +172,17 @@ AttentionProblem AttentionProblem::make(Parts parts) {
   return AttentionProblem(std::move(parts));
 }
 
-void AttentionProblem::check_finite(int64_t batch, int64_t head) const {
+void AttentionProblem::check_queries_finite(int64_t batch, int64_t head) const {
   check_rows_finite(parts_.q, batch, head);
-  check_rows_finite(parts_.k, batch, kv_head(head));
+}
+
+void AttentionProblem::check_keys_finite(int64_t batch, int64_t kv_head) const {
+  check_rows_finite(parts_.k, batch, kv_head);
+}
+
+void AttentionProblem::check_finite(int64_t batch, int64_t head) const {
+  check_queries_finite(batch, head);
+  check_keys_finite(batch, kv_head(head));
 }
 
 }  // namespace attnscope

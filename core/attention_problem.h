@@ -70,6 +70,9 @@ class AttentionProblem {
   /// Reads all of q and k of one head once and throws Error(value) with tensor, index and value at
   /// the first NaN or Inf. Memory stays below 2 MiB.
   void check_finite(int64_t batch, int64_t head) const;
+  /// The halves of check_finite: key heads are shared under grouped-query attention.
+  void check_queries_finite(int64_t batch, int64_t head) const;
+  void check_keys_finite(int64_t batch, int64_t kv_head) const;
 
  private:
   explicit AttentionProblem(Parts parts) : parts_(std::move(parts)) {}

@@ -63,6 +63,12 @@ Selection::Term Selection::parse_term(std::string_view part) {
       term.open_end = !end;
       term.end = end.value_or(0);
       if (!begin && !end) throw fail(quoted(part) + " is neither a number nor a range");
+      // -1 means the last one elsewhere: it must not silently mean something else here.
+      if (!begin) {
+        throw fail(quoted(part) +
+                   ": numbers are not negative; the largest is last, and a range "
+                   "starts with a number");
+      }
       if (begin && end && *end < *begin) throw fail(quoted(part) + " runs backwards");
     } else {
       if (!begin) throw fail(quoted(part) + " is neither a number nor a range");

@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// A list of numbers as users write it: comma-separated `3`, `3-7` (inclusive), `8-`, `-5`, `all`,
+/// A list of numbers as users write it: comma-separated `3`, `3-7` (inclusive), `8-`, `all`,
 /// `last`, `!4` (take out), `0-39:5` (every fifth, counted from the range's start), `:5` (every
 /// fifth of all). Parsed once, resolved against the values that exist. Immutable; thread-safe.
 class Selection {

@@ -26,6 +26,14 @@ std::vector<int64_t> segment_lengths(int64_t chunks) {
   return lengths;
 }
 
+/// A sum of areas. Sizes come from files, so they may be anything.
+void add_area(int64_t& sum, int64_t rows, int64_t keys) {
+  const auto area = checked_mul(rows, keys);
+  const auto total = area ? checked_add(sum, *area) : std::nullopt;
+  if (!total) throw Error(ErrorCode::resource, "the maps are too large to be counted");
+  sum = *total;
+}
+
 /// What the masks leave of the stream.
 struct StreamCount {
   std::vector<int64_t> most_active;  ///< for each segment length: non-empty chunks of a segment
@@ -43,7 +51,7 @@ void count_chunks(const HeadTask& task, const TileRequest& request, IndexRange r
     const IndexRange keys = chunk_keys(task, request, c, c + 1);
     const bool active = !skips_empty_chunks(task, request) || !is_masked_out(task, rows, keys);
     active_before.push_back(active_before.back() + (active ? 1 : 0));
-    if (active) count.entries += rows.size() * keys.size();
+    if (active) add_area(count.entries, rows.size(), keys.size());
   }
   for (size_t i = 0; i < lengths.size(); ++i) {
     for (int64_t begin = 0; begin < chunks; begin += lengths[i]) {
@@ -58,11 +66,14 @@ void count_chunks(const HeadTask& task, const TileRequest& request, IndexRange r
 /// Entries of all keys that are not masked out, at the grain of the chunks.
 int64_t count_norm_entries(const HeadTask& task, const TileRequest& request, IndexRange rows) {
   const int64_t num_keys = task.problem->num_keys();
-  if (task.problem->mask().is_none()) return rows.size() * num_keys;
   int64_t entries = 0;
+  if (task.problem->mask().is_none()) {
+    add_area(entries, rows.size(), num_keys);
+    return entries;
+  }
   for (int64_t key = 0; key < num_keys; key += request.chunk_cols) {
     const IndexRange keys{key, std::min(key + request.chunk_cols, num_keys)};
-    if (!is_masked_out(task, rows, keys)) entries += rows.size() * keys.size();
+    if (!is_masked_out(task, rows, keys)) add_area(entries, rows.size(), keys.size());
   }
   return entries;
 }
@@ -133,7 +144,7 @@ class Planner {
         const IndexRange panel{begin, std::min(begin + request_.chunk_rows, rows)};
         if (request_.entries) count_chunks(task, request_, panel, lengths_, count_, scratch);
         if (needs_norms(task, request_)) {
-          count_.norm_entries += count_norm_entries(task, request_, panel);
+          add_area(count_.norm_entries, count_norm_entries(task, request_, panel), 1);
         }
       }
       const double entry_flops = 2 * static_cast<double>(task.problem->head_dim());

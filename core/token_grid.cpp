@@ -76,6 +76,20 @@ TokenGrid TokenGrid::video(int64_t tokens, std::array<int64_t, 3> grid, int64_t 
   return result;
 }
 
+TokenGrid TokenGrid::spans(int64_t tokens, int64_t text, TextPlace place) {
+  if (text < 0 || text >= tokens || (place != TextPlace::start && place != TextPlace::end)) {
+    throw usage_error(std::to_string(text) + " text tokens leave no video in a sequence of " +
+                      std::to_string(tokens));
+  }
+  TokenGrid result = unknown(tokens);
+  if (text == 0) return result;
+  result.place_ = place;
+  const bool at_end = place == TextPlace::end;
+  result.text_ = at_end ? IndexRange{tokens - text, tokens} : IndexRange{0, text};
+  result.video_ = at_end ? IndexRange{0, tokens - text} : IndexRange{text, tokens};
+  return result;
+}
+
 void TokenGrid::set_text_valid(std::vector<int64_t> valid) {
   for (int64_t count : valid) {
     if (count >= 0 && count <= text_.size()) continue;

@@ -45,6 +45,9 @@ class TokenGrid {
   /// text + T·H·W ≠ tokens, naming both.
   static TokenGrid video(int64_t tokens, std::array<int64_t, 3> grid, int64_t text,
                          TextPlace place);
+  /// `text` text tokens at `place` (start or end); of the others nothing is known but that they are
+  /// video. Throws Error(usage) where they leave no video.
+  static TokenGrid spans(int64_t tokens, int64_t text, TextPlace place);
   /// Text tokens at or after `valid[batch item]` are padding (one number serves all items).
   /// Throws Error(usage) when a number is outside 0…text tokens.
   void set_text_valid(std::vector<int64_t> valid);

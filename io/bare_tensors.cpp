@@ -92,6 +92,10 @@ Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& o
     opened.v = open_tensor_reference(tensors.v, {"v", "value", "values", "V"});
   }
   Capture capture;
+  for (const std::string& reference : {tensors.q, tensors.k, tensors.v}) {
+    if (!reference.empty()) capture.files_.emplace_back(reference_file(reference));
+  }
+  if (overrides.mask) capture.files_.emplace_back(reference_file(*overrides.mask));
   CallFacts facts(tensors.q);
   if (!overrides.layout) {
     const LayoutGuess guess = guess_layout(*opened.q, overrides);

@@ -76,11 +76,22 @@ class CallBuilder {
   }
 
   void apply_overrides() {
+    // A tensor mask beside q and k is a recorded mask, told or not.
+    if (tensors_.mask && !facts_.has("mask")) facts_.set("mask", "tensor", "default");
     override_fact("layout", overrides_.layout);
     override_fact("grid", overrides_.grid);
+    const bool text_changes = overrides_.text && facts_.text("text") != overrides_.text;
     override_fact("text", overrides_.text);
     override_fact("mask", overrides_.mask);
     override_fact("scale", overrides_.scale);
+    if (!text_changes) return;
+    // How much of the recorded text is valid, and its words, say nothing of another span.
+    for (const char* fact : {"text_valid", "tokens"}) {
+      if (!facts_.has(fact)) continue;
+      notes_.push_back(facts_.name() + ": --text " + *overrides_.text + " drops the recorded " +
+                       fact);
+      facts_.drop(fact);
+    }
   }
 
   HeadTensor head_tensor(const std::shared_ptr<const TensorSource>& source, Layout layout) {
@@ -192,12 +203,7 @@ class CallBuilder {
     if (text.place == TextPlace::all) return TokenGrid::text_only(tokens);
     if (grid) return TokenGrid::video(tokens, *grid, text.count, text.place);
     if (text.count == 0) return TokenGrid::unknown(tokens);
-    if (text.count >= tokens) {
-      throw usage_error("text: " + std::to_string(text.count) +
-                        " tokens leave no video in a sequence of " + std::to_string(tokens));
-    }
-    // Without a grid the video part is one line of tokens.
-    return TokenGrid::video(tokens, {1, 1, tokens - text.count}, text.count, text.place);
+    return TokenGrid::spans(tokens, text.count, text.place);
   }
 
   void make_grid() {
@@ -254,6 +260,7 @@ class CallBuilder {
       mask_source_ = tensors_.mask;
     } else if (text != "none") {
       if (!option) bad_fact("mask", "expected none, causal or tensor (got " + text + ")");
+      check_mask_file(text);
       mask_source_ = open_tensor_reference(text, {"mask", "attn_mask", "attention_mask"});
     }
     if (mask_source_) {
@@ -263,6 +270,16 @@ class CallBuilder {
     if (tensors_.mask && !option && text != "tensor") {
       bad_fact("mask", "is " + text + ", but the file has a tensor mask");
     }
+  }
+
+  /// A word that names no file is a slip of the pen, not a missing file.
+  static void check_mask_file(const std::string& text) {
+    std::error_code error;
+    if (std::filesystem::exists(reference_file(text), error)) return;
+    const std::vector<std::string> words{"none", "causal", "window:N"};
+    const std::string nearest = nearest_word(text, words);
+    throw usage_error("--mask " + text + ": neither none, causal, window:N nor a file" +
+                      (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
   }
 
   void make_scale() {
@@ -280,8 +297,11 @@ class CallBuilder {
     }
     parts_.scale = *facts_.number("scale");
     if (!std::isfinite(parts_.scale) || parts_.scale <= 0) {
-      bad_fact("scale", "expected a finite number above 0 (got " +
-                            nlohmann::json(parts_.scale).dump() + ")");
+      // JSON has no word for NaN and infinity.
+      const std::string got = std::isnan(parts_.scale)   ? "NaN"
+                              : std::isinf(parts_.scale) ? "infinity"
+                                                         : nlohmann::json(parts_.scale).dump();
+      bad_fact("scale", "expected a finite number above 0 (got " + got + ")");
     }
   }
 
@@ -360,6 +380,8 @@ class CallBuilder {
     entry_.layer_recorded = facts_.has("layer");
     entry_.branch_recorded = facts_.has("branches");
     entry_.layer_name = facts_.text("layer_name").value_or("");
+    entry_.model = facts_.text("model").value_or("");
+    entry_.prompt = facts_.text("prompt").value_or("");
     entry_.timestep = facts_.number("timestep");
     entry_.q_state = facts_.text("q_state").value_or("");
     entry_.head_offset = facts_.integer("head_offset").value_or(0);
@@ -396,16 +418,21 @@ CallEntry build_call(CallFacts facts, const CallTensors& tensors, const FactOver
   return CallBuilder(std::move(facts), tensors, overrides, notes).build();
 }
 
+std::string reference_file(const std::string& reference) {
+  // A file of that very name goes before FILE:KEY.
+  std::error_code error;
+  const size_t colon = reference.rfind(':');
+  if (colon == std::string::npos || colon == 0 || std::filesystem::exists(reference, error)) {
+    return reference;
+  }
+  return reference.substr(0, colon);
+}
+
 std::shared_ptr<const TensorSource> open_tensor_reference(
     const std::string& reference, const std::vector<std::string>& usual_names) {
-  std::string file = reference;
-  std::string key;
-  // A file of that very name goes before FILE:KEY.
-  const size_t colon = reference.rfind(':');
-  if (colon != std::string::npos && colon > 0 && !std::filesystem::exists(reference)) {
-    file = reference.substr(0, colon);
-    key = reference.substr(colon + 1);
-  }
+  const std::string file = reference_file(reference);
+  const std::string key =
+      file.size() < reference.size() ? reference.substr(file.size() + 1) : std::string();
   const auto opened = open_tensor_file(file);
   if (!key.empty()) return opened->tensor(key);
   const std::vector<std::string> keys = opened->keys();

@@ -20,6 +20,8 @@ struct CallTensors {
 CallEntry build_call(CallFacts facts, const CallTensors& tensors, const FactOverrides& overrides,
                      std::vector<std::string>& notes);
 
+/// "FILE" or "FILE:KEY" → FILE.
+std::string reference_file(const std::string& reference);
 /// "FILE" or "FILE:KEY" → the tensor; without a key the file's only tensor, or the one named like
 /// one of `usual_names`.
 std::shared_ptr<const TensorSource> open_tensor_reference(

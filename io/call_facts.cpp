@@ -126,6 +126,12 @@ void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file) 
   }
 }
 
+void CallFacts::add_shared(const nlohmann::json& root, const std::string& file) {
+  for (const char* name : {"model", "prompt"}) {
+    if (root.contains(name)) record(name, root[name], file);
+  }
+}
+
 void CallFacts::record(const std::string& name, nlohmann::json value, const std::string& file) {
   const FactType type = find_fact(name)->type;
   if (!has_type(value, type)) {

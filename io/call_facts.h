@@ -25,15 +25,20 @@ class CallFacts {
   /// Facts of one entry of capture.json's calls (without `file`). A fact that is known already must
   /// have the same value, else Error(file) names both.
   void add_entry(const nlohmann::json& entry, const std::string& file);
+  /// Facts of capture.json as a whole that hold for each of its calls: model and prompt. The same
+  /// rule.
+  void add_shared(const nlohmann::json& root, const std::string& file);
   /// One fact from elsewhere; replaces what is there.
   void set(const std::string& fact, nlohmann::json value, std::string origin);
+  /// Forgets a fact that another one makes meaningless.
+  void drop(const std::string& fact) { facts_.erase(fact); }
 
   bool has(const std::string& fact) const { return facts_.count(fact) != 0; }
   const Fact* find(const std::string& fact) const;
   std::optional<std::string> text(const std::string& fact) const;
   std::optional<int64_t> integer(const std::string& fact) const;
   std::optional<double> number(const std::string& fact) const;
-  /// A string stands for a list of one.
+  /// Empty where the fact is not known.
   std::vector<std::string> strings(const std::string& fact) const;
 
   const std::map<std::string, Fact>& all() const { return facts_; }

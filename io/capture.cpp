@@ -74,26 +74,24 @@ class CaptureReader {
   explicit CaptureReader(const FactOverrides& overrides) : overrides_(overrides) {}
 
   void add_call(const std::filesystem::path& path, const nlohmann::json* entry,
-                const std::string& catalogue) {
+                const nlohmann::json* root, const std::string& catalogue) {
     const auto file = open_tensor_file(path);
+    files.push_back(path);
     CallFacts facts(path.string());
     const auto& metadata = file->metadata();
     if (metadata.count("format") != 0) check_format(metadata.at("format"), path.string());
     facts.add_metadata(metadata, path.string());
     if (entry != nullptr) facts.add_entry(*entry, catalogue);
+    if (root != nullptr) facts.add_shared(*root, catalogue);
     std::vector<std::string> unknown;
     const CallTensors tensors = call_tensors(*file, unknown);
     if (metadata.count("format") == 0 && entry == nullptr) {
       notes.push_back(path.string() + ": has no format \"" + std::string(kFormat) +
                       "\": taken as one call for its tensors q and k");
     }
-    const auto model_text = facts.text("model");
-    const auto prompt_text = facts.text("prompt");
     CallEntry call = build_call(std::move(facts), tensors, overrides_, notes);
     call.file = path;
     call.unknown_keys.insert(call.unknown_keys.end(), unknown.begin(), unknown.end());
-    if (model.empty()) model = model_text.value_or("");
-    if (prompt.empty()) prompt = prompt_text.value_or("");
     check_unique(call);
     calls.push_back(std::move(call));
   }
@@ -113,8 +111,7 @@ class CaptureReader {
     if (!root.is_object()) throw file_error(name, "", "expected a JSON object");
     if (!root.contains("format")) throw file_error(name, "", "the key \"format\" is missing");
     check_format(root["format"], name);
-    model = string_value(root, "model", name);
-    prompt = string_value(root, "prompt", name);
+    files.push_back(path);
     if (root.contains("extra")) extra = root["extra"].dump();
     read_frames(root, folder, name);
     for (const auto& [key, value] : root.items()) {
@@ -126,24 +123,30 @@ class CaptureReader {
     }
     for (size_t i = 0; i < root["calls"].size(); ++i) {
       const nlohmann::json& entry = root["calls"][i];
-      add_call(inner_path(entry, folder, name, "calls[" + std::to_string(i) + "]"), &entry, name);
+      add_call(inner_path(entry, folder, name, "calls[" + std::to_string(i) + "]"), &entry, &root,
+               name);
     }
   }
 
   /// A folder without capture.json: every safetensors file that says that it is a capture.
   void read_folder(const std::filesystem::path& folder) {
-    std::vector<std::filesystem::path> files;
-    for (const auto& item : std::filesystem::directory_iterator(folder)) {
-      if (item.path().extension() == ".safetensors") files.push_back(item.path());
+    std::vector<std::filesystem::path> paths;
+    std::error_code error;
+    for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
+         item.increment(error)) {
+      if (item->path().extension() == ".safetensors") paths.push_back(item->path());
     }
-    std::sort(files.begin(), files.end());
-    for (const auto& path : files) {
+    if (error) {
+      throw file_error(folder.string(), "", "cannot be read: " + errno_text(error.value()));
+    }
+    std::sort(paths.begin(), paths.end());
+    for (const auto& path : paths) {
       if (open_tensor_file(path)->metadata().count("format") == 0) {
         notes.push_back(path.string() + ": left out, it has no format \"" + std::string(kFormat) +
                         "\"");
         continue;
       }
-      add_call(path, nullptr, "");
+      add_call(path, nullptr, nullptr, "");
     }
     if (calls.empty()) {
       throw file_error(folder.string(), "",
@@ -162,19 +165,13 @@ class CaptureReader {
                      [&](const CallEntry& a, const CallEntry& b) { return key(a) < key(b); });
   }
 
-  std::string model, prompt, extra;
+  std::string extra;
+  std::vector<std::filesystem::path> files;
   std::vector<FrameFile> frames;
   std::vector<CallEntry> calls;
   std::vector<std::string> notes, unknown_keys;
 
  private:
-  static std::string string_value(const nlohmann::json& root, const char* key,
-                                  const std::string& file) {
-    if (!root.contains(key)) return "";
-    if (!root[key].is_string()) throw file_error(file, key, "expected a string");
-    return root[key].get<std::string>();
-  }
-
   void read_frames(const nlohmann::json& root, const std::filesystem::path& folder,
                    const std::string& name) {
     if (!root.contains("frames")) return;
@@ -187,7 +184,14 @@ class CaptureReader {
         throw file_error(name, where, "expected \"t\", the latent frame, a whole number from 0");
       }
       frame.t = entry["t"].get<int64_t>();
-      if (!std::filesystem::is_regular_file(frame.file)) {
+      for (const auto& [key, value] : entry.items()) {
+        if (key != "file" && key != "t") {
+          unknown_keys.push_back(one_line("capture.json key " + where + "." + key));
+        }
+      }
+      files.push_back(frame.file);
+      std::error_code error;
+      if (!std::filesystem::is_regular_file(frame.file, error)) {
         notes.push_back(name + ": " + where + ": " + frame.file.string() + " is missing");
       }
       frames.push_back(std::move(frame));
@@ -217,7 +221,7 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
   CaptureReader reader(overrides);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    if (std::filesystem::exists(path / "capture.json")) {
+    if (std::filesystem::exists(path / "capture.json", error)) {
       reader.read_catalogue(path);
     } else {
       reader.read_folder(path);
@@ -230,14 +234,14 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
     throw file_error(path.string(), "",
                      "is one bare tensor, no capture: give --q FILE and --k FILE");
   } else {
-    reader.add_call(path, nullptr, "");
+    reader.add_call(path, nullptr, nullptr, "");
   }
   reader.sort_calls();
   Capture capture;
   // "dump/" and "dump" are the same capture.
   capture.path_ = path.has_filename() ? path : path.parent_path();
-  capture.model_ = std::move(reader.model);
-  capture.prompt_ = std::move(reader.prompt);
+  capture.files_ = std::move(reader.files);
+  if (overrides.mask) capture.files_.emplace_back(reference_file(*overrides.mask));
   capture.extra_ = std::move(reader.extra);
   capture.frames_ = std::move(reader.frames);
   capture.calls_ = std::move(reader.calls);

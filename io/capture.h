@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ struct CallEntry {
   std::filesystem::path file;
   CallId id;
   bool step_recorded = false, layer_recorded = false, branch_recorded = false;
-  std::string layer_name;
+  std::string layer_name, model, prompt;  ///< empty: not recorded
   std::optional<double> timestep;
   std::string q_state;                           ///< "qk_norm,rope"; empty: not recorded
   int64_t head_offset = 0;                       ///< of the first head, in the model
@@ -60,6 +61,9 @@ struct FrameFile {
   std::filesystem::path file;
   int64_t t = 0;
 };
+
+/// The branch of one batch item of a call.
+const std::string& branch_of(const CallId& id, int64_t item);
 
 /// The chosen calls of a capture with the batch items and heads chosen in each.
 struct SelectedCall {
@@ -86,8 +90,11 @@ class Capture {
   static Capture from_tensors(const BareTensors& tensors, const FactOverrides& overrides);
 
   const std::filesystem::path& path() const { return path_; }
-  const std::string& model() const { return model_; }
-  const std::string& prompt() const { return prompt_; }
+  /// What the first call recorded; each call has its own.
+  const std::string& model() const { return calls_.front().model; }
+  const std::string& prompt() const { return calls_.front().prompt; }
+  /// Every file that was opened or is named as part of the capture.
+  const std::vector<std::filesystem::path>& files() const { return files_; }
   const std::vector<FrameFile>& frames() const { return frames_; }
   /// `extra` of the whole capture as JSON text; may be empty.
   const std::string& extra() const { return extra_; }
@@ -103,11 +110,14 @@ class Capture {
 
   /// Hex digest over the bytes of the tensors used by the selected calls (q, k, mask, and v where
   /// `with_values`) and the facts that decide their maps; independent of file times and names.
-  std::string content_hash(const std::vector<SelectedCall>& selected, bool with_values) const;
+  /// Throws Error(interrupted) soon after a stop is requested.
+  std::string content_hash(const std::vector<SelectedCall>& selected, bool with_values,
+                           std::stop_token stop = {}) const;
 
  private:
   std::filesystem::path path_;
-  std::string model_, prompt_, extra_;
+  std::string extra_;
+  std::vector<std::filesystem::path> files_;
   std::vector<FrameFile> frames_;
   std::vector<CallEntry> calls_;
   std::vector<std::string> notes_, unknown_keys_;

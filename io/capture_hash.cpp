@@ -17,7 +17,7 @@ constexpr int64_t kPieceBytes = 1 << 20;
 /// XXH3-128 over what is added, in order.
 class ContentHash {
  public:
-  ContentHash() : state_(XXH3_createState()) {
+  explicit ContentHash(std::stop_token stop) : stop_(std::move(stop)), state_(XXH3_createState()) {
     if (!state_) throw std::bad_alloc();
     XXH3_128bits_reset(state_.get());
   }
@@ -69,6 +69,7 @@ class ContentHash {
         add_box(tensor, axis + 1, begin, count);
         continue;
       }
+      if (stop_.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
       const int64_t elements = *checked_count(count);
       buffer_.resize(static_cast<size_t>(elements * dtype_bytes(tensor.dtype())));
       tensor.read(begin, count, buffer_.data());
@@ -83,6 +84,7 @@ class ContentHash {
   struct Free {
     void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
   };
+  std::stop_token stop_;
   std::unique_ptr<XXH3_state_t, Free> state_;
   std::vector<std::byte> buffer_;
 };
@@ -106,19 +108,25 @@ std::string canonical_facts(const SelectedCall& selected) {
   json["key_grid"] = {p.key_tokens().grid_text(), p.key_tokens().text_text()};
   json["text_valid"] = p.key_tokens().text_valid();
   json["layout"] = layout_name(p.q().layout());
+  json["tokens"] = call.tokens;
+  json["timestep"] = call.timestep ? nlohmann::json(*call.timestep) : nlohmann::json();
+  json["q_state"] = call.q_state;
+  json["head_offset"] = call.head_offset;
+  json["model"] = call.model;
+  json["prompt"] = call.prompt;
   for (const HeadTensor* tensor : {&p.q(), &p.k()}) {
     const auto shape = tensor->source().shape();
     json["tensors"].push_back(
         {dtype_name(tensor->source().dtype()), std::vector<int64_t>(shape.begin(), shape.end())});
   }
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
 
-std::string Capture::content_hash(const std::vector<SelectedCall>& selected,
-                                  bool with_values) const {
-  ContentHash hash;
+std::string Capture::content_hash(const std::vector<SelectedCall>& selected, bool with_values,
+                                  std::stop_token stop) const {
+  ContentHash hash(std::move(stop));
   for (const SelectedCall& call : selected) {
     const AttentionProblem& problem = *call.call->problem;
     hash.add(canonical_facts(call));

@@ -34,12 +34,11 @@ bool names_contain(const std::vector<std::string>& names, const std::string& nam
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
 
-const std::string& branch_of(const CallEntry& call, int64_t item) {
-  const auto& branches = call.id.branches;
-  return branches[branches.size() == 1 ? 0 : static_cast<size_t>(item)];
-}
-
 }  // namespace
+
+const std::string& branch_of(const CallId& id, int64_t item) {
+  return id.branches[id.branches.size() == 1 ? 0 : static_cast<size_t>(item)];
+}
 
 std::vector<SelectedCall> Capture::select(const CallSelection& selection) const {
   std::set<int64_t> steps, layers;
@@ -72,7 +71,7 @@ std::vector<SelectedCall> Capture::select(const CallSelection& selection) const 
     SelectedCall chosen{&call, {}, {}};
     for (int64_t item : chosen_batch) {
       if (item < call.problem->batch() &&
-          names_contain(selection.branches, branch_of(call, item))) {
+          names_contain(selection.branches, branch_of(call.id, item))) {
         chosen.batch.push_back(item);
       }
     }

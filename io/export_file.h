@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "io/file_lock.h"
 #include "io/posix_file.h"
@@ -18,14 +19,16 @@ namespace attnscope {
 /// write_at() …, sync_data(), commit(). write_at is thread-safe; the rest is not.
 class ExportFile {
  public:
-  /// The checks of the constructor; creates nothing. Throws Error(file) when OUT exists (with
-  /// `force` only when it is no regular file), OUT.part exists without `force`, another run writes
-  /// them, or the folder is missing or cannot be written; Error(resource) when the disk has no room
-  /// for `bytes`.
-  static void check_target(const std::filesystem::path& out, bool force, int64_t bytes);
+  /// The checks of the constructor; creates nothing. Throws Error(file) when OUT or OUT.part exists
+  /// without `force`, or with it is anything but a regular file; when OUT, OUT.part or OUT.lock is
+  /// one of `inputs`; when another run writes them; when the folder is missing or cannot be
+  /// written. Error(resource) when the disk has no room for `bytes`.
+  static void check_target(const std::filesystem::path& out, bool force, int64_t bytes,
+                           std::span<const std::filesystem::path> inputs = {});
 
   /// Takes the lock; with `force` removes an old OUT.part.
-  ExportFile(std::filesystem::path out, bool force, bool sync, int64_t bytes);
+  ExportFile(std::filesystem::path out, bool force, bool sync, int64_t bytes,
+             std::span<const std::filesystem::path> inputs = {});
   ExportFile(const ExportFile&) = delete;
   ExportFile& operator=(const ExportFile&) = delete;
   ~ExportFile();
@@ -36,6 +39,9 @@ class ExportFile {
   /// Opens OUT.part for write_at and reserves `bytes` bytes of disk for it. Throws Error(resource)
   /// when the disk has too few.
   void open_part(int64_t bytes);
+  /// The same for a file that nobody has created: creates it, empty.
+  void create_part();
+  bool is_open() const { return data_.is_open(); }
   void write_at(std::span<const std::byte> bytes, int64_t offset) const {
     data_.write_at(bytes, offset);
   }
@@ -46,8 +52,6 @@ class ExportFile {
   void commit();
 
  private:
-  static std::filesystem::path with_suffix(const std::filesystem::path& path, const char* suffix);
-
   std::filesystem::path out_;
   std::filesystem::path part_;
   bool force_ = false;

@@ -24,11 +24,6 @@ std::string name_part(const std::string& text) {
   return part;
 }
 
-std::string branch_of(const CallId& id, int64_t item) {
-  if (id.branches.empty()) return "all";
-  return id.branches.size() == 1 ? id.branches.front() : id.branches[static_cast<size_t>(item)];
-}
-
 void require(bool condition, const std::string& what) {
   if (!condition) throw usage_error("export: " + what);
 }

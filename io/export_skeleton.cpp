@@ -45,8 +45,8 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
   writer.attribute(group, "head_offset", call.head_offset);
   writer.attribute(group, "grid", problem.query_tokens().grid_text());
   writer.attribute(group, "text", text.text_text());
-  writer.attribute(group, "model", spec.model);
-  writer.attribute(group, "prompt", spec.prompt);
+  writer.attribute(group, "model", call.model);
+  writer.attribute(group, "prompt", call.prompt);
   writer.attribute(group, "q_dtype", dtype_name(problem.q().dtype()));
   writer.attribute(group, "q_state", call.q_state);
   writer.attribute(group, "backend", spec.backend);
@@ -171,7 +171,10 @@ ExportPlaces write_export_skeleton(const ExportSpec& spec, const ExportLayout& l
     }
   }
   writer.close();
-  places.file_bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error) throw file_error(path.string(), "", errno_text(error.value()));
+  places.file_bytes = static_cast<int64_t>(bytes);
   return places;
 }
 

@@ -43,8 +43,10 @@ FileLock::FileLock(std::filesystem::path path, const std::filesystem::path& what
 }
 
 FileLock::~FileLock() {
-  // Removed while it is still held, so that nobody's fresh lock is taken away.
-  ::unlink(path_.c_str());
+  // Removed while it is still held, so that nobody's fresh lock is taken away. A file with content
+  // is somebody else's that happens to have the name.
+  struct stat info {};
+  if (::fstat(descriptor_, &info) == 0 && info.st_size == 0) ::unlink(path_.c_str());
   ::close(descriptor_);
 }
 

@@ -109,15 +109,15 @@ std::vector<HeadTask> export_tasks(const ExportSpec& spec) {
 TileRequest export_request(const ExportSpec& spec) { return make_export_layout(spec).request; }
 
 void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options) {
-  ExportFile::check_target(out, options.force, 0);
+  ExportFile::check_target(out, options.force, 0, options.inputs);
 }
 
 struct Hdf5Export::Impl {
-  Impl(ExportSpec the_spec, std::filesystem::path out, ExportWriteOptions options)
+  Impl(ExportSpec the_spec, std::filesystem::path out, const ExportWriteOptions& options)
       : spec(std::move(the_spec)),
         layout(make_export_layout(spec)),
         tasks(make_tasks(layout)),
-        file(std::move(out), options.force, options.sync, least_bytes(layout)) {
+        file(std::move(out), options.force, options.sync, least_bytes(layout), options.inputs) {
     places = write_export_skeleton(spec, layout, file.part_path());
     file.open_part(places.file_bytes);
     for (size_t g = 0; g < layout.groups.size(); ++g) {
@@ -179,7 +179,8 @@ void Hdf5Export::Impl::write_lse(const Tile& tile, const TaskPlace& place) {
   rows_missing -= tile.rows.size();
 }
 
-Hdf5Export::Hdf5Export(ExportSpec spec, std::filesystem::path out, ExportWriteOptions options)
+Hdf5Export::Hdf5Export(ExportSpec spec, std::filesystem::path out,
+                       const ExportWriteOptions& options)
     : impl_(std::make_unique<Impl>(std::move(spec), std::move(out), options)) {}
 
 Hdf5Export::~Hdf5Export() = default;

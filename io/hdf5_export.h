@@ -29,14 +29,14 @@ struct ExportSpec {
   std::string capture_hash;
   std::string options_json;  ///< the content-deciding options
   std::string backend;
-  std::string model;
-  std::string prompt;
 };
 
 /// How the file is written; decides nothing about its content.
 struct ExportWriteOptions {
   bool force = false;  ///< replace an existing file (only once the new one is complete)
   bool sync = true;    ///< fsync before the file takes its final name
+  /// Files that are read: the export must not replace one of them.
+  std::vector<std::filesystem::path> inputs{};
 };
 
 /// Sizes known before anything is written.
@@ -63,7 +63,7 @@ class Hdf5Export : public TileSink {
  public:
   /// Throws Error(file) when OUT exists and `force` is not set, or its folder is missing or cannot
   /// be written; Error(resource) when the disk has too little space.
-  Hdf5Export(ExportSpec spec, std::filesystem::path out, ExportWriteOptions options);
+  Hdf5Export(ExportSpec spec, std::filesystem::path out, const ExportWriteOptions& options);
   ~Hdf5Export() override;
 
   /// The stream to run: one task a selected head, in the file's order. Valid while this lives.

@@ -180,6 +180,25 @@ void Hdf5Writer::write_all(const Hdf5Dataset& dataset, hid_t memory_type, const 
         "dataset " + name);
 }
 
+void Hdf5Writer::write_slice(const Hdf5Dataset& dataset, hid_t memory_type, const void* values,
+                             int64_t item, std::span<const int64_t> shape,
+                             const std::string& name) const {
+  const Hdf5Space file_space = make_space(shape, name);
+  std::vector<hsize_t> begin(shape.size(), 0);
+  std::vector<hsize_t> count = to_extents(shape);
+  begin[0] = static_cast<hsize_t>(item);
+  count[0] = 1;
+  check(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, begin.data(), nullptr, count.data(),
+                            nullptr),
+        name);
+  std::vector<int64_t> slice(shape.begin(), shape.end());
+  slice[0] = 1;
+  const Hdf5Space memory_space = make_space(slice, name);
+  check(
+      H5Dwrite(dataset.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT, values),
+      name);
+}
+
 Hdf5Space Hdf5Writer::make_space(std::span<const int64_t> shape, const std::string& name) const {
   if (shape.empty()) return {H5Screate(H5S_SCALAR), path_, name};
   const std::vector<hsize_t> extents = to_extents(shape);

@@ -47,6 +47,12 @@ class Hdf5Writer {
     write_all(dataset, memory_type<T>(), values.data(), name);
     return dataset;
   }
+  /// The values of index `item` of a dataset's first axis; `shape` is the whole dataset's.
+  template <typename T>
+  void write_item(const Hdf5Dataset& dataset, int64_t item, std::span<const T> values,
+                  std::span<const int64_t> shape, const std::string& name) const {
+    write_slice(dataset, memory_type<T>(), values.data(), item, shape, name);
+  }
   Hdf5Dataset write_strings(hid_t parent, const std::string& name,
                             std::span<const std::string> values,
                             std::span<const int64_t> shape) const;
@@ -99,6 +105,8 @@ class Hdf5Writer {
     if constexpr (std::is_same_v<T, uint32_t>) return H5T_NATIVE_UINT32;
     if constexpr (std::is_same_v<T, uint8_t>) return H5T_NATIVE_UINT8;
   }
+  void write_slice(const Hdf5Dataset& dataset, hid_t memory_type, const void* values, int64_t item,
+                   std::span<const int64_t> shape, const std::string& name) const;
   void write_all(const Hdf5Dataset& dataset, hid_t memory_type, const void* values,
                  const std::string& name) const;
   /// count 0: one scalar.

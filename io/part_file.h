@@ -4,32 +4,31 @@
 #include <filesystem>
 #include <span>
 
-#include "io/posix_file.h"
+#include "io/export_file.h"
 
 namespace attnscope {
 
-/// A file that appears under its name only when it is complete: written as PATH.part, which is
-/// removed when this is destroyed before commit(). Not thread-safe.
+/// A file that appears under its name only when it is complete, written from the front or by a
+/// library that creates PATH.part: an ExportFile for small outputs. Destroyed before commit(),
+/// PATH.part is removed and PATH is as it was. Not thread-safe.
 class PartFile {
  public:
-  /// Throws Error(file) when the folder is missing or cannot be written, PATH is a folder, or
-  /// PATH.part exists (it may be somebody's unfinished export).
-  explicit PartFile(std::filesystem::path path);
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
-  ~PartFile();
+  /// Takes PATH.lock; throws what ExportFile's constructor throws.
+  PartFile(std::filesystem::path path, bool force) : file_(std::move(path), force, true, 0) {}
 
-  const std::filesystem::path& part_path() const { return part_; }
-  /// Creates PATH.part and appends to it; not for files that a library creates there.
-  void append(std::span<const std::byte> bytes);
-  /// Makes the file durable and renames it to PATH, replacing what is there.
-  void commit();
+  const std::filesystem::path& part_path() const { return file_.part_path(); }
+  /// Creates PATH.part at its first call and appends to it; not for files that a library creates
+  /// there.
+  void append(std::span<const std::byte> bytes) {
+    if (!file_.is_open()) file_.create_part();
+    file_.write_at(bytes, size_);
+    size_ += static_cast<int64_t>(bytes.size());
+  }
+  /// Makes the file durable and renames it to PATH.
+  void commit() { file_.commit(); }
 
  private:
-  std::filesystem::path path_;
-  std::filesystem::path part_;
-  bool committed_ = false;
-  PosixFile file_;
+  ExportFile file_;
   int64_t size_ = 0;
 };
 

@@ -147,6 +147,8 @@ void require_space(const std::filesystem::path& file, int64_t bytes, int64_t rec
   }
 }
 
+int64_t free_disk_bytes(const std::filesystem::path& file) { return free_bytes(folder_of(file)); }
+
 int64_t disk_bytes(const std::filesystem::path& file) {
   struct stat info {};
   return ::lstat(file.c_str(), &info) == 0 ? int64_t{info.st_blocks} * 512 : 0;

@@ -60,6 +60,8 @@ void require_writable_folder(const std::filesystem::path& file);
 /// the process's limit on file sizes, has no room for `bytes` more. `reclaimed` bytes will be freed
 /// before.
 void require_space(const std::filesystem::path& file, int64_t bytes, int64_t reclaimed = 0);
+/// Bytes that may still be written where `file` is to stand; −1 where the system cannot say.
+int64_t free_disk_bytes(const std::filesystem::path& file);
 /// Bytes of disk that a file takes; 0 where there is none.
 int64_t disk_bytes(const std::filesystem::path& file);
 /// Renames; with `replace` false an existing target is an Error(file).

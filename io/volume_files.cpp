@@ -44,14 +44,32 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-std::string csv_volume(const QueryVolumes& volumes, const QueryVolume& v) {
+/// Collects lines and hands them on in pieces, so that a long volume takes no more memory.
+class LineWriter {
+ public:
+  explicit LineWriter(PartFile& file) : file_(file) {}
+  void add(std::string_view line) {
+    lines_ += line;
+    if (lines_.size() >= kPieceBytes) flush();
+  }
+  void flush() {
+    file_.append(as_bytes(lines_));
+    lines_.clear();
+  }
+
+ private:
+  static constexpr size_t kPieceBytes = 1 << 18;
+  PartFile& file_;
+  std::string lines_;
+};
+
+void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v) {
   const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_field(v.branch),
                                        v.kind, v.batch, v.head);
-  std::string lines;
+  const std::vector<std::string>& tokens = volumes.tokens_of(v);
   for (size_t i = 0; i < v.text.size(); ++i) {
-    const std::string token =
-        i < volumes.text_tokens.size() ? csv_field(volumes.text_tokens[i]) : "";
-    lines += fmt::format("{},text,{},,,,{},{}\n", head, i, token, v.text[i]);
+    const std::string token = i < tokens.size() ? csv_field(tokens[i]) : "";
+    lines.add(fmt::format("{},text,{},,,,{},{}\n", head, i, token, v.text[i]));
   }
   const auto& [frames, height, width] = volumes.grid;
   for (size_t i = 0; i < v.video.size(); ++i) {
@@ -59,9 +77,8 @@ std::string csv_volume(const QueryVolumes& volumes, const QueryVolume& v) {
     const std::string place = frames == 0 ? ",,"
                                           : fmt::format("{},{},{}", at / (height * width),
                                                         at / width % height, at % width);
-    lines += fmt::format("{},video,{},{},,{}\n", head, at, place, v.video[i]);
+    lines.add(fmt::format("{},video,{},{},,{}\n", head, at, place, v.video[i]));
   }
-  return lines;
 }
 
 }  // namespace
@@ -91,9 +108,9 @@ void check_volumes(const QueryVolumes& volumes, bool need_video) {
   }
 }
 
-void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path) {
+void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, true);
-  PartFile file(path);
+  PartFile file(path, force);
   file.append(as_bytes(npy_header({static_cast<int64_t>(volumes.volumes.size()), volumes.grid[0],
                                    volumes.grid[1], volumes.grid[2]})));
   for (const QueryVolume& volume : volumes.volumes) {
@@ -102,28 +119,34 @@ void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path&
   file.commit();
 }
 
-void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path) {
+void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, false);
-  PartFile file(path);
+  PartFile file(path, force);
   file.append(as_bytes("step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight\n"));
-  for (const QueryVolume& volume : volumes.volumes) {
-    file.append(as_bytes(csv_volume(volumes, volume)));
-  }
+  LineWriter lines(file);
+  for (const QueryVolume& volume : volumes.volumes) write_csv_volume(lines, volumes, volume);
+  lines.flush();
   file.commit();
 }
 
-void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path) {
-  check_volumes(volumes, true);
-  const Filmstrip film(volumes);
+void check_picture_size(const std::filesystem::path& path, std::array<int64_t, 3> grid,
+                        int64_t volumes) {
+  QueryVolumes empty;
+  empty.grid = grid;
+  const Filmstrip film(empty);
   const int most = (kMaxPictureHeight - film.header_height()) / film.strip_height();
-  const auto count = static_cast<int64_t>(volumes.volumes.size());
-  if (count > most) {
-    throw usage_error(fmt::format(
-        "{}: {} heads do not fit one picture (at most {} of this size): select fewer, or write a "
-        ".npy",
-        path.string(), count, most));
-  }
-  PartFile file(path);
+  if (volumes <= most) return;
+  throw usage_error(
+      fmt::format("{}: {} heads do not fit one picture (at most {} of this size): select fewer, or "
+                  "write a .npy",
+                  path.string(), volumes, most));
+}
+
+void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
+  check_volumes(volumes, true);
+  check_picture_size(path, volumes.grid, static_cast<int64_t>(volumes.volumes.size()));
+  const Filmstrip film(volumes);
+  PartFile file(path, force);
   PngWriter png(file, film.width(), film.height());
   const auto write = [&png](const Canvas& canvas) {
     for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));

@@ -91,15 +91,16 @@ class VolumeWriter {
     }
   }
 
-  /// Values of all volumes, one after another.
+  /// Values of all volumes, written one after another.
   void write_weights(const std::string& name, std::vector<float> QueryVolume::*member,
                      const std::vector<int64_t>& shape, const char* long_name,
                      std::span<const Hdf5Dataset* const> scales) {
-    std::vector<float> values;
+    const Hdf5Dataset dataset = writer_.create_dataset(
+        writer_.root(), name, Hdf5Writer::file_type<float>(), shape, Hdf5Storage::contiguous);
+    int64_t item = 0;
     for (const QueryVolume& volume : volumes_.volumes) {
-      values.insert(values.end(), (volume.*member).begin(), (volume.*member).end());
+      writer_.write_item<float>(dataset, item++, std::span(volume.*member), shape, name);
     }
-    const Hdf5Dataset dataset = writer_.write<float>(writer_.root(), name, values, shape);
     writer_.attribute(dataset.id(), "long_name", long_name);
     writer_.attribute(dataset.id(), "units", "1");
     writer_.attribute(dataset.id(), "coordinates",
@@ -123,13 +124,35 @@ class VolumeWriter {
     const Hdf5Dataset* const scales[] = {&item, &index};
     write_weights("text", &QueryVolume::text, {count(), length},
                   "attention weight of the text keys", scales);
-    if (volumes_.text_tokens.empty()) return;
-    std::vector<std::string> tokens = volumes_.text_tokens;
-    tokens.resize(static_cast<size_t>(length));
-    const Hdf5Dataset strings =
-        writer_.write_strings(writer_.root(), "text_tokens", tokens, {&length, 1});
-    const Hdf5Dataset* const token_scales[] = {&index};
-    writer_.attach_scales(strings, token_scales);
+    write_tokens(item, index, length);
+  }
+
+  /// [text_index], or [item, text_index] where the volumes' prompts differ.
+  void write_tokens(const Hdf5Dataset& item, const Hdf5Dataset& index, int64_t length) {
+    const QueryVolume& first = volumes_.volumes.front();
+    const bool alike = std::all_of(volumes_.volumes.begin(), volumes_.volumes.end(),
+                                   [&](const QueryVolume& volume) {
+                                     return volumes_.tokens_of(volume) == volumes_.tokens_of(first);
+                                   });
+    std::vector<std::string> strings;
+    bool any = false;
+    for (const QueryVolume& volume : volumes_.volumes) {
+      std::vector<std::string> tokens = volumes_.tokens_of(volume);
+      any |= !tokens.empty();
+      tokens.resize(static_cast<size_t>(length));
+      strings.insert(strings.end(), tokens.begin(), tokens.end());
+      if (alike) break;
+    }
+    if (!any) return;
+    std::vector<int64_t> shape{length};
+    std::vector<const Hdf5Dataset*> scales{&index};
+    if (!alike) {
+      shape.insert(shape.begin(), count());
+      scales.insert(scales.begin(), &item);
+    }
+    const Hdf5Dataset dataset =
+        writer_.write_strings(writer_.root(), "text_tokens", strings, shape);
+    writer_.attach_scales(dataset, scales);
   }
 
   const QueryVolumes& volumes_;
@@ -138,9 +161,10 @@ class VolumeWriter {
 
 }  // namespace
 
-void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path) {
+void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path,
+                        bool force) {
   check_volumes(volumes, false);
-  PartFile file(path);
+  PartFile file(path, force);
   {
     const Hdf5Session session;
     VolumeWriter(volumes, file.part_path()).write();

@@ -30,8 +30,16 @@ namespace {
     if (fd < 0 || dup2(fd, to) < 0) _exit(126);
   };
   redirect("/dev/null", O_RDONLY, 0);
-  redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 1);
+  const bool elsewhere = !settings.stdout_path.empty();
+  redirect((elsewhere ? settings.stdout_path : out).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 1);
   redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 2);
+  if (settings.close_stderr) close(2);
+  if (settings.soft_files != 0) {
+    rlimit limits{};
+    getrlimit(RLIMIT_NOFILE, &limits);
+    limits.rlim_cur = static_cast<rlim_t>(settings.soft_files);
+    setrlimit(RLIMIT_NOFILE, &limits);
+  }
   if (settings.max_file_bytes != 0) {
     const auto limit = static_cast<rlim_t>(settings.max_file_bytes);
     const rlimit limits{limit, limit};
@@ -64,17 +72,6 @@ ProgramResult run_attnscope(const std::vector<std::string>& arguments,
   result.err = read_file(err);
   result.peak_bytes = static_cast<int64_t>(usage.ru_maxrss) * 1024;
   return result;
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "attnscope-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string sample(const std::string& name) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/temporary_folder.h"
+
 namespace attnscope::test {
 
 struct ProgramResult {
@@ -17,25 +19,14 @@ struct ProgramSettings {
   int signal = 0;  ///< sent after `signal_after_ms`, where not 0
   int signal_after_ms = 0;
   int64_t max_file_bytes = 0;  ///< RLIMIT_FSIZE, where not 0
+  int64_t soft_files = 0;      ///< soft RLIMIT_NOFILE, where not 0
+  bool close_stderr = false;
+  std::string stdout_path = {};  ///< instead of a file that becomes `out`
 };
 
 /// Runs attnscope with these arguments, no standard input, and waits for it.
 ProgramResult run_attnscope(const std::vector<std::string>& arguments,
                             const ProgramSettings& settings = {});
-
-/// A new empty folder, removed with all it holds at the end of its life.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string sample(const std::string& name);
 std::string test_data(const std::string& name);

@@ -1,6 +1,7 @@
 #include "tests/catch.h"
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
+#include "tests/io/call_file.h"
 
 using namespace attnscope::test;
 
@@ -56,4 +57,35 @@ TEST_CASE("the smallest budget that an error names is enough") {
   INFO(refused.err);
   REQUIRE(refused.exit_code == 1);
   CHECK_FALSE(std::filesystem::exists(folder / "out.h5"));
+  const std::string marker = "the smallest that works is ";
+  const size_t at = refused.err.find(marker);
+  REQUIRE(at != std::string::npos);
+  const std::string rest = refused.err.substr(at + marker.size());
+  const std::string smallest = rest.substr(0, rest.find(' '));
+  const auto accepted = run_attnscope(
+      {"export", capture, "-o", folder / "out.h5", "--memory", smallest, "--quiet", "--no-sync"});
+  INFO("with " << smallest << ": " << accepted.err);
+  CHECK(accepted.exit_code == 0);
+}
+
+TEST_CASE("queries of many heads stay within --memory + 64 MiB") {
+  if (sanitized()) {
+    WARN("skipped: a sanitizer inflates memory");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string capture = folder / "heads.safetensors";
+  constexpr int64_t kHeads = 4096;
+  constexpr int64_t kTokens = 4096;
+  // Q and K of zeros: rows of equal weights.
+  CallFile call;
+  call.pair({1, kHeads, kTokens, 1}, {1, 1, kTokens, 1}, "BF16").fact("grid", "4x32x32");
+  call.write(capture);
+  for (const std::string name : {"rows.npy", "rows.h5"}) {
+    const auto result = run_attnscope({"query", capture, "--index", "7", "-o", folder / name,
+                                       "--memory", "96MiB", "--quiet", "--threads", "2"});
+    INFO(name << ": peak " << result.peak_bytes / kMiB << " MiB\n" << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.peak_bytes <= 96 * kMiB + kAllowance);
+  }
 }

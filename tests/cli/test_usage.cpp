@@ -49,6 +49,10 @@ TEST_CASE("misspelt words are errors with a suggestion") {
       {{"export", capture, "-o", "x.h5", "--backend", "cpuu"}, "did you mean cpu?"},
       {{"info", capture, "--preset", "cogvideo-5b"}, "cogvideox-5b"},
       {{"info", capture, "--score", "softmx"}, "did you mean softmax?"},
+      {{"info", capture, "--mask", "casual"}, "did you mean causal?"},
+      {{"query", capture, "--index", "1", "--domain", "vidoe"}, "did you mean video?"},
+      {{"info", capture, "--layers", "-1"}, "the largest is last"},
+      {{"info", capture, "--scale", "nan"}, "got NaN"},
   };
   for (const Case& c : cases) {
     const auto result = run_attnscope(c.arguments);

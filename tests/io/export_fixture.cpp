@@ -145,6 +145,8 @@ std::shared_ptr<CallEntry> make_call(const CallFacts& facts) {
   call->timestep = 750.5;
   call->q_state = "qk_norm,rope";
   call->tokens = facts.tokens;
+  call->model = "tiny-cogvideox";
+  call->prompt = "a dog — “fast”";
   call->problem = std::make_shared<AttentionProblem>(AttentionProblem::make(std::move(parts)));
   return call;
 }
@@ -176,8 +178,6 @@ ExportSpec make_spec(const std::vector<std::shared_ptr<CallEntry>>& calls, Expor
   spec.capture_hash = "0123456789abcdef";
   spec.options_json = R"({"product":"weights","dtype":"f16"})";
   spec.backend = "cpu-avx512";
-  spec.model = "tiny-cogvideox";
-  spec.prompt = "a dog — “fast”";
   return spec;
 }
 

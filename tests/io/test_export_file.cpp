@@ -12,7 +12,7 @@
 #include "io/export_file.h"
 #include "tests/catch.h"
 #include "tests/io/export_fixture.h"
-#include "tests/io/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/cli/hdf5_reader.h"
 #include "tests/io/export_fixture.h"
-#include "tests/io/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

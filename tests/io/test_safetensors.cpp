@@ -3,8 +3,8 @@
 
 #include "io/tensor_file.h"
 #include "tests/catch.h"
-#include "tests/io/temporary_folder.h"
 #include "tests/io/tensor_files.h"
+#include "tests/temporary_folder.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

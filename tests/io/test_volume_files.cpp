@@ -13,7 +13,7 @@
 #include "io/volume_files.h"
 #include "tests/catch.h"
 #include "tests/cli/hdf5_reader.h"
-#include "tests/io/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -24,7 +24,7 @@ namespace {
 QueryVolumes sample_volumes() {
   QueryVolumes volumes;
   volumes.grid = {3, 4, 5};
-  volumes.text_tokens = {"[CLS]", "a \"dog\"", "x,y"};
+  volumes.token_lists = {{"[CLS]", "a \"dog\"", "x,y"}};
   volumes.model = "tiny";
   volumes.capture = "dump";
   volumes.domain = "all";
@@ -75,7 +75,7 @@ Picture read_png(const std::string& path) {
 TEST_CASE("volumes as .npy") {
   const TemporaryFolder folder;
   const QueryVolumes volumes = sample_volumes();
-  write_volumes_npy(volumes, folder / "v.npy");
+  write_volumes_npy(volumes, folder / "v.npy", false);
   const std::string bytes = read_bytes(folder / "v.npy");
   REQUIRE(bytes.size() == 128 + 2 * 60 * 4);
   CHECK(bytes.substr(1, 5) == "NUMPY");
@@ -93,7 +93,7 @@ TEST_CASE("volumes as .npy") {
 
 TEST_CASE("volumes as .csv") {
   const TemporaryFolder folder;
-  write_volumes_csv(sample_volumes(), folder / "v.csv");
+  write_volumes_csv(sample_volumes(), folder / "v.csv", false);
   std::ifstream file(folder / "v.csv");
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
@@ -113,7 +113,7 @@ TEST_CASE("volumes as HDF5, with axes and facts") {
   const TemporaryFolder folder;
   QueryVolumes volumes = sample_volumes();
   const std::string out = folder / "v.h5";
-  write_volumes_hdf5(volumes, out);
+  write_volumes_hdf5(volumes, out, false);
   const DatasetValues video = read_dataset(out, "/volume");
   REQUIRE(video.shape == std::vector<int64_t>{2, 3, 4, 5});
   for (size_t i = 0; i < 60; ++i) {
@@ -137,7 +137,7 @@ TEST_CASE("volumes as HDF5, with axes and facts") {
     volume.video.clear();
     volume.query.reset();
   }
-  write_volumes_hdf5(volumes, folder / "text.h5");
+  write_volumes_hdf5(volumes, folder / "text.h5", false);
   const auto text_members = group_members(folder / "text.h5", "/");
   CHECK(std::count(text_members.begin(), text_members.end(), "volume") == 0);
   CHECK(std::count(text_members.begin(), text_members.end(), "text") == 1);
@@ -146,7 +146,7 @@ TEST_CASE("volumes as HDF5, with axes and facts") {
 TEST_CASE("a filmstrip has each cell in its colour and the query outlined") {
   const TemporaryFolder folder;
   const QueryVolumes volumes = sample_volumes();
-  write_volumes_png(volumes, folder / "v.png");
+  write_volumes_png(volumes, folder / "v.png", false);
   const Picture picture = read_png(folder / "v.png");
   const Filmstrip film(volumes);
   REQUIRE(picture.width == static_cast<uint32_t>(film.width()));
@@ -281,12 +281,12 @@ TEST_CASE("every printable character has a letter of its own") {
 
 TEST_CASE("volumes that do not fit, or cannot be written, leave nothing") {
   const TemporaryFolder folder;
-  using Writer = void (*)(const QueryVolumes&, const std::filesystem::path&);
+  using Writer = void (*)(const QueryVolumes&, const std::filesystem::path&, bool);
   const std::vector<Writer> writers{write_volumes_npy, write_volumes_csv, write_volumes_hdf5,
                                     write_volumes_png};
   const auto code_of = [](Writer writer, const QueryVolumes& volumes, const std::string& path) {
     try {
-      writer(volumes, path);
+      writer(volumes, path, false);
     } catch (const Error& error) {
       return error.code();
     }

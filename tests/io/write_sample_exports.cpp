@@ -71,7 +71,7 @@ void write_samples(const std::filesystem::path& folder) {
 void write_volumes(const std::filesystem::path& folder) {
   QueryVolumes volumes;
   volumes.grid = {2, 3, 4};
-  volumes.text_tokens = {"a", "dög"};
+  volumes.token_lists = {{"a", "dög"}};
   volumes.domain = "all";
   for (int64_t head : {2, 5}) {
     QueryVolume volume;
@@ -82,7 +82,7 @@ void write_volumes(const std::filesystem::path& folder) {
     volume.text = {0.5f, 0.25f};
     volumes.volumes.push_back(volume);
   }
-  write_volumes_hdf5(volumes, folder / "volumes.h5");
+  write_volumes_hdf5(volumes, folder / "volumes.h5", false);
 }
 
 }  // namespace
