@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "io/capture.h"
 #include "tests/catch.h"
@@ -236,6 +237,18 @@ TEST_CASE("capture.json and a file's own facts must agree") {
   CHECK(contains(error("3"), "calls"));
   CHECK(
       contains(error(R"([{"file":"a.safetensors"}])", R"(,"frames":[{"file":"x.png"}])"), "\"t\""));
+  video_call().fact("model", "n").write(folder.path() / "b.safetensors");
+  const std::string models = error(R"([{"file":"b.safetensors"}])", R"(,"model":"m")");
+  CHECK(contains(models, "model"));
+  CHECK(contains(models, "b.safetensors"));
+  CHECK(open(R"([{"file":"b.safetensors"}])", R"(,"model":"n")").model() == "n");
+  // A text that the catalogue does not tell is each call's own.
+  const Capture mixed = open(R"([{"file":"a.safetensors"},{"file":"b.safetensors"}])");
+  CHECK(mixed.calls()[0].model == "n");
+  CHECK(mixed.calls()[1].model.empty());
+  const Capture frames =
+      open(R"([{"file":"b.safetensors"}])", R"(,"frames":[{"file":"x.png","t":0,"whim":1}])");
+  CHECK(any_contains(frames.unknown_keys(), "frames[0].whim"));
   write_bytes(catalogue, R"({"format":"attnscope-capture/2","calls":[]})");
   CHECK(contains(thrown_text(ErrorCode::file, [&] { Capture::open(folder.path()); }), "format"));
 }
@@ -282,6 +295,44 @@ TEST_CASE("options override recorded facts and say so") {
   overrides = {};
   overrides.preset = "cogvideox-2b";
   CHECK(contains(thrown_text(ErrorCode::usage, [&] { Capture::open(path, overrides); }), "64"));
+}
+
+TEST_CASE("an overridden fact takes along what depends on it, and says so") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "call.safetensors";
+  video_call().fact("text_valid", "1").fact("tokens", R"(["a","b"])").write(path);
+  FactOverrides no_text;
+  no_text.text = "none";
+  no_text.grid = "none";
+  const Capture plain = Capture::open(path, no_text);
+  CHECK(plain.calls().front().tokens.empty());
+  CHECK(any_contains(plain.notes(), "drops the recorded text_valid"));
+  CHECK(any_contains(plain.notes(), "drops the recorded tokens"));
+  FactOverrides same;
+  same.text = "2@start";
+  CHECK(Capture::open(path, same).calls().front().tokens.size() == 1);
+
+  CallFile masked = video_call();
+  masked.tensor("mask", "BOOL", {26, 26}).write(path);
+  FactOverrides no_mask;
+  no_mask.mask = "none";
+  const Capture unmasked = Capture::open(path, no_mask);
+  CHECK(unmasked.calls().front().problem->mask().is_none());
+  CHECK(any_contains(unmasked.notes(), "--mask none overrides the recorded tensor"));
+}
+
+TEST_CASE("text without a grid makes no grid up") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "call.safetensors";
+  CallFile call;
+  call.pair({1, 2, 26, 8}, {1, 2, 26, 8}).fact("text", "2@end").write(path);
+  const Capture capture = Capture::open(path);
+  const TokenGrid& tokens = capture.calls().front().problem->key_tokens();
+  CHECK_FALSE(tokens.has_grid());
+  CHECK(tokens.grid_text() == "none");
+  CHECK(tokens.text_text() == "2@end");
+  CHECK(tokens.video_range() == attnscope::IndexRange{0, 24});
+  CHECK_FALSE(tokens.coord(3));
 }
 
 TEST_CASE("bare tensors: layout and grid are guessed and the guess is told") {
@@ -386,6 +437,15 @@ TEST_CASE("the content hash follows content and facts, not names") {
   CHECK(hash(video_call(), "b.safetensors") == base);
   CHECK(hash(video_call().fact("scale", "0.5"), "c.safetensors") != base);
   CHECK(hash(video_call().fact("extra", "{}"), "d.safetensors") == base);
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"tokens", R"(["a","b"])"},
+                                                                      {"timestep", "3.5"},
+                                                                      {"q_state", "rope"},
+                                                                      {"head_offset", "4"},
+                                                                      {"model", "m"},
+                                                                      {"prompt", "p"}}) {
+    INFO(name);
+    CHECK(hash(video_call().fact(name, value), "f.safetensors") != base);
+  }
   std::string data(1 * 2 * 26 * 8 * 4, '\0');
   CallFile changed;
   data[100] = 1;
