@@ -499,11 +499,12 @@ TEST_CASE("a failed sync ends the journal, and everybody learns why") {
     journal.add(make_record(0), 1);
     journal.flush();
     gate.open = false;
-    journal.add(make_record(1), 41);
+    journal.add(make_record(1), 40);
     REQUIRE(becomes([&] { return gate.calls == 2; }));
+    journal.add(make_record(2), 10);  // due, but its turn never comes
     // Those who wait learn it as well.
     auto adding = std::async(std::launch::async, [&] {
-      return thrown_by([&] { journal.add(make_record(2), 1); }).text;
+      return thrown_by([&] { journal.add(make_record(3), 1); }).text;
     });
     auto flushing =
         std::async(std::launch::async, [&] { return thrown_by([&] { journal.flush(); }).text; });
@@ -513,7 +514,7 @@ TEST_CASE("a failed sync ends the journal, and everybody learns why") {
     CHECK(flushing.get() == "out.part: fdatasync failed");
     for (int i = 0; i < 2; ++i) {
       CHECK(thrown_by([&] { journal.flush(); }).says("out.part: fdatasync failed"));
-      CHECK(thrown_by([&] { journal.add(make_record(3), 100); }).says("fdatasync failed"));
+      CHECK(thrown_by([&] { journal.add(make_record(4), 100); }).says("fdatasync failed"));
     }
   }
   CHECK(gate.calls == 2);
