@@ -10,7 +10,11 @@
 namespace attnscope {
 
 uint32_t checksum(std::span<const std::byte> bytes) {
-  return static_cast<uint32_t>(XXH3_64bits(bytes.data(), bytes.size()));
+  return static_cast<uint32_t>(checksum64(bytes));
+}
+
+uint64_t checksum64(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 }  // namespace attnscope

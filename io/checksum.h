@@ -13,5 +13,7 @@ constexpr std::string_view kChecksumAlgorithm = "xxh3-64-low32";
 
 /// The checksum of some bytes. Thread-safe.
 uint32_t checksum(std::span<const std::byte> bytes);
+/// All 64 bits of that hash. Thread-safe.
+uint64_t checksum64(std::span<const std::byte> bytes);
 
 }  // namespace attnscope

@@ -43,11 +43,17 @@ Error errno_error(const std::filesystem::path& file, const std::string& what, in
 }
 
 PosixFile::PosixFile(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
-  const int flags = mode == Mode::create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR;
+  // Opening a pipe or a device must not wait for its other end.
+  const int flags = mode == Mode::create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR | O_NONBLOCK;
   descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
     throw errno_error(path_, mode == Mode::create ? "cannot be created" : "cannot be opened",
                       errno);
+  }
+  struct stat info {};
+  if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(std::exchange(descriptor_, -1));
+    throw file_error(path_.string(), "", "is no regular file");
   }
 }
 
@@ -98,6 +104,14 @@ void PosixFile::allocate(int64_t bytes) const {
   if (size() < bytes && ::ftruncate(descriptor_, bytes) != 0) {
     throw errno_error(path_, "cannot be enlarged", errno);
   }
+}
+
+void PosixFile::truncate(int64_t bytes) const {
+  int result = 0;
+  do {
+    result = ::ftruncate(descriptor_, bytes);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) throw errno_error(path_, "cannot be cut off", errno);
 }
 
 void PosixFile::sync_data() const {

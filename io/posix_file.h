@@ -19,7 +19,7 @@ class PosixFile {
  public:
   enum class Mode : uint8_t {
     create,    ///< must not exist yet (a symbolic link counts as existing)
-    existing,  ///< must exist; the content stays
+    existing,  ///< must exist and be a regular file; the content stays
   };
 
   PosixFile() = default;
@@ -40,6 +40,8 @@ class PosixFile {
   /// bytes read as zeros. Where the file system cannot reserve, the file is only made that long,
   /// after a look at the free space. Throws Error(resource) naming the bytes needed and free.
   void allocate(int64_t bytes) const;
+  /// Cuts the file off after `bytes` bytes. Throws Error(file).
+  void truncate(int64_t bytes) const;
   /// fdatasync; throws Error(file).
   void sync_data() const;
   /// fsync; throws Error(file).

@@ -1,6 +1,5 @@
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "io/export_file.h"
 #include "tests/catch.h"
 #include "tests/io/export_fixture.h"
+#include "tests/io/file_size_limit.h"
 #include "tests/temporary_folder.h"
 
 using namespace attnscope;
@@ -52,24 +52,6 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 }
 
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
-
-/// Lowers the size to which this process may let files grow, for a while.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_{};
-  sighandler_t old_handler_;
-};
 
 }  // namespace
 
