@@ -39,12 +39,13 @@ double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-void Progress::update(int64_t done) {
+void Progress::update(int64_t done, int64_t skipped) {
   if (!active_) return;
   const double fraction = static_cast<double>(done) / static_cast<double>(total_);
   const double elapsed = seconds();
-  const double rate = elapsed > 0 ? static_cast<double>(done) * amount_per_step_ / elapsed : 0.0;
-  const double left = fraction > 0 ? elapsed * (1 - fraction) / fraction : 0.0;
+  const auto worked = static_cast<double>(done - skipped);
+  const double rate = elapsed > 0 ? worked * amount_per_step_ / elapsed : 0.0;
+  const double left = worked > 0 ? elapsed * static_cast<double>(total_ - done) / worked : 0.0;
   if (terminal_) {
     const auto now = Clock::now();
     if (now - last_draw_ < std::chrono::milliseconds(100) && done < total_) return;
@@ -52,6 +53,8 @@ void Progress::update(int64_t done) {
     draw_bar(fraction, rate, left);
     return;
   }
+  // What is over in a second needs no report.
+  if (elapsed < 1) return;
   const int decile = static_cast<int>(fraction * 10);
   if (decile <= last_decile_) return;
   last_decile_ = decile;

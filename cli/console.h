@@ -23,7 +23,8 @@ class Console {
 };
 
 /// A progress display on standard error: a bar with rate and time left on a terminal, otherwise a
-/// line per 10 %; nothing when quiet. update() may be called from one thread at a time.
+/// line per 10 % after the first second; nothing when quiet. update() may be called from one thread
+/// at a time.
 class Progress {
  public:
   /// `per_second_unit` names what `amount` counts, for example "entries".
@@ -32,7 +33,8 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void update(int64_t done);
+  /// `skipped` of the `done` steps cost nothing and count in no rate.
+  void update(int64_t done, int64_t skipped = 0);
   double seconds() const;
 
  private:

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <atomic>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -33,6 +35,8 @@ struct ExportOptions {
   std::string cols;
   bool sync = true;
   bool force = false;
+  bool resume = false;
+  bool verify_all = false;
   bool dry_run = false;
   bool json = false;
   bool quiet = false;
@@ -208,8 +212,73 @@ void say_start(const Console& console, const ExportOptions& o, const ExportSpec&
   for (const std::string& key : unknown) console.say("note: not understood: " + key);
 }
 
+void print_result(const ExportOptions& o, const Hdf5Export& sink, double seconds) {
+  if (!o.json) return;
+  print_json({{"format", "attnscope-export-result/1"},
+              {"out", o.out},
+              {"heads", sink.tasks().size()},
+              {"tiles", sink.tiles_total()},
+              {"tiles_kept", sink.resume().tiles_kept},
+              {"bytes_written", sink.bytes_written()},
+              {"seconds", seconds}},
+             false);
+}
+
+void say_resume(const Console& console, const ExportOptions& o, const ExportResume& resume,
+                const Hdf5Export& sink) {
+  if (!resume.resumed) return;
+  console.say(fmt::format("resuming {}.part: {} of {} tiles are there ({} read back)", o.out,
+                          resume.tiles_kept, sink.tiles_total(),
+                          format_bytes(resume.bytes_checked)));
+  if (resume.tiles_dropped > 0) {
+    console.warn(
+        fmt::format("{}.part: {} tiles were not as its journal says and are computed again", o.out,
+                    resume.tiles_dropped));
+  }
+}
+
+/// What an export that did not end leaves: for whoever decides what to do next.
+std::string leftover_text(const ExportOptions& o, const Hdf5Export& sink) {
+  return fmt::format("{} of {} tiles are in {}.part; --resume goes on", sink.tiles_done(),
+                     sink.tiles_total(), o.out);
+}
+
+/// Streams the maps; throws Error(interrupted) when it was stopped. Whatever stops it, what is
+/// complete by then is committed.
+void stream_export(const ExportOptions& o, const Console& console, const TilePlan& plan,
+                   const TileBackend& backend, MemoryBudget& budget, Hdf5Export& sink,
+                   std::stop_token stop) {
+  std::atomic<int64_t> skipped{0};
+  bool complete = false;
+  try {
+    Progress progress(console, "export", plan.tiles,
+                      static_cast<double>(plan.entries) / static_cast<double>(plan.tiles),
+                      "entries");
+    StreamControl control;
+    control.stop = stop;
+    control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done, skipped); };
+    if (sink.resume().resumed) {
+      control.skip = [&](int64_t task, IndexRange rows, IndexRange cols) {
+        const bool there = sink.has_tile(task, rows, cols);
+        if (there) ++skipped;
+        return there;
+      };
+    }
+    complete = StreamingEngine(backend, budget).run(sink.tasks(), plan, sink, control);
+    if (!complete) sink.suspend();
+  } catch (const std::exception&) {
+    if (sink.tiles_done() > 0) console.warn(leftover_text(o, sink));
+    throw;
+  }
+  if (complete) return;
+  throw Error(ErrorCode::interrupted,
+              "interrupted: " + (sink.tiles_done() > 0 ? leftover_text(o, sink)
+                                                       : std::string("nothing was kept")));
+}
+
 int run_export(const ExportOptions& o) {
   const Console console(o.quiet);
+  if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
   const Capture capture = open_capture(o.capture, console);
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   ExportSpec spec = make_spec(o, capture, *backend);
@@ -228,7 +297,7 @@ int run_export(const ExportOptions& o) {
     print_dry_run(o, forecast);
     return kExitOk;
   }
-  const ExportWriteOptions write_options{o.force, o.sync, capture.files()};
+  const ExportWriteOptions write_options{o.force, o.sync, o.resume, o.verify_all, capture.files()};
   check_export_target(o.out, write_options);
   say_start(console, o, spec, forecast, *backend);
 
@@ -236,31 +305,19 @@ int run_export(const ExportOptions& o) {
   check_values(tasks, interrupts.token());
   spec.capture_hash = capture.content_hash(spec.calls, false, interrupts.token());
   Hdf5Export sink(std::move(spec), o.out, write_options);
-  StreamingEngine engine(*backend, budget);
-  bool complete = false;
-  double seconds = 0;
-  {
-    Progress progress(console, "export", plan.tiles,
-                      static_cast<double>(plan.entries) / static_cast<double>(plan.tiles),
-                      "entries");
-    StreamControl control;
-    control.stop = interrupts.token();
-    control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-    complete = engine.run(sink.tasks(), plan, sink, control);
-    seconds = progress.seconds();
+  if (sink.resume().complete) {
+    console.say(o.out + " is complete already");
+    print_result(o, sink, 0);
+    return kExitOk;
   }
-  if (!complete) throw Error(ErrorCode::interrupted, "interrupted: nothing was kept");
-  if (o.json) {
-    const nlohmann::ordered_json json{{"format", "attnscope-export-result/1"},
-                                      {"out", o.out},
-                                      {"heads", forecast.heads},
-                                      {"bytes_written", sink.bytes_written()},
-                                      {"seconds", seconds}};
-    print_json(json, false);
-  }
+  say_resume(console, o, sink.resume(), sink);
+  const auto start = std::chrono::steady_clock::now();
+  stream_export(o, console, plan, *backend, budget, sink, interrupts.token());
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  print_result(o, sink, spent.count());
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
-                          format_seconds(seconds),
-                          format_count(static_cast<double>(sink.bytes_written()) / seconds)));
+                          format_seconds(spent.count()),
+                          format_count(static_cast<double>(sink.bytes_written()) / spent.count())));
   return kExitOk;
 }
 
@@ -288,8 +345,15 @@ Command add_export_command(CLI::App& app) {
   add_selection_options(*command, o.selection);
   add_run_options(*command, o.run);
   command->add_flag("--sync,!--no-sync", o.sync,
-                    "flush the file to the disk before it gets its name (default: --sync)");
-  command->add_flag("--force", o.force, "replace OUT once the new file is complete");
+                    "make every commit durable: what is reported kept survives a power loss\n"
+                    "(default); --no-sync survives a killed process only");
+  command->add_flag("--resume", o.resume,
+                    "go on with what an interrupted run left; start afresh where there is nothing");
+  command->add_flag("--verify-all", o.verify_all,
+                    "with --resume: read back everything that is there, not the last GiB alone");
+  command->add_flag("--force", o.force,
+                    "replace OUT once the new file is complete; give up what an interrupted run\n"
+                    "left (with --resume: go on with it)");
   command->add_flag("--dry-run", o.dry_run, "print sizes, arithmetic and plan; write nothing");
   command->add_flag("--json", o.json, "print the plan of --dry-run, or what was written, as JSON");
   command->add_flag("--quiet", o.quiet, "no narration, no progress");

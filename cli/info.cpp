@@ -9,6 +9,7 @@
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/info_export.h"
 #include "cli/interrupt.h"
 #include "core/checked_math.h"
 #include "core/error.h"
@@ -231,6 +232,7 @@ void print_texts(const char* name, const std::vector<SelectedCall>& selected,
 int run_info(const InfoOptions& o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
+  if (is_hdf5_file(o.capture.capture)) return print_export_info(o.capture.capture, o.json);
   const Capture capture = open_capture(o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
   const InterruptWatch interrupts;
@@ -267,8 +269,8 @@ int run_info(const InfoOptions& o) {
 Command add_info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   InfoOptions& o = *options;
-  CLI::App* command =
-      app.add_subcommand("info", "what a capture holds, what was guessed, and whether it is sound");
+  CLI::App* command = app.add_subcommand(
+      "info", "what a capture or an export holds, what was guessed, and whether it is sound");
   add_capture_options(*command, o.capture);
   add_selection_options(*command, o.selection);
   command->add_flag("--scan", o.scan, "scan q and k for NaN and Inf, however large they are");
@@ -279,6 +281,7 @@ Command add_info_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope info dump/\n"
       "  attnscope info dump/ --layers last --json\n"
+      "  attnscope info maps.h5\n"
       "  attnscope info --q q.npy --k k.npy --preset cogvideox-5b");
   return {command, [options] { return run_info(*options); }};
 }

@@ -159,7 +159,7 @@ VolumeWriter writer_for(const QueryCommandOptions& o, const Capture& capture, co
     check_picture_size(o.out, {keys.frames(), keys.height(), keys.width()},
                        static_cast<int64_t>(q.tasks.size()));
   }
-  ExportFile::check_target(o.out, o.force, 0, capture.files());
+  ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   return found->second;
 }
 

@@ -37,7 +37,7 @@ void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid&
 
 }  // namespace
 
-int64_t write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run) {
+WrittenChunks write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run) {
   const ChunkGrid& grid = target.grid;
   const int64_t bytes = grid.chunk_bytes();
   const auto size = static_cast<size_t>(bytes);
@@ -69,7 +69,7 @@ int64_t write_chunks(const ExportFile& file, const ChunkTarget& target, const Ch
   }
   file.write_at(std::as_bytes(std::span(checksums)),
                 target.checksum_base + first * static_cast<int64_t>(sizeof(uint32_t)));
-  return written;
+  return {written, std::move(checksums)};
 }
 
 }  // namespace attnscope

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "io/export_file.h"
 #include "io/export_layout.h"
@@ -26,9 +27,15 @@ struct ChunkRun {
   std::span<const std::byte* const> chunks;
 };
 
+/// What write_chunks wrote.
+struct WrittenChunks {
+  int64_t bytes = 0;                ///< of entries
+  std::vector<uint32_t> checksums;  ///< of each chunk
+};
+
 /// Writes the chunks to their places, what is contiguous in memory and in the file with one call,
-/// and a checksum for each. Null chunks are not written: the file has zeros there. Returns the
-/// bytes of entries written. Thread-safe. Throws what ExportFile::write_at throws.
-int64_t write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run);
+/// and a checksum for each. Null chunks are not written: the file has zeros there. Thread-safe.
+/// Throws what ExportFile::write_at throws.
+WrittenChunks write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run);
 
 }  // namespace attnscope

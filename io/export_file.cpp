@@ -1,6 +1,7 @@
 #include "io/export_file.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -46,55 +47,93 @@ void refuse_input(const path& file, std::span<const path> inputs) {
   }
 }
 
+void remove_file(const path& file) {
+  if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
+    throw errno_error(file, "cannot be removed", errno);
+  }
+}
+
 }  // namespace
 
-void ExportFile::check_target(const path& out, bool force, int64_t bytes,
-                              std::span<const path> inputs) {
+void ExportFile::check_target(const path& out, const ExportFileOptions& options) {
   if (out.filename().empty()) throw file_error(out.string(), "", "is not a file name");
   require_writable_folder(out);
   const path part = with_suffix(out, ".part");
   const path lock = with_suffix(out, ".lock");
-  for (const path& file : {out, part, lock}) refuse_input(file, inputs);
-  if (is_replaceable(out) && !force) {
+  const path journal = with_suffix(out, ".journal");
+  const path new_part = with_suffix(out, ".part.new");
+  for (const path& file : {out, part, new_part, lock, journal}) refuse_input(file, options.inputs);
+  if (is_replaceable(out) && !options.force && !options.resume) {
     throw file_error(out.string(), "", "already exists (--force replaces it)");
   }
   if (is_replaceable(lock) && FileLock::is_held(lock)) {
     throw file_error(out.string(), "", "is being written by another run");
   }
-  if (!is_replaceable(part)) return require_space(out, bytes);
-  if (!force) {
-    throw file_error(part.string(), "", "is left from an interrupted run (--force replaces it)");
+  for (const path& file : {new_part, journal}) is_replaceable(file);
+  if (!is_replaceable(part)) return require_space(out, options.bytes);
+  if (!options.force && !options.resume) {
+    throw file_error(part.string(), "",
+                     options.resumable ? "is left from an interrupted run (--resume goes on with "
+                                         "it, --force gives it up)"
+                                       : "is left from an interrupted run (--force replaces it)");
   }
-  require_space(out, bytes, disk_bytes(part));
+  require_space(out, options.bytes, disk_bytes(part));
 }
 
-ExportFile::ExportFile(path out, bool force, bool sync, int64_t bytes, std::span<const path> inputs)
-    : out_(std::move(out)), part_(with_suffix(out_, ".part")), force_(force), sync_(sync) {
-  check_target(out_, force_, bytes, inputs);
+ExportFile::ExportFile(path out, const ExportFileOptions& options)
+    : out_(std::move(out)),
+      part_(with_suffix(out_, ".part")),
+      new_part_(with_suffix(out_, ".part.new")),
+      journal_(with_suffix(out_, ".journal")),
+      force_(options.force),
+      sync_(options.sync),
+      // What is to be resumed is not this run's to remove.
+      keep_(options.resume) {
+  check_target(out_, options);
   lock_.emplace(with_suffix(out_, ".lock"), out_);
   // Another run may have come and gone before the lock was ours.
-  if (!force_ && is_replaceable(out_)) {
+  if (!options.force && !options.resume && is_replaceable(out_)) {
     throw file_error(out_.string(), "", "already exists (--force replaces it)");
   }
-  if (is_replaceable(part_)) {
-    std::error_code error;
-    std::filesystem::remove(part_, error);
-    if (error) throw errno_error(part_, "cannot be removed", error.value());
-  }
+  if (!options.resume) remove_partial();
 }
 
 ExportFile::~ExportFile() {
-  if (committed_) return;
-  std::error_code ignored;
-  std::filesystem::remove(part_, ignored);
+  if (!committed_ && !keep_) remove_own();
 }
 
-void ExportFile::open_part(int64_t bytes) {
-  data_ = PosixFile(part_, PosixFile::Mode::existing);
-  data_.allocate(bytes);
+void ExportFile::remove_own() noexcept {
+  std::error_code ignored;
+  // The journal first: a part without one is known to be worth nothing.
+  for (const path& file : {journal_, part_, new_part_, with_suffix(journal_, ".tmp")}) {
+    std::filesystem::remove(file, ignored);
+  }
+}
+
+void ExportFile::remove_partial() {
+  keep_ = false;
+  for (const path& file : {journal_, part_, new_part_, with_suffix(journal_, ".tmp")}) {
+    remove_file(file);
+  }
 }
 
 void ExportFile::create_part() { data_ = PosixFile(part_, PosixFile::Mode::create); }
+
+void ExportFile::open_new_part(int64_t bytes) {
+  data_ = PosixFile(new_part_, PosixFile::Mode::existing);
+  data_.allocate(bytes);
+}
+
+void ExportFile::publish_part() {
+  if (sync_) data_.sync();
+  rename_file(new_part_, part_, true);
+  if (sync_) sync_folder_of(part_);
+}
+
+void ExportFile::reopen_part() {
+  keep_ = true;
+  data_ = PosixFile(part_, PosixFile::Mode::existing);
+}
 
 void ExportFile::sync_data() const {
   if (sync_) data_.sync_data();
@@ -106,13 +145,17 @@ void ExportFile::commit() {
   data_.close();
   rename_file(part_, out_, force_);
   committed_ = true;
-  if (!sync_) return;
+  std::string late;
   try {
-    sync_folder_of(out_);
+    if (sync_) sync_folder_of(out_);
   } catch (const Error& error) {
-    throw file_error(
-        out_.string(), "",
-        std::string("complete, but its name may not survive a power loss: ") + error.what());
+    late = error.what();
+  }
+  // A journal without a part means nothing, so a kill here does no harm.
+  remove_file(journal_);
+  if (!late.empty()) {
+    throw file_error(out_.string(), "",
+                     "complete, but its name may not survive a power loss: " + late);
   }
 }
 

@@ -165,6 +165,13 @@ ExportPlaces write_export_skeleton(const ExportSpec& spec, const ExportLayout& l
         writer.root(), "complete", Hdf5Writer::file_type<uint8_t>(), {}, Hdf5Storage::preallocated);
     writer.attribute(complete.id(), "long_name", "1 when every tile is there");
     places.complete = writer.address(complete);
+    const Hdf5Dataset structure =
+        writer.create_dataset(writer.root(), "structure_checksum",
+                              Hdf5Writer::file_type<uint64_t>(), {}, Hdf5Storage::preallocated);
+    writer.attribute(structure.id(), "algorithm", "xxh3-64");
+    writer.attribute(structure.id(), "long_name",
+                     "of all bytes but those of entries, lse, checksums and complete");
+    places.structure = writer.address(structure);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
     for (const ExportGroup& group : layout.groups) {
       places.groups.push_back(create_group(writer, calls.id(), spec, layout, group));

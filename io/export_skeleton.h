@@ -19,7 +19,8 @@ struct GroupPlaces {
 
 /// Where everything that is written after the file's structure stands.
 struct ExportPlaces {
-  int64_t complete = -1;  ///< one byte
+  int64_t complete = -1;   ///< one byte
+  int64_t structure = -1;  ///< uint64: the checksum of everything that is written now
   std::vector<GroupPlaces> groups;
   int64_t file_bytes = 0;
 };

@@ -33,8 +33,10 @@ struct ExportSpec {
 
 /// How the file is written; decides nothing about its content.
 struct ExportWriteOptions {
-  bool force = false;  ///< replace an existing file (only once the new one is complete)
-  bool sync = true;    ///< fsync before the file takes its final name
+  bool force = false;       ///< replace an existing file (only once the new one is complete)
+  bool sync = true;         ///< commits and the finished file are made durable
+  bool resume = false;      ///< go on with what an interrupted run left, or start afresh
+  bool verify_all = false;  ///< resuming, check all that is there, not the last GiB alone
   /// Files that are read: the export must not replace one of them.
   std::vector<std::filesystem::path> inputs{};
 };
@@ -54,17 +56,38 @@ TileRequest export_request(const ExportSpec& spec);
 /// Throws what Hdf5Export's constructor would for a target that cannot be written; creates nothing.
 void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options);
 
+/// What a resumed export found.
+struct ExportResume {
+  bool complete = false;      ///< OUT is there, with the same content: nothing is to be done
+  bool resumed = false;       ///< OUT.part is gone on with
+  int64_t tiles_kept = 0;     ///< complete and, as far as checked, sound
+  int64_t tiles_dropped = 0;  ///< that the file does not hold as the journal says
+  int64_t bytes_checked = 0;
+};
+
 /// A TileSink that writes the export format. Built as OUT.part: groups, attributes and
 /// preallocated datasets are created by the library and the file is closed; tiles then go to their
-/// known addresses with pwrite from the workers that computed them, outside the library's lock;
-/// end() marks it complete and renames it to OUT. When it is destroyed before that, OUT.part is
-/// removed and OUT is left as it was.
+/// known addresses with pwrite from the workers that computed them, outside the library's lock.
+/// OUT.journal tells which are there: a commit every 64 MiB or 5 s syncs the data, then the
+/// journal. end() marks the file complete, renames it to OUT and removes the journal. When it is
+/// destroyed before that, what has been consumed is committed, OUT.part and OUT.journal stay for
+/// `resume` (unless there was nothing yet), and OUT is as it was.
 class Hdf5Export : public TileSink {
  public:
-  /// Throws Error(file) when OUT exists and `force` is not set, or its folder is missing or cannot
-  /// be written; Error(resource) when the disk has too little space.
+  /// Throws Error(file) when OUT exists and neither `force` nor `resume` is set, when it or
+  /// OUT.part has another content than asked for, or the folder is missing or cannot be written;
+  /// Error(resource) when the disk has too little space.
   Hdf5Export(ExportSpec spec, std::filesystem::path out, const ExportWriteOptions& options);
   ~Hdf5Export() override;
+
+  const ExportResume& resume() const;
+  /// Whether all of a tile of tasks()[task_index] is in the file already. Thread-safe.
+  bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const;
+  /// Commits everything consumed so far, so that it can be resumed. Throws Error(file).
+  void suspend();
+  /// Tiles complete by now, and in all, as `info` counts them.
+  int64_t tiles_done() const;
+  int64_t tiles_total() const;
 
   /// The stream to run: one task a selected head, in the file's order. Valid while this lives.
   std::span<const HeadTask> tasks() const;

@@ -92,6 +92,7 @@ class Hdf5Writer {
     if constexpr (std::is_same_v<T, int32_t>) return H5T_STD_I32LE;
     if constexpr (std::is_same_v<T, int64_t>) return H5T_STD_I64LE;
     if constexpr (std::is_same_v<T, uint32_t>) return H5T_STD_U32LE;
+    if constexpr (std::is_same_v<T, uint64_t>) return H5T_STD_U64LE;
     if constexpr (std::is_same_v<T, uint8_t>) return H5T_STD_U8LE;
   }
 

@@ -5,14 +5,29 @@
 #include "io/checksum.h"
 
 namespace attnscope {
+namespace {
 
-void LseWriter::write(int64_t head, const LseTarget& target, int64_t first_row,
-                      std::span<const RowNorm> norms) {
+constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
+
+}  // namespace
+
+std::vector<float> LseWriter::write(int64_t head, const LseTarget& target, int64_t first_row,
+                                    std::span<const RowNorm> norms) {
   std::vector<float> values(norms.size());
   for (size_t i = 0; i < norms.size(); ++i) values[i] = static_cast<float>(norms[i].lse());
-  constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
   file_.write_at(std::as_bytes(std::span(values)), target.base + first_row * kBytes);
+  add(head, target, first_row, values);
+  return values;
+}
 
+void LseWriter::restore(int64_t head, const LseTarget& target, int64_t first_row, int64_t rows) {
+  std::vector<float> values(static_cast<size_t>(rows));
+  file_.read_at(std::as_writable_bytes(std::span(values)), target.base + first_row * kBytes);
+  add(head, target, first_row, values);
+}
+
+void LseWriter::add(int64_t head, const LseTarget& target, int64_t first_row,
+                    std::span<const float> values) {
   std::vector<float> complete;
   {
     const std::lock_guard lock(mutex_);

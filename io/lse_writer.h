@@ -25,11 +25,16 @@ class LseWriter {
   explicit LseWriter(const ExportFile& file) : file_(file) {}
 
   /// Rows [first_row, first_row + norms.size()) of head `head` (any number that tells heads apart).
-  /// Throws what ExportFile::write_at throws.
-  void write(int64_t head, const LseTarget& target, int64_t first_row,
-             std::span<const RowNorm> norms);
+  /// Each row comes once. Returns the values as they were written. Throws what
+  /// ExportFile::write_at throws.
+  std::vector<float> write(int64_t head, const LseTarget& target, int64_t first_row,
+                           std::span<const RowNorm> norms);
+  /// Takes rows that an earlier run wrote from the file.
+  void restore(int64_t head, const LseTarget& target, int64_t first_row, int64_t rows);
 
  private:
+  /// Takes the values into account; writes the checksum after the head's last one.
+  void add(int64_t head, const LseTarget& target, int64_t first_row, std::span<const float> values);
   struct Pending {
     std::vector<float> values;
     int64_t missing = 0;

@@ -14,7 +14,7 @@ namespace attnscope {
 class PartFile {
  public:
   /// Takes PATH.lock; throws what ExportFile's constructor throws.
-  PartFile(std::filesystem::path path, bool force) : file_(std::move(path), force, true, 0) {}
+  PartFile(std::filesystem::path path, bool force) : file_(std::move(path), {.force = force}) {}
 
   const std::filesystem::path& part_path() const { return file_.part_path(); }
   /// Creates PATH.part at its first call and appends to it; not for files that a library creates

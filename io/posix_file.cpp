@@ -44,7 +44,9 @@ Error errno_error(const std::filesystem::path& file, const std::string& what, in
 
 PosixFile::PosixFile(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
   // Opening a pipe or a device must not wait for its other end.
-  const int flags = mode == Mode::create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR | O_NONBLOCK;
+  const int flags = mode == Mode::create     ? O_RDWR | O_CREAT | O_EXCL
+                    : mode == Mode::existing ? O_RDWR | O_NONBLOCK
+                                             : O_RDONLY | O_NONBLOCK;
   descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
     throw errno_error(path_, mode == Mode::create ? "cannot be created" : "cannot be opened",
@@ -88,6 +90,18 @@ void PosixFile::write_at(std::span<const std::byte> bytes, int64_t offset) const
     }
     bytes = bytes.subspan(static_cast<size_t>(written));
     offset += written;
+  }
+}
+
+void PosixFile::read_at(std::span<std::byte> bytes, int64_t offset) const {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    const std::string where = "read at offset " + std::to_string(offset);
+    if (got < 0) throw errno_error(path_, where + " failed", errno);
+    if (got == 0) throw file_error(path_.string(), where, "the file ends there");
+    bytes = bytes.subspan(static_cast<size_t>(got));
+    offset += got;
   }
 }
 

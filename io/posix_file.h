@@ -20,6 +20,7 @@ class PosixFile {
   enum class Mode : uint8_t {
     create,    ///< must not exist yet (a symbolic link counts as existing)
     existing,  ///< must exist and be a regular file; the content stays
+    read_only  ///< the same; the file is only read
   };
 
   PosixFile() = default;
@@ -36,6 +37,8 @@ class PosixFile {
   /// Writes all of `bytes` at `offset`, resuming after signals and short writes. Throws
   /// Error(file or resource) naming the offset.
   void write_at(std::span<const std::byte> bytes, int64_t offset) const;
+  /// Fills `bytes` from `offset`; throws Error(file) where the file ends before that.
+  void read_at(std::span<std::byte> bytes, int64_t offset) const;
   /// Reserves disk blocks for the first `bytes` bytes and makes the file at least that long; new
   /// bytes read as zeros. Where the file system cannot reserve, the file is only made that long,
   /// after a look at the free space. Throws Error(resource) naming the bytes needed and free.

@@ -1,0 +1,100 @@
+#include "cli/info_export.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "core/error.h"
+#include "core/memory_budget.h"
+#include "core/selection.h"
+#include "io/export_verify.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json group_json(const StoredGroup& group) {
+  Json json;
+  json["name"] = group.name;
+  json["batch"] = group.batch;
+  json["heads"] = group.heads;
+  json["rows"] = group.grid.rows;
+  if (!group.entries_name.empty()) {
+    json["keys"] = group.grid.cols;
+    json["entries"] = group.entries_name;
+    json["element_bytes"] = group.grid.element_bytes;
+    json["chunk"] = {group.grid.chunk_rows, group.grid.chunk_cols};
+  }
+  json["lse"] = group.has_lse;
+  return json;
+}
+
+std::string group_text(const StoredGroup& group) {
+  std::string text = fmt::format("  {}: batch {}, heads {}: ", one_line(group.name),
+                                 format_index_list(group.batch), format_index_list(group.heads));
+  if (!group.entries_name.empty()) {
+    text +=
+        fmt::format("{} [{}, {}, {}, {}], {} bytes each", group.entries_name, group.batch.size(),
+                    group.heads.size(), group.grid.rows, group.grid.cols, group.grid.element_bytes);
+  }
+  if (group.has_lse) {
+    text += fmt::format("{}lse [{}, {}, {}]", group.entries_name.empty() ? "" : ", ",
+                        group.batch.size(), group.heads.size(), group.grid.rows);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_hdf5_file(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || !std::filesystem::is_regular_file(path, error)) return false;
+  std::array<char, 8> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::string_view(start.data(), start.size()) ==
+         std::string_view("\x89HDF\r\n\x1a\n", start.size());
+}
+
+int print_export_info(const std::string& path, bool json) {
+  const StoredExport stored = read_stored_export(path);
+  const ExportState state = export_state(stored, path);
+  if (json) {
+    Json groups = Json::array();
+    for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
+    const Json options = Json::parse(stored.options, nullptr, false);
+    print_json({{"format", "attnscope-info/1"},
+                {"path", path},
+                {"export",
+                 {{"product", stored.product},
+                  {"capture", stored.capture},
+                  {"capture_hash", stored.capture_hash},
+                  {"attnscope_version", stored.version},
+                  {"options", options.is_discarded() ? Json(stored.options) : options},
+                  {"file_bytes", stored.file_bytes},
+                  {"complete", state.complete},
+                  {"tiles_done", state.tiles_done},
+                  {"tiles_total", state.tiles_total},
+                  {"calls", groups}}}},
+               true);
+    return kExitOk;
+  }
+  fmt::print("{}\n", one_line(path));
+  fmt::print("export: {} of {}, {}, written by attnscope {}\n", one_line(stored.product),
+             one_line(stored.capture), format_bytes(stored.file_bytes), one_line(stored.version));
+  for (const StoredGroup& group : stored.groups) fmt::print("{}\n", group_text(group));
+  if (state.complete) {
+    fmt::print("complete: {} tiles\n", state.tiles_total);
+  } else if (state.has_journal) {
+    fmt::print("incomplete: {} of {} tiles\n", state.tiles_done, state.tiles_total);
+  } else {
+    fmt::print("incomplete: 0 of {} tiles (its journal is missing)\n", state.tiles_total);
+  }
+  return kExitOk;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/export_layout.h"
+#include "io/export_skeleton.h"
+#include "io/posix_file.h"
+
+namespace attnscope {
+
+/// One group of an export as it stands in a file.
+struct StoredGroup {
+  std::string name;          ///< below /calls
+  std::string entries_name;  ///< "weights", "logits"; empty: LSEs only
+  std::vector<int64_t> batch, heads;
+  bool has_lse = false;
+  ChunkGrid grid;  ///< only rows and heads matter where there are no entries
+  GroupPlaces places;
+};
+
+/// An export file seen from outside the HDF5 library: what it consists of and where it stands. Task
+/// t of the stream is head t of all groups, counted through. Pure data.
+struct StoredExport {
+  std::string product, capture, capture_hash, version;
+  std::string options;  ///< JSON
+  std::vector<StoredGroup> groups;
+  int64_t complete = -1;   ///< where the mark stands
+  int64_t structure = -1;  ///< where the checksum of the structure stands
+  int64_t file_bytes = 0;
+
+  /// The group and the head within it that a task fills.
+  struct TaskPlace {
+    const StoredGroup* group = nullptr;
+    int64_t head = 0;
+  };
+  std::vector<TaskPlace> tasks() const;
+};
+
+/// What an export of this layout is once its structure is written.
+StoredExport describe_stored(const ExportSpec& spec, const ExportLayout& layout,
+                             const ExportPlaces& places);
+
+/// Whether two files have the same groups, shapes and chunks (not: the same places).
+bool same_shape(const StoredExport& a, const StoredExport& b);
+
+/// XXH3-64 of everything in the file that is written before the first tile: all bytes outside the
+/// entries, the LSEs, their checksums, the mark of completeness and this checksum itself. Throws
+/// Error(file).
+uint64_t structure_checksum(const StoredExport& stored, const PosixFile& file);
+/// The same as the file has it.
+uint64_t recorded_structure_checksum(const StoredExport& stored, const PosixFile& file);
+
+/// Reads the structure of an export (also of an OUT.part) with the HDF5 library, in a child process
+/// of its own: a damaged file may crash or hang the library. Throws Error(file) when it is no HDF5
+/// file, no export, or its structure cannot be read.
+StoredExport read_stored_export(const std::filesystem::path& path);
+
+}  // namespace attnscope

@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <nlohmann/json.hpp>
+
+#include "core/checked_math.h"
+#include "core/error.h"
+#include "io/child_task.h"
+#include "io/hdf5_handle.h"
+#include "io/input_file.h"
+#include "io/stored_export.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Lists of batch items and heads are never longer.
+constexpr int64_t kMaxIndices = 1 << 20;
+
+/// Reads the structure of one file; runs in the child.
+class StructureReader {
+ public:
+  explicit StructureReader(const std::string& path) : path_(path) {
+    // Filters that a file names are not loaded from anywhere.
+    check(H5PLset_loading_state(0), "plugins");
+    Hdf5Properties access(H5Pcreate(H5P_FILE_ACCESS), path_, "file access properties");
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+    check(H5Pset_file_locking(access.id(), false, true), "file locking");
+#endif
+    file_ = Hdf5File(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), path_,
+                     "cannot be opened as HDF5");
+  }
+
+  Json read() {
+    const hid_t root = file_.id();
+    if (H5Aexists(root, "format") <= 0 || text(root, "format") != "attnscope-export/1") {
+      throw file_error(path_, "", "is an HDF5 file, but no attnscope export");
+    }
+    Json json;
+    for (const char* name :
+         {"product", "capture", "capture_hash", "attnscope_version", "options"}) {
+      json[name] = text(root, name);
+    }
+    json["complete"] = address(dataset(root, "complete"), "complete");
+    json["structure"] = address(dataset(root, "structure_checksum"), "structure_checksum");
+    json["groups"] = Json::array();
+    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path_, "group calls");
+    H5G_info_t info{};
+    check(H5Gget_info(calls.id(), &info), "group calls");
+    for (hsize_t i = 0; i < info.nlinks; ++i) json["groups"].push_back(read_group(calls.id(), i));
+    return json;
+  }
+
+ private:
+  void check(herr_t result, const std::string& what) const {
+    if (result < 0) throw hdf5_error(path_, what);
+  }
+  [[noreturn]] void bad(const std::string& where, const std::string& what) const {
+    throw file_error(path_, where, what);
+  }
+
+  /// A string attribute of either kind.
+  std::string text(hid_t object, const char* name) const {
+    const std::string what = std::string("attribute ") + name;
+    const Hdf5Attribute attribute(H5Aopen(object, name, H5P_DEFAULT), path_, what);
+    const Hdf5Type type(H5Aget_type(attribute.id()), path_, what);
+    if (H5Tget_class(type.id()) != H5T_STRING) bad(what, "is no string");
+    if (H5Tis_variable_str(type.id()) > 0) {
+      char* value = nullptr;
+      const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path_, what);
+      check(H5Aread(attribute.id(), memory.id(), static_cast<void*>(&value)), what);
+      std::string result = value == nullptr ? "" : value;
+      H5free_memory(value);
+      return result;
+    }
+    std::string result(H5Tget_size(type.id()), '\0');
+    check(H5Aread(attribute.id(), type.id(), result.data()), what);
+    return result.substr(0, result.find('\0'));
+  }
+
+  Hdf5Dataset dataset(hid_t parent, const std::string& name) const {
+    return {H5Dopen2(parent, name.c_str(), H5P_DEFAULT), path_, "dataset " + name};
+  }
+
+  std::vector<int64_t> shape(const Hdf5Dataset& d, const std::string& what) const {
+    const Hdf5Space space(H5Dget_space(d.id()), path_, what);
+    const int rank = H5Sget_simple_extent_ndims(space.id());
+    if (rank < 0 || rank > 4) bad(what, "has an unexpected rank");
+    std::vector<hsize_t> extents(static_cast<size_t>(rank));
+    check(H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr), what);
+    std::vector<int64_t> result;
+    for (const hsize_t extent : extents) {
+      if (extent > static_cast<hsize_t>(INT64_MAX)) bad(what, "has an extent beyond 2^63");
+      result.push_back(static_cast<int64_t>(extent));
+    }
+    return result;
+  }
+
+  /// Where a contiguous dataset stands, in this very file.
+  int64_t address(const Hdf5Dataset& d, const std::string& what) const {
+    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path_, what);
+    if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS ||
+        H5Pget_external_count(creation.id()) != 0) {
+      bad(what, "is not stored as attnscope stores it");
+    }
+    const haddr_t offset = H5Dget_offset(d.id());
+    if (offset == HADDR_UNDEF || offset > static_cast<haddr_t>(INT64_MAX)) {
+      bad(what, "has no place in the file");
+    }
+    return static_cast<int64_t>(offset);
+  }
+
+  std::vector<int64_t> indices(hid_t group, const std::string& name) const {
+    const Hdf5Dataset d = dataset(group, name);
+    address(d, name);
+    const auto extent = shape(d, name);
+    if (extent.size() != 1 || extent[0] < 1 || extent[0] > kMaxIndices) {
+      bad(name, "is no list of indices");
+    }
+    std::vector<int64_t> values(static_cast<size_t>(extent[0]));
+    check(H5Dread(d.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
+    return values;
+  }
+
+  Json read_group(hid_t calls, hsize_t number) const {
+    char name[1024] = "";
+    const ssize_t length = H5Lget_name_by_idx(calls, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, number,
+                                              name, sizeof name, H5P_DEFAULT);
+    if (length <= 0 || length >= static_cast<ssize_t>(sizeof name)) bad("calls", "has a bad link");
+    H5L_info_t link{};
+    check(H5Lget_info(calls, name, &link, H5P_DEFAULT), name);
+    if (link.type != H5L_TYPE_HARD) bad(name, "is a link to somewhere else");
+    const Hdf5Group group(H5Gopen2(calls, name, H5P_DEFAULT), path_, std::string("group ") + name);
+    const Hdf5Group sums(H5Gopen2(group.id(), "checksums", H5P_DEFAULT), path_, "checksums");
+    Json json;
+    json["name"] = name;
+    json["batch"] = indices(group.id(), "batch");
+    json["heads"] = indices(group.id(), "head");
+    json["entries_name"] = "";
+    for (const char* entries : {"weights", "logits"}) {
+      if (H5Lexists(group.id(), entries, H5P_DEFAULT) > 0) {
+        read_entries(group.id(), sums.id(), entries, json);
+      }
+    }
+    if (H5Lexists(group.id(), "lse", H5P_DEFAULT) > 0) {
+      const Hdf5Dataset lse = dataset(group.id(), "lse");
+      json["lse_shape"] = shape(lse, "lse");
+      json["lse"] = address(lse, "lse");
+      json["lse_checksums"] = address(dataset(sums.id(), "lse"), "checksums/lse");
+    }
+    return json;
+  }
+
+  void read_entries(hid_t group, hid_t sums, const std::string& name, Json& json) const {
+    const Hdf5Dataset d = dataset(group, name);
+    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path_, name);
+    hsize_t chunk[4] = {};
+    if (H5Pget_layout(creation.id()) != H5D_CHUNKED || H5Pget_nfilters(creation.id()) != 0 ||
+        H5Pget_external_count(creation.id()) != 0 || H5Pget_chunk(creation.id(), 4, chunk) != 4) {
+      bad(name, "is not stored as attnscope stores it");
+    }
+    const Hdf5Type type(H5Dget_type(d.id()), path_, name);
+    const hsize_t origin[4] = {};
+    unsigned filters = 0;
+    haddr_t base = HADDR_UNDEF;
+    hsize_t bytes = 0;
+    check(H5Dget_chunk_info_by_coord(d.id(), origin, &filters, &base, &bytes), name);
+    if (base == HADDR_UNDEF || base > static_cast<haddr_t>(INT64_MAX)) {
+      bad(name, "has no place in the file");
+    }
+    json["entries_name"] = name;
+    json["shape"] = shape(d, name);
+    json["chunk"] = {chunk[2], chunk[3]};
+    json["element_bytes"] = H5Tget_size(type.id());
+    json["entries"] = base;
+    json["entries_checksums"] = address(dataset(sums, name), "checksums/" + name);
+  }
+
+  const std::string path_;
+  Hdf5File file_;
+};
+
+/// What the child said, checked: it read a file that may be damaged.
+StoredGroup parse_group(const Json& json, const std::string& path) {
+  StoredGroup group;
+  group.name = json["name"].get<std::string>();
+  const auto require = [&](bool condition) {
+    if (!condition) throw file_error(path, group.name, "its datasets do not fit each other");
+  };
+  group.batch = json["batch"].get<std::vector<int64_t>>();
+  group.heads = json["heads"].get<std::vector<int64_t>>();
+  group.entries_name = json["entries_name"].get<std::string>();
+  group.has_lse = json.contains("lse");
+  ChunkGrid& grid = group.grid;
+  grid.heads = static_cast<int64_t>(group.batch.size() * group.heads.size());
+  std::vector<int64_t> shape;
+  if (group.has_lse) {
+    shape = json["lse_shape"].get<std::vector<int64_t>>();
+    require(shape.size() == 3 && shape[0] * shape[1] == grid.heads);
+    grid.rows = shape[2];
+    group.places.lse = json["lse"].get<int64_t>();
+    group.places.lse_checksums = json["lse_checksums"].get<int64_t>();
+  }
+  if (!group.entries_name.empty()) {
+    shape = json["shape"].get<std::vector<int64_t>>();
+    const auto chunk = json["chunk"].get<std::vector<int64_t>>();
+    require(shape.size() == 4 && shape[0] * shape[1] == grid.heads && chunk[0] > 0 && chunk[1] > 0);
+    require(!group.has_lse || grid.rows == shape[2]);
+    grid.rows = shape[2];
+    grid.cols = shape[3];
+    grid.chunk_rows = chunk[0];
+    grid.chunk_cols = chunk[1];
+    grid.element_bytes = json["element_bytes"].get<int64_t>();
+    group.places.entries = json["entries"].get<int64_t>();
+    group.places.entries_checksums = json["entries_checksums"].get<int64_t>();
+    const int64_t factors[] = {grid.chunk_rows,
+                               grid.chunk_cols,
+                               grid.element_bytes,
+                               ceil_div(grid.rows, grid.chunk_rows),
+                               ceil_div(grid.cols, grid.chunk_cols),
+                               grid.heads};
+    require(grid.cols > 0 && checked_count(factors).has_value());
+  }
+  require(grid.rows > 0 && (group.has_lse || !group.entries_name.empty()));
+  return group;
+}
+
+}  // namespace
+
+StoredExport read_stored_export(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  {
+    const InputFile file(path);
+    std::array<char, 8> signature{};
+    const auto bytes = std::min<int64_t>(file.size(), 8);
+    file.read_at(0, std::as_writable_bytes(std::span(signature)).first(static_cast<size_t>(bytes)));
+    if (std::string_view(signature.data(), 8) != std::string_view("\x89HDF\r\n\x1a\n", 8)) {
+      throw file_error(name, "", "is no HDF5 file");
+    }
+  }
+  const std::string text = run_in_child(name, [&] {
+    const Hdf5Session session;
+    return StructureReader(name).read().dump(-1, ' ', false, Json::error_handler_t::replace);
+  });
+  const Json json = Json::parse(text);
+  StoredExport stored;
+  stored.product = json["product"].get<std::string>();
+  stored.capture = json["capture"].get<std::string>();
+  stored.capture_hash = json["capture_hash"].get<std::string>();
+  stored.version = json["attnscope_version"].get<std::string>();
+  stored.options = json["options"].get<std::string>();
+  stored.complete = json["complete"].get<int64_t>();
+  stored.structure = json["structure"].get<int64_t>();
+  for (const Json& group : json["groups"]) stored.groups.push_back(parse_group(group, name));
+  stored.file_bytes = InputFile(path).size();
+  return stored;
+}
+
+}  // namespace attnscope
