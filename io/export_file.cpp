@@ -127,6 +127,7 @@ void ExportFile::open_new_part(int64_t bytes) {
 void ExportFile::publish_part() {
   if (sync_) data_.sync();
   rename_file(new_part_, part_, true);
+  data_.set_path(part_);
   if (sync_) sync_folder_of(part_);
 }
 

@@ -31,6 +31,8 @@ class PosixFile {
   ~PosixFile();
 
   const std::filesystem::path& path() const { return path_; }
+  /// The file has another name now; messages use it.
+  void set_path(std::filesystem::path path) { path_ = std::move(path); }
   bool is_open() const { return descriptor_ >= 0; }
   int64_t size() const;
 

@@ -216,7 +216,13 @@ void feed(Hdf5Export& sink, const FedValues& values, const FeedOrder& order) {
   const TileRequest request = sink.request();
   std::vector<TileKey> keys = all_tiles(tasks, request, order.segment_chunks);
   if (order.seed != 0) std::shuffle(keys.begin(), keys.end(), std::mt19937(order.seed));
-  if (order.stop_after >= 0) keys.resize(static_cast<size_t>(order.stop_after));
+  std::erase_if(keys, [&](const TileKey& key) {
+    const OwnedTile owned = make_tile(tasks, request, key, order.segment_chunks, values);
+    return sink.has_tile(owned.tile.task_index, owned.tile.rows, owned.tile.cols);
+  });
+  if (order.stop_after >= 0) {
+    keys.resize(std::min(keys.size(), static_cast<size_t>(order.stop_after)));
+  }
   sink.begin(tasks, order.threads);
   std::atomic<size_t> next{0};
   std::vector<std::exception_ptr> errors(static_cast<size_t>(order.threads));
