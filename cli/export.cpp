@@ -297,7 +297,11 @@ int run_export(const ExportOptions& o) {
     print_dry_run(o, forecast);
     return kExitOk;
   }
-  const ExportWriteOptions write_options{o.force, o.sync, o.resume, o.verify_all, capture.files()};
+  const ExportWriteOptions write_options{.force = o.force,
+                                         .sync = o.sync,
+                                         .resume = o.resume,
+                                         .verify_all = o.verify_all,
+                                         .inputs = capture.files()};
   check_export_target(o.out, write_options);
   say_start(console, o, spec, forecast, *backend);
 

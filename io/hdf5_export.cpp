@@ -145,6 +145,8 @@ struct Hdf5Export::Impl {
   ExportLayout layout;  ///< borrows spec's lists
   std::vector<HeadTask> tasks;
   bool sync;
+  JournalCommits commits;
+  std::string header;  ///< of the journal
   ExportFile file;
   ExportResume resume;
   StoredExport stored;
@@ -162,6 +164,9 @@ Hdf5Export::Impl::Impl(ExportSpec the_spec, std::filesystem::path out,
       layout(make_export_layout(spec)),
       tasks(make_tasks(layout)),
       sync(options.sync),
+      commits(options.commits),
+      // Before the lock: where memory runs out the JSON library may end the process.
+      header(make_export_header(describe_stored(spec, layout, {}))),
       file(std::move(out), file_options(options, least_bytes(layout))) {
   stored = describe_stored(spec, layout, {});
   std::error_code error;
@@ -192,7 +197,7 @@ void Hdf5Export::Impl::start_afresh() {
   const uint64_t sum = structure_checksum(stored, file.data());
   file.write_at(std::as_bytes(std::span(&sum, 1)), stored.structure);
   file.publish_part();
-  open_journal(ExportJournal::create(file.journal_path(), make_export_header(stored), sync));
+  open_journal(ExportJournal::create(file.journal_path(), header, sync));
 }
 
 void Hdf5Export::Impl::set_stored(StoredExport the_stored) {
@@ -202,7 +207,8 @@ void Hdf5Export::Impl::set_stored(StoredExport the_stored) {
 }
 
 void Hdf5Export::Impl::open_journal(const JournalEnd& end) {
-  journal.emplace(file.journal_path(), end, sync, [this] { file.sync_data(); });
+  journal.emplace(
+      file.journal_path(), end, sync, [this] { file.sync_data(); }, commits);
 }
 
 void Hdf5Export::Impl::go_on(const JournalContent& old, bool verify_all) {

@@ -8,6 +8,7 @@
 
 #include "core/tile_sink.h"
 #include "io/capture.h"
+#include "io/export_journal.h"
 
 namespace attnscope {
 
@@ -33,10 +34,11 @@ struct ExportSpec {
 
 /// How the file is written; decides nothing about its content.
 struct ExportWriteOptions {
-  bool force = false;       ///< replace an existing file (only once the new one is complete)
-  bool sync = true;         ///< commits and the finished file are made durable
-  bool resume = false;      ///< go on with what an interrupted run left, or start afresh
-  bool verify_all = false;  ///< resuming, check all that is there, not the last GiB alone
+  bool force = false;        ///< replace an existing file (only once the new one is complete)
+  bool sync = true;          ///< commits and the finished file are made durable
+  bool resume = false;       ///< go on with what an interrupted run left, or start afresh
+  bool verify_all = false;   ///< resuming, check all that is there, not the last GiB alone
+  JournalCommits commits{};  ///< when what was written is committed
   /// Files that are read: the export must not replace one of them.
   std::vector<std::filesystem::path> inputs{};
 };

@@ -34,6 +34,9 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path) : path_(path.string())
   Hdf5Properties access(H5Pcreate(H5P_FILE_ACCESS), path_, "file access properties");
   check(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), "format 1.10");
   check(H5Pset_alignment(access.id(), kAlignThreshold, kAlignment), "alignment");
+  // Data in the library's sieve buffer is written when a dataset is closed, where a failure goes
+  // unnoticed; without the buffer the write itself fails.
+  check(H5Pset_sieve_buf_size(access.id(), 0), "sieve buffer");
   check(H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG), "close degree");
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   // Writers keep apart by a lock of our own; the library's would fail on file systems without

@@ -45,6 +45,10 @@ namespace {
     const rlimit limits{limit, limit};
     setrlimit(RLIMIT_FSIZE, &limits);
   }
+  for (const std::string& variable : settings.environment) {
+    const size_t equals = variable.find('=');
+    setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
   execv(program.c_str(), argv.data());
   _exit(127);
 }

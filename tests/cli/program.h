@@ -21,7 +21,8 @@ struct ProgramSettings {
   int64_t max_file_bytes = 0;  ///< RLIMIT_FSIZE, where not 0
   int64_t soft_files = 0;      ///< soft RLIMIT_NOFILE, where not 0
   bool close_stderr = false;
-  std::string stdout_path = {};  ///< instead of a file that becomes `out`
+  std::vector<std::string> environment = {};  ///< NAME=VALUE, added
+  std::string stdout_path = {};               ///< instead of a file that becomes `out`
 };
 
 /// Runs attnscope with these arguments, no standard input, and waits for it.

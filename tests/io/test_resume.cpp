@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <random>
 #include <string>
@@ -190,6 +191,60 @@ TEST_CASE("a part whose journal is gone or damaged is not believed") {
           Hdf5Export sink(spec, out, kResume);
         }).find("damaged") != std::string::npos);
   CHECK(std::filesystem::exists(out + ".part"));
+}
+
+TEST_CASE("200 kills at random times lose nothing that was committed") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const ExportSpec spec = make_spec(calls);
+  const std::string out = folder / "out.h5";
+  const auto start = std::chrono::steady_clock::now();
+  {
+    Hdf5Export sink(spec, folder / "whole.h5", {.commits = {.bytes = 1}});
+    feed(sink, {}, {.segment_chunks = 1});
+  }
+  const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(
+                         std::chrono::steady_clock::now() - start)
+                         .count();
+  const std::string bytes = read_bytes(folder / "whole.h5");
+  std::mt19937 random(11);
+  int kills = 0, finished = 0, with_tiles = 0;
+  int64_t committed = 0;
+  for (unsigned run = 1; kills < 200; ++run) {
+    INFO("run " << run << ", " << kills << " kills");
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      try {
+        Hdf5Export sink(spec, out, {.sync = run % 2 == 0, .resume = true, .commits = {.bytes = 1}});
+        feed(sink, {}, {.seed = run, .threads = 2, .segment_chunks = 1});
+      } catch (...) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(random() % static_cast<unsigned>(whole)));
+    kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    kills += WIFSIGNALED(status) ? 1 : 0;
+    if (WIFEXITED(status)) REQUIRE(WEXITSTATUS(status) == 0);
+    if (std::filesystem::exists(out)) {
+      REQUIRE(read_bytes(out) == bytes);
+      REQUIRE(verify(out).good());
+      std::filesystem::remove(out);
+      ++finished;
+      committed = 0;
+    } else if (std::filesystem::exists(out + ".part")) {
+      const VerifyReport report = verify(out + ".part");
+      REQUIRE(report.bad == 0);
+      REQUIRE(report.tiles_good >= committed);
+      committed = report.tiles_good;
+      with_tiles += committed > 0 ? 1 : 0;
+    }
+  }
+  CHECK(finished > 0);
+  CHECK(with_tiles > 10);
 }
 
 TEST_CASE("every flipped byte of an export is found") {

@@ -1,0 +1,139 @@
+// Loaded before the program (LD_PRELOAD) to make the n-th call of a kind fail, as disks and memory
+// do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
+// ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace {
+
+std::atomic<long> calls{0};
+
+struct Fault {
+  char kind[16] = "";
+  long number = 0;
+  Fault() {
+    const char* text = getenv("ATTNSCOPE_FAULT");
+    const char* colon = text == nullptr ? nullptr : strchr(text, ':');
+    if (colon == nullptr || colon - text >= 16) return;
+    memcpy(kind, text, static_cast<size_t>(colon - text));
+    number = atol(colon + 1);
+  }
+  ~Fault() {
+    const char* path = getenv("ATTNSCOPE_FAULT_COUNT");
+    if (path == nullptr) return;
+    char line[32];
+    const int length = snprintf(line, sizeof line, "%ld", calls.load());
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) return;
+    if (write(fd, line, static_cast<size_t>(length)) < 0) abort();
+    close(fd);
+  }
+};
+
+/// Whether the program has taken the lock of its output. Before that there is nothing to lose, and
+/// the JSON library, which reads the capture's facts, allocates where it must not throw.
+std::atomic<bool> begun{false};
+
+bool fails(const char* kind) {
+  if (!begun) return false;
+  static const Fault fault;
+  if (strcmp(kind, fault.kind) != 0) return false;
+  return ++calls == fault.number;
+}
+
+template <typename Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" {
+
+// There is a struct of that name.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+int flock(int fd, int operation) noexcept {
+  if ((operation & LOCK_EX) != 0) begun = true;
+  static const auto real = next<int (*)(int, int)>("flock");
+  return real(fd, operation);
+}
+#pragma GCC diagnostic pop
+
+ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
+  if (fails("pwrite")) {
+    errno = EIO;
+    return -1;
+  }
+  static const auto real = next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
+  return real(fd, data, bytes, offset);
+}
+
+ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
+  if (fails("pwrite")) {
+    errno = ENOSPC;
+    return -1;
+  }
+  static const auto real = next<ssize_t (*)(int, const void*, size_t, off64_t)>("pwrite64");
+  return real(fd, data, bytes, offset);
+}
+
+int fsync(int fd) {
+  if (fails("fsync")) {
+    errno = EIO;
+    return -1;
+  }
+  static const auto real = next<int (*)(int)>("fsync");
+  return real(fd);
+}
+
+int fdatasync(int fd) {
+  if (fails("fdatasync")) {
+    errno = EIO;
+    return -1;
+  }
+  static const auto real = next<int (*)(int)>("fdatasync");
+  return real(fd);
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  if (fails("fallocate")) {
+    errno = ENOSPC;
+    return -1;
+  }
+  static const auto real = next<int (*)(int, int, off_t, off_t)>("fallocate");
+  return real(fd, mode, offset, bytes);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  if (fails("rename")) {
+    errno = EIO;
+    return -1;
+  }
+  static const auto real = next<int (*)(const char*, const char*)>("rename");
+  return real(from, to);
+}
+
+}  // extern "C"
+
+void* operator new(size_t bytes) {
+  if (fails("new")) throw std::bad_alloc();
+  void* memory = malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { free(memory); }
+void operator delete(void* memory, size_t) noexcept { free(memory); }
+void* operator new[](size_t bytes) { return operator new(bytes); }
+void operator delete[](void* memory) noexcept { free(memory); }
+void operator delete[](void* memory, size_t) noexcept { free(memory); }

@@ -1,0 +1,105 @@
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/cli/program.h"
+#include "tests/cli/synthetic.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+ProgramSettings with_fault(const std::string& kind, long number, const std::string& count = "") {
+  ProgramSettings settings;
+  settings.environment = {std::string("LD_PRELOAD=") + ATTNSCOPE_FAULT_LIBRARY,
+                          "ATTNSCOPE_FAULT=" + kind + ":" + std::to_string(number)};
+  if (!count.empty()) settings.environment.push_back("ATTNSCOPE_FAULT_COUNT=" + count);
+  return settings;
+}
+
+std::vector<std::string> export_to(const std::string& capture, const std::string& out) {
+  return {"export", capture, "-o", out, "--quiet", "--threads", "2"};
+}
+
+std::vector<std::string> resume_to(const std::string& capture, const std::string& out) {
+  auto arguments = export_to(capture, out);
+  arguments.emplace_back("--resume");
+  return arguments;
+}
+
+}  // namespace
+
+TEST_CASE("every failing write, sync, rename and allocation is an error that can be resumed") {
+  if (sanitized()) {
+    WARN("skipped: a sanitizer has its own allocator");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string capture = folder / "head.safetensors";
+  write_synthetic_head(capture, 1500, 16);
+  REQUIRE(run_attnscope(export_to(capture, folder / "whole.h5")).exit_code == 0);
+  const std::string bytes = read_file(folder / "whole.h5");
+  for (const std::string kind : {"pwrite", "fsync", "fdatasync", "fallocate", "rename", "new"}) {
+    const std::string count = folder / "count";
+    const auto counted =
+        run_attnscope(export_to(capture, folder / (kind + ".h5")), with_fault(kind, -1, count));
+    INFO(kind << ": " << counted.err);
+    REQUIRE(counted.exit_code == 0);
+    const long calls = std::atol(read_file(count).c_str());
+    REQUIRE(calls > 0);
+    const long step = std::max(1L, calls / 60);
+    for (long n = 1; n <= calls; n += n < 5 ? 1 : step) {
+      INFO(kind << " " << n << " of " << calls);
+      const std::string out = folder / "out.h5";
+      const auto broken = run_attnscope(export_to(capture, out), with_fault(kind, n));
+      INFO(broken.err);
+      // The folder's sync comes after the file has its name: complete, and said to be so.
+      REQUIRE((broken.exit_code == 1 || (kind == "new" && broken.exit_code == 0)));
+      if (broken.exit_code == 1) REQUIRE(broken.err.rfind("attnscope: ", 0) == 0);
+      const auto resumed = run_attnscope(resume_to(capture, out));
+      INFO(resumed.err);
+      REQUIRE(resumed.exit_code == 0);
+      REQUIRE(read_file(out) == bytes);
+      REQUIRE_FALSE(std::filesystem::exists(out + ".part"));
+      std::filesystem::remove(out);
+    }
+  }
+}
+
+TEST_CASE("kills and interrupts of the program leave what can be resumed") {
+  const TemporaryFolder folder;
+  const std::string capture = folder / "head.safetensors";
+  const int64_t tokens = sanitized() ? 3000 : 12000;
+  write_synthetic_head(capture, tokens, 32);
+  REQUIRE(run_attnscope(export_to(capture, folder / "whole.h5")).exit_code == 0);
+  const std::string out = folder / "out.h5";
+  int stopped = 0;
+  for (int i = 0; i < 12; ++i) {
+    ProgramSettings settings;
+    settings.signal = i % 3 == 0 ? SIGINT : SIGKILL;
+    settings.signal_after_ms = 40 + 70 * (i % 5);
+    const auto result = run_attnscope(resume_to(capture, out), settings);
+    INFO("run " << i << " exit " << result.exit_code << ": " << result.err);
+    if (result.exit_code == 0) {
+      REQUIRE(read_file(out) == read_file(folder / "whole.h5"));
+      std::filesystem::remove(out);
+      continue;
+    }
+    ++stopped;
+    // A signal may come before the program listens.
+    REQUIRE((result.exit_code == 4 || result.exit_code == 128 + settings.signal));
+    if (!std::filesystem::exists(out + ".part")) continue;
+    const auto info = run_attnscope({"info", out + ".part"});
+    INFO(info.err);
+    REQUIRE(info.exit_code == 0);
+    REQUIRE(info.out.find("incomplete: ") != std::string::npos);
+    const auto verified = run_attnscope({"verify", out + ".part", "--quiet"});
+    REQUIRE(verified.exit_code == 3);
+    REQUIRE(verified.out.find("bad") == std::string::npos);
+  }
+  CHECK(stopped > 2);
+  REQUIRE(run_attnscope(resume_to(capture, out)).exit_code == 0);
+  CHECK(read_file(out) == read_file(folder / "whole.h5"));
+  CHECK(run_attnscope({"verify", out, "--quiet"}).exit_code == 0);
+}
