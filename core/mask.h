@@ -67,8 +67,10 @@ class Mask {
   static Mask segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys);
   static Mask blocks(BlockMask blocks);
   /// A tensor broadcastable to [B, H, Nq, Nk]: bool = may be attended to, floating = bias, may hold
-  /// −inf. A tensor that does not depend on the query is read at once and kept as one bias a key;
-  /// others are read rectangle by rectangle.
+  /// −inf. Nothing is read now. A tensor that does not depend on the query is read at the first use
+  /// and kept as runs of equal biases (at most 64 KiB); others are read rectangle by rectangle, and
+  /// what their blocks of 128 x 128 hold is remembered in two bits each. classify(), fill_bias()
+  /// and has_finite_bias() may thus throw Error(value) at NaN and +inf.
   static Mask tensor(std::shared_ptr<const TensorSource> source);
 
   /// Both conditions.

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include "core/checked_math.h"
 #include "core/error.h"
@@ -96,110 +99,145 @@ void check_broadcast(const BiasSource& source, const Index4& problem) {
   }
 }
 
-/// A bias that is the same for every query: kept in memory, one number a key.
-class KeyBiasTerm : public MaskTerm {
+/// What blocks of a bias hold, found out a band of rows at a time and remembered: a mask that is
+/// sparse in blocks then costs no work where it leaves nothing. Two bits a block. Thread-safe.
+class BlockClasses {
  public:
-  explicit KeyBiasTerm(BiasSource source) : source_(std::move(source)) {
+  explicit BlockClasses(const BiasSource& source)
+      : source_(source),
+        bands_(ceil_div(source.extent()[2], kBlock)),
+        blocks_(ceil_div(source.extent()[3], kBlock)) {}
+
+  TileClass classify(int64_t batch, int64_t head, IndexRange queries, IndexRange keys) const {
     const Index4& extent = source_.extent();
-    const auto rows = checked_mul(extent[0], extent[1]);
-    const auto total = rows ? checked_mul(*rows, extent[3]) : std::nullopt;
-    if (!total) throw usage_error(source_.name() + ": the mask is too large");
-    bias_.reserve(static_cast<size_t>(*total));
-    std::vector<float> piece;
-    for (int64_t row = 0; row < *rows; ++row) {
-      for (int64_t key = 0; key < extent[3]; key += kPieceElements) {
-        const int64_t count = std::min(kPieceElements, extent[3] - key);
-        source_.read({row / extent[1], row % extent[1], 0, key}, {1, 1, 1, count}, piece);
-        bias_.insert(bias_.end(), piece.begin(), piece.end());
+    const IndexRange bands = extent[2] == 1 ? IndexRange{0, 1} : block_range(queries);
+    const IndexRange blocks = extent[3] == 1 ? IndexRange{0, 1} : block_range(keys);
+    // A few rows far apart: looking at all between them would cost more than it saves.
+    if (bands.size() > kMostBands) return TileClass::mixed;
+    const int64_t plane = (extent[0] == 1 ? 0 : batch) * extent[1] + (extent[1] == 1 ? 0 : head);
+    std::optional<TileClass> all;
+    for (int64_t b = bands.begin; b < bands.end; ++b) {
+      const std::shared_ptr<const Band> known = band(plane, b);
+      for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+        const TileClass one = known->at(block);
+        if (one == TileClass::mixed || (all && *all != one)) return TileClass::mixed;
+        all = one;
       }
     }
-    count_runs();
+    return all.value_or(TileClass::mixed);
   }
 
-  TileClass classify(int64_t batch, int64_t head, IndexRange, IndexRange keys) const override {
-    const int64_t width = source_.extent()[3];
-    const IndexRange range = width == 1 ? IndexRange{0, 1} : keys;
-    const auto first = static_cast<size_t>(row_of(batch, head) * (width + 1) + range.begin);
-    const auto last = first + static_cast<size_t>(range.size());
-    if (masked_before_[last] - masked_before_[first] == range.size()) return TileClass::empty;
-    if (zeros_before_[last] - zeros_before_[first] == range.size()) return TileClass::full;
-    return TileClass::mixed;
-  }
-
-  void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
-                float* out, int64_t row_stride) const override {
-    const int64_t width = source_.extent()[3];
-    const float* bias = bias_.data() + row_of(batch, head) * width;
-    for (size_t row = 0; row < queries.size(); ++row, out += row_stride) {
-      if (width == 1) {
-        for (int64_t c = 0; c < keys.size(); ++c) out[c] += bias[0];
-      } else {
-        for (int64_t c = 0; c < keys.size(); ++c) out[c] += bias[keys.begin + c];
+  /// Reads everything once.
+  bool has_finite_bias() const {
+    const int64_t planes = source_.extent()[0] * source_.extent()[1];
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      for (int64_t b = 0; b < bands_; ++b) {
+        if (band(plane, b)->finite) return true;
       }
     }
-  }
-
-  bool has_finite_bias() const override { return has_finite_bias_; }
-  std::string describe() const override { return "tensor"; }
-  void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
-    check_broadcast(source_, {batch, heads, queries, keys});
+    return false;
   }
 
  private:
-  int64_t row_of(int64_t batch, int64_t head) const {
-    const Index4& extent = source_.extent();
-    return (extent[0] == 1 ? 0 : batch) * extent[1] + (extent[1] == 1 ? 0 : head);
+  static constexpr int64_t kBlock = 128;
+  static constexpr int64_t kMostBands = 64;
+
+  /// The blocks of kBlock rows.
+  struct Band {
+    std::vector<uint8_t> classes;  ///< two bits a block
+    bool finite = false;           ///< holds biases other than 0 and −inf
+    TileClass at(int64_t block) const {
+      return static_cast<TileClass>(classes[static_cast<size_t>(block / 4)] >> (block % 4 * 2) & 3);
+    }
+    void set(int64_t block, TileClass value) {
+      classes[static_cast<size_t>(block / 4)] |=
+          static_cast<uint8_t>(static_cast<unsigned>(value) << (block % 4 * 2));
+    }
+  };
+
+  static IndexRange block_range(IndexRange range) {
+    return {range.begin / kBlock, ceil_div(range.end, kBlock)};
   }
 
-  void count_runs() {
-    const auto width = static_cast<size_t>(source_.extent()[3]);
-    for (size_t row = 0; row < bias_.size() / width; ++row) {
-      int64_t masked = 0, zeros = 0;
-      for (size_t key = 0; key <= width; ++key) {
-        masked_before_.push_back(masked);
-        zeros_before_.push_back(zeros);
-        if (key == width) break;
-        const float bias = bias_[row * width + key];
-        masked += bias == kMasked;
-        zeros += bias == 0;
-        has_finite_bias_ |= bias != kMasked && bias != 0;
+  std::shared_ptr<const Band> band(int64_t plane, int64_t number) const {
+    const int64_t key = plane * bands_ + number;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = known_.find(key);
+      if (found != known_.end()) return found->second;
+    }
+    // Read outside the lock; whoever else reads the same meanwhile finds the same.
+    auto fresh = std::make_shared<const Band>(read_band(plane, number));
+    const std::lock_guard lock(mutex_);
+    return known_.emplace(key, std::move(fresh)).first->second;
+  }
+
+  Band read_band(int64_t plane, int64_t number) const {
+    const Index4& extent = source_.extent();
+    std::vector<uint8_t> seen(static_cast<size_t>(blocks_), 0);
+    constexpr uint8_t kZero = 1, kInfinite = 2, kFinite = 4;
+    std::vector<float> piece;
+    const int64_t end = std::min((number + 1) * kBlock, extent[2]);
+    for (int64_t row = number * kBlock; row < end; ++row) {
+      for (int64_t key = 0; key < extent[3]; key += kPieceElements) {
+        const int64_t count = std::min(kPieceElements, extent[3] - key);
+        source_.read({plane / extent[1], plane % extent[1], row, key}, {1, 1, 1, count}, piece);
+        for (int64_t i = 0; i < count; ++i) {
+          const float bias = piece[static_cast<size_t>(i)];
+          seen[static_cast<size_t>((key + i) / kBlock)] |= bias == 0         ? kZero
+                                                           : bias == kMasked ? kInfinite
+                                                                             : kFinite;
+        }
       }
     }
+    Band band;
+    band.classes.resize(static_cast<size_t>(ceil_div(blocks_, 4)));
+    for (int64_t block = 0; block < blocks_; ++block) {
+      const uint8_t what = seen[static_cast<size_t>(block)];
+      band.finite |= (what & kFinite) != 0;
+      band.set(block, what == kZero       ? TileClass::full
+                      : what == kInfinite ? TileClass::empty
+                                          : TileClass::mixed);
+    }
+    return band;
   }
 
-  BiasSource source_;
-  std::vector<float> bias_;  ///< [batch or 1, head or 1, key or 1]
-  /// Along each row of bias_ and one past its end: how many before it are −inf, and 0.
-  std::vector<int64_t> masked_before_, zeros_before_;
-  bool has_finite_bias_ = false;
+  const BiasSource& source_;
+  const int64_t bands_;
+  const int64_t blocks_;
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, std::shared_ptr<const Band>> known_;
 };
 
-/// A bias that differs from query to query: read where it is needed.
+/// A bias that may differ from query to query: read where it is needed.
 class DenseBiasTerm : public MaskTerm {
  public:
-  explicit DenseBiasTerm(BiasSource source) : source_(std::move(source)) {}
+  explicit DenseBiasTerm(BiasSource source) : source_(std::move(source)), classes_(source_) {}
 
-  TileClass classify(int64_t, int64_t, IndexRange, IndexRange) const override {
-    return TileClass::mixed;
+  TileClass classify(int64_t batch, int64_t head, IndexRange queries,
+                     IndexRange keys) const override {
+    return classes_.classify(batch, head, queries, keys);
   }
 
   void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
                 float* out, int64_t row_stride) const override {
     const Index4& extent = source_.extent();
     const bool one_key = extent[3] == 1;
+    const bool one_query = extent[2] == 1;
     std::vector<float> piece;
     for (int64_t key = keys.begin; key < keys.end;) {
       const int64_t wide = std::min(keys.end - key, kPieceElements);
       const int64_t width = one_key ? 1 : wide;
       const int64_t most_rows = std::max<int64_t>(1, kPieceElements / width);
       for (size_t row = 0; row < queries.size();) {
-        const int64_t rows = run_length(queries.subspan(row), most_rows);
-        source_.read({extent[0] == 1 ? 0 : batch, extent[1] == 1 ? 0 : head, queries[row],
-                      one_key ? 0 : key},
-                     {1, 1, rows, width}, piece);
+        const int64_t rows = one_query ? static_cast<int64_t>(queries.size())
+                                       : run_length(queries.subspan(row), most_rows);
+        source_.read({extent[0] == 1 ? 0 : batch, extent[1] == 1 ? 0 : head,
+                      one_query ? 0 : queries[row], one_key ? 0 : key},
+                     {1, 1, one_query ? 1 : rows, width}, piece);
         for (int64_t r = 0; r < rows; ++r) {
           float* to = out + (static_cast<int64_t>(row) + r) * row_stride + (key - keys.begin);
-          const float* from = piece.data() + r * width;
+          const float* from = piece.data() + (one_query ? 0 : r * width);
           for (int64_t c = 0; c < wide; ++c) to[c] += from[one_key ? 0 : c];
         }
         row += static_cast<size_t>(rows);
@@ -208,11 +246,12 @@ class DenseBiasTerm : public MaskTerm {
     }
   }
 
-  bool has_finite_bias() const override { return !source_.is_bool(); }
+  bool has_finite_bias() const override { return !source_.is_bool() && classes_.has_finite_bias(); }
   std::string describe() const override { return "tensor"; }
   void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
     check_broadcast(source_, {batch, heads, queries, keys});
   }
+  const BiasSource& source() const { return source_; }
 
  private:
   /// How many of the first queries are consecutive, at most `limit`.
@@ -225,6 +264,113 @@ class DenseBiasTerm : public MaskTerm {
     return length;
   }
   BiasSource source_;
+  BlockClasses classes_;  ///< borrows source_
+};
+
+/// A bias that is the same for every query: a padding mask has one or two runs of equal biases,
+/// which are read at the first use and kept. One with many runs is read where it is needed.
+class KeyBiasTerm : public MaskTerm {
+ public:
+  explicit KeyBiasTerm(BiasSource source) : dense_(std::move(source)) {}
+
+  TileClass classify(int64_t batch, int64_t head, IndexRange queries,
+                     IndexRange keys) const override {
+    const Runs& runs = known();
+    if (runs.too_many) return dense_.classify(batch, head, queries, keys);
+    std::optional<TileClass> all;
+    for_each_run(runs, batch, head, keys, [&](IndexRange, float bias) {
+      const TileClass one = bias == 0         ? TileClass::full
+                            : bias == kMasked ? TileClass::empty
+                                              : TileClass::mixed;
+      all = !all || *all == one ? one : TileClass::mixed;
+    });
+    return all.value_or(TileClass::mixed);
+  }
+
+  void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
+                float* out, int64_t row_stride) const override {
+    const Runs& runs = known();
+    if (runs.too_many) return dense_.add_bias(batch, head, queries, keys, out, row_stride);
+    for (size_t row = 0; row < queries.size(); ++row, out += row_stride) {
+      for_each_run(runs, batch, head, keys, [&](IndexRange range, float bias) {
+        if (bias == 0) return;
+        for (int64_t key = range.begin; key < range.end; ++key) out[key - keys.begin] += bias;
+      });
+    }
+  }
+
+  bool has_finite_bias() const override { return known().finite; }
+  std::string describe() const override { return "tensor"; }
+  void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
+    dense_.check_shape(batch, heads, queries, keys);
+  }
+
+ private:
+  /// So many runs are kept at most, over all batch items and heads.
+  static constexpr size_t kMostRuns = 4096;
+
+  /// Equal biases from `begin` to the next run's.
+  struct Run {
+    int64_t begin = 0;
+    float bias = 0;
+  };
+  struct Runs {
+    std::vector<std::vector<Run>> rows;  ///< [batch or 1, head or 1]
+    bool too_many = false;
+    bool finite = false;
+  };
+
+  /// Reads the tensor at the first call. Throws what reading it throws, then and later.
+  const Runs& known() const {
+    std::call_once(once_, [this] { runs_ = read_runs(); });
+    return runs_;
+  }
+
+  Runs read_runs() const {
+    const BiasSource& source = dense_.source();
+    const Index4& extent = source.extent();
+    Runs runs;
+    size_t count = 0;
+    std::vector<float> piece;
+    for (int64_t row = 0; row < extent[0] * extent[1]; ++row) {
+      std::vector<Run> list;
+      for (int64_t key = 0; key < extent[3]; key += kPieceElements) {
+        const int64_t wide = std::min(kPieceElements, extent[3] - key);
+        source.read({row / extent[1], row % extent[1], 0, key}, {1, 1, 1, wide}, piece);
+        for (int64_t i = 0; i < wide; ++i) {
+          const float bias = piece[static_cast<size_t>(i)];
+          runs.finite |= bias != kMasked && bias != 0;
+          if (runs.too_many || (!list.empty() && list.back().bias == bias)) continue;
+          list.push_back({key + i, bias});
+          runs.too_many = ++count > kMostRuns;
+        }
+      }
+      runs.rows.push_back(std::move(list));
+    }
+    if (runs.too_many) runs.rows = {};
+    return runs;
+  }
+
+  template <typename Visit>
+  void for_each_run(const Runs& runs, int64_t batch, int64_t head, IndexRange keys,
+                    const Visit& visit) const {
+    const Index4& extent = dense_.source().extent();
+    const int64_t row = (extent[0] == 1 ? 0 : batch) * extent[1] + (extent[1] == 1 ? 0 : head);
+    const std::vector<Run>& list = runs.rows[static_cast<size_t>(row)];
+    if (extent[3] == 1) return visit(keys, list.front().bias);
+    auto run = std::upper_bound(list.begin(), list.end(), keys.begin,
+                                [](int64_t key, const Run& r) { return key < r.begin; });
+    --run;
+    for (int64_t key = keys.begin; key < keys.end; ++run) {
+      const int64_t end = run + 1 == list.end() ? keys.end : std::min(keys.end, (run + 1)->begin);
+      visit(IndexRange{key, end}, run->bias);
+      key = end;
+    }
+  }
+
+  DenseBiasTerm dense_;
+  mutable std::once_flag once_;
+  mutable Runs runs_;
 };
 
 }  // namespace

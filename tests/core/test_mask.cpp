@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -335,9 +336,103 @@ TEST_CASE("whether a tensor mask holds finite biases") {
   };
   CHECK_FALSE(mask({0, -kInfinity, -0.0f}).has_finite_bias());
   CHECK(mask({0, -10000, 0}).has_finite_bias());
-  // Read when it is needed: nobody knows before.
-  CHECK(
-      Mask::tensor(make_tensor("m", DType::f32, {2, 2}, std::vector<float>(4))).has_finite_bias());
+  const auto dense = [](std::vector<float> values) {
+    return Mask::tensor(make_tensor("m", DType::f32, {2, 2}, values));
+  };
+  CHECK_FALSE(dense({0, -kInfinity, -0.0f, 0}).has_finite_bias());
+  CHECK(dense({0, 0, 0, 1}).has_finite_bias());
+}
+
+TEST_CASE("a mask that is sparse in blocks has empty and full tiles") {
+  constexpr int64_t kQueries = 500, kKeys = 700, kBlock = 128;
+  std::mt19937_64 random(3);
+  for (const DType dtype : {DType::boolean, DType::f32}) {
+    std::vector<int> kept(4 * 6);
+    for (int& k : kept) k = static_cast<int>(pick(random, 0, 2));
+    std::vector<float> values;
+    std::vector<uint8_t> bits;
+    for (int64_t i = 0; i < kQueries; ++i) {
+      for (int64_t j = 0; j < kKeys; ++j) {
+        const int kind = kept[static_cast<size_t>(i / kBlock * 6 + j / kBlock)];
+        const bool keep = kind == 1 || (kind == 2 && (i + j) % 3 == 0);
+        values.push_back(keep ? 0.0f : -kInfinity);
+        bits.push_back(keep ? 1 : 0);
+      }
+    }
+    const std::vector<int64_t> shape{kQueries, kKeys};
+    const Mask mask =
+        Mask::tensor(dtype == DType::boolean ? make_tensor("m", dtype, shape, bits)
+                                             : make_tensor("m", dtype, shape, values));
+    for (int64_t q = 0; q < 4; ++q) {
+      for (int64_t k = 0; k < 6; ++k) {
+        const IndexRange queries{q * kBlock, std::min((q + 1) * kBlock, kQueries)};
+        const IndexRange keys{k * kBlock, std::min((k + 1) * kBlock, kKeys)};
+        const int kind = kept[static_cast<size_t>(q * 6 + k)];
+        const TileClass expected = kind == 0   ? TileClass::empty
+                                   : kind == 1 ? TileClass::full
+                                               : TileClass::mixed;
+        CHECK(mask.classify(1, 2, queries, keys) == expected);
+        CHECK(mask.classify(0, 0, {queries.begin + 1, queries.end}, {keys.begin + 5, keys.end}) ==
+              expected);
+      }
+    }
+    const Definition bias = [values](int64_t, int64_t, int64_t i, int64_t j) {
+      return values[static_cast<size_t>(i * kKeys + j)];
+    };
+    check_mask(mask, bias, {2, 3, kQueries, kKeys}, false, 300);
+    CHECK_FALSE(mask.has_finite_bias());
+  }
+}
+
+namespace {
+
+/// Counts what is read of a tensor.
+class CountedTensor : public TensorSource {
+ public:
+  explicit CountedTensor(std::shared_ptr<const TensorSource> inner) : inner_(std::move(inner)) {}
+  DType dtype() const override { return inner_->dtype(); }
+  std::span<const int64_t> shape() const override { return inner_->shape(); }
+  const std::string& name() const override { return inner_->name(); }
+  void read(std::span<const int64_t> begin, std::span<const int64_t> count,
+            std::byte* destination) const override {
+    elements += *checked_count(count);
+    inner_->read(begin, count, destination);
+  }
+  mutable std::atomic<int64_t> elements{0};
+
+ private:
+  std::shared_ptr<const TensorSource> inner_;
+};
+
+}  // namespace
+
+TEST_CASE("tensor masks are read when they are needed, and padding once") {
+  constexpr int64_t kKeys = 1'000'000;
+  std::vector<uint8_t> valid(kKeys, 1);
+  std::fill(valid.begin() + 700'001, valid.end(), 0);
+  const auto padding =
+      std::make_shared<CountedTensor>(make_tensor("m", DType::boolean, {1, 1, 1, kKeys}, valid));
+  const Mask mask = Mask::tensor(padding);
+  CHECK(padding->elements == 0);
+  CHECK(mask.classify(0, 0, {0, 10}, {0, 700'001}) == TileClass::full);
+  CHECK(padding->elements == kKeys);
+  CHECK(mask.classify(0, 0, {0, 10}, {700'001, kKeys}) == TileClass::empty);
+  CHECK(mask.classify(0, 0, {0, 10}, {700'000, 700'002}) == TileClass::mixed);
+  float out[3];
+  const std::vector<int64_t> query{5};
+  mask.fill_bias(0, 0, query, {700'000, 700'003}, out, 3);
+  CHECK(out[0] == 0.0f);
+  CHECK(out[1] == -kInfinity);
+  CHECK(padding->elements == kKeys);
+  // Too many runs to be worth keeping.
+  std::vector<float> ragged(40'000);
+  for (size_t i = 0; i < ragged.size(); ++i) ragged[i] = 0.125f * static_cast<float>(i % 7);
+  const Mask many = Mask::tensor(make_tensor("m", DType::f32, {1, 1, 1, 40'000}, ragged));
+  const Definition bias = [ragged](int64_t, int64_t, int64_t, int64_t j) {
+    return ragged[static_cast<size_t>(j)];
+  };
+  CHECK(fills_as_defined(many, bias, 0, 0, {0, 3, 4}, {17, 39'990}));
+  CHECK(many.has_finite_bias());
 }
 
 TEST_CASE("tensor masks that cannot be used are refused") {
@@ -359,11 +454,12 @@ TEST_CASE("tensor masks that cannot be used are refused") {
   const Mask two = Mask::tensor(tensor(DType::f32, {3, 1, 2}, std::vector<float>(6)));
   CHECK(refused([&] { two.check_shape(2, 4, 5, 2); }, ErrorCode::usage,
                 {"[1, 3, 1, 2]", "[2, 4, 5, 2]"}) == "");
-  // Keys are judged at once, dense biases when they are read.
+  // Values are judged when they are read.
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(refused(
             [&] {
-              Mask::tensor(tensor(DType::f32, {2, 1, 3}, std::vector<float>{0, 0, 0, 0, nan, 0}));
+              Mask::tensor(tensor(DType::f32, {2, 1, 3}, std::vector<float>{0, 0, 0, 0, nan, 0}))
+                  .classify(0, 0, {0, 1}, {0, 1});
             },
             ErrorCode::value, {"mask.npy", "[1, 0, 1]", "NaN"}) == "");
   const Mask dense =
