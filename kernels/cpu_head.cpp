@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <limits>
 
 #include "core/checked_math.h"
@@ -44,6 +45,7 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
   buffers.row = workspace.take<float>(format.head_dim);
   buffers.sums = workspace.take<RowSum>(buffers.rows);
   buffers.factors = workspace.take<float>(buffers.rows);
+  buffers.exponents = workspace.take<float>(buffers.rows);
   if (!one_product) return buffers;
   // The stash holds whole key blocks: `cols` keys touch at most this many. Rows a multiple of 4 KiB
   // apart would compete for the same lines of the cache.
@@ -78,7 +80,8 @@ CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t ro
     const int64_t begin = group * kGroupRows;
     pack_queries(format, queries.data + (first + begin) * row_bytes,
                  std::min(kGroupRows, count - begin),
-                 buffers.queries + group * kGroupRows * format.steps(), buffers.row);
+                 buffers.queries + group * kGroupRows * format.steps(), buffers.row,
+                 buffers.exponents + begin);
   }
   return block;
 }
@@ -112,16 +115,49 @@ void CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRan
   if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
 }
 
+float CpuHead::feature_reference(int64_t row, const Buffers& buffers) const {
+  return buffers.exponents[row] + static_cast<float>(head_.key_exponent);
+}
+
+bool CpuHead::is_masked_out(int64_t query, const Buffers& buffers) const {
+  const Mask& mask = head_.problem.mask();
+  if (mask.is_none()) return false;
+  for (int64_t block = 0; block < head_.num_blocks(); ++block) {
+    const IndexRange keys = head_.keys_of_block(block);
+    float* bias = buffers.scratch.edge_bias;
+    mask.fill_bias(head_.batch, head_.head, {&query, 1}, keys, bias, kBlockKeys);
+    if (std::any_of(bias, bias + keys.size(), [](float b) { return std::isfinite(b); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// elu(x) + 1 is never 0, so only a mask makes a row of zeros; a sum near float32's end has lost
+/// keys to it.
+bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const {
+  if (head_.format.score != ScoreFunction::linear_elu1 || sum.total >= 0x1p-80) return false;
+  return sum.total > 0 || !is_masked_out(query, buffers);
+}
+
 void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, const Buffers& buffers,
                        std::span<RowNorm> norms) const {
-  std::fill_n(buffers.sums, rows.groups() * kGroupRows, RowSum());
+  for (int64_t row = 0; row < rows.groups() * kGroupRows; ++row) {
+    buffers.sums[row] = {};
+    // Softmax rows find their references; those of linear rows are how their features were scaled.
+    if (is_linear(head_.format.score))
+      buffers.sums[row].reference = feature_reference(row, buffers);
+  }
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
       sum_block(rows, group, block, stash_blocks, buffers);
     }
   }
   for (int64_t row = 0; row < rows.count(); ++row) {
-    if (is_unresolved(buffers.sums[row])) refuse_row(rows.index[static_cast<size_t>(row)]);
+    const int64_t query = rows.index[static_cast<size_t>(row)];
+    if (is_unresolved(buffers.sums[row]) || is_too_small(buffers.sums[row], query, buffers)) {
+      refuse_row(query);
+    }
     norms[static_cast<size_t>(rows.first + row)] = norm_of(buffers.sums[row]);
   }
 }
@@ -243,7 +279,9 @@ void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const R
   const bool linear = is_linear(head_.format.score);
   for (int64_t row = 0; row < count && !rectangle.norms.empty(); ++row) {
     const RowNorm& norm = rectangle.norms[static_cast<size_t>(first_row + row)];
-    buffers.factors[row] = weight_factor(norm, linear ? 0.0f : static_cast<float>(norm.exponent));
+    buffers.factors[row] =
+        weight_factor(norm, linear ? feature_reference(group * kGroupRows + row, buffers)
+                                   : static_cast<float>(norm.exponent));
   }
   const IndexRange part = intersect(head_.keys_of_block(block), rectangle.keys);
   const EncodeRows encode{.source = buffers.scratch.entries + (part.begin - block * kBlockKeys),
@@ -259,7 +297,7 @@ void CpuHead::refuse_row(int64_t row) const {
               head_.problem.name() + ": head " + std::to_string(head_.head) + ", query " +
                   std::to_string(row) +
                   (is_linear(head_.format.score)
-                       ? ": the scores add up to more than float32 holds"
+                       ? ": the scores add up to more or less than float32 holds"
                        : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
 }
 

@@ -36,11 +36,12 @@ class CpuHead : public BoundHead {
   struct Buffers {
     int64_t rows = 0;  ///< of a row block: groups · kGroupRows
     BlockScratch scratch;
-    float* queries = nullptr;  ///< [groups, steps, kGroupRows]
-    float* row = nullptr;      ///< [head_dim]
-    RowSum* sums = nullptr;    ///< [rows]
-    float* factors = nullptr;  ///< entries to weights, [rows]
-    float* stash = nullptr;    ///< entries of emit_panel, [rows, stash_stride]
+    float* queries = nullptr;    ///< [groups, steps, kGroupRows]
+    float* row = nullptr;        ///< [head_dim]
+    RowSum* sums = nullptr;      ///< [rows]
+    float* factors = nullptr;    ///< entries to weights, [rows]
+    float* exponents = nullptr;  ///< what linear features were divided by, as powers of 2, [rows]
+    float* stash = nullptr;      ///< entries of emit_panel, [rows, stash_stride]
     int64_t stash_stride = 0;
   };
   /// A row block: rows [first, first + index.size()) of the call.
@@ -68,6 +69,11 @@ class CpuHead : public BoundHead {
   Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
   GroupBlock meet(const Rows& rows, int64_t group, int64_t block, const Buffers& buffers) const;
 
+  /// What a linear row's entries are relative to, as a power of 2; `row` counts within the row
+  /// block.
+  float feature_reference(int64_t row, const Buffers& buffers) const;
+  bool is_masked_out(int64_t query, const Buffers& buffers) const;
+  bool is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const;
   void sum_rows(const Rows& rows, IndexRange stash_blocks, const Buffers& buffers,
                 std::span<RowNorm> norms) const;
   void sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,

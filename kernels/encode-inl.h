@@ -7,6 +7,7 @@
 #endif
 
 #include <cstring>
+#include <limits>
 
 #include "core/dtype.h"
 #include "kernels/lane_totals-inl.h"
@@ -62,6 +63,17 @@ struct StoreF16 {
     const hn::Rebind<hwy::float16_t, FloatTag> half;
     hn::StoreU(hn::DemoteTo(half, value), half, reinterpret_cast<hwy::float16_t*>(out));
 #endif
+  }
+};
+
+/// Logits: finite ones stay finite, since −inf says masked.
+struct StoreF16Logits {
+  using Stored = f16;
+  HWY_INLINE void operator()(FloatVec value, f16* out) const {
+    const FloatTag d;
+    const FloatVec most = hn::Set(d, kF16Max);
+    const auto masked = hn::Lt(value, hn::Set(d, -std::numeric_limits<float>::max()));
+    StoreF16()(hn::IfThenElse(masked, value, hn::Clamp(value, hn::Neg(most), most)), out);
   }
 };
 
@@ -130,7 +142,7 @@ void encode_weights(const EncodeRows& rows, Encoding encoding) {
 
 void encode_logits(const EncodeRows& rows, Encoding encoding) {
   if (encoding == Encoding::f16) {
-    store_rows(rows, StoreF16(), 1);
+    store_rows(rows, StoreF16Logits(), 1);
   } else {
     store_rows(rows, StoreF32Plain(), 1);
   }

@@ -38,7 +38,7 @@ PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t
       exponent_factor(split(call.scale() * std::numbers::log2e)),
       logit_factor(split(call.scale())),
       panels(allocate_panels(packed_key_elements(packed_format, call.num_keys()))) {
-  pack_keys(format, call.k(), batch, call.kv_head(head), panels.get());
+  key_exponent = pack_keys(format, call.k(), batch, call.kv_head(head), panels.get());
 }
 
 GroupBlock::GroupBlock(const PackedHead& head, const BlockScratch& scratch,

@@ -38,6 +38,7 @@ struct PackedHead {
   const SplitFactor exponent_factor;  ///< scale·log₂(e)
   const SplitFactor logit_factor;     ///< scale
   PanelMemory panels;
+  int key_exponent = 0;  ///< what the features of K were divided by (linear scores)
 };
 
 /// Scratch of a thread for one block at a time; 64-byte aligned pieces of its workspace.

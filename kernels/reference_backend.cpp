@@ -35,6 +35,8 @@ void store(Encoding encoding, double value, std::byte* destination) {
     case Encoding::f32:
       return put(static_cast<float>(value));
     case Encoding::f16:
+      // Finite logits stay finite, since −inf says masked.
+      if (std::isfinite(value)) value = std::clamp(value, -double{kF16Max}, double{kF16Max});
       return put(to_f16(static_cast<float>(value)));
     case Encoding::f16_scaled:
       return put(to_f16(static_cast<float>(value * double{kF16Scale})));

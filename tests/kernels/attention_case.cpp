@@ -183,6 +183,11 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
   AttentionProblem::Parts parts;
   auto q = normal_values(s.batch * s.heads * s.queries * s.head_dim, c.amplitude, c.seed);
   auto k = normal_values(s.batch * s.kv_heads * s.keys * s.head_dim, c.amplitude, c.seed + 1);
+  for (size_t i = 0; i < q.size(); ++i) {
+    const auto row = static_cast<int64_t>(i) / s.head_dim;
+    if (!c.mixed_rows || row % 2 == 1) q[i] += c.q_shift;
+  }
+  for (float& value : k) value += c.k_shift;
   parts.q =
       HeadTensor(std::make_shared<MemoryTensor>(
                      "q", c.dtype, std::vector<int64_t>{s.batch, s.heads, s.queries, s.head_dim},

@@ -45,6 +45,9 @@ struct AttentionCase {
   double amplitude = 1;
   double scale = 0;
   unsigned seed = 1;
+  /// Added to all of q and of k; to every other row of q only, where `mixed_rows`.
+  float q_shift = 0, k_shift = 0;
+  bool mixed_rows = false;
 };
 
 /// A problem with random q and k, the values that were stored, and its entries computed directly

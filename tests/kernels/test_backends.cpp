@@ -194,6 +194,28 @@ TEST_CASE("tiny and huge logits agree with double precision") {
   }
 }
 
+TEST_CASE("linear scores of features near 0 agree with double precision") {
+  for (const auto& [q, k] : {std::pair{-100.0f, 0.0f},
+                             {-300.0f, 0.0f},
+                             {0.0f, -100.0f},
+                             {-30.0f, -30.0f},
+                             {-100.0f, -100.0f},
+                             {-300.0f, -300.0f}}) {
+    for (const std::string_view mask : {"none", "causal", "masked_rows"}) {
+      for (const bool mixed : {false, true}) {
+        INFO("shifts " << q << " " << k << " mask " << mask << " mixed " << mixed);
+        check_case({.shape = {1, 2, 1, 30, 600, 16},
+                    .dtype = DType::f32,
+                    .score = ScoreFunction::linear_elu1,
+                    .mask = mask,
+                    .q_shift = q,
+                    .k_shift = k,
+                    .mixed_rows = mixed});
+      }
+    }
+  }
+}
+
 TEST_CASE("rows without any difference are uniform") {
   for (const NamedBackend& named : all_backends()) {
     INFO(named.name);

@@ -62,6 +62,33 @@ TEST_CASE("encoders agree with core's definitions on every instruction set") {
   }
 }
 
+TEST_CASE("logits beyond float16 are stored as its largest number, not as masked ones") {
+  const Oracle oracle({.shape = {1, 1, 1, 14, 300, 16},
+                       .dtype = DType::f32,
+                       .mask = "causal",
+                       .amplitude = 100,
+                       .scale = 1});
+  for (const NamedBackend& named : all_backends()) {
+    INFO(named.name);
+    const HeadRun run(oracle, *named.backend, 0, 0);
+    GuardedTile wide(14, 300, 128, Encoding::f32);
+    GuardedTile half(14, 300, 128, Encoding::f16);
+    run.emit(iota(14), {}, {0, 300}, Quantity::logits, wide);
+    run.emit(iota(14), {}, {0, 300}, Quantity::logits, half);
+    int beyond = 0;
+    for (int64_t row = 0; row < 14; ++row) {
+      for (int64_t col = 0; col <= row; ++col) {
+        const double logit = wide.value(row, col);
+        beyond += std::fabs(logit) > 65504 ? 1 : 0;
+        REQUIRE(half.value(row, col) ==
+                to_float(to_f16(static_cast<float>(std::clamp(logit, -65504.0, 65504.0)))));
+      }
+      REQUIRE(std::isinf(half.value(row, 299)));
+    }
+    CHECK(beyond > 0);
+  }
+}
+
 TEST_CASE("logits are stored as float32 and float16, masked ones as minus infinity") {
   const Oracle oracle({.shape = {1, 1, 1, 14, 300, 16}, .dtype = DType::f16, .mask = "causal"});
   for (const NamedBackend& named : all_backends()) {
