@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -124,6 +125,39 @@ double best_seconds(int repeats, const Run& run) {
   return best;
 }
 
+/// A folder of our own within another one, removed with what it holds.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const std::string& parent) : path_(parent + "/attnscope-bench-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw file_error(parent, "", "cannot be written: " + errno_text(errno));
+    }
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The processor's own name where the system tells it, else its architecture.
+std::string processor_name(const std::string& machine) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return machine;
+}
+
 class Bench {
  public:
   Bench(const BenchOptions& o, const Console& console, std::stop_token stop)
@@ -132,7 +166,8 @@ class Bench {
         stop_(stop),
         backend_(make_backend(parse_backend(o.run.backend), {o.run.threads})),
         budget_(memory_limit(o.run)),
-        folder_(o.folder.empty() ? std::filesystem::temp_directory_path().string() : o.folder) {}
+        scratch_(o.folder.empty() ? std::filesystem::temp_directory_path().string() : o.folder),
+        folder_(scratch_.path()) {}
 
   void run() {
     measure_ceilings();
@@ -179,15 +214,16 @@ class Bench {
       close(fd);
       if (!good) throw file_error(path, "", "cannot be written: " + errno_text(errno));
     });
-    unlink(path.c_str());
     return static_cast<double>(kPiece * kPieces) / seconds;
   }
 
   double compute_floor(const TilePlan& plan, double entries) const {
     // One product is the floor, whatever the plan needed.
     const double products = plan.one_product ? 1 : 2;
-    return plan.flops / products / (ceilings_.cpu.fma_gflops * 1e9) +
-           entries / (ceilings_.cpu.exp_gigaelements * 1e9);
+    // Q and K are bf16: where the processor multiplies those by itself, that is the peak.
+    const double peak =
+        ceilings_.cpu.bf16_gflops > 0 ? ceilings_.cpu.bf16_gflops : ceilings_.cpu.fma_gflops;
+    return plan.flops / products / (peak * 1e9) + entries / (ceilings_.cpu.exp_gigaelements * 1e9);
   }
 
   void compute(const std::string& name, const AttentionProblem& problem,
@@ -229,7 +265,7 @@ class Bench {
     int64_t bytes = 0;
     const double seconds = best_seconds(options_.repeats, [&] {
       std::filesystem::remove(out);
-      Hdf5Export sink(spec, out, {false, false});
+      Hdf5Export sink(spec, out, {.sync = false});
       plan = plan_tiles(sink.tasks(), sink.request(), *backend_, budget_.limit(),
                         options_.run.threads);
       StreamControl control;
@@ -240,7 +276,6 @@ class Bench {
       bytes = sink.bytes_written();
     });
     std::filesystem::remove(out);
-    std::filesystem::remove(out + ".lock");
     const auto entries = static_cast<double>(plan.entries);
     const double floor = std::max(compute_floor(plan, entries),
                                   static_cast<double>(bytes) / ceilings_.write_bytes_per_second);
@@ -274,7 +309,7 @@ class Bench {
     Json json;
     json["format"] = "attnscope-bench/1";
     json["machine"] = {{"kernel", std::string(names.sysname) + " " + names.release},
-                       {"processor", names.machine},
+                       {"processor", processor_name(names.machine)},
                        {"backend", backend_->description()},
                        {"threads", backend_->workers()},
                        {"fma_gflops", ceilings_.cpu.fma_gflops},
@@ -301,7 +336,8 @@ class Bench {
   std::stop_token stop_;
   std::unique_ptr<TileBackend> backend_;
   MemoryBudget budget_;
-  std::string folder_;
+  const ScratchFolder scratch_;
+  const std::string folder_;
   Ceilings ceilings_;
   std::vector<BenchResult> results_;
 };
