@@ -314,6 +314,7 @@ int run_export(const ExportOptions& o) {
     print_result(o, sink, 0);
     return kExitOk;
   }
+  for (const std::string& warning : sink.warnings()) console.warn(warning);
   say_resume(console, o, sink.resume(), sink);
   const auto start = std::chrono::steady_clock::now();
   stream_export(o, console, plan, *backend, budget, sink, interrupts.token());

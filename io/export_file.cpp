@@ -91,6 +91,11 @@ ExportFile::ExportFile(path out, const ExportFileOptions& options)
       keep_(options.resume) {
   check_target(out_, options);
   lock_.emplace(with_suffix(out_, ".lock"), out_);
+  if (lock_->without_flock()) {
+    warnings_.push_back(out_.string() +
+                        ": the file system has no locks; a file OUT.lock.owner keeps writers "
+                        "apart, and may have to be removed by hand after a crash");
+  }
   // Another run may have come and gone before the lock was ours.
   if (!options.force && !options.resume && is_replaceable(out_)) {
     throw file_error(out_.string(), "", "already exists (--force replaces it)");
@@ -121,7 +126,10 @@ void ExportFile::create_part() { data_ = PosixFile(part_, PosixFile::Mode::creat
 
 void ExportFile::open_new_part(int64_t bytes) {
   data_ = PosixFile(new_part_, PosixFile::Mode::existing);
-  data_.allocate(bytes);
+  if (data_.allocate(bytes)) return;
+  warnings_.push_back(out_.string() +
+                      ": the file system cannot reserve space; the disk may fill up before the "
+                      "export is complete (--resume goes on then)");
 }
 
 void ExportFile::publish_part() {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "io/file_lock.h"
 #include "io/posix_file.h"
@@ -66,6 +68,8 @@ class ExportFile {
   /// OUT.part and OUT.journal stay when this is destroyed. Thread-safe.
   void keep_partial() { keep_ = true; }
 
+  /// What this file system cannot do, for people to know.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   bool is_open() const { return data_.is_open(); }
   /// The open file.
   const PosixFile& data() const { return data_; }
@@ -90,6 +94,7 @@ class ExportFile {
   bool sync_ = true;
   bool committed_ = false;
   std::atomic<bool> keep_{false};
+  std::vector<std::string> warnings_;
   std::optional<FileLock> lock_;
   PosixFile data_;
 };

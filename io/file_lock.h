@@ -5,7 +5,10 @@
 namespace attnscope {
 
 /// Exclusive ownership of a lock file between processes and within one, by flock. The file's
-/// presence means nothing; who holds the lock removes it when done.
+/// presence means nothing; who holds the lock removes it when done. Where the file system has no
+/// flock, ownership is a file PATH.owner instead, created exclusively, with host and process: one
+/// that a killed process of this host left is taken over, one of another host must be removed by
+/// hand.
 class FileLock {
  public:
   /// Creates the file where it is missing and takes the lock without waiting. Throws Error(file)
@@ -15,11 +18,17 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock();
 
+  /// Whether PATH.owner had to do.
+  bool without_flock() const { return !owner_.empty(); }
+
   /// Whether somebody holds the lock now; creates nothing.
   static bool is_held(const std::filesystem::path& path);
 
  private:
+  void take_owner_file(const std::filesystem::path& what);
+
   std::filesystem::path path_;
+  std::filesystem::path owner_;
   int descriptor_ = -1;
 };
 

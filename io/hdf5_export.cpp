@@ -380,6 +380,8 @@ TileRequest Hdf5Export::request() const { return impl_->layout.request; }
 
 const ExportResume& Hdf5Export::resume() const { return impl_->resume; }
 
+const std::vector<std::string>& Hdf5Export::warnings() const { return impl_->file.warnings(); }
+
 int64_t Hdf5Export::tiles_done() const { return impl_->tiles_done; }
 
 int64_t Hdf5Export::tiles_total() const { return impl_->before ? impl_->before->total() : 0; }

@@ -83,6 +83,8 @@ class Hdf5Export : public TileSink {
   ~Hdf5Export() override;
 
   const ExportResume& resume() const;
+  /// What the file system cannot do, for people to know.
+  const std::vector<std::string>& warnings() const;
   /// Whether all of a tile of tasks()[task_index] is in the file already. Thread-safe.
   bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const;
   /// Commits everything consumed so far, so that it can be resumed. Throws Error(file).

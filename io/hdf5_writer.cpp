@@ -21,6 +21,19 @@ std::vector<hsize_t> to_extents(std::span<const int64_t> shape) {
   return {shape.begin(), shape.end()};
 }
 
+/// The format's strings end at a NUL: one within a text becomes U+FFFD, so that nothing is cut off.
+std::string without_nul(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\0') {
+      result += "\xef\xbf\xbd";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
 int64_t to_offset(haddr_t address, const std::string& file) {
   if (address == HADDR_UNDEF || address > static_cast<haddr_t>(INT64_MAX)) {
     throw file_error(file, "", "the HDF5 library did not preallocate a dataset");
@@ -105,15 +118,18 @@ Hdf5Dataset Hdf5Writer::write_strings(hid_t parent, const std::string& name,
                                       std::span<const int64_t> shape) const {
   Hdf5Dataset dataset =
       create_dataset(parent, name, string_type_.id(), shape, Hdf5Storage::contiguous);
+  std::vector<std::string> texts;
+  texts.reserve(values.size());
+  for (const std::string& value : values) texts.push_back(without_nul(value));
   std::vector<const char*> pointers;
   pointers.reserve(values.size());
-  for (const std::string& value : values) pointers.push_back(value.c_str());
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
   write_all(dataset, string_type_.id(), pointers.data(), name);
   return dataset;
 }
 
 void Hdf5Writer::attribute(hid_t object, const std::string& name, std::string_view value) const {
-  const std::string text(value);
+  const std::string text = without_nul(value);
   const char* pointer = text.c_str();
   attribute_values(object, name, string_type_.id(), string_type_.id(), &pointer, 0);
 }

@@ -31,12 +31,13 @@ void LseWriter::add(int64_t head, const LseTarget& target, int64_t first_row,
   std::vector<float> complete;
   {
     const std::lock_guard lock(mutex_);
-    auto [at, is_new] = pending_.try_emplace(head);
-    Pending& pending = at->second;
-    if (is_new) {
-      pending.values.resize(static_cast<size_t>(target.rows));
-      pending.missing = target.rows;
+    auto at = pending_.find(head);
+    if (at == pending_.end()) {
+      // Made whole first: where memory runs out nobody finds half of it.
+      Pending fresh{std::vector<float>(static_cast<size_t>(target.rows)), target.rows};
+      at = pending_.emplace(head, std::move(fresh)).first;
     }
+    Pending& pending = at->second;
     std::copy(values.begin(), values.end(), pending.values.begin() + first_row);
     pending.missing -= static_cast<int64_t>(values.size());
     if (pending.missing > 0) return;

@@ -105,19 +105,20 @@ void PosixFile::read_at(std::span<std::byte> bytes, int64_t offset) const {
   }
 }
 
-void PosixFile::allocate(int64_t bytes) const {
+bool PosixFile::allocate(int64_t bytes) const {
   const int64_t available = free_bytes(folder_of(path_));
   int result = 0;
   do {
     result = ::fallocate(descriptor_, 0, 0, bytes);
   } while (result != 0 && errno == EINTR);
-  if (result == 0) return;
+  if (result == 0) return true;
   if (errno == ENOSPC) throw no_space(path_, bytes, std::max<int64_t>(available, 0));
   if (errno != EOPNOTSUPP && errno != ENOSYS) throw errno_error(path_, "cannot be enlarged", errno);
   if (available >= 0 && available < bytes) throw no_space(path_, bytes, available);
   if (size() < bytes && ::ftruncate(descriptor_, bytes) != 0) {
     throw errno_error(path_, "cannot be enlarged", errno);
   }
+  return false;
 }
 
 void PosixFile::truncate(int64_t bytes) const {

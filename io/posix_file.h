@@ -43,8 +43,9 @@ class PosixFile {
   void read_at(std::span<std::byte> bytes, int64_t offset) const;
   /// Reserves disk blocks for the first `bytes` bytes and makes the file at least that long; new
   /// bytes read as zeros. Where the file system cannot reserve, the file is only made that long,
-  /// after a look at the free space. Throws Error(resource) naming the bytes needed and free.
-  void allocate(int64_t bytes) const;
+  /// after a look at the free space, and the result is false. Throws Error(resource) naming the
+  /// bytes needed and free.
+  bool allocate(int64_t bytes) const;
   /// Cuts the file off after `bytes` bytes. Throws Error(file).
   void truncate(int64_t bytes) const;
   /// fdatasync; throws Error(file).

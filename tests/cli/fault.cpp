@@ -1,6 +1,7 @@
 // Loaded before the program (LD_PRELOAD) to make the n-th call of a kind fail, as disks and memory
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
-// ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
+// "unsupported" is a file system without flock and fallocate. ATTNSCOPE_FAULT_COUNT names a file
+// that gets the number of calls at the end.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -64,6 +65,11 @@ extern "C" {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 int flock(int fd, int operation) noexcept {
+  const char* fault = getenv("ATTNSCOPE_FAULT");
+  if (fault != nullptr && strcmp(fault, "unsupported") == 0) {
+    errno = ENOLCK;
+    return -1;
+  }
   if ((operation & LOCK_EX) != 0) begun = true;
   static const auto real = next<int (*)(int, int)>("flock");
   return real(fd, operation);
@@ -107,6 +113,11 @@ int fdatasync(int fd) {
 }
 
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  const char* fault = getenv("ATTNSCOPE_FAULT");
+  if (fault != nullptr && strcmp(fault, "unsupported") == 0) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
   if (fails("fallocate")) {
     errno = ENOSPC;
     return -1;

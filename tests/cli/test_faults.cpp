@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "tests/catch.h"
@@ -65,6 +68,40 @@ TEST_CASE("every failing write, sync, rename and allocation is an error that can
       std::filesystem::remove(out);
     }
   }
+}
+
+TEST_CASE("a file system without locks and reservations is used, and told of") {
+  if (sanitized()) {
+    WARN("skipped: a sanitizer must be loaded first");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.h5";
+  ProgramSettings poor;
+  poor.environment = {std::string("LD_PRELOAD=") + ATTNSCOPE_FAULT_LIBRARY,
+                      "ATTNSCOPE_FAULT=unsupported"};
+  const std::vector<std::string> arguments{"export", sample("moving-shapes"), "-o", out, "--layers",
+                                           "0"};
+  const auto written = run_attnscope(arguments, poor);
+  INFO(written.err);
+  REQUIRE(written.exit_code == 0);
+  CHECK(written.err.find("has no locks") != std::string::npos);
+  CHECK(written.err.find("cannot reserve space") != std::string::npos);
+  CHECK(run_attnscope({"verify", out, "--quiet"}).exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(out + ".lock.owner"));
+  std::filesystem::remove(out);
+  // A process that lives, one that is gone, and one of another host.
+  const auto owned_by = [&](const std::string& owner) {
+    std::ofstream(out + ".lock.owner") << owner;
+    return run_attnscope(arguments, poor);
+  };
+  char host[256] = "";
+  REQUIRE(gethostname(host, sizeof host - 1) == 0);
+  const auto alive = owned_by(std::string(host) + " " + std::to_string(getpid()));
+  CHECK(alive.exit_code == 1);
+  CHECK(alive.err.find("another run") != std::string::npos);
+  CHECK(owned_by("elsewhere.example 17").exit_code == 1);
+  CHECK(owned_by(std::string(host) + " 2147483646").exit_code == 0);
 }
 
 TEST_CASE("kills and interrupts of the program leave what can be resumed") {
