@@ -33,6 +33,9 @@ struct ExportOptions {
   std::string dtype;
   std::string rows;
   std::string cols;
+  std::string compress = "none";
+  int64_t topk = 0;
+  double threshold = 0;
   bool sync = true;
   bool force = false;
   bool resume = false;
@@ -43,15 +46,20 @@ struct ExportOptions {
 };
 
 ExportProduct parse_product(const ExportOptions& o) {
-  if (o.product.empty()) return o.queries.any() ? ExportProduct::rows : ExportProduct::weights;
-  const std::vector<std::string> names{"weights", "logits", "lse", "rows"};
+  if (o.product.empty()) {
+    return o.topk > 0        ? ExportProduct::topk
+           : o.threshold > 0 ? ExportProduct::threshold
+           : o.queries.any() ? ExportProduct::rows
+                             : ExportProduct::weights;
+  }
+  const std::vector<std::string> names{"weights", "logits", "lse", "rows", "topk", "threshold"};
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == o.product) return static_cast<ExportProduct>(i);
   }
   const std::string nearest = nearest_word(o.product, names);
-  throw usage_error(fmt::format("--product {}: no such product{} (weights, logits, lse, rows)",
-                                o.product,
-                                nearest.empty() ? "" : ", did you mean " + nearest + "?"));
+  throw usage_error(
+      fmt::format("--product {}: no such product{} (weights, logits, lse, rows, topk, threshold)",
+                  o.product, nearest.empty() ? "" : ", did you mean " + nearest + "?"));
 }
 
 Encoding parse_encoding(ExportProduct product, const std::string& dtype) {
@@ -80,6 +88,23 @@ void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunc
   }
   if (product == ExportProduct::rows && !o.rows.empty()) {
     throw usage_error("--rows crops a range of rows; with --product rows give --queries instead");
+  }
+  if ((product == ExportProduct::topk) != (o.topk > 0)) {
+    throw usage_error(o.topk > 0 ? fmt::format("--topk {}: belongs to --product topk (got {})",
+                                               o.topk, export_product_name(product))
+                                 : std::string("--product topk needs --topk N"));
+  }
+  if ((product == ExportProduct::threshold) != (o.threshold > 0)) {
+    throw usage_error(o.threshold > 0
+                          ? fmt::format("--threshold {}: belongs to --product threshold (got {})",
+                                        o.threshold, export_product_name(product))
+                          : std::string("--product threshold needs --threshold X"));
+  }
+  const bool maps = product == ExportProduct::weights || product == ExportProduct::logits ||
+                    product == ExportProduct::rows;
+  if (o.compress != "none" && !maps) {
+    throw usage_error(fmt::format("--compress {}: {} are not compressed", o.compress,
+                                  export_product_name(product)));
   }
   if (product == ExportProduct::lse && !o.cols.empty()) {
     throw usage_error("--cols does not apply to --product lse: an LSE is over all keys");
@@ -112,6 +137,9 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
     json["index"] = o.queries.indices;
     json["queries"] = o.queries.list;
   }
+  if (product == ExportProduct::topk) json["topk"] = o.topk;
+  if (product == ExportProduct::threshold) json["threshold"] = o.threshold;
+  if (o.compress != "none") json["compress"] = o.compress;
   json["score"] = o.capture.score;
   const std::string& mask = o.capture.mask;
   const bool word = mask == "none" || mask == "causal" || mask.rfind("window:", 0) == 0;
@@ -147,6 +175,9 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
   spec.options_json = content_options(o, spec.product, spec.encoding, backend)
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   spec.backend = backend.name();
+  spec.gzip = o.compress == "gzip";
+  spec.topk = o.topk;
+  spec.threshold = o.threshold;
   return spec;
 }
 
@@ -167,8 +198,9 @@ std::string free_text(const Forecast& f) {
 void print_dry_run(const ExportOptions& o, const Forecast& f) {
   if (!o.json) {
     fmt::print("heads          {}\n", f.heads);
-    fmt::print("payload        {}\n", format_bytes(f.size.payload_bytes));
-    fmt::print("file           {}{}\n", format_bytes(f.size.file_bytes), free_text(f));
+    const char* most = f.size.at_most ? "at most " : "";
+    fmt::print("payload        {}{}\n", most, format_bytes(f.size.payload_bytes));
+    fmt::print("file           {}{}{}\n", most, format_bytes(f.size.file_bytes), free_text(f));
     fmt::print("entries        {}\n", format_count(static_cast<double>(f.plan.entries)));
     fmt::print("arithmetic     {}FLOP\n", format_count(f.plan.flops));
     fmt::print("expected time  {} of computation\n", format_seconds(f.seconds));
@@ -182,6 +214,7 @@ void print_dry_run(const ExportOptions& o, const Forecast& f) {
   json["heads"] = f.heads;
   json["payload_bytes"] = f.size.payload_bytes;
   json["file_bytes"] = f.size.file_bytes;
+  json["at_most"] = f.size.at_most;
   if (f.free_bytes >= 0) json["free_bytes"] = f.free_bytes;
   json["expected_seconds"] = f.seconds;
   json["entries"] = f.plan.entries;
@@ -201,10 +234,10 @@ void say_start(const Console& console, const ExportOptions& o, const ExportSpec&
                const Forecast& f, const TileBackend& backend) {
   const std::string time =
       f.seconds < 0 ? "" : fmt::format(", about {} of computation", format_seconds(f.seconds));
-  console.say(fmt::format("{} of {} head{}: {} to {}{}{}; {}; {}",
+  console.say(fmt::format("{} of {} head{}: {}{} to {}{}{}; {}; {}",
                           export_product_name(spec.product), f.heads, f.heads == 1 ? "" : "s",
-                          format_bytes(f.size.file_bytes), o.out, free_text(f), time,
-                          backend.description(), f.plan.describe()));
+                          f.size.at_most ? "at most " : "", format_bytes(f.size.file_bytes), o.out,
+                          free_text(f), time, backend.description(), f.plan.describe()));
   std::set<std::string> unknown;
   for (const SelectedCall& call : spec.calls) {
     unknown.insert(call.call->unknown_keys.begin(), call.call->unknown_keys.end());
@@ -212,7 +245,7 @@ void say_start(const Console& console, const ExportOptions& o, const ExportSpec&
   for (const std::string& key : unknown) console.say("note: not understood: " + key);
 }
 
-void print_result(const ExportOptions& o, const Hdf5Export& sink, double seconds) {
+void print_result(const ExportOptions& o, const ExportSink& sink, double seconds) {
   if (!o.json) return;
   print_json({{"format", "attnscope-export-result/1"},
               {"out", o.out},
@@ -224,30 +257,27 @@ void print_result(const ExportOptions& o, const Hdf5Export& sink, double seconds
              false);
 }
 
-void say_resume(const Console& console, const ExportOptions& o, const ExportResume& resume,
-                const Hdf5Export& sink) {
+void say_resume(const Console& console, const ExportResume& resume, const ExportSink& sink) {
   if (!resume.resumed) return;
-  console.say(fmt::format("resuming {}.part: {} of {} tiles are there ({} read back)", o.out,
-                          resume.tiles_kept, sink.tiles_total(),
+  console.say(fmt::format("resuming {}: {} of {} tiles are there ({} read back)",
+                          sink.partial_path().string(), resume.tiles_kept, sink.tiles_total(),
                           format_bytes(resume.bytes_checked)));
   if (resume.tiles_dropped > 0) {
-    console.warn(
-        fmt::format("{}.part: {} tiles were not as its journal says and are computed again", o.out,
-                    resume.tiles_dropped));
+    console.warn(fmt::format("{}: {} tiles were not as its journal says and are computed again",
+                             sink.partial_path().string(), resume.tiles_dropped));
   }
 }
 
 /// What an export that did not end leaves: for whoever decides what to do next.
-std::string leftover_text(const ExportOptions& o, const Hdf5Export& sink) {
-  return fmt::format("{} of {} tiles are in {}.part; --resume goes on", sink.tiles_done(),
-                     sink.tiles_total(), o.out);
+std::string leftover_text(const ExportSink& sink) {
+  return fmt::format("{} of {} tiles are in {}; --resume goes on", sink.tiles_done(),
+                     sink.tiles_total(), sink.partial_path().string());
 }
 
 /// Streams the maps; throws Error(interrupted) when it was stopped. Whatever stops it, what is
 /// complete by then is committed.
-void stream_export(const ExportOptions& o, const Console& console, const TilePlan& plan,
-                   const TileBackend& backend, MemoryBudget& budget, Hdf5Export& sink,
-                   std::stop_token stop) {
+void stream_export(const Console& console, const TilePlan& plan, const TileBackend& backend,
+                   MemoryBudget& budget, ExportSink& sink, std::stop_token stop) {
   std::atomic<int64_t> skipped{0};
   bool complete = false;
   try {
@@ -267,13 +297,13 @@ void stream_export(const ExportOptions& o, const Console& console, const TilePla
     complete = StreamingEngine(backend, budget).run(sink.tasks(), plan, sink, control);
     if (!complete) sink.suspend();
   } catch (const std::exception&) {
-    if (sink.tiles_done() > 0) console.warn(leftover_text(o, sink));
+    if (sink.tiles_done() > 0) console.warn(leftover_text(sink));
     throw;
   }
   if (complete) return;
   throw Error(ErrorCode::interrupted,
-              "interrupted: " + (sink.tiles_done() > 0 ? leftover_text(o, sink)
-                                                       : std::string("nothing was kept")));
+              "interrupted: " +
+                  (sink.tiles_done() > 0 ? leftover_text(sink) : std::string("nothing was kept")));
 }
 
 int run_export(const ExportOptions& o) {
@@ -308,16 +338,17 @@ int run_export(const ExportOptions& o) {
   const InterruptWatch interrupts;
   check_values(tasks, interrupts.token());
   spec.capture_hash = capture.content_hash(spec.calls, false, interrupts.token());
-  Hdf5Export sink(std::move(spec), o.out, write_options);
+  const auto owned = make_export(std::move(spec), o.out, write_options);
+  ExportSink& sink = *owned;
   if (sink.resume().complete) {
     console.say(o.out + " is complete already");
     print_result(o, sink, 0);
     return kExitOk;
   }
   for (const std::string& warning : sink.warnings()) console.warn(warning);
-  say_resume(console, o, sink.resume(), sink);
+  say_resume(console, sink.resume(), sink);
   const auto start = std::chrono::steady_clock::now();
-  stream_export(o, console, plan, *backend, budget, sink, interrupts.token());
+  stream_export(console, plan, *backend, budget, sink, interrupts.token());
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   print_result(o, sink, spent.count());
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
@@ -336,7 +367,8 @@ Command add_export_command(CLI::App& app) {
   command->add_option("-o", o.out, "the HDF5 file to write")->type_name("OUT.h5")->required();
   command
       ->add_option("--product", o.product,
-                   "weights (default), logits, lse, or rows (the default with --query)")
+                   "weights (default), logits, lse, rows (the default with --query), topk (with\n"
+                   "--topk) or threshold (with --threshold)")
       ->type_name("NAME");
   command
       ->add_option("--dtype", o.dtype,
@@ -346,6 +378,19 @@ Command add_export_command(CLI::App& app) {
       ->type_name("A:B");
   command->add_option("--cols", o.cols, "crop of the key columns, half-open: 226:")
       ->type_name("A:B");
+  command
+      ->add_option("--compress", o.compress,
+                   "none, or gzip: a compressed file a call in OUT.d/, and OUT that links them")
+      ->check(CLI::IsMember({"none", "gzip"}))
+      ->type_name("NAME");
+  command->add_option("--topk", o.topk, "the N largest weights of every row and their keys")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  command
+      ->add_option("--threshold", o.threshold,
+                   "the weights from X on, as CSR (rows, keys, weights)")
+      ->check(CLI::Range(1e-30, 1.0))
+      ->type_name("X");
   add_query_options(*command, o.queries, true);
   add_selection_options(*command, o.selection);
   add_run_options(*command, o.run);

@@ -66,6 +66,11 @@ int print_export_info(const std::string& path, bool json) {
   if (json) {
     Json groups = Json::array();
     for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
+    for (const Shard& shard : stored.shards) {
+      groups.push_back({{"name", shard.name},
+                        {"file", stored.shard_folder + "/" + shard.name + ".h5"},
+                        {"bytes", shard.bytes}});
+    }
     const Json options = Json::parse(stored.options, nullptr, false);
     print_json({{"format", "attnscope-info/1"},
                 {"path", path},
@@ -87,6 +92,14 @@ int print_export_info(const std::string& path, bool json) {
   fmt::print("export: {} of {}, {}, written by attnscope {}\n", one_line(stored.product),
              one_line(stored.capture), format_bytes(stored.file_bytes), one_line(stored.version));
   for (const StoredGroup& group : stored.groups) fmt::print("{}\n", group_text(group));
+  for (const Shard& shard : stored.shards) {
+    fmt::print("  {}: {} in {}/{}.h5\n", one_line(shard.name), format_bytes(shard.bytes),
+               one_line(stored.shard_folder), one_line(shard.name));
+  }
+  if (!stored.shards.empty()) {
+    fmt::print("{}: {} shards\n", state.complete ? "complete" : "incomplete", stored.shards.size());
+    return kExitOk;
+  }
   if (state.complete) {
     fmt::print("complete: {} tiles\n", state.tiles_total);
   } else if (state.has_journal) {

@@ -37,16 +37,17 @@ void print_report(const VerifyOptions& o, const VerifyReport& r) {
     return;
   }
   for (const std::string& place : r.bad_places) fmt::print("bad: {}\n", one_line(place));
+  const char* unit = r.stored.shards.empty() ? "tiles" : "shards";
   const auto unnamed = r.bad - static_cast<int64_t>(r.bad_places.size());
   if (unnamed > 0) fmt::print("bad: {} more\n", unnamed);
   if (r.tiles_missing > 0) {
-    fmt::print("missing: {} of {} tiles\n", r.tiles_missing, r.state.tiles_total);
+    fmt::print("missing: {} of {} {}\n", r.tiles_missing, r.state.tiles_total, unit);
   }
-  fmt::print("{}: {} of {} tiles good, {} read\n",
+  fmt::print("{}: {} of {} {} good, {} read\n",
              r.bad > 0                                  ? "damaged"
              : r.tiles_missing > 0 || !r.state.complete ? "incomplete"
                                                         : "good",
-             r.tiles_good, r.state.tiles_total, format_bytes(r.bytes));
+             r.tiles_good, r.state.tiles_total, unit, format_bytes(r.bytes));
 }
 
 int run_verify(const VerifyOptions& o) {

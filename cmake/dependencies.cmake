@@ -6,6 +6,7 @@ find_package(PkgConfig REQUIRED)
 find_package(HDF5 1.10 REQUIRED COMPONENTS C HL)
 
 find_package(PNG REQUIRED)
+find_package(ZLIB REQUIRED)
 
 find_package(fmt REQUIRED)
 

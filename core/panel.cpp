@@ -90,6 +90,11 @@ WorkerLayout layout_worker(std::span<const HeadTask> tasks, const TileRequest& r
   layout.norms = place(norms ? product(shape.rows, sizeof(RowNorm)) : 0);
   layout.pointers = place(product(shape.segment_chunks, sizeof(std::byte*)));
   layout.workspace = place(layout.workspace_bytes);
+  // Never touched: the sink allocates its own.
+  layout.sink_bytes = product(product(shape.active_chunks, chunk), request.sink_percent) / 100;
+  if (!checked_add(layout.bytes, layout.sink_bytes)) {
+    throw Error(ErrorCode::resource, "the tiles are too large for any memory");
+  }
   return layout;
 }
 

@@ -38,7 +38,9 @@ struct WorkerLayout {
   int64_t pointers = 0;
   int64_t workspace = 0;
   int64_t workspace_bytes = 0;
-  int64_t bytes = 0;  ///< of the whole allocation
+  int64_t bytes = 0;       ///< of the whole allocation
+  int64_t sink_bytes = 0;  ///< that the sink allocates meanwhile
+  int64_t reserved() const { return bytes + sink_bytes; }
 };
 
 /// What a panel is at most, over all tasks of a stream.

@@ -189,11 +189,12 @@ class PanelWorker {
 
 /// Runs `body` and turns what it throws into the queue's failure.
 template <typename Body>
-void guarded(PanelQueue& queue, Body body) noexcept {
+void guarded(PanelQueue& queue, TileSink& sink, Body body) noexcept {
   try {
     body();
   } catch (...) {
     queue.fail(std::current_exception());
+    sink.abort();
   }
 }
 
@@ -205,7 +206,7 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
   const WorkerLayout layout =
       layout_worker(tasks, request, backend_,
                     {plan.panel_rows, plan.segment_chunks, plan.active_chunks, plan.one_product});
-  assert(layout.bytes == plan.bytes_per_worker && "the plan was made for another stream");
+  assert(layout.reserved() == plan.bytes_per_worker && "the plan was made for another stream");
   const MemoryReservation reserved = budget_.reserve(plan.bytes_total, "the tiles");
   ProgressReport progress(control.progress, plan.tiles);
   const Stream stream{tasks, plan, request, sink, control, progress};
@@ -213,9 +214,12 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
 
   PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads);
   {
-    const std::stop_callback on_stop(control.stop, [&] { queue.close(); });
+    const std::stop_callback on_stop(control.stop, [&] {
+      queue.close();
+      sink.abort();
+    });
     const auto work = [&] {
-      guarded(queue, [&] {
+      guarded(queue, sink, [&] {
         PanelWorker worker(stream, layout);
         while (const auto panel = queue.take()) {
           worker.run(*panel);
@@ -224,8 +228,8 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
       });
     };
     std::vector<std::jthread> threads;
-    guarded(queue, [&] {
-      threads.emplace_back([&] { guarded(queue, [&] { queue.bind_heads(); }); });
+    guarded(queue, sink, [&] {
+      threads.emplace_back([&] { guarded(queue, sink, [&] { queue.bind_heads(); }); });
       for (int i = 0; i < plan.workers; ++i) threads.emplace_back(work);
     });
   }  // joins

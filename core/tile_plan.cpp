@@ -163,7 +163,7 @@ class Planner {
       plan.active_chunks = active;
       plan.one_product = one_product;
       plan.bytes_per_worker =
-          layout_worker(tasks_, request_, backend, {rows, segment, active, one_product}).bytes;
+          layout_worker(tasks_, request_, backend, {rows, segment, active, one_product}).reserved();
       shapes_.push_back(plan);
     };
     if (!request_.entries) {

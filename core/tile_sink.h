@@ -42,6 +42,9 @@ struct TileRequest {
   /// Tiles are cut on multiples of these, counted from the task's first row and key.
   int64_t chunk_rows = 384;
   int64_t chunk_cols = 512;
+  /// What the sink takes for itself while it consumes a tile, in percent of the tile's bytes:
+  /// planned for, and reserved with the tile.
+  int64_t sink_percent = 0;
 };
 
 /// A finished piece of one task: up to chunk_rows rows, and a run of whole column chunks. Borrowed:
@@ -72,6 +75,9 @@ class TileSink {
   virtual void consume(const Tile& tile) = 0;
   /// Called once when every tile was consumed; not after an error or a stop.
   virtual void end() = 0;
+  /// Called when some tiles will never come, after an error or a stop, from any thread and perhaps
+  /// more than once: a consume() that waits for other tiles must return, by an exception or not.
+  virtual void abort() noexcept {}
 };
 
 }  // namespace attnscope

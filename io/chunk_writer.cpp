@@ -25,7 +25,8 @@ class ZeroChecksum {
   uint32_t value_ = 0;
 };
 
-/// Drops the columns of a chunk in memory that its dataset's narrower chunks do not have.
+}  // namespace
+
 void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid& grid,
                   std::byte* destination) {
   const auto row = static_cast<size_t>(grid.chunk_cols * grid.element_bytes);
@@ -34,8 +35,6 @@ void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid&
                 source + r * source_cols * grid.element_bytes, row);
   }
 }
-
-}  // namespace
 
 WrittenChunks write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run) {
   const ChunkGrid& grid = target.grid;

@@ -33,6 +33,10 @@ struct WrittenChunks {
   std::vector<uint32_t> checksums;  ///< of each chunk
 };
 
+/// Copies a chunk as it is in memory, `source_cols` columns wide, to one of the grid's.
+void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid& grid,
+                  std::byte* destination);
+
 /// Writes the chunks to their places, what is contiguous in memory and in the file with one call,
 /// and a checksum for each. Null chunks are not written: the file has zeros there. Thread-safe.
 /// Throws what ExportFile::write_at throws.

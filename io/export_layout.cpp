@@ -14,6 +14,7 @@ namespace {
 /// 384 × 512 was the best trade between write speed, waste at the edges and reading single tiles.
 constexpr int64_t kChunkRows = 384;
 constexpr int64_t kChunkCols = 512;
+constexpr int64_t kReducedRows = 64;
 
 /// `/` would nest groups; control characters and white space at the end are no netCDF names.
 std::string name_part(const std::string& text) {
@@ -50,6 +51,11 @@ void check_product(const ExportSpec& spec, ScoreFunction score, const std::strin
   require(!scaled || weights,
           fmt::format("{} cannot be stored as weights are", export_product_name(spec.product)));
   require(!(weights && spec.encoding == Encoding::f16), "weights in f16 must be scaled");
+  require(!spec.gzip || weights || spec.product == ExportProduct::logits,
+          fmt::format("{} cannot be compressed", export_product_name(spec.product)));
+  require(spec.product != ExportProduct::topk || spec.topk > 0, "topk needs a number of keys");
+  require(spec.product != ExportProduct::threshold || spec.threshold > 0,
+          "threshold needs a weight above 0");
   require(!(spec.product == ExportProduct::lse && !is_normalised(score)),
           name + ": sigmoid scores have no LSE");
   require(!(spec.product == ExportProduct::logits && is_linear(score)),
@@ -84,22 +90,33 @@ void check_spec(const ExportSpec& spec) {
 TileRequest make_request(const ExportSpec& spec) {
   TileRequest request;
   request.entries = spec.product != ExportProduct::lse;
-  request.norms = spec.product != ExportProduct::logits;
+  const bool reduced =
+      spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
+  request.norms = spec.product != ExportProduct::logits && !reduced;
   request.quantity = spec.product == ExportProduct::logits ? Quantity::logits : Quantity::weights;
-  request.encoding = request.entries ? spec.encoding : Encoding::f32;
+  request.encoding = request.entries && !reduced ? spec.encoding : Encoding::f32;
   // Sigmoid has no norms; a file of both kinds of score cannot be asked for.
   for (const SelectedCall& selected : spec.calls) {
     request.norms = request.norms && is_normalised(selected.call->problem->score());
   }
   // As large as the largest call wants; smaller calls use the corner of a tile's chunks.
+  // Compressed chunks are about as large as the entries at worst; kept entries come with their keys
+  // and in lists that double as they grow.
+  request.sink_percent = spec.gzip                                  ? 110
+                         : spec.product == ExportProduct::threshold ? 400
+                         : spec.product == ExportProduct::topk      ? 25
+                                                                    : 0;
   request.chunk_rows = 1;
   request.chunk_cols = 1;
   for (size_t c = 0; c < spec.calls.size(); ++c) {
     const int64_t rows = spec.product == ExportProduct::rows
                              ? static_cast<int64_t>(spec.row_lists[c].size())
                              : spec.rows[c].size();
-    request.chunk_rows = std::max(request.chunk_rows, std::min(kChunkRows, rows));
-    request.chunk_cols = std::max(request.chunk_cols, std::min(kChunkCols, spec.keys[c].size()));
+    // Reductions of whole rows want them in one piece, and few at a time.
+    const int64_t most_rows = reduced ? kReducedRows : kChunkRows;
+    const int64_t most_cols = reduced ? spec.keys[c].size() : kChunkCols;
+    request.chunk_rows = std::max(request.chunk_rows, std::min(most_rows, rows));
+    request.chunk_cols = std::max(request.chunk_cols, std::min(most_cols, spec.keys[c].size()));
   }
   return request;
 }

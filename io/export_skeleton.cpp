@@ -1,88 +1,15 @@
 #include "io/export_skeleton.h"
 
-#include <cmath>
-#include <limits>
 #include <string>
 
 #include "core/error.h"
-#include "core/version.h"
 #include "io/checksum.h"
+#include "io/export_attributes.h"
 #include "io/export_coordinates.h"
 #include "io/hdf5_writer.h"
 
 namespace attnscope {
 namespace {
-
-void write_root_attributes(const Hdf5Writer& writer, const ExportSpec& spec) {
-  const hid_t root = writer.root();
-  writer.attribute(root, "format", "attnscope-export/1");
-  writer.attribute(root, "product", export_product_name(spec.product));
-  writer.attribute(root, "attnscope_version", version());
-  writer.attribute(root, "capture", spec.capture_name);
-  writer.attribute(root, "capture_hash", spec.capture_hash);
-  writer.attribute(root, "options", spec.options_json);
-  writer.attribute(root, "Conventions", "CF-1.8");
-}
-
-/// For cross attention the grid belongs to the queries and the text to the keys.
-void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,
-                            const ExportGroup& layout) {
-  const CallEntry& call = *layout.call;
-  const AttentionProblem& problem = *call.problem;
-  const bool cross = call.id.kind == CallKind::cross;
-  const TokenGrid& text = cross ? problem.key_tokens() : problem.query_tokens();
-  writer.attribute(group, "step", call.id.step);
-  writer.attribute(group, "timestep",
-                   call.timestep.value_or(std::numeric_limits<double>::quiet_NaN()));
-  writer.attribute(group, "layer", call.id.layer);
-  writer.attribute(group, "layer_name", call.layer_name);
-  writer.attribute(group, "branch", layout.branch);
-  writer.attribute(group, "kind", kind_name(call.id.kind));
-  writer.attribute(group, "score", score_name(problem.score()));
-  writer.attribute(group, "mask", problem.mask().describe());
-  writer.attribute(group, "scale", problem.scale());
-  writer.attribute(group, "head_dim", problem.head_dim());
-  writer.attribute(group, "head_offset", call.head_offset);
-  writer.attribute(group, "grid", problem.query_tokens().grid_text());
-  writer.attribute(group, "text", text.text_text());
-  writer.attribute(group, "model", call.model);
-  writer.attribute(group, "prompt", call.prompt);
-  writer.attribute(group, "q_dtype", dtype_name(problem.q().dtype()));
-  writer.attribute(group, "q_state", call.q_state);
-  writer.attribute(group, "backend", spec.backend);
-}
-
-void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
-                      const ExportLayout& layout) {
-  const hid_t id = dataset.id();
-  const bool logits = layout.request.quantity == Quantity::logits;
-  writer.attribute(
-      id, "long_name",
-      logits ? "attention logit: scale * q.k + bias" : "attention weight of a key for a query");
-  writer.attribute(id, "units", "1");
-  if (layout.request.encoding == Encoding::f16_scaled) {
-    writer.attribute(id, "scale_factor", 1.0f / kF16Scale);
-  }
-  if (layout.request.encoding == Encoding::u8_log2) {
-    writer.attribute(id, "code_octaves", kCodeOctaves);
-    writer.attribute(id, "code_max", int32_t{kCodeMax});
-    writer.attribute(id, "code_formula", kCodeFormula);
-  }
-  writer.attribute(id, "coordinates", kMapCoordinates);
-}
-
-hid_t entry_type(const Hdf5Writer& writer, Encoding encoding) {
-  switch (encoding) {
-    case Encoding::f32:
-      return Hdf5Writer::file_type<float>();
-    case Encoding::u8_log2:
-      return Hdf5Writer::file_type<uint8_t>();
-    case Encoding::f16:
-    case Encoding::f16_scaled:
-      break;
-  }
-  return writer.half_type();
-}
 
 /// A checksum dataset: uint32, filled in later.
 int64_t create_checksums(const Hdf5Writer& writer, hid_t parent, const std::string& name,
@@ -122,12 +49,7 @@ void create_lse(const Hdf5Writer& writer, hid_t group, hid_t checksums, const Ex
   const int64_t shape[] = {batch, heads, g.num_rows()};
   const Hdf5Dataset dataset = writer.create_dataset(group, "lse", Hdf5Writer::file_type<float>(),
                                                     shape, Hdf5Storage::preallocated);
-  const bool linear = is_linear(g.call->problem->score());
-  writer.attribute(dataset.id(), "long_name",
-                   linear ? "natural logarithm of the row's normaliser over all keys"
-                          : "natural logarithm of the row's sum of exp(logit) over all keys");
-  writer.attribute(dataset.id(), "units", "1");
-  writer.attribute(dataset.id(), "coordinates", kQueryCoordinates);
+  describe_lse(writer, dataset, g);
   const Hdf5Dataset* const axes[] = {&scales.batch, &scales.head, &scales.query};
   writer.attach_scales(dataset, axes);
   places.lse = writer.address(dataset);

@@ -7,6 +7,7 @@
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "io/checksum.h"
+#include "io/shard_master.h"
 #include "io/tile_check.h"
 
 namespace attnscope {
@@ -59,6 +60,7 @@ class Verifier {
     std::byte mark{};
     file.read_at({&mark, 1}, stored.complete);
     if (mark > std::byte{1}) add_bad("the mark of completeness");
+    if (!stored.shards.empty()) return check_shards(mark == std::byte{1});
     const Expected expected(stored, path_, mark == std::byte{1});
     TileReader reader(stored, file);
     int64_t task = 0;
@@ -75,6 +77,27 @@ class Verifier {
   }
 
  private:
+  VerifyReport check_shards(bool complete) {
+    const auto total = static_cast<int64_t>(report_.stored.shards.size());
+    for (const Shard& shard : report_.stored.shards) {
+      const std::filesystem::path file =
+          path_.parent_path() / report_.stored.shard_folder / (shard.name + ".h5");
+      std::error_code error;
+      int64_t bytes = 0;
+      if (!std::filesystem::exists(file, error)) {
+        ++report_.tiles_missing;
+      } else if (file_checksum(file, stop_, &bytes) != shard.checksum || bytes != shard.bytes) {
+        add_bad(file.string());
+      } else {
+        ++report_.tiles_good;
+      }
+      report_.bytes += bytes;
+      if (progress_) progress_(++looked_at_, total);
+    }
+    report_.state = {complete, false, report_.tiles_good, total};
+    return std::move(report_);
+  }
+
   void add_bad(std::string place) {
     ++report_.bad;
     if (report_.bad_places.size() < kMostNamed) report_.bad_places.push_back(std::move(place));

@@ -15,7 +15,9 @@
 #include "io/export_journal.h"
 #include "io/export_layout.h"
 #include "io/export_skeleton.h"
+#include "io/export_tasks.h"
 #include "io/lse_writer.h"
+#include "io/sharded_export.h"
 #include "io/stored_export.h"
 #include "io/tile_check.h"
 
@@ -35,19 +37,6 @@ ExportFileOptions file_options(const ExportWriteOptions& options, int64_t bytes)
           .resume = options.resume,
           .bytes = bytes,
           .inputs = options.inputs};
-}
-
-std::vector<HeadTask> make_tasks(const ExportLayout& layout) {
-  std::vector<HeadTask> tasks;
-  for (const ExportGroup& group : layout.groups) {
-    for (int64_t item : group.batch) {
-      for (int64_t head : group.heads) {
-        tasks.push_back(
-            {group.call->problem.get(), item, head, group.row_range, group.row_list, group.keys});
-      }
-    }
-  }
-  return tasks;
 }
 
 /// A broken contract between engine and sink is a defect of ours, and must not spoil a file.
@@ -83,6 +72,19 @@ int64_t least_bytes(const ExportLayout& layout) {
 
 }  // namespace
 
+std::vector<HeadTask> make_export_tasks(const ExportLayout& layout) {
+  std::vector<HeadTask> tasks;
+  for (const ExportGroup& group : layout.groups) {
+    for (int64_t item : group.batch) {
+      for (int64_t head : group.heads) {
+        tasks.push_back(
+            {group.call->problem.get(), item, head, group.row_range, group.row_list, group.keys});
+      }
+    }
+  }
+  return tasks;
+}
+
 std::string_view export_product_name(ExportProduct product) {
   switch (product) {
     case ExportProduct::weights:
@@ -91,20 +93,50 @@ std::string_view export_product_name(ExportProduct product) {
       return "logits";
     case ExportProduct::lse:
       return "lse";
+    case ExportProduct::topk:
+      return "topk";
+    case ExportProduct::threshold:
+      return "threshold";
     case ExportProduct::rows:
       break;
   }
   return "rows";
 }
 
+bool is_sharded(const ExportSpec& spec) {
+  return spec.gzip || spec.product == ExportProduct::topk ||
+         spec.product == ExportProduct::threshold;
+}
+
+std::unique_ptr<ExportSink> make_export(ExportSpec spec, std::filesystem::path out,
+                                        const ExportWriteOptions& options) {
+  if (is_sharded(spec)) {
+    return std::make_unique<ShardedExport>(std::move(spec), std::move(out), options);
+  }
+  return std::make_unique<Hdf5Export>(std::move(spec), std::move(out), options);
+}
+
 ExportSize estimate_export(const ExportSpec& spec) {
   const ExportLayout layout = make_export_layout(spec);
   ExportSize size;
+  size.at_most = spec.gzip || spec.product == ExportProduct::threshold;
   size.file_bytes = kFileOverhead + static_cast<int64_t>(spec.options_json.size());
   for (const ExportGroup& group : layout.groups) {
     const ChunkGrid& grid = group.grid;
     // make_export_layout has checked the larger products of these factors.
     const int64_t lse = group.has_lse ? grid.heads * grid.rows * 4 : 0;
+    if (spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold) {
+      // Weight and key, and the row's mass; for threshold where its list begins.
+      const bool topk = spec.product == ExportProduct::topk;
+      const int64_t kept = topk ? spec.topk : grid.cols;
+      const int64_t factors[] = {grid.heads, grid.rows, kept * 8 + (topk ? 4 : 12)};
+      const auto bytes = checked_count(factors);
+      if (!bytes) throw usage_error("export: the maps are too large for a file");
+      size.payload_bytes = sum_sizes({size.payload_bytes, *bytes});
+      size.file_bytes = sum_sizes(
+          {size.file_bytes, *bytes, kGroupOverhead, kCoordinateBytes * (grid.rows + grid.cols)});
+      continue;
+    }
     const int64_t entries =
         layout.has_entries() ? grid.heads * grid.rows * grid.cols * grid.element_bytes : 0;
     const int64_t stored = layout.has_entries() ? grid.bytes() + 4 * grid.chunks() : 0;
@@ -116,7 +148,7 @@ ExportSize estimate_export(const ExportSpec& spec) {
 }
 
 std::vector<HeadTask> export_tasks(const ExportSpec& spec) {
-  return make_tasks(make_export_layout(spec));
+  return make_export_tasks(make_export_layout(spec));
 }
 
 TileRequest export_request(const ExportSpec& spec) { return make_export_layout(spec).request; }
@@ -162,7 +194,7 @@ Hdf5Export::Impl::Impl(ExportSpec the_spec, std::filesystem::path out,
                        const ExportWriteOptions& options)
     : spec(std::move(the_spec)),
       layout(make_export_layout(spec)),
-      tasks(make_tasks(layout)),
+      tasks(make_export_tasks(layout)),
       sync(options.sync),
       commits(options.commits),
       // Before the lock: where memory runs out the JSON library may end the process.
@@ -381,6 +413,8 @@ TileRequest Hdf5Export::request() const { return impl_->layout.request; }
 const ExportResume& Hdf5Export::resume() const { return impl_->resume; }
 
 const std::vector<std::string>& Hdf5Export::warnings() const { return impl_->file.warnings(); }
+
+std::filesystem::path Hdf5Export::partial_path() const { return impl_->file.part_path(); }
 
 int64_t Hdf5Export::tiles_done() const { return impl_->tiles_done; }
 

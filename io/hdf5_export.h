@@ -13,7 +13,7 @@
 namespace attnscope {
 
 /// What an export holds.
-enum class ExportProduct : uint8_t { weights, logits, lse, rows };
+enum class ExportProduct : uint8_t { weights, logits, lse, rows, topk, threshold };
 std::string_view export_product_name(ExportProduct product);
 
 /// Everything that decides the content of an export file.
@@ -30,7 +30,13 @@ struct ExportSpec {
   std::string capture_hash;
   std::string options_json;  ///< the content-deciding options
   std::string backend;
+  bool gzip = false;     ///< entries compressed, one shard file a group (weights, logits, rows)
+  int64_t topk = 0;      ///< keys a row, for `topk`
+  double threshold = 0;  ///< weights from here on, for `threshold`
 };
+
+/// Whether the export is a folder of shard files, one a group, with a master that links them.
+bool is_sharded(const ExportSpec& spec);
 
 /// How the file is written; decides nothing about its content.
 struct ExportWriteOptions {
@@ -47,6 +53,7 @@ struct ExportWriteOptions {
 struct ExportSize {
   int64_t payload_bytes = 0;  ///< of the datasets that grow with the map
   int64_t file_bytes = 0;     ///< estimate of the whole file
+  bool at_most = false;       ///< how much it will be depends on the values
 };
 ExportSize estimate_export(const ExportSpec& spec);
 
@@ -67,6 +74,30 @@ struct ExportResume {
   int64_t bytes_checked = 0;
 };
 
+/// A TileSink that writes an export, whatever its form.
+class ExportSink : public TileSink {
+ public:
+  virtual const ExportResume& resume() const = 0;
+  /// What the file system cannot do, for people to know.
+  virtual const std::vector<std::string>& warnings() const = 0;
+  /// The stream to run: one task a selected head, in the file's order. Valid while this lives.
+  virtual std::span<const HeadTask> tasks() const = 0;
+  /// Whether all of a tile of tasks()[task_index] is in the file already. Thread-safe.
+  virtual bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const = 0;
+  /// Commits everything that can be, so that it can be resumed. Throws Error(file).
+  virtual void suspend() = 0;
+  /// Where what is complete stands until the end.
+  virtual std::filesystem::path partial_path() const = 0;
+  /// Tiles complete by now, and in all, as `info` counts them.
+  virtual int64_t tiles_done() const = 0;
+  virtual int64_t tiles_total() const = 0;
+  virtual int64_t bytes_written() const = 0;
+};
+
+/// An Hdf5Export, or a ShardedExport where the spec asks for one.
+std::unique_ptr<ExportSink> make_export(ExportSpec spec, std::filesystem::path out,
+                                        const ExportWriteOptions& options);
+
 /// A TileSink that writes the export format. Built as OUT.part: groups, attributes and
 /// preallocated datasets are created by the library and the file is closed; tiles then go to their
 /// known addresses with pwrite from the workers that computed them, outside the library's lock.
@@ -74,7 +105,7 @@ struct ExportResume {
 /// journal. end() marks the file complete, renames it to OUT and removes the journal. When it is
 /// destroyed before that, what has been consumed is committed, OUT.part and OUT.journal stay for
 /// `resume` (unless there was nothing yet), and OUT is as it was.
-class Hdf5Export : public TileSink {
+class Hdf5Export : public ExportSink {
  public:
   /// Throws Error(file) when OUT exists and neither `force` nor `resume` is set, when it or
   /// OUT.part has another content than asked for, or the folder is missing or cannot be written;
@@ -82,26 +113,20 @@ class Hdf5Export : public TileSink {
   Hdf5Export(ExportSpec spec, std::filesystem::path out, const ExportWriteOptions& options);
   ~Hdf5Export() override;
 
-  const ExportResume& resume() const;
-  /// What the file system cannot do, for people to know.
-  const std::vector<std::string>& warnings() const;
-  /// Whether all of a tile of tasks()[task_index] is in the file already. Thread-safe.
-  bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const;
-  /// Commits everything consumed so far, so that it can be resumed. Throws Error(file).
-  void suspend();
-  /// Tiles complete by now, and in all, as `info` counts them.
-  int64_t tiles_done() const;
-  int64_t tiles_total() const;
-
-  /// The stream to run: one task a selected head, in the file's order. Valid while this lives.
-  std::span<const HeadTask> tasks() const;
+  const ExportResume& resume() const override;
+  const std::vector<std::string>& warnings() const override;
+  std::span<const HeadTask> tasks() const override;
+  bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const override;
+  void suspend() override;
+  std::filesystem::path partial_path() const override;
+  int64_t tiles_done() const override;
+  int64_t tiles_total() const override;
+  int64_t bytes_written() const override;
 
   TileRequest request() const override;
   void begin(std::span<const HeadTask> tasks, int workers) override;
   void consume(const Tile& tile) override;
   void end() override;
-
-  int64_t bytes_written() const;
 
  private:
   struct Impl;

@@ -47,9 +47,10 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path) : path_(path.string())
   Hdf5Properties access(H5Pcreate(H5P_FILE_ACCESS), path_, "file access properties");
   check(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), "format 1.10");
   check(H5Pset_alignment(access.id(), kAlignThreshold, kAlignment), "alignment");
-  // Data in the library's sieve buffer is written when a dataset is closed, where a failure goes
-  // unnoticed; without the buffer the write itself fails.
+  // Data in the library's sieve buffer and chunk cache is written when a dataset is closed, where a
+  // failure goes unnoticed; without them the write itself fails.
   check(H5Pset_sieve_buf_size(access.id(), 0), "sieve buffer");
+  check(H5Pset_cache(access.id(), 0, 521, 0, 0.75), "chunk cache");
   check(H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG), "close degree");
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
   // Writers keep apart by a lock of our own; the library's would fail on file systems without
@@ -199,23 +200,67 @@ void Hdf5Writer::write_all(const Hdf5Dataset& dataset, hid_t memory_type, const 
         "dataset " + name);
 }
 
-void Hdf5Writer::write_slice(const Hdf5Dataset& dataset, hid_t memory_type, const void* values,
-                             int64_t item, std::span<const int64_t> shape,
-                             const std::string& name) const {
-  const Hdf5Space file_space = make_space(shape, name);
-  std::vector<hsize_t> begin(shape.size(), 0);
-  std::vector<hsize_t> count = to_extents(shape);
-  begin[0] = static_cast<hsize_t>(item);
-  count[0] = 1;
-  check(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, begin.data(), nullptr, count.data(),
+void Hdf5Writer::write_box(const Hdf5Dataset& dataset, hid_t memory_type, const void* values,
+                           std::span<const int64_t> begin, std::span<const int64_t> count,
+                           const std::string& name) const {
+  const Hdf5Space file_space(H5Dget_space(dataset.id()), path_, name);
+  const std::vector<hsize_t> start = to_extents(begin);
+  const std::vector<hsize_t> extent = to_extents(count);
+  check(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, start.data(), nullptr, extent.data(),
                             nullptr),
         name);
-  std::vector<int64_t> slice(shape.begin(), shape.end());
-  slice[0] = 1;
-  const Hdf5Space memory_space = make_space(slice, name);
+  const Hdf5Space memory_space = make_space(count, name);
   check(
       H5Dwrite(dataset.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT, values),
       name);
+}
+
+void Hdf5Writer::link_external(hid_t parent, const std::string& name, const std::string& file,
+                               const std::string& object) const {
+  check(H5Lcreate_external(file.c_str(), object.c_str(), parent, name.c_str(), link_names_.id(),
+                           H5P_DEFAULT),
+        "link " + name);
+}
+
+void Hdf5Writer::extend(const Hdf5Dataset& dataset, int64_t length, const std::string& name) const {
+  const auto extent = static_cast<hsize_t>(length);
+  check(H5Dset_extent(dataset.id(), &extent), name);
+}
+
+Hdf5Dataset Hdf5Writer::create_deflated(hid_t parent, const std::string& name, hid_t type,
+                                        std::span<const int64_t> shape,
+                                        std::span<const int64_t> chunk,
+                                        int64_t element_bytes) const {
+  const Hdf5Properties creation = make_properties(H5P_DATASET_CREATE);
+  const std::vector<hsize_t> extents = to_extents(chunk);
+  check(H5Pset_chunk(creation.id(), static_cast<int>(extents.size()), extents.data()), name);
+  if (element_bytes > 1) check(H5Pset_shuffle(creation.id()), name);
+  check(H5Pset_deflate(creation.id(), 4), name);
+  const Hdf5Space space = make_space(shape, name);
+  return {H5Dcreate2(parent, name.c_str(), type, space.id(), link_names_.id(), creation.id(),
+                     H5P_DEFAULT),
+          path_, "dataset " + name};
+}
+
+void Hdf5Writer::write_stored_chunk(const Hdf5Dataset& dataset, std::span<const int64_t> begin,
+                                    std::span<const std::byte> stored,
+                                    const std::string& name) const {
+  const std::vector<hsize_t> start = to_extents(begin);
+  check(H5Dwrite_chunk(dataset.id(), H5P_DEFAULT, 0, start.data(), stored.size(), stored.data()),
+        name);
+}
+
+Hdf5Dataset Hdf5Writer::create_growing(hid_t parent, const std::string& name, hid_t type,
+                                       int64_t chunk) const {
+  const Hdf5Properties creation = make_properties(H5P_DATASET_CREATE);
+  const auto extent = static_cast<hsize_t>(chunk);
+  check(H5Pset_chunk(creation.id(), 1, &extent), name);
+  const hsize_t none = 0;
+  const hsize_t unlimited = H5S_UNLIMITED;
+  const Hdf5Space space(H5Screate_simple(1, &none, &unlimited), path_, name);
+  return {H5Dcreate2(parent, name.c_str(), type, space.id(), link_names_.id(), creation.id(),
+                     H5P_DEFAULT),
+          path_, "dataset " + name};
 }
 
 Hdf5Space Hdf5Writer::make_space(std::span<const int64_t> shape, const std::string& name) const {

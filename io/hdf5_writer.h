@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -47,15 +48,50 @@ class Hdf5Writer {
     write_all(dataset, memory_type<T>(), values.data(), name);
     return dataset;
   }
+  /// Chunks that pass the library's shuffle (elements of several bytes) and deflate filters; they
+  /// are stored as they come.
+  Hdf5Dataset create_deflated(hid_t parent, const std::string& name, hid_t type,
+                              std::span<const int64_t> shape, std::span<const int64_t> chunk,
+                              int64_t element_bytes) const;
+  /// A chunk that has passed the filters already; `begin` is its first element.
+  void write_stored_chunk(const Hdf5Dataset& dataset, std::span<const int64_t> begin,
+                          std::span<const std::byte> stored, const std::string& name) const;
+  /// An empty list that append() makes longer, in chunks of `chunk` elements.
+  Hdf5Dataset create_growing(hid_t parent, const std::string& name, hid_t type,
+                             int64_t chunk) const;
+  /// Adds values to a list of `length` elements.
+  template <typename T>
+  void append(const Hdf5Dataset& dataset, std::span<const T> values, int64_t length,
+              const std::string& name) const {
+    if (values.empty()) return;
+    extend(dataset, length + static_cast<int64_t>(values.size()), name);
+    const auto count = static_cast<int64_t>(values.size());
+    write_block<T>(dataset, values, std::span(&length, 1), std::span(&count, 1), name);
+  }
+  /// A box of a dataset.
+  template <typename T>
+  void write_block(const Hdf5Dataset& dataset, std::span<const T> values,
+                   std::span<const int64_t> begin, std::span<const int64_t> count,
+                   const std::string& name) const {
+    write_box(dataset, memory_type<T>(), values.data(), begin, count, name);
+  }
   /// The values of index `item` of a dataset's first axis; `shape` is the whole dataset's.
   template <typename T>
   void write_item(const Hdf5Dataset& dataset, int64_t item, std::span<const T> values,
                   std::span<const int64_t> shape, const std::string& name) const {
-    write_slice(dataset, memory_type<T>(), values.data(), item, shape, name);
+    std::vector<int64_t> begin(shape.size(), 0);
+    std::vector<int64_t> count(shape.begin(), shape.end());
+    begin[0] = item;
+    count[0] = 1;
+    write_block<T>(dataset, values, begin, count, name);
   }
   Hdf5Dataset write_strings(hid_t parent, const std::string& name,
                             std::span<const std::string> values,
                             std::span<const int64_t> shape) const;
+
+  /// A link NAME to an object of another file, whose name is relative to this one's folder.
+  void link_external(hid_t parent, const std::string& name, const std::string& file,
+                     const std::string& object) const;
 
   /// Scalar attributes.
   void attribute(hid_t object, const std::string& name, std::string_view value) const;
@@ -104,10 +140,13 @@ class Hdf5Writer {
     if constexpr (std::is_same_v<T, int32_t>) return H5T_NATIVE_INT32;
     if constexpr (std::is_same_v<T, int64_t>) return H5T_NATIVE_INT64;
     if constexpr (std::is_same_v<T, uint32_t>) return H5T_NATIVE_UINT32;
+    if constexpr (std::is_same_v<T, uint64_t>) return H5T_NATIVE_UINT64;
     if constexpr (std::is_same_v<T, uint8_t>) return H5T_NATIVE_UINT8;
   }
-  void write_slice(const Hdf5Dataset& dataset, hid_t memory_type, const void* values, int64_t item,
-                   std::span<const int64_t> shape, const std::string& name) const;
+  void write_box(const Hdf5Dataset& dataset, hid_t memory_type, const void* values,
+                 std::span<const int64_t> begin, std::span<const int64_t> count,
+                 const std::string& name) const;
+  void extend(const Hdf5Dataset& dataset, int64_t length, const std::string& name) const;
   void write_all(const Hdf5Dataset& dataset, hid_t memory_type, const void* values,
                  const std::string& name) const;
   /// count 0: one scalar.

@@ -20,12 +20,21 @@ struct StoredGroup {
   GroupPlaces places;
 };
 
+/// One shard file of an export.
+struct Shard {
+  std::string name;  ///< of its group
+  int64_t bytes = 0;
+  uint64_t checksum = 0;  ///< XXH3-64 of the file
+};
+
 /// An export file seen from outside the HDF5 library: what it consists of and where it stands. Task
 /// t of the stream is head t of all groups, counted through. Pure data.
 struct StoredExport {
   std::string product, capture, capture_hash, version;
-  std::string options;  ///< JSON
-  std::vector<StoredGroup> groups;
+  std::string options;              ///< JSON
+  std::vector<StoredGroup> groups;  ///< in this very file
+  std::vector<Shard> shards;        ///< in files that it links
+  std::string shard_folder;
   int64_t complete = -1;   ///< where the mark stands
   int64_t structure = -1;  ///< where the checksum of the structure stands
   int64_t file_bytes = 0;

@@ -48,6 +48,10 @@ class StructureReader {
     const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path_, "group calls");
     H5G_info_t info{};
     check(H5Gget_info(calls.id(), &info), "group calls");
+    if (H5Lexists(root, "shards", H5P_DEFAULT) > 0) {
+      json["shards"] = read_shards(root, info.nlinks);
+      return json;
+    }
     for (hsize_t i = 0; i < info.nlinks; ++i) json["groups"].push_back(read_group(calls.id(), i));
     return json;
   }
@@ -121,6 +125,39 @@ class StructureReader {
     std::vector<int64_t> values(static_cast<size_t>(extent[0]));
     check(H5Dread(d.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
     return values;
+  }
+
+  /// The list of shards; the links themselves are not followed.
+  Json read_shards(hid_t root, hsize_t links) const {
+    const Hdf5Group list(H5Gopen2(root, "shards", H5P_DEFAULT), path_, "group shards");
+    const Hdf5Dataset sums = dataset(list.id(), "checksum");
+    const auto extent = shape(sums, "shards/checksum");
+    if (extent.size() != 1 || extent[0] < 1 || extent[0] > kMaxIndices ||
+        static_cast<hsize_t>(extent[0]) != links) {
+      bad("shards", "does not fit the links");
+    }
+    const auto count = static_cast<size_t>(extent[0]);
+    std::vector<uint64_t> checksums(count);
+    std::vector<int64_t> bytes(count);
+    const Hdf5Dataset sizes = dataset(list.id(), "bytes");
+    if (shape(sizes, "shards/bytes") != extent) bad("shards/bytes", "has another length");
+    address(sums, "shards/checksum");
+    address(sizes, "shards/bytes");
+    check(H5Dread(sums.id(), H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, checksums.data()),
+          "shards/checksum");
+    check(H5Dread(sizes.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
+          "shards/bytes");
+    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path_, "group calls");
+    Json shards = Json::array();
+    for (size_t i = 0; i < count; ++i) {
+      char name[1024] = "";
+      const ssize_t length = H5Lget_name_by_idx(calls.id(), ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, i,
+                                                name, sizeof name, H5P_DEFAULT);
+      if (length <= 0 || length >= static_cast<ssize_t>(sizeof name))
+        bad("calls", "has a bad link");
+      shards.push_back({{"name", name}, {"bytes", bytes[i]}, {"checksum", checksums[i]}});
+    }
+    return shards;
   }
 
   Json read_group(hid_t calls, hsize_t number) const {
@@ -252,6 +289,17 @@ StoredExport read_stored_export(const std::filesystem::path& path) {
   stored.options = json["options"].get<std::string>();
   stored.complete = json["complete"].get<int64_t>();
   stored.structure = json["structure"].get<int64_t>();
+  if (json.contains("shards")) {
+    stored.shard_folder = path.filename().string() + ".d";
+    for (const Json& shard : json["shards"]) {
+      stored.shards.push_back({shard["name"].get<std::string>(), shard["bytes"].get<int64_t>(),
+                               shard["checksum"].get<uint64_t>()});
+      const std::string& group = stored.shards.back().name;
+      if (group.empty() || group.find('/') != std::string::npos || group[0] == '.') {
+        throw file_error(name, "calls", "has a link whose name is no file's");
+      }
+    }
+  }
   for (const Json& group : json["groups"]) stored.groups.push_back(parse_group(group, name));
   stored.file_bytes = InputFile(path).size();
   return stored;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "io/export_file.h"
+#include "io/stored_export.h"
+
+namespace attnscope {
+
+/// XXH3-64 of a whole file, and its size. Throws Error(file), Error(interrupted) soon after a stop.
+uint64_t file_checksum(const std::filesystem::path& path, std::stop_token stop,
+                       int64_t* bytes = nullptr);
+
+/// Creates the master of a sharded export at `path`: root attributes, /complete, the shards' names,
+/// sizes and checksums, and a link /calls/NAME to each group in FOLDER/NAME.h5. Throws Error(file).
+StoredExport write_shard_master(const ExportSpec& spec, const std::vector<Shard>& shards,
+                                const std::filesystem::path& folder,
+                                const std::filesystem::path& path);
+
+/// Marks the open master complete and writes its checksum.
+void seal_shard_master(const StoredExport& stored, const ExportFile& file);
+
+}  // namespace attnscope
