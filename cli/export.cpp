@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -389,7 +390,12 @@ Command add_export_command(CLI::App& app) {
   command
       ->add_option("--threshold", o.threshold,
                    "the weights from X on, as CSR (rows, keys, weights)")
-      ->check(CLI::Range(1e-30, 1.0))
+      ->check([](const std::string& text) {
+        double value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool number = error == std::errc() && end == text.data() + text.size();
+        return number && value > 0 && value <= 1 ? "" : "expected a weight above 0 and up to 1";
+      })
       ->type_name("X");
   add_query_options(*command, o.queries, true);
   add_selection_options(*command, o.selection);

@@ -45,6 +45,10 @@ void write_all(int descriptor, const std::string& text) {
 [[noreturn]] void run_child(int descriptor, const std::function<std::string()>& work,
                             const ChildLimits& limits) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Above all the parent's locks: they would outlive it as long as this process lives.
+  const auto kept = static_cast<unsigned>(descriptor);
+  if (kept > 3) close_range(3, kept - 1, 0);
+  close_range(kept + 1, ~0u, 0);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   if (!kSanitized) {

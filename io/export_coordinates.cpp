@@ -162,7 +162,7 @@ ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const Exp
   scales.query =
       write_scale(writer, parent, "query", query.indices, "index in the sequence of queries");
   scales.key = write_scale(writer, parent, "key", key.indices, "index in the sequence of keys");
-  if (layout.has_entries()) {
+  if (layout.has_entries() && !layout.reduced) {
     // Dimensions of the checksums alone: netCDF tools need not show them as variables.
     scales.query_chunk = write_scale(writer, parent, "query_chunk",
                                      chunk_starts(query.indices, group.grid.chunk_rows), "", false);

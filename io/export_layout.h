@@ -54,6 +54,7 @@ struct ExportLayout {
   TileRequest request;
   std::string entries_name;  ///< "weights", "logits"; empty: the file has LSEs only
 
+  bool reduced = false;  ///< whole rows are reduced (topk, threshold): there are no chunks to check
   bool has_entries() const { return !entries_name.empty(); }
 };
 

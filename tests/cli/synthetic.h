@@ -9,6 +9,9 @@ namespace attnscope::test {
 /// from a fixed generator.
 void write_synthetic_head(const std::string& path, int64_t tokens, int64_t d);
 
+/// The same with many heads, all zeros, as a file with holes that takes no space.
+void write_sparse_heads(const std::string& path, int64_t heads, int64_t tokens, int64_t d);
+
 /// Whether this build's memory is inflated by a sanitizer.
 bool sanitized();
 
