@@ -122,6 +122,10 @@ void ExportFile::remove_partial() {
   }
 }
 
+void ExportFile::remove_part() {
+  for (const path& file : {part_, new_part_}) remove_file(file);
+}
+
 void ExportFile::create_part() { data_ = PosixFile(part_, PosixFile::Mode::create); }
 
 void ExportFile::open_new_part(int64_t bytes) {

@@ -56,6 +56,8 @@ class ExportFile {
 
   /// Removes what an earlier run left of OUT.part and its journal.
   void remove_partial();
+  /// Removes OUT.part and what it was made of, not the journal.
+  void remove_part();
   /// Creates OUT.part, empty.
   void create_part();
   /// Opens what was built at new_part_path() and reserves `bytes` bytes of disk for it. Throws

@@ -168,8 +168,7 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
   check_spec(spec);
   ExportLayout layout;
   layout.request = make_request(spec);
-  layout.reduced =
-      spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
+  layout.reduced = spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
   if (layout.request.entries) {
     layout.entries_name = layout.request.quantity == Quantity::logits ? "logits" : "weights";
   }

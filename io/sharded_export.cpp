@@ -323,6 +323,8 @@ void ShardedExport::end() {
   if (impl_->next != impl_->first_tile.back()) {
     throw std::logic_error("ShardedExport: every tile must be consumed once");
   }
+  // An earlier run may have come as far as this.
+  impl_->file.remove_part();
   const StoredExport stored = write_shard_master(
       impl_->spec, impl_->shards, impl_->folder.filename(), impl_->file.new_part_path());
   impl_->file.open_new_part(stored.file_bytes);

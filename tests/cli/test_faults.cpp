@@ -33,6 +33,45 @@ std::vector<std::string> resume_to(const std::string& capture, const std::string
 
 }  // namespace
 
+TEST_CASE("the same holds for exports in shards") {
+  if (sanitized()) {
+    WARN("skipped: a sanitizer has its own allocator");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string capture = folder / "head.safetensors";
+  write_synthetic_head(capture, 700, 16);
+  const std::string shard = ".d/step0000_layer000_all_self.h5";
+  const auto arguments = [&](const std::string& out, bool resume) {
+    auto list = resume ? resume_to(capture, out) : export_to(capture, out);
+    list.insert(list.end(), {"--compress", "gzip"});
+    return list;
+  };
+  REQUIRE(run_attnscope(arguments(folder / "whole.h5", false)).exit_code == 0);
+  const std::string bytes = read_file(folder / "whole.h5" + shard);
+  for (const std::string kind : {"pwrite", "fsync", "fallocate", "rename", "new"}) {
+    const std::string count = folder / "count";
+    REQUIRE(run_attnscope(arguments(folder / (kind + ".h5"), false), with_fault(kind, -1, count))
+                .exit_code == 0);
+    const long calls = std::atol(read_file(count).c_str());
+    REQUIRE(calls > 0);
+    for (long n = 1; n <= calls; n += std::max(1L, calls / 25)) {
+      INFO(kind << " " << n << " of " << calls);
+      const std::string out = folder / "out.h5";
+      const auto broken = run_attnscope(arguments(out, false), with_fault(kind, n));
+      INFO(broken.err);
+      REQUIRE((broken.exit_code == 1 || (kind == "new" && broken.exit_code == 0)));
+      const auto resumed = run_attnscope(arguments(out, true));
+      INFO(resumed.err);
+      REQUIRE(resumed.exit_code == 0);
+      REQUIRE(read_file(out + shard) == bytes);
+      REQUIRE(run_attnscope({"verify", out, "--quiet"}).exit_code == 0);
+      std::filesystem::remove(out);
+      std::filesystem::remove_all(out + ".d");
+    }
+  }
+}
+
 TEST_CASE("every failing write, sync, rename and allocation is an error that can be resumed") {
   if (sanitized()) {
     WARN("skipped: a sanitizer has its own allocator");

@@ -102,18 +102,12 @@ TEST_CASE("selections that cannot be read name the option, the text and the part
 TEST_CASE("selections that do not fit name what exists") {
   const Values steps{2, 10, 18};
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"3", "3 does not exist"},
-      {"19", "19 does not exist"},
-      {"!3", "3 does not exist"},
-      {"0-10", "0 in '0-10' is out of range"},
-      {"2-19", "19 in '2-19'"},
-      {"19-", "19 in '19-'"},
-      {"3-9", "'3-9' holds nothing"},
-      {"3-9:2", "'3-9:2' holds nothing"},
-      {"!2-18", "nothing is left"},
-      {"!all", "nothing is left"},
-      {"2,!2", "nothing is left"},
-      {"!11-12", "'!11-12' holds nothing"}};
+      {"3", "3 does not exist"},      {"19", "19 does not exist"},
+      {"!3", "3 does not exist"},     {"0-10", "0 in '0-10' is out of range"},
+      {"2-19", "19 in '2-19'"},       {"19-", "19 in '19-'"},
+      {"3-9", "'3-9' holds nothing"}, {"3-9:2", "'3-9:2' holds nothing"},
+      {"!2-18", "nothing is left"},   {"!all", "nothing is left"},
+      {"2,!2", "nothing is left"},    {"!11-12", "'!11-12' holds nothing"}};
   for (const auto& [text, part] : cases) {
     INFO(text);
     CHECK(refused([&, &text = text] { resolve(text, steps); }, ErrorCode::usage,
