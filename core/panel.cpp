@@ -47,6 +47,18 @@ bool is_masked_out(const HeadTask& task, IndexRange rows, IndexRange keys) {
   return true;
 }
 
+QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data) {
+  const HeadTensor& q = task.problem->q();
+  for (int64_t i = 0; i < rows.size(); ++i) index[i] = task.row_at(rows.begin + i);
+  for (int64_t i = 0; i < rows.size();) {
+    int64_t past = i + 1;
+    while (past < rows.size() && index[past] == index[past - 1] + 1) ++past;
+    q.read_rows(task.batch, task.head, {index[i], index[past - 1] + 1}, data + i * q.row_bytes());
+    i = past;
+  }
+  return {data, {index, static_cast<size_t>(rows.size())}};
+}
+
 IndexRange chunk_keys(const HeadTask& task, const TileRequest& request, int64_t first,
                       int64_t last) {
   return {task.keys.begin + first * request.chunk_cols,

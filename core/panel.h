@@ -25,6 +25,10 @@ bool skips_empty_chunks(const HeadTask& task, const TileRequest& request);
 /// keys `keys`.
 bool is_masked_out(const HeadTask& task, IndexRange rows, IndexRange keys);
 
+/// Reads the query rows at positions `rows` of the task, a run of neighbours at a time. `index` and
+/// `data` hold rows.size() indices and packed rows, and are borrowed by the result.
+QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data);
+
 /// The keys of the task's column chunks [first, last).
 IndexRange chunk_keys(const HeadTask& task, const TileRequest& request, int64_t first,
                       int64_t last);

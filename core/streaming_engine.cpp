@@ -1,52 +1,18 @@
 #include "core/streaming_engine.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
-#include <chrono>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "core/checked_math.h"
 #include "core/panel.h"
 #include "core/panel_queue.h"
+#include "core/progress_report.h"
 
 namespace attnscope {
 namespace {
-
-/// Counts finished tiles and reports them, seldom enough to cost nothing.
-class ProgressReport {
- public:
-  ProgressReport(const std::function<void(const StreamProgress&)>& report, int64_t total)
-      : report_(report), total_(total) {}
-
-  void add_tile() {
-    done_.fetch_add(1);
-    if (!report_) return;
-    // Whoever does not get the lock leaves the report to the one who has it.
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    const auto now = Clock::now();
-    if (!lock.owns_lock() || now - last_ < kInterval) return;
-    last_ = now;
-    report_({done_.load(), total_});
-  }
-
-  bool complete() const { return done_.load() == total_; }
-  void finish() {
-    if (report_) report_({done_.load(), total_});
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kInterval{50};
-  const std::function<void(const StreamProgress&)>& report_;
-  const int64_t total_;
-  std::atomic<int64_t> done_{0};
-  std::mutex mutex_;
-  Clock::time_point last_ = Clock::now();
-};
 
 /// What all workers of a run share.
 struct Stream {
@@ -143,19 +109,8 @@ class PanelWorker {
     panel.head->emit(queries_, norms_, keys, s_.request.quantity, target, workspace);
   }
 
-  /// Reads the rows at positions `rows` of the task, a run of neighbours at a time.
   void read_queries(const HeadTask& task, IndexRange rows) {
-    const HeadTensor& q = task.problem->q();
-    int64_t* index = buffers_.index();
-    for (int64_t i = 0; i < rows.size(); ++i) index[i] = task.row_at(rows.begin + i);
-    for (int64_t i = 0; i < rows.size();) {
-      int64_t past = i + 1;
-      while (past < rows.size() && index[past] == index[past - 1] + 1) ++past;
-      q.read_rows(task.batch, task.head, {index[i], index[past - 1] + 1},
-                  buffers_.queries() + i * q.row_bytes());
-      i = past;
-    }
-    queries_ = {buffers_.queries(), {index, static_cast<size_t>(rows.size())}};
+    queries_ = read_query_rows(task, rows, buffers_.index(), buffers_.queries());
   }
 
   /// Chunks are whole; what the task does not cover of them is zero.

@@ -26,6 +26,8 @@ struct RowNorm {
   static RowNorm from_value(double value);
 };
 
+class PanelReduction;
+
 /// Some query rows of the bound head: `data` holds them packed, [index.size(), d] in the problem's
 /// storage dtype; `index` says which rows of the sequence they are, ascending. Borrowed.
 struct QueryBlock {
@@ -63,6 +65,12 @@ class BoundHead {
   /// row_norms and the weights of `keys` from a single product Q·Kᵀ.
   virtual void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
                           const EmitTarget& target, std::span<std::byte> workspace) const = 0;
+
+  /// Takes what the panel asks for from the weights of its rows [first, first +
+  /// queries.index.size()), from a single product. Rows of a panel are given in order. The
+  /// workspace is that of emit_panel over all keys.
+  virtual void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
+                      std::span<std::byte> workspace) const = 0;
 };
 
 /// The seam to the kernels. A backend does tile arithmetic only; what order, masks and products

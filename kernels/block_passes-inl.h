@@ -39,19 +39,23 @@ HWY_INLINE hn::Mask<FloatTag> is_allowed(FloatVec bias) {
   return hn::Ge(bias, hn::Set(FloatTag(), -FLT_MAX));
 }
 
+template <bool kMoments>
 struct SoftmaxEntry {
   static constexpr float kExcluded = 0;
   FloatVec high, low;
   const RowReferences& rows;
   LaneTotals& totals;
+  LaneTotals& moments;
 
   HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
+    FloatVec exponent;
     FloatVec entry = biased_exp2(d, product, high, low, hn::IfThenElseZero(allowed, bias),
-                                 hn::Set(d, rows.references[row]));
+                                 hn::Set(d, rows.references[row]), exponent);
     entry = hn::IfThenElseZero(allowed, entry);
     totals.add(row, key, entry);
+    if constexpr (kMoments) moments.add(row, key, hn::Mul(entry, exponent));
     return entry;
   }
 };
@@ -111,14 +115,23 @@ struct LogitEntry {
   }
 };
 
-void softmax_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
-                  RowReferences& rows) {
+template <bool kMoments>
+HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
+                                const BlockBias& bias, RowReferences& rows) {
   const FloatTag d;
-  LaneTotals totals;
+  LaneTotals totals, moments;
   totals.clear();
-  SoftmaxEntry op{hn::Set(d, factor.high), hn::Set(d, factor.low), rows, totals};
+  moments.clear();
+  SoftmaxEntry<kMoments> op{hn::Set(d, factor.high), hn::Set(d, factor.low), rows, totals, moments};
   for_each_entry(block, bias, op);
   totals.finish(rows.sums);
+  moments.finish(rows.moments);
+}
+
+void softmax_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                  RowReferences& rows) {
+  rows.with_moments ? softmax_entries<true>(block, factor, bias, rows)
+                    : softmax_entries<false>(block, factor, bias, rows);
 }
 
 void exponent_maxima(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,

@@ -93,7 +93,7 @@ GroupBlock CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
 }
 
 void CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                        const Buffers& buffers) const {
+                        bool with_moments, const Buffers& buffers) const {
   GroupBlock meeting = meet(rows, group, block, buffers);
   float* const stash = buffers.stash + group * kGroupRows * buffers.stash_stride;
   const int64_t kept =
@@ -111,7 +111,7 @@ void CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRan
   const int64_t bad_row =
       is_linear(head_.format.score)
           ? add_linear_block(meeting, sums)
-          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept});
+          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept}, with_moments);
   if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
 }
 
@@ -140,8 +140,8 @@ bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buff
   return sum.total > 0 || !is_masked_out(query, buffers);
 }
 
-void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, const Buffers& buffers,
-                       std::span<RowNorm> norms) const {
+void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
+                       const Buffers& buffers, std::span<RowNorm> norms) const {
   for (int64_t row = 0; row < rows.groups() * kGroupRows; ++row) {
     buffers.sums[row] = {};
     // Softmax rows find their references; those of linear rows are how their features were scaled.
@@ -150,7 +150,7 @@ void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, const Buffers&
   }
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
-      sum_block(rows, group, block, stash_blocks, buffers);
+      sum_block(rows, group, block, stash_blocks, with_moments, buffers);
     }
   }
   for (int64_t row = 0; row < rows.count(); ++row) {
@@ -171,7 +171,7 @@ void CpuHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
-    sum_rows(rows, {}, buffers, norms);
+    sum_rows(rows, {}, false, buffers, norms);
   }
 }
 
@@ -186,7 +186,7 @@ void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, In
   const IndexRange stash_blocks = blocks_of(keys);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
-    sum_rows(rows, stash_blocks, buffers, norms);
+    sum_rows(rows, stash_blocks, false, buffers, norms);
     emit_stash(rows, stash_blocks, {norms, keys, Quantity::weights, target}, buffers);
   }
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "core/panel_reduction.h"
 #include "core/tile_backend.h"
 #include "kernels/group_block.h"
 #include "kernels/row_sums.h"
@@ -26,6 +27,8 @@ class CpuHead : public BoundHead {
             std::span<std::byte> workspace) const override;
   void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
                   const EmitTarget& target, std::span<std::byte> workspace) const override;
+  void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
+              std::span<std::byte> workspace) const override;
 
   /// See TileBackend::workspace_bytes.
   static int64_t workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
@@ -74,10 +77,10 @@ class CpuHead : public BoundHead {
   float feature_reference(int64_t row, const Buffers& buffers) const;
   bool is_masked_out(int64_t query, const Buffers& buffers) const;
   bool is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const;
-  void sum_rows(const Rows& rows, IndexRange stash_blocks, const Buffers& buffers,
-                std::span<RowNorm> norms) const;
+  void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
+                const Buffers& buffers, std::span<RowNorm> norms) const;
   void sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                 const Buffers& buffers) const;
+                 bool with_moments, const Buffers& buffers) const;
   void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
                   const Buffers& buffers) const;
   void encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
@@ -86,6 +89,12 @@ class CpuHead : public BoundHead {
                   const Buffers& buffers) const;
   void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
                        const Buffers& buffers) const;
+  // Reductions (cpu_reduce.cpp).
+  void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;
+  void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
+                    std::span<const SweepRun> runs, PanelReduction& panel) const;
+  void reduce_row(const float* entries, float factor, const RowSum& sum, int64_t position,
+                  PanelReduction& panel) const;
   [[noreturn]] void refuse_row(int64_t row) const;
 
   const PackedHead head_;

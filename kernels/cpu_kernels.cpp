@@ -13,6 +13,7 @@
 #include "kernels/encode-inl.h"
 #include "kernels/exp2-inl.h"
 #include "kernels/lane_totals-inl.h"
+#include "kernels/row_sweep-inl.h"
 
 #undef ATTNSCOPE_HAVE_BF16_INSTRUCTION
 #if HWY_TARGET == HWY_AVX3
@@ -117,6 +118,10 @@ const CpuKernels& kernels() {
     k.logit_pass = logit_pass;
     k.encode_weights = encode_weights;
     k.encode_logits = encode_logits;
+    k.sweep_rows = sweep_rows;
+    k.add_scaled = add_scaled;
+    k.find_weight = find_weight;
+    k.negative_plogp = negative_plogp;
     k.spin_exp2 = spin_exp2;
     return k;
   }();

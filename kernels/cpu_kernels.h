@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/index_range.h"
 #include "core/weight_code.h"
 
 namespace attnscope {
@@ -49,6 +50,9 @@ struct RowReferences {
   float references[kGroupRows];
   /// Out: Σ of the block's entries; above 2⁶⁴, infinite or NaN the reference was too low.
   float sums[kGroupRows];
+  /// Whether moments are wanted, and out: Σ of entry·(t − reference).
+  bool with_moments = false;
+  float moments[kGroupRows];
 };
 
 /// Biases of a block in logit units: bias[row · row_stride + key]; −inf excludes an entry.
@@ -67,6 +71,34 @@ struct EncodeRows {
   int64_t destination_stride = 0;  ///< in entries
   int64_t rows = 0;
   int64_t count = 0;  ///< entries of a row
+};
+
+/// A run of keys up to `end` whose weights are added to one segment's mass. Runs follow each other
+/// from key 0 on and have at most 4096 keys, so that a lane adds no more than 256 terms.
+struct SweepRun {
+  int64_t end = 0;
+  int64_t segment = 0;
+};
+inline constexpr int64_t kMaxRunKeys = 256 * kSumLanes;
+
+/// Up to kGroupRows rows of entries whose weights, entry · factor, are to be reduced. Arrays are
+/// 64-byte aligned; rows and columns have a multiple of kBlockKeys elements, those beyond `keys`
+/// are 0.
+struct SweepRows {
+  const float* entries = nullptr;
+  int64_t stride = 0;
+  const float* factors = nullptr;
+  int64_t rows = 0;
+  int64_t keys = 0;
+  /// Sums and maxima of each column go on from what is there; null: not wanted.
+  float* column_sums = nullptr;
+  float* column_maxima = nullptr;
+  /// Row r's mass of each segment is added to masses[r · segments + segment], its largest weight
+  /// stored at row_maxima[r]; null: not wanted. The runs cover all keys.
+  double* masses = nullptr;
+  int64_t segments = 0;
+  const SweepRun* runs = nullptr;
+  float* row_maxima = nullptr;
 };
 
 /// The kernels of one instruction set. Functions are pure and thread-safe; the dot products of
@@ -109,6 +141,14 @@ struct CpuKernels {
   void (*encode_weights)(const EncodeRows& rows, Encoding encoding);
   /// Logits as f32 or f16.
   void (*encode_logits)(const EncodeRows& rows, Encoding encoding);
+
+  void (*sweep_rows)(const SweepRows& rows);
+  /// destination[i] += source[i]·factor; nothing needs alignment.
+  void (*add_scaled)(const float* source, int64_t count, float factor, float* destination);
+  /// The first i with entries[i]·factor == weight, or −1.
+  int64_t (*find_weight)(const float* entries, int64_t count, float factor, float weight);
+  /// −Σ w·log₂(w) of the weights w = entries[i]·factor; those below 2⁻¹²⁰ are treated as that.
+  double (*negative_plogp)(const float* entries, int64_t count, float factor);
 
   /// For cpu_ceilings.h: takes `iterations` times the exponential of an L1-resident buffer (2048
   /// floats, 64-byte aligned) into another and returns how many exponentials that was.

@@ -49,14 +49,22 @@ HWY_INLINE V scale_by_power(D d, V value, V whole, V reference) {
 #endif
 }
 
+/// The next function, and product·factor − reference as `exponent`.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V scaled_exp2(D d, V product, V high, V low, V reference, V& exponent) {
+  const V whole = hn::Round(hn::Mul(product, high));
+  V fraction = hn::MulSub(product, high, whole);
+  fraction = hn::MulAdd(product, low, fraction);
+  exponent = hn::Add(hn::Sub(whole, reference), fraction);
+  return scale_by_power(d, exp2_fraction(d, fraction), whole, reference);
+}
+
 /// 2^(product·factor − reference) for an integral reference. All scaling is by powers of two, so
 /// the significand's bits do not depend on the reference.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V scaled_exp2(D d, V product, V high, V low, V reference) {
-  const V whole = hn::Round(hn::Mul(product, high));
-  V fraction = hn::MulSub(product, high, whole);
-  fraction = hn::MulAdd(product, low, fraction);
-  return scale_by_power(d, exp2_fraction(d, fraction), whole, reference);
+  V exponent;
+  return scaled_exp2(d, product, high, low, reference, exponent);
 }
 
 /// product·factor + bias·log₂(e) as `whole` + the returned fraction. A bias of 0 gives the bits of
@@ -72,11 +80,12 @@ HWY_INLINE V biased_fraction(D d, V product, V high, V low, V bias, V& whole) {
   return hn::Add(hn::MulAdd(product, low, fraction), bias_low);
 }
 
-/// 2^(product·factor + bias·log₂(e) − reference).
+/// 2^exponent, exponent = product·factor + bias·log₂(e) − reference.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V biased_exp2(D d, V product, V high, V low, V bias, V reference) {
+HWY_INLINE V biased_exp2(D d, V product, V high, V low, V bias, V reference, V& exponent) {
   V whole;
   const V fraction = biased_fraction(d, product, high, low, bias, whole);
+  exponent = hn::Add(hn::Sub(whole, reference), fraction);
   return scale_by_power(d, exp2_fraction(d, fraction), whole, reference);
 }
 

@@ -62,13 +62,15 @@ void multiply_block(const ProductBlock& block) {
   }
 }
 
-/// CpuKernels::Products::softmax.
-void softmax_block(const ProductBlock& block, SplitFactor factor, RowReferences& rows) {
+template <bool kMoments>
+HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
+                                RowReferences& rows) {
   const FloatTag d;
   const FloatVec high = hn::Set(d, factor.high);
   const FloatVec low = hn::Set(d, factor.low);
-  LaneTotals totals;
+  LaneTotals totals, moments;
   totals.clear();
+  if constexpr (kMoments) moments.clear();
   for (int64_t panel = 0; panel < kBlockPanels; ++panel) {
     const float* k = block.k + panel * block.steps * kPanelKeys;
     for (int64_t col = 0; col < kPanelKeys; col += kTileKeys) {
@@ -83,8 +85,12 @@ void softmax_block(const ProductBlock& block, SplitFactor factor, RowReferences&
           const FloatVec reference = hn::Set(d, rows.references[row + r]);
           HWY_UNROLL(4)
           for (int v = 0; v < kTileVectors; ++v) {
-            const FloatVec entry = scaled_exp2(d, sums[r][v], high, low, reference);
+            FloatVec exponent;
+            const FloatVec entry = scaled_exp2(d, sums[r][v], high, low, reference, exponent);
             totals.add(row + r, col + v * kLanes, entry);
+            if constexpr (kMoments) {
+              moments.add(row + r, col + v * kLanes, hn::Mul(entry, exponent));
+            }
             if (out != nullptr) hn::Store(entry, d, out + r * block.out_stride + v * kLanes);
           }
         }
@@ -92,6 +98,13 @@ void softmax_block(const ProductBlock& block, SplitFactor factor, RowReferences&
     }
   }
   totals.finish(rows.sums);
+  if constexpr (kMoments) moments.finish(rows.moments);
+}
+
+/// CpuKernels::Products::softmax.
+void softmax_block(const ProductBlock& block, SplitFactor factor, RowReferences& rows) {
+  rows.with_moments ? softmax_entries<true>(block, factor, rows)
+                    : softmax_entries<false>(block, factor, rows);
 }
 
 /// CpuKernels::Products::spin: twelve independent chains hide the latency on all processors known.

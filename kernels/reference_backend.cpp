@@ -10,6 +10,7 @@
 
 #include "core/checked_math.h"
 #include "core/error.h"
+#include "core/panel_reduction.h"
 #include "kernels/emit_runs.h"
 #include "kernels/host_cores.h"
 #include "kernels/workspace.h"
@@ -97,6 +98,20 @@ class ReferenceHead : public BoundHead {
     emit(queries, norms, keys, Quantity::weights, target, workspace);
   }
 
+  void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
+              std::span<std::byte> workspace) const override {
+    Row row(problem_, workspace);
+    for (size_t r = 0; r < queries.index.size(); ++r) {
+      const int64_t i = first + static_cast<int64_t>(r);
+      score_row(queries, r, {0, problem_.num_keys()}, row);
+      RowNorm& norm_of_row = panel.row(i).norm;
+      if (is_normalised(problem_.score())) norm_of_row = norm(row);
+      for (int64_t j = 0; j < row.count; ++j) row.scores[j] = weight(row.scores[j], norm_of_row);
+      reduce_row(row, i, panel);
+      panel.advance(i + 1);
+    }
+  }
+
   static int64_t workspace_bytes(const AttentionProblem& problem) {
     Workspace counter;
     Row::take(problem, counter);
@@ -164,6 +179,42 @@ class ReferenceHead : public BoundHead {
     RowNorm norm = RowNorm::from_value(sum);
     norm.exponent += static_cast<int64_t>(octaves);
     return norm;
+  }
+
+  /// Row i of the panel, whose weights are in row.scores.
+  void reduce_row(const Row& row, int64_t i, PanelReduction& panel) const {
+    const double* weights = row.scores;
+    const ReductionRequest& request = panel.request();
+    RowReduction& result = panel.row(i);
+    result.masked = std::all_of(weights, weights + row.count, [](double w) { return w == 0; });
+    const auto largest = std::max_element(weights, weights + row.count);
+    result.max_weight = *largest;
+    if (!result.masked) result.max_key = largest - weights;
+    for (int64_t j = 0; j < row.count; ++j) {
+      if (request.entropy && weights[j] > 0) result.entropy -= weights[j] * std::log(weights[j]);
+      if (float* sums = panel.column_sums()) {
+        sums[j] += static_cast<float>(weights[j]);
+        panel.column_maxima()[j] =
+            std::max(panel.column_maxima()[j], static_cast<float>(weights[j]));
+      }
+      if (float* diagonal = panel.diagonal(i)) diagonal[j] += static_cast<float>(weights[j]);
+    }
+    for (const KeySegments::Span& span : panel.segments().spans()) {
+      for (int64_t j = span.keys.begin; j < span.keys.end; ++j) {
+        panel.masses(i)[span.segment] += weights[j];
+      }
+    }
+    const RowEntries<double> entries{weights, 1};
+    if (panel.wants_shares(i)) result.keys_for = count_keys(entries, row.count);
+    const auto place = problem_.query_tokens().coord(panel.row_index(i));
+    if (!place) return;
+    const TokenGrid& grid = problem_.key_tokens();
+    if (request.places) result.places = place_masses(entries, grid, *place, request.band);
+    if (!panel.wants_offsets()) return;
+    for (int64_t key = grid.video_range().begin; key < grid.video_range().end; ++key) {
+      const LatentCoord to = *grid.coord(key);
+      panel.offset_line(*place, to.t, to.y)[to.x] += static_cast<float>(weights[key]);
+    }
   }
 
   double weight(double score, const RowNorm& norm) const {

@@ -1,6 +1,7 @@
 #include "kernels/row_sums.h"
 
 #include <cmath>
+#include <numbers>
 
 namespace attnscope {
 namespace {
@@ -21,6 +22,8 @@ void move_reference(RowSum& row, float reference, float* kept, int64_t count) {
   if (row.anchored) {
     const int shift = static_cast<int>(row.reference - reference);
     row.total = std::ldexp(row.total, shift);
+    // t − reference grows by the shift.
+    row.moment = std::ldexp(row.moment, shift) + static_cast<double>(shift) * row.total;
     const float scale = std::ldexp(1.0f, shift);
     for (int64_t i = 0; i < count; ++i) kept[i] *= scale;
   }
@@ -45,9 +48,10 @@ void move_references(const GroupBlock& block, std::span<RowSum> sums, const RowR
 
 }  // namespace
 
-int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums,
-                          const KeptEntries& kept) {
+int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const KeptEntries& kept,
+                          bool with_moments) {
   RowReferences entries;
+  entries.with_moments = with_moments;
   const auto compute = [&] {
     bool all_fit = true;
     for (int64_t row = 0; row < kGroupRows; ++row) {
@@ -68,6 +72,7 @@ int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums,
     const float block_sum = entries.sums[row];
     if (!(block_sum <= kLargestSum)) return row;
     sum.total += static_cast<double>(block_sum);
+    if (with_moments) sum.moment += static_cast<double>(entries.moments[row]);
     sum.anchored = sum.anchored || block_sum > 0;
   }
   return -1;
@@ -89,6 +94,12 @@ RowNorm norm_of(const RowSum& sum) {
   RowNorm norm = RowNorm::from_value(sum.total);
   if (norm.sum != 0) norm.exponent += static_cast<int64_t>(sum.reference);
   return norm;
+}
+
+double entropy_of(const RowSum& sum) {
+  // −Σ p·log₂(p) with p = entry / total and log₂(p) = t − reference − log₂(total).
+  if (sum.total == 0) return 0;
+  return std::numbers::ln2 * (std::log2(sum.total) - sum.moment / sum.total);
 }
 
 float weight_factor(const RowNorm& norm, float reference) {

@@ -14,6 +14,7 @@ namespace attnscope {
 /// weight depends on which reference it is.
 struct RowSum {
   double total = 0;
+  double moment = 0;  ///< Σ of entry·(t − reference), where it was asked for
   float reference = 0;
   bool anchored = false;    ///< the reference has been held against an entry that counts
   bool unresolved = false;  ///< entries were met that lie below what float32 resolves
@@ -26,11 +27,13 @@ struct KeptEntries {
   int64_t count = 0;
 };
 
-/// Adds a block's softmax entries to the sums of its rows and leaves them in the block's output.
+/// Adds a block's softmax entries (and moments, where `with_moments`) to the sums of its rows and
+/// leaves them in the block's output.
 /// Where a reference turns out too far off, it is moved, `kept` is rescaled, and the block is
 /// computed again. `sums` has kGroupRows entries. Returns the position of a row whose logits
 /// float32 cannot resolve (beyond 2²² in base 2, or not finite), or −1.
-int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const KeptEntries& kept);
+int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const KeptEntries& kept,
+                          bool with_moments);
 
 /// The same for linear scores.
 int64_t add_linear_block(const GroupBlock& block, std::span<RowSum> sums);
@@ -40,6 +43,9 @@ bool is_unresolved(const RowSum& sum);
 
 /// total·2^reference in RowNorm's canonical form.
 RowNorm norm_of(const RowSum& sum);
+
+/// The entropy in nats of a softmax row whose moments were summed; 0 for a masked row.
+double entropy_of(const RowSum& sum);
 
 /// What turns a kept entry into its weight: 2^(reference − exponent) / sum; 0 for a masked row.
 float weight_factor(const RowNorm& norm, float reference);

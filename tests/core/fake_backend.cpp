@@ -98,6 +98,10 @@ class FakeHead : public BoundHead {
     write_entries(queries, keys, Quantity::weights, target);
   }
 
+  void reduce(const QueryBlock&, int64_t, PanelReduction&, std::span<std::byte>) const override {
+    throw std::logic_error("reductions have tests with real backends");
+  }
+
  private:
   void enter(FakeCall call, const QueryBlock& queries, int64_t cols, std::span<std::byte> workspace,
              bool one_product) const {

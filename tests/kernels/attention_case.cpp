@@ -204,6 +204,12 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
   parts.score = c.score;
   parts.mask = mask.mask;
   parts.id.kind = CallKind::cross;  // queries and keys may differ in number
+  if (c.grid[0] > 0) {
+    TokenGrid tokens = TokenGrid::video(s.keys, c.grid, c.text, c.place);
+    if (!c.text_valid.empty()) tokens.set_text_valid(c.text_valid);
+    parts.query_tokens = parts.key_tokens = tokens;
+    parts.id.kind = CallKind::joint;
+  }
   parts.name = "case";
   return AttentionProblem::make(std::move(parts));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -48,6 +49,11 @@ struct AttentionCase {
   /// Added to all of q and of k; to every other row of q only, where `mixed_rows`.
   float q_shift = 0, k_shift = 0;
   bool mixed_rows = false;
+  /// Token grid of queries and keys, with text at `place`; extents of 0: none is known.
+  std::array<int64_t, 3> grid{};
+  int64_t text = 0;
+  TextPlace place = TextPlace::none;
+  std::vector<int64_t> text_valid = {};
 };
 
 /// A problem with random q and k, the values that were stored, and its entries computed directly

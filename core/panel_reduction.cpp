@@ -1,0 +1,193 @@
+#include "core/panel_reduction.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+
+#include "core/checked_math.h"
+
+namespace attnscope {
+namespace {
+
+int64_t offset_count(const TokenGrid& grid) {
+  return (2 * grid.frames() - 1) * (2 * grid.height() - 1) * (2 * grid.width() - 1);
+}
+
+int64_t column_count(const HeadTask& task) {
+  return round_up(task.problem->num_keys(), kColumnPadding);
+}
+
+/// Sum of up to 2^31 floats in eight lanes that a compiler may hold in vectors.
+double sum_of(const float* values, int64_t count) {
+  constexpr int64_t kLanes = 8;
+  float lanes[kLanes] = {};
+  double total = 0;
+  int64_t i = 0;
+  while (i + kLanes <= count) {
+    // A lane never adds more than 32 terms.
+    const int64_t end = std::min(count, i + 32 * kLanes);
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += values[i + lane];
+    }
+    for (float& lane : lanes) {
+      total += static_cast<double>(lane);
+      lane = 0;
+    }
+  }
+  for (; i < count; ++i) total += static_cast<double>(values[i]);
+  return total;
+}
+
+float max_of(const float* values, int64_t count) {
+  constexpr int64_t kLanes = 8;
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = lanes[lane] < values[i + lane] ? values[i + lane] : lanes[lane];
+    }
+  }
+  for (; i < count; ++i) lanes[0] = std::max(lanes[0], values[i]);
+  return *std::max_element(lanes, lanes + kLanes);
+}
+
+/// Adds float sums to integers and clears them.
+void take_in(std::span<float> sums, std::span<int64_t> totals, double scale) {
+  for (size_t i = 0; i < totals.size(); ++i) {
+    totals[i] += std::llrint(static_cast<double>(sums[i]) * scale);
+  }
+  std::fill(sums.begin(), sums.end(), 0.0f);
+}
+
+}  // namespace
+
+double fixed_scale(const AttentionProblem& problem) {
+  const auto bits = [](int64_t n) {
+    return static_cast<int>(std::bit_width(static_cast<uint64_t>(n)));
+  };
+  int exponent = 57 - bits(problem.num_queries());
+  // Rows that are not normalised may add up to a weight of 1 for every key.
+  if (!is_normalised(problem.score())) exponent -= bits(problem.num_keys());
+  return std::ldexp(1.0, exponent);
+}
+
+int64_t PanelReduction::row_multiple(const ReductionRequest& request) {
+  return request.block > 0 ? request.block : kUnitRows;
+}
+
+int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& request, int64_t rows) {
+  const AttentionProblem& problem = *task.problem;
+  const TokenGrid& grid = problem.key_tokens();
+  int64_t bytes = rows * static_cast<int64_t>(sizeof(RowReduction));
+  bytes += rows * (grid.frames() + 3) * 8;
+  if (request.any_columns()) bytes += column_count(task) * 8;
+  if (request.columns) bytes += problem.num_keys() * 8;
+  if (request.block > 0) bytes += ceil_div(task.keys.size(), request.block) * 12;
+  // Diagonals of a panel span its rows and all keys.
+  const int64_t reach = task.row_list.empty() ? rows : problem.num_queries();
+  if (request.diagonals) bytes += (problem.num_keys() + reach) * 12;
+  if (request.offsets) bytes += offset_count(grid) * 12;
+  // count_keys: the weights that are not 0, a bucket of them sorted, and the histogram.
+  if (!request.share_rows.empty()) bytes += problem.num_keys() * 8 + (int64_t{1} << 18);
+  return bytes;
+}
+
+void PanelReduction::begin(const HeadTask& task, const ReductionRequest& request, IndexRange rows,
+                           std::span<const int64_t> index, BlockRow block_row) {
+  assert(rows.begin % row_multiple(request) == 0 && !index.empty());
+  task_ = &task;
+  request_ = &request;
+  const AttentionProblem& problem = *task.problem;
+  segments_ = KeySegments(problem.key_tokens(), task.batch);
+  first_position_ = rows.begin;
+  index_ = index;
+  block_row_ = std::move(block_row);
+  fixed_scale_ = fixed_scale(problem);
+  rows_.assign(index.size(), {});
+  masses_.assign(index.size() * static_cast<size_t>(segments_.count()), 0);
+  const auto columns = static_cast<size_t>(request.any_columns() ? column_count(task) : 0);
+  column_sums_.assign(columns, 0);
+  column_maxima_.assign(columns, 0);
+  column_totals_.assign(request.columns ? static_cast<size_t>(problem.num_keys()) : 0, 0);
+  const auto blocks =
+      static_cast<size_t>(request.block > 0 ? ceil_div(task.keys.size(), request.block) : 0);
+  block_max_.assign(blocks, 0);
+  block_sum_.assign(blocks, 0);
+  const auto diagonals = static_cast<size_t>(
+      request.diagonals ? problem.num_keys() + index.back() - index.front() : 0);
+  diagonals_.assign(diagonals, 0);
+  diagonal_totals_.assign(diagonals, 0);
+  const auto offsets =
+      static_cast<size_t>(request.offsets ? offset_count(problem.key_tokens()) : 0);
+  offsets_.assign(offsets, 0);
+  offset_totals_.assign(offsets, 0);
+}
+
+float* PanelReduction::offset_line(LatentCoord place, int64_t t, int64_t y) {
+  const TokenGrid& grid = task_->problem->key_tokens();
+  const int64_t dt = t - place.t + grid.frames() - 1;
+  const int64_t dy = y - place.y + grid.height() - 1;
+  const int64_t dx = grid.width() - 1 - place.x;
+  return offsets_.data() + (dt * (2 * grid.height() - 1) + dy) * (2 * grid.width() - 1) + dx;
+}
+
+bool PanelReduction::wants_shares(int64_t i) const {
+  const auto& rows = request_->share_rows;
+  return std::binary_search(rows.begin(), rows.end(), row_index(i));
+}
+
+int64_t PanelReduction::unit_end(int64_t i) const {
+  const int64_t position = first_position_ + i;
+  const int64_t block = request_->block > 0 ? request_->block : kUnitRows;
+  const int64_t block_begin = position / block * block;
+  const int64_t unit_begin = block_begin + (position - block_begin) / kUnitRows * kUnitRows;
+  const int64_t end = std::min(unit_begin + kUnitRows, block_begin + block);
+  return std::min(end - first_position_, num_rows());
+}
+
+void PanelReduction::advance(int64_t end) {
+  assert(end > 0 && end <= num_rows());
+  if (end != unit_end(end - 1)) return;
+  if (!column_sums_.empty()) take_columns();
+  take_in(diagonals_, diagonal_totals_, fixed_scale_);
+  take_in(offsets_, offset_totals_, fixed_scale_);
+  if (request_->block > 0) finish_block_row(end);
+}
+
+void PanelReduction::take_columns() {
+  if (request_->block > 0) take_block_columns();
+  take_in(column_sums_, column_totals_, fixed_scale_);
+  std::fill(column_maxima_.begin(), column_maxima_.end(), 0.0f);
+}
+
+void PanelReduction::take_block_columns() {
+  for (size_t b = 0; b < block_sum_.size(); ++b) {
+    const int64_t begin = task_->keys.begin + static_cast<int64_t>(b) * request_->block;
+    const int64_t count = std::min(request_->block, task_->keys.end - begin);
+    block_sum_[b] += sum_of(column_sums_.data() + begin, count);
+    block_max_[b] = std::max(block_max_[b], max_of(column_maxima_.data() + begin, count));
+  }
+}
+
+void PanelReduction::finish_block_row(int64_t end) {
+  const int64_t position = first_position_ + end;
+  if (position % request_->block != 0 && end != num_rows()) return;
+  block_row_((position - 1) / request_->block, block_max_, block_sum_);
+  std::fill(block_max_.begin(), block_max_.end(), 0.0f);
+  std::fill(block_sum_.begin(), block_sum_.end(), 0.0);
+}
+
+void PanelReduction::add_to(std::span<int64_t> columns, std::span<int64_t> diagonals,
+                            std::span<int64_t> offsets) const {
+  for (size_t i = 0; i < columns.size(); ++i) columns[i] += column_totals_[i];
+  for (size_t i = 0; i < offsets.size(); ++i) offsets[i] += offset_totals_[i];
+  if (diagonals.empty()) return;
+  // The panel's first element is key 0 of its last row.
+  const int64_t first = task_->problem->num_queries() - 1 - index_.back();
+  for (size_t i = 0; i < diagonal_totals_.size(); ++i) {
+    diagonals[static_cast<size_t>(first) + i] += diagonal_totals_[i];
+  }
+}
+
+}  // namespace attnscope
