@@ -52,6 +52,36 @@ float max_of(const float* values, int64_t count) {
   return *std::max_element(lanes, lanes + kLanes);
 }
 
+constexpr int64_t kFold = 16;
+
+/// Combines kFold lanes in a fixed tree; loops of constant length become vector instructions.
+template <typename Combine>
+float fold(float (&lanes)[kFold], Combine combine) {
+  for (int64_t l = 0; l < 8; ++l) lanes[l] = combine(lanes[l], lanes[l + 8]);
+  for (int64_t l = 0; l < 4; ++l) lanes[l] = combine(lanes[l], lanes[l + 4]);
+  return combine(combine(lanes[0], lanes[1]), combine(lanes[2], lanes[3]));
+}
+
+/// Sum and largest of a whole block of 16, 32, … 256 columns.
+void add_even_block(const float* sums, const float* maxima, int64_t count, double& sum,
+                    float& max) {
+  float sum_lanes[kFold];
+  float max_lanes[kFold];
+  for (int64_t l = 0; l < kFold; ++l) {
+    sum_lanes[l] = sums[l];
+    max_lanes[l] = maxima[l];
+  }
+  for (int64_t i = kFold; i < count; i += kFold) {
+    for (int64_t l = 0; l < kFold; ++l) {
+      sum_lanes[l] += sums[i + l];
+      max_lanes[l] = max_lanes[l] < maxima[i + l] ? maxima[i + l] : max_lanes[l];
+    }
+  }
+  const auto larger = [](float a, float b) { return a < b ? b : a; };
+  sum += static_cast<double>(fold(sum_lanes, [](float a, float b) { return a + b; }));
+  max = larger(max, fold(max_lanes, larger));
+}
+
 /// Adds float sums to integers and clears them.
 void take_in(std::span<float> sums, std::span<int64_t> totals, double scale) {
   for (size_t i = 0; i < totals.size(); ++i) {
@@ -88,8 +118,8 @@ int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& requ
   const int64_t reach = task.row_list.empty() ? rows : problem.num_queries();
   if (request.diagonals) bytes += (problem.num_keys() + reach) * 12;
   if (request.offsets) bytes += offset_count(grid) * 12;
-  // count_keys: the weights that are not 0, a bucket of them sorted, and the histogram.
-  if (!request.share_rows.empty()) bytes += problem.num_keys() * 8 + (int64_t{1} << 18);
+  // count_keys: the weights that are not 0, some of them once more, and the buckets.
+  if (!request.share_rows.empty()) bytes += problem.num_keys() * 8 + (int64_t{1} << 17);
   return bytes;
 }
 
@@ -165,8 +195,14 @@ void PanelReduction::take_block_columns() {
   for (size_t b = 0; b < block_sum_.size(); ++b) {
     const int64_t begin = task_->keys.begin + static_cast<int64_t>(b) * request_->block;
     const int64_t count = std::min(request_->block, task_->keys.end - begin);
-    block_sum_[b] += sum_of(column_sums_.data() + begin, count);
-    block_max_[b] = std::max(block_max_[b], max_of(column_maxima_.data() + begin, count));
+    const float* sums = column_sums_.data() + begin;
+    const float* maxima = column_maxima_.data() + begin;
+    if (count % kFold == 0 && count <= 256) {
+      add_even_block(sums, maxima, count, block_sum_[b], block_max_[b]);
+      continue;
+    }
+    block_sum_[b] += sum_of(sums, count);
+    block_max_[b] = std::max(block_max_[b], max_of(maxima, count));
   }
 }
 

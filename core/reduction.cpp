@@ -29,43 +29,81 @@ double box_mass(const RowEntries<Real>& row, const TokenGrid& keys, IndexRange f
 
 IndexRange around(int64_t place, int64_t reach) { return {place - reach, place + reach + 1}; }
 
-/// Weights that are not 0, sorted into buckets by their upper bits: sign, exponent and 5 bits of
-/// the significand. The order of positive floats is that of their bits.
-constexpr int kBucketShift = 18;
-constexpr size_t kBuckets = size_t{1} << (31 - kBucketShift);
+/// Positive floats have the order of their bits: two levels of buckets by those.
+constexpr int kCoarseShift = 20;  ///< exponent and 3 bits of the significand
+constexpr int kFineShift = 9;
+constexpr size_t kCoarseBuckets = size_t{1} << (31 - kCoarseShift);
+constexpr size_t kFineBuckets = size_t{1} << (kCoarseShift - kFineShift);
 
-struct WeightHistogram {
-  std::vector<float> weights;
-  std::vector<double> sums = std::vector<double>(kBuckets);
-  std::vector<int64_t> counts = std::vector<int64_t>(kBuckets);
-  double total = 0;
+size_t coarse_bucket(float weight) { return std::bit_cast<uint32_t>(weight) >> kCoarseShift; }
+size_t fine_bucket(float weight) {
+  return std::bit_cast<uint32_t>(weight) >> kFineShift & (kFineBuckets - 1);
+}
 
-  static size_t bucket(float weight) { return std::bit_cast<uint32_t>(weight) >> kBucketShift; }
+/// Weights counted and added up by bucket.
+class BucketSums {
+ public:
+  explicit BucketSums(size_t buckets) : buckets_(buckets) {}
 
-  void add(float weight) {
-    weights.push_back(weight);
-    const size_t at = bucket(weight);
-    sums[at] += static_cast<double>(weight);
-    ++counts[at];
+  void add(size_t at, float weight) {
+    buckets_[at].sum += static_cast<double>(weight);
+    ++buckets_[at].count;
+  }
+  double total() const {
+    double sum = 0;
+    for (const Bucket& bucket : buckets_) sum += bucket.sum;
+    return sum;
+  }
+  /// The bucket where the largest weights reach `missing`; takes the mass and number of those above
+  /// it. The last bucket that holds anything where rounding lets none reach it.
+  size_t descend(double& missing, int64_t& count) const {
+    size_t last = 0;
+    for (size_t at = buckets_.size(); at-- > 0;) {
+      const Bucket& bucket = buckets_[at];
+      if (bucket.count == 0) continue;
+      last = at;
+      if (bucket.sum >= missing) return at;
+      missing -= bucket.sum;
+      count += bucket.count;
+    }
+    count -= buckets_[last].count;
+    missing += buckets_[last].sum;
+    return last;
   }
 
-  /// How many of the largest weights of a bucket reach `mass`.
-  int64_t count_within(size_t at, double mass) const {
-    std::vector<float> members;
-    for (float weight : weights) {
-      if (bucket(weight) == at) members.push_back(weight);
-    }
-    std::sort(members.begin(), members.end(), std::greater<>());
+ private:
+  struct Bucket {
     double sum = 0;
     int64_t count = 0;
-    for (float weight : members) {
-      if (sum >= mass) break;
-      sum += static_cast<double>(weight);
-      ++count;
-    }
-    return count;
-  }
+  };
+  std::vector<Bucket> buckets_;
 };
+
+/// How many of the largest `weights` hold `mass`.
+int64_t count_to(std::vector<float>& weights, double mass) {
+  std::sort(weights.begin(), weights.end(), std::greater<>());
+  double sum = 0;
+  int64_t count = 0;
+  while (sum < mass && static_cast<size_t>(count) < weights.size()) {
+    sum += static_cast<double>(weights[static_cast<size_t>(count++)]);
+  }
+  return count;
+}
+
+/// The same within one coarse bucket.
+int64_t count_within(const std::vector<float>& weights, size_t coarse, double mass) {
+  BucketSums fine(kFineBuckets);
+  for (float weight : weights) {
+    if (coarse_bucket(weight) == coarse) fine.add(fine_bucket(weight), weight);
+  }
+  int64_t count = 0;
+  const size_t at = fine.descend(mass, count);
+  std::vector<float> members;
+  for (float weight : weights) {
+    if (coarse_bucket(weight) == coarse && fine_bucket(weight) == at) members.push_back(weight);
+  }
+  return count + count_to(members, mass);
+}
 
 }  // namespace
 
@@ -92,25 +130,21 @@ PlaceMasses place_masses(const RowEntries<Real>& row, const TokenGrid& keys, Lat
 
 template <typename Real>
 KeyCounts count_keys(const RowEntries<Real>& row, int64_t count) {
-  WeightHistogram histogram;
-  histogram.weights.reserve(static_cast<size_t>(count));
+  std::vector<float> weights;
+  weights.reserve(static_cast<size_t>(count));
+  BucketSums coarse(kCoarseBuckets);
   for (int64_t key = 0; key < count; ++key) {
     const auto weight = static_cast<float>(row[key]);
-    if (weight > 0) histogram.add(weight);
+    if (!(weight > 0)) continue;
+    weights.push_back(weight);
+    coarse.add(coarse_bucket(weight), weight);
   }
-  for (double sum : histogram.sums) histogram.total += sum;
+  const double total = coarse.total();
   KeyCounts counts{};
-  for (size_t i = 0; i < kKeyShares.size(); ++i) {
-    double missing = kKeyShares[i] * histogram.total;
-    for (size_t at = kBuckets; at-- > 0 && missing > 0;) {
-      if (histogram.sums[at] < missing) {
-        missing -= histogram.sums[at];
-        counts[i] += histogram.counts[at];
-        continue;
-      }
-      counts[i] += histogram.count_within(at, missing);
-      break;
-    }
+  for (size_t i = 0; i < kKeyShares.size() && !weights.empty(); ++i) {
+    double missing = kKeyShares[i] * total;
+    const size_t at = coarse.descend(missing, counts[i]);
+    counts[i] += count_within(weights, at, missing);
   }
   return counts;
 }

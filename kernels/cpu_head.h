@@ -93,6 +93,7 @@ class CpuHead : public BoundHead {
   void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;
   void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
                     std::span<const SweepRun> runs, PanelReduction& panel) const;
+  void add_diagonals(SweepRows rows, int64_t first, PanelReduction& panel) const;
   void reduce_row(const float* entries, float factor, const RowSum& sum, int64_t position,
                   PanelReduction& panel) const;
   [[noreturn]] void refuse_row(int64_t row) const;

@@ -120,6 +120,7 @@ const CpuKernels& kernels() {
     k.encode_logits = encode_logits;
     k.sweep_rows = sweep_rows;
     k.add_scaled = add_scaled;
+    k.add_diagonals = add_diagonals;
     k.find_weight = find_weight;
     k.negative_plogp = negative_plogp;
     k.spin_exp2 = spin_exp2;

@@ -145,6 +145,8 @@ struct CpuKernels {
   void (*sweep_rows)(const SweepRows& rows);
   /// destination[i] += source[i]·factor; nothing needs alignment.
   void (*add_scaled)(const float* source, int64_t count, float factor, float* destination);
+  /// For rows that follow each other: destination[j − r] += entries[r][j]·factors[r].
+  void (*add_diagonals)(const SweepRows& rows, float* destination);
   /// The first i with entries[i]·factor == weight, or −1.
   int64_t (*find_weight)(const float* entries, int64_t count, float factor, float weight);
   /// −Σ w·log₂(w) of the weights w = entries[i]·factor; those below 2⁻¹²⁰ are treated as that.

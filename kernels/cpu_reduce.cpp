@@ -89,6 +89,7 @@ void CpuHead::reduce_group(const Rows& rows, int64_t group, int64_t first, const
                     .runs = runs.data(),
                     .row_maxima = maxima};
     head_.kernels.sweep_rows(sweep);
+    add_diagonals(sweep, first + row, panel);
     for (int64_t r = row; r < end; ++r) {
       const int64_t place = group * kGroupRows + r;
       if (wants_rows) panel.row(first + r).max_weight = static_cast<double>(maxima[r - row]);
@@ -100,15 +101,25 @@ void CpuHead::reduce_group(const Rows& rows, int64_t group, int64_t first, const
   }
 }
 
+void CpuHead::add_diagonals(SweepRows rows, int64_t first, PanelReduction& panel) const {
+  float* diagonal = panel.diagonal(first);
+  if (diagonal == nullptr) return;
+  const int64_t last = first + rows.rows - 1;
+  if (panel.row_index(last) - panel.row_index(first) == last - first) {
+    return head_.kernels.add_diagonals(rows, diagonal);
+  }
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    head_.kernels.add_scaled(rows.entries + r * rows.stride, rows.keys, rows.factors[r],
+                             panel.diagonal(first + r));
+  }
+}
+
 void CpuHead::reduce_row(const float* entries, float factor, const RowSum& sum, int64_t position,
                          PanelReduction& panel) const {
   const ReductionRequest& request = panel.request();
   const CpuKernels& kernels = head_.kernels;
   const int64_t keys = head_.num_keys();
   RowReduction& result = panel.row(position);
-  if (float* diagonal = panel.diagonal(position)) {
-    kernels.add_scaled(entries, keys, factor, diagonal);
-  }
   if (request.any_rows()) result.masked = result.max_weight == 0;
   if (result.masked) return;
   if (request.entropy) {

@@ -158,6 +158,31 @@ void add_scaled(const float* source, int64_t count, float factor, float* destina
   for (; i < count; ++i) destination[i] += source[i] * factor;
 }
 
+/// One element of add_diagonals.
+HWY_INLINE void add_diagonal_element(const SweepRows& rows, int64_t at, float* destination) {
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    const int64_t key = at + row;
+    if (key < 0 || key >= rows.keys) continue;
+    destination[at] += rows.entries[row * rows.stride + key] * rows.factors[row];
+  }
+}
+
+/// CpuKernels::add_diagonals.
+void add_diagonals(const SweepRows& rows, float* destination) {
+  const FloatTag d;
+  int64_t at = 1 - rows.rows;
+  for (; at < 0; ++at) add_diagonal_element(rows, at, destination);
+  for (; at + kLanes + rows.rows <= rows.keys; at += kLanes) {
+    FloatVec sum = hn::LoadU(d, destination + at);
+    const float* entries = rows.entries + at;
+    for (int64_t row = 0; row < rows.rows; ++row, entries += rows.stride + 1) {
+      sum = hn::Add(sum, hn::Mul(hn::LoadU(d, entries), hn::Set(d, rows.factors[row])));
+    }
+    hn::StoreU(sum, d, destination + at);
+  }
+  for (; at < rows.keys; ++at) add_diagonal_element(rows, at, destination);
+}
+
 /// CpuKernels::find_weight.
 int64_t find_weight(const float* entries, int64_t count, float factor, float weight) {
   const FloatTag d;
