@@ -18,6 +18,7 @@ constexpr MetricSource kMeans[] = {
     {"entropy", RowValue::entropy},
     {"max_weight", RowValue::max_weight},
     {"text_mass", RowValue::text_mass},
+    {"padding_mass", RowValue::padding_mass},
     {"video_mass", RowValue::video_mass},
     {"same_frame_mass", RowValue::same_frame_mass},
     {"same_position_mass", RowValue::same_position_mass},
@@ -35,6 +36,8 @@ bool is_defined(RowValue which, const AttentionProblem& problem) {
   switch (which) {
     case RowValue::text_mass:
       return !keys.text_range().empty();
+    case RowValue::padding_mass:
+      return !keys.text_valid().empty();
     case RowValue::video_mass:
       return !keys.video_range().empty();
     case RowValue::same_position_mass:

@@ -57,8 +57,8 @@ HeadTotals::HeadTotals(const HeadTask& task, const ReductionRequest& request) {
   const AttentionProblem& problem = *task.problem;
   const TokenGrid& keys = problem.key_tokens();
   scale_ = fixed_scale(problem);
-  key_segments_ = KeySegments(keys, task.batch).count();
-  const int64_t query_segments = KeySegments(problem.query_tokens(), task.batch).count();
+  key_segments_ = KeySegments(keys, task.batch).frames() + 1;
+  const int64_t query_segments = KeySegments(problem.query_tokens(), task.batch).frames() + 1;
   segment_rows_.assign(static_cast<size_t>(query_segments), 0);
   segment_masses_.assign(static_cast<size_t>(query_segments * key_segments_), 0);
   if (request.columns) columns_.assign(static_cast<size_t>(problem.num_keys()), 0);
@@ -116,24 +116,26 @@ void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int6
   const auto place = queries.coord(index);
   int64_t segment = 0;
   if (kind == Segment::video) segment = 1 + (place ? place->t : 0);
-  if (kind == Segment::padding) segment = query_segments() - 1;
   ++segment_rows_[static_cast<size_t>(segment)];
   const double* masses = panel.masses(row);
+  const double padding = masses[panel.segments().padding()];
+  const double text = masses[0] + padding;
   for (int64_t s = 0; s < key_segments_; ++s) {
     segment_masses_[static_cast<size_t>(segment * key_segments_ + s)] +=
-        std::llrint(masses[s] * scale_);
+        std::llrint((s == 0 ? text : masses[s]) * scale_);
   }
   if (kind != Segment::video) return;
   double video = 0;
-  for (int64_t s = 1; s + 1 < key_segments_; ++s) video += masses[s];
-  take(RowValue::text_mass, masses[0]);
+  for (int64_t s = 1; s < key_segments_; ++s) video += masses[s];
+  take(RowValue::text_mass, text);
+  take(RowValue::padding_mass, padding);
   take(RowValue::video_mass, video);
   if (!request.places || !place) return;
   const double own_frame = masses[1 + place->t];
   take(RowValue::same_frame_mass, own_frame);
   take(RowValue::same_position_mass, r.places.same_position);
-  take(RowValue::spatial_score, own_frame + masses[0]);
-  take(RowValue::temporal_score, r.places.band + masses[0]);
+  take(RowValue::spatial_score, own_frame + text);
+  take(RowValue::temporal_score, r.places.band + text);
   take(RowValue::local_mass, r.places.local);
 }
 

@@ -13,6 +13,7 @@ enum class RowValue : uint8_t {
   entropy,
   max_weight,
   text_mass,
+  padding_mass,
   video_mass,
   same_frame_mass,
   same_position_mass,
@@ -23,7 +24,7 @@ enum class RowValue : uint8_t {
   keys_for_90,
   keys_for_95,
 };
-inline constexpr size_t kRowValues = 12;
+inline constexpr size_t kRowValues = 13;
 
 /// Numbers of keys are summed in this unit, so that they stay below the values that fixed_scale()
 /// allows.
@@ -64,7 +65,8 @@ class HeadTotals {
   int64_t rows() const { return rows_; }
   int64_t masked_rows() const { return masked_rows_; }
   double max_weight_peak() const { return max_weight_peak_; }
-  /// Query rows of a segment (KeySegments' numbers) that are not masked.
+  /// Text is one segment here, 0, padding included (models such as CogVideoX attend to it); 1 … T
+  /// are the frames. Query rows of a segment that are not masked.
   int64_t segment_rows(int64_t segment) const {
     return segment_rows_[static_cast<size_t>(segment)];
   }

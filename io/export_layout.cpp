@@ -89,10 +89,13 @@ void check_spec(const ExportSpec& spec) {
 
 TileRequest make_request(const ExportSpec& spec) {
   TileRequest request;
-  request.entries = spec.product != ExportProduct::lse;
+  // Pools and statistics come from a stream of reductions; their files have no entries.
+  const bool pooled = spec.product == ExportProduct::pooled;
+  const bool stats = spec.product == ExportProduct::stats;
+  request.entries = spec.product != ExportProduct::lse && !pooled && !stats;
   const bool reduced =
       spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
-  request.norms = spec.product != ExportProduct::logits && !reduced;
+  request.norms = spec.product != ExportProduct::logits && !reduced && !pooled && !stats;
   request.quantity = spec.product == ExportProduct::logits ? Quantity::logits : Quantity::weights;
   request.encoding = request.entries && !reduced ? spec.encoding : Encoding::f32;
   // Sigmoid has no norms; a file of both kinds of score cannot be asked for.

@@ -97,6 +97,10 @@ std::string_view export_product_name(ExportProduct product) {
       return "topk";
     case ExportProduct::threshold:
       return "threshold";
+    case ExportProduct::pooled:
+      return "pooled";
+    case ExportProduct::stats:
+      return "stats";
     case ExportProduct::rows:
       break;
   }

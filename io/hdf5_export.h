@@ -13,7 +13,7 @@
 namespace attnscope {
 
 /// What an export holds.
-enum class ExportProduct : uint8_t { weights, logits, lse, rows, topk, threshold };
+enum class ExportProduct : uint8_t { weights, logits, lse, rows, topk, threshold, pooled, stats };
 std::string_view export_product_name(ExportProduct product);
 
 /// Everything that decides the content of an export file.
@@ -33,6 +33,8 @@ struct ExportSpec {
   bool gzip = false;     ///< entries compressed, one shard file a group (weights, logits, rows)
   int64_t topk = 0;      ///< keys a row, for `topk`
   double threshold = 0;  ///< weights from here on, for `threshold`
+  int64_t block = 0;     ///< side of the blocks, for `pooled`
+  bool pyramid = false;  ///< all levels above it as well
 };
 
 /// Whether the export is a folder of shard files, one a group, with a master that links them.
