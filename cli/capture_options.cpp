@@ -25,7 +25,7 @@ ScoreFunction score_option(const std::string& name) {
 
 }  // namespace
 
-void add_capture_options(CLI::App& command, CaptureOptions& o) {
+void add_capture_options(CLI::App& command, CaptureOptions& o, const char* mask_option) {
   command.add_option("capture", o.capture, "a capture: a folder or a safetensors file")
       ->type_name("CAPTURE");
   const std::string tensors = "Bare tensors instead of a capture";
@@ -50,7 +50,8 @@ void add_capture_options(CLI::App& command, CaptureOptions& o) {
   command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
       ->type_name("auto|NUMBER")
       ->group(facts);
-  command.add_option("--mask", o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
+  command
+      .add_option(mask_option, o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
       ->type_name("MASK")
       ->group(facts);
   command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")

@@ -27,6 +27,8 @@ struct Command {
 Command add_info_command(CLI::App& app);
 Command add_export_command(CLI::App& app);
 Command add_query_command(CLI::App& app);
+Command add_mask_command(CLI::App& app);
+Command add_rollout_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
 
