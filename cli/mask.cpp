@@ -40,7 +40,8 @@ struct MaskOptions {
   bool quiet = false;
 };
 
-constexpr int64_t kDefaultSaveBlock = 128;
+/// What block-sparse kernels use most.
+constexpr int64_t kDefaultBlock = 128;
 
 /// The heads, each with its place in the capture.
 struct MaskTasks {
@@ -156,8 +157,8 @@ class MaskLab {
     if (!o_.save.empty()) {
       const AttentionProblem& problem = *m_.tasks.front().problem;
       writer.emplace(o_.save, o_.force, static_cast<int64_t>(m_.tasks.size()),
-                     ceil_div(problem.num_queries(), save_block()),
-                     ceil_div(problem.num_keys(), save_block()));
+                     ceil_div(problem.num_queries(), block()),
+                     ceil_div(problem.num_keys(), block()));
     }
     const auto heads = static_cast<int64_t>(m_.tasks.size());
     Progress progress(console, "mask", heads * kSteps,
@@ -174,7 +175,7 @@ class MaskLab {
 
  private:
   static constexpr int64_t kSteps = 1000;
-  int64_t save_block() const { return o_.block > 0 ? o_.block : kDefaultSaveBlock; }
+  int64_t block() const { return o_.block > 0 ? o_.block : kDefaultBlock; }
 
   void add_head(size_t i, const std::stop_token& stop, std::optional<BlockMaskWriter>& writer,
                 const std::function<void(double)>& progress) {
@@ -199,10 +200,10 @@ class MaskLab {
                   choices_[m].name(),
                   scores[m],
                   {}};
-      if (o_.time) row.time_ratio = mask_time_ratio(task, masks[m], backend_, budget_);
+      if (o_.time) row.time_ratio = mask_time_ratio(task, masks[m], block(), backend_, budget_);
       rows_.push_back(std::move(row));
     }
-    if (writer) save_blocks(*writer, task, masks.front(), save_block(), stop);
+    if (writer) save_blocks(*writer, task, masks.front(), block(), stop);
   }
 
   const MaskOptions& o_;
@@ -269,13 +270,18 @@ Command add_mask_command(CLI::App& app) {
           "write the blocks that the mask keeps anything of, as bool [heads, query blocks,\n"
           "key blocks] (one call, one mask)")
       ->type_name("FILE.npy");
-  command->add_option("--block", o.block, "tokens of a block in FILE.npy (--save: 128 unless told)")
+  command
+      ->add_option(
+          "--block", o.block,
+          "tokens of a block in FILE.npy, --save and --time (128 for these two unless told)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->type_name("N");
   command->add_flag("--exact", o.exact,
                     "oracle and output errors on all rows instead of 256 spread ones");
-  command->add_flag("--time", o.time,
-                    "time a few row panels with and without the mask (time: their ratio)");
+  command->add_flag(
+      "--time", o.time,
+      "time a few row panels with the mask's empty blocks left out and without the mask:\n"
+      "column time is their ratio");
   add_selection_options(*command, o.selection);
   add_run_options(*command, o.run);
   command->add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");

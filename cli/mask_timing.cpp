@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "core/attention_problem.h"
+#include "core/checked_math.h"
+#include "core/error.h"
+#include "core/mask_cover.h"
 
 namespace attnscope {
 namespace {
@@ -40,6 +43,23 @@ std::vector<IndexRange> spread_panels(int64_t rows) {
     panels.push_back({begin, begin + height});
   }
   return panels;
+}
+
+/// The blocks of the panels' rows that the mask keeps anything of; other rows are left empty.
+BlockMask cover_panels(const HeadTask& head, const Mask& mask,
+                       const std::vector<IndexRange>& panels, int64_t block) {
+  const int64_t rows = head.problem->num_queries();
+  const int64_t keys = head.problem->num_keys();
+  BlockMask cover{1, ceil_div(rows, block), ceil_div(keys, block), block, block, {}};
+  cover.bits.resize(static_cast<size_t>(cover.query_blocks * cover.key_blocks));
+  for (const IndexRange& panel : panels) {
+    for (int64_t b = panel.begin / block; b <= (panel.end - 1) / block; ++b) {
+      const IndexRange queries{b * block, std::min((b + 1) * block, rows)};
+      const auto kept = kept_blocks(mask, head.batch, head.head, queries, keys, block);
+      std::copy(kept.begin(), kept.end(), cover.bits.begin() + b * cover.key_blocks);
+    }
+  }
+  return cover;
 }
 
 double time_panels(const AttentionProblem& problem, const HeadTask& head,
@@ -77,11 +97,16 @@ double time_panels(const AttentionProblem& problem, const HeadTask& head,
 
 }  // namespace
 
-double mask_time_ratio(const HeadTask& head, const Mask& mask, const TileBackend& backend,
-                       MemoryBudget& budget) {
+double mask_time_ratio(const HeadTask& head, const Mask& mask, int64_t block,
+                       const TileBackend& backend, MemoryBudget& budget) {
   const AttentionProblem& plain = *head.problem;
-  const AttentionProblem masked = with_mask(plain, mask);
   const std::vector<IndexRange> panels = spread_panels(plain.num_queries());
+  const auto blocks =
+      checked_mul(ceil_div(plain.num_queries(), block), ceil_div(plain.num_keys(), block) * 2);
+  if (!blocks) throw Error(ErrorCode::resource, "--time: the blocks are too many for any memory");
+  const MemoryReservation reserved = budget.reserve(*blocks, "the timed blocks");
+  const AttentionProblem masked =
+      with_mask(plain, Mask::blocks(cover_panels(head, mask, panels, block)));
   const double with = time_panels(masked, head, panels, backend, budget);
   return with / time_panels(plain, head, panels, backend, budget);
 }

@@ -7,11 +7,11 @@
 
 namespace attnscope {
 
-/// Seconds that row norms of a few row panels, spread evenly over the head, take one thread under
-/// the call's own mask and `mask`, over seconds under the call's own mask alone: what this
-/// machine's kernels gain by leaving out what the mask leaves empty (they do so in pieces of 32
-/// keys). The better of two runs each; binding is not counted.
-double mask_time_ratio(const HeadTask& head, const Mask& mask, const TileBackend& backend,
-                       MemoryBudget& budget);
+/// Seconds that row norms of a few row panels, spread evenly over the head, take one thread when
+/// blocks of `block` x `block` tokens that `mask` leaves empty are left out, over seconds without
+/// the mask (the call's own mask holds in both): what block-sparse attention can gain on this
+/// machine. The better of two runs each; binding is not counted.
+double mask_time_ratio(const HeadTask& head, const Mask& mask, int64_t block,
+                       const TileBackend& backend, MemoryBudget& budget);
 
 }  // namespace attnscope

@@ -7,7 +7,8 @@ namespace attnscope {
 
 TileClass RunsTerm::classify(int64_t, int64_t, IndexRange queries, IndexRange keys) const {
   bool any_kept = false, any_masked = false;
-  std::vector<IndexRange> runs;
+  // Called for many small rectangles: an allocation each would show.
+  thread_local std::vector<IndexRange> runs;
   for (int64_t query = queries.begin; query < queries.end; ++query) {
     runs.clear();
     append_runs(query, keys, runs);
@@ -23,7 +24,7 @@ TileClass RunsTerm::classify(int64_t, int64_t, IndexRange queries, IndexRange ke
 void RunsTerm::add_bias(int64_t, int64_t, std::span<const int64_t> queries, IndexRange keys,
                         float* out, int64_t row_stride) const {
   constexpr float kMasked = -std::numeric_limits<float>::infinity();
-  std::vector<IndexRange> runs;
+  thread_local std::vector<IndexRange> runs;
   for (int64_t query : queries) {
     runs.clear();
     append_runs(query, keys, runs);
