@@ -37,6 +37,7 @@ void add_capture_options(CLI::App& command, CaptureOptions& o, const char* mask_
       ->type_name("FILE[:KEY]")
       ->group(tensors);
   const std::string facts = "Facts (override what was recorded, and say so)";
+  o.mask_option = mask_option;
   command.add_option("--layout", o.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
       ->type_name("LAYOUT")
       ->group(facts);
@@ -64,8 +65,8 @@ void add_capture_options(CLI::App& command, CaptureOptions& o, const char* mask_
 }
 
 Capture open_capture(const CaptureOptions& o, const Console& console) {
-  FactOverrides overrides{given(o.layout), given(o.grid),   given(o.text),        given(o.scale),
-                          given(o.mask),   given(o.preset), score_option(o.score)};
+  FactOverrides overrides{given(o.layout), given(o.grid),   given(o.text),         given(o.scale),
+                          given(o.mask),   given(o.preset), score_option(o.score), o.mask_option};
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");

@@ -16,6 +16,7 @@ struct CaptureOptions {
   BareTensors tensors;
   std::string layout, grid, text, scale, mask, preset;
   std::string score = "softmax";
+  std::string mask_option = "--mask";  ///< what `mask` is called
 };
 /// Adds CAPTURE --q --k --v --layout --grid --text --scale --preset, and --mask --score. A command
 /// whose --mask means something else names the call's own mask otherwise.

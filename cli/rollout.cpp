@@ -1,4 +1,3 @@
-#include "core/rollout.h"
 
 #include <fmt/core.h>
 
@@ -11,13 +10,10 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/forecast.h"
-#include "cli/interrupt.h"
 #include "cli/query_options.h"
 #include "cli/query_summary.h"
+#include "cli/rollout_layers.h"
 #include "core/error.h"
-#include "core/row_stream.h"
-#include "core/streaming_engine.h"
-#include "core/value_check.h"
 #include "io/export_file.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
@@ -41,82 +37,6 @@ struct RolloutOptions {
   bool force = false;
   bool quiet = false;
 };
-
-/// One layer: its call, its batch item, its heads.
-struct Layer {
-  const CallEntry* call = nullptr;
-  std::vector<HeadTask> tasks;
-};
-
-/// Refuses a call that cannot be a layer beside `first`.
-void check_layer(const SelectedCall& selected, const SelectedCall& first) {
-  const CallEntry& call = *selected.call;
-  const AttentionProblem& problem = *call.problem;
-  const auto refuse = [&](const std::string& what) {
-    throw usage_error("rollout: " + problem.name() + ": " + what);
-  };
-  if (call.id.kind == CallKind::cross) {
-    refuse(
-        "is cross attention: its keys are other tokens than its queries, so influence cannot be "
-        "followed from layer to layer; choose --kind joint or self");
-  }
-  if (!is_normalised(problem.score())) {
-    refuse("rows of sigmoid scores do not sum to 1, so they do not share out influence");
-  }
-  if (selected.batch.size() != 1) {
-    refuse(fmt::format("{} batch items are selected: choose one with --batch or --branch",
-                       selected.batch.size()));
-  }
-  if (static_cast<int64_t>(selected.heads.size()) > RolloutLayer::kMostHeads) {
-    refuse(fmt::format("{} heads are selected (limit {})", selected.heads.size(),
-                       RolloutLayer::kMostHeads));
-  }
-  const CallEntry& other = *first.call;
-  if (call.id.step != other.id.step) {
-    refuse(fmt::format("steps {} and {} are selected: choose one with --steps", other.id.step,
-                       call.id.step));
-  }
-  const std::string& branch = branch_of(call.id, selected.batch.front());
-  const std::string& first_branch = branch_of(other.id, first.batch.front());
-  if (branch != first_branch) {
-    refuse("branches " + first_branch + " and " + branch +
-           " are selected: choose one with --branch");
-  }
-  if (problem.num_queries() != other.problem->num_queries() ||
-      !(problem.key_tokens() == other.problem->key_tokens())) {
-    refuse("has other tokens than " + other.problem->name() + ": choose calls of one kind");
-  }
-}
-
-/// Ascending by layer.
-std::vector<Layer> make_layers(const RolloutOptions& o, const std::vector<SelectedCall>& calls) {
-  std::vector<Layer> layers;
-  for (const SelectedCall& selected : calls) {
-    check_layer(selected, calls.front());
-    if (!layers.empty() && layers.back().call->id.layer == selected.call->id.layer) {
-      throw usage_error(
-          fmt::format("rollout: layer {} has several calls ({} and {}): choose with "
-                      "--kind or --branch",
-                      selected.call->id.layer, layers.back().call->problem->name(),
-                      selected.call->problem->name()));
-    }
-    Layer layer{selected.call, {}};
-    const AttentionProblem& problem = *selected.call->problem;
-    for (int64_t h : selected.heads) {
-      layer.tasks.push_back({&problem,
-                             selected.batch.front(),
-                             h,
-                             {0, problem.num_queries()},
-                             {},
-                             {0, problem.num_keys()}});
-    }
-    layers.push_back(std::move(layer));
-  }
-  if (!o.queries.any() && o.text_tokens.empty()) {
-    throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N");
-  }
-  return layers;
-}
 
 /// The tokens that the rollout starts from, ascending and unique.
 std::vector<int64_t> start_tokens(const RolloutOptions& o, const AttentionProblem& problem) {
@@ -159,9 +79,9 @@ VolumeWriter writer_for(const RolloutOptions& o, const Capture& capture, const T
   return writer;
 }
 
-std::string layers_text(const std::vector<Layer>& layers) {
+std::string layers_text(const std::vector<RolloutStep>& layers) {
   std::vector<int64_t> numbers;
-  for (const Layer& layer : layers) numbers.push_back(layer.call->id.layer);
+  for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
   return format_index_list(numbers);
 }
 
@@ -171,55 +91,12 @@ std::string describe_start(const RolloutOptions& o, size_t count) {
   return describe_queries(o.queries, 1);
 }
 
-/// The stream of one layer.
-RowStream plan_layer(const Layer& layer, const TileBackend& backend, const MemoryBudget& budget) {
-  const int64_t kept =
-      RolloutLayer::bytes(layer.tasks.front().problem->num_queries(), backend.workers());
-  return plan_row_stream(layer.tasks, backend, std::max(budget.available() - kept, int64_t{0}),
-                         RolloutLayer::kGroupRows);
-}
-
-/// Follows the influence through the layers, in the direction's order.
-std::vector<double> roll(const std::vector<Layer>& layers, std::vector<double> influence,
-                         RolloutDirection direction, const TileBackend& backend,
-                         MemoryBudget& budget, const Console& console) {
-  const InterruptWatch interrupts;
-  std::vector<const Layer*> order;
-  for (const Layer& layer : layers) {
-    check_values(layer.tasks, interrupts.token());
-    order.push_back(&layer);
-  }
-  if (direction == RolloutDirection::to_inputs) std::reverse(order.begin(), order.end());
-  constexpr int64_t kSteps = 1000;
-  const auto total = static_cast<int64_t>(order.size()) * kSteps;
-  const RowStream first = plan_layer(*order.front(), backend, budget);
-  Progress progress(console, "rollout", total, static_cast<double>(first.plan.entries) / kSteps,
-                    "entries");
-  for (size_t l = 0; l < order.size(); ++l) {
-    const RowStream stream = plan_layer(*order[l], backend, budget);
-    RolloutLayer layer(std::move(influence), static_cast<int64_t>(order[l]->tasks.size()),
-                       direction, stream.request, backend.workers(), budget);
-    StreamControl control;
-    control.stop = interrupts.token();
-    control.progress = [&](const StreamProgress& p) {
-      progress.update(static_cast<int64_t>(l) * kSteps + p.tiles_done * kSteps / p.tiles_total);
-    };
-    control.skip = [&](int64_t, IndexRange rows, IndexRange) { return layer.is_idle(rows); };
-    StreamingEngine engine(backend, budget);
-    if (!engine.run(order[l]->tasks, stream.plan, layer, control)) {
-      throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
-    }
-    influence = layer.next();
-  }
-  return influence;
-}
-
-void print_plan(const RolloutOptions& o, const std::vector<Layer>& layers,
+void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
                 const TileBackend& backend, MemoryBudget& budget) {
   double flops = 0, seconds = 0;
   int64_t bytes = 0, heads = 0;
-  for (const Layer& layer : layers) {
-    const RowStream stream = plan_layer(layer, backend, budget);
+  for (const RolloutStep& layer : layers) {
+    const RowStream stream = plan_rollout_step(layer, backend, budget);
     // Layers of equal size take equally long.
     const double per_flop =
         flops > 0 ? seconds / flops
@@ -249,7 +126,8 @@ void print_plan(const RolloutOptions& o, const std::vector<Layer>& layers,
 }
 
 QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
-                             const std::vector<Layer>& layers, const std::vector<int64_t>& start) {
+                             const std::vector<RolloutStep>& layers,
+                             const std::vector<int64_t>& start) {
   const CallEntry& call = *layers.back().call;
   const HeadTask& task = layers.back().tasks.front();
   const TokenGrid& tokens = task.problem->key_tokens();
@@ -281,13 +159,13 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
 }
 
 Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
-               const std::vector<Layer>& layers, const std::vector<float>& values) {
+               const std::vector<RolloutStep>& layers, const std::vector<float>& values) {
   const QueryVolume& volume = volumes.volumes.front();
   Json row =
       summarise_row(volume, layers.back().tasks.front(), values,
                     std::numeric_limits<double>::quiet_NaN(), volumes.tokens_of(volume), o.top);
   Json numbers = Json::array();
-  for (const Layer& layer : layers) numbers.push_back(layer.call->id.layer);
+  for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
   Json json{{"format", "attnscope-rollout/1"},
             {"query", volumes.query_text},
             {"direction", o.reverse ? "to_outputs" : "to_inputs"},
@@ -327,7 +205,10 @@ int run_rollout(const RolloutOptions& o) {
   const Console console(o.quiet);
   const Capture capture = open_capture(o.capture, console);
   const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
-  const std::vector<Layer> layers = make_layers(o, calls);
+  const std::vector<RolloutStep> layers = make_rollout_steps(calls);
+  if (!o.queries.any() && o.text_tokens.empty()) {
+    throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N");
+  }
   const AttentionProblem& problem = *layers.front().call->problem;
   const std::vector<int64_t> start = start_tokens(o, problem);
   const VolumeWriter writer =
@@ -345,7 +226,7 @@ int run_rollout(const RolloutOptions& o) {
     influence[static_cast<size_t>(token)] = 1 / static_cast<double>(start.size());
   }
   const auto direction = o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs;
-  influence = roll(layers, std::move(influence), direction, *backend, budget, console);
+  influence = follow_influence(layers, std::move(influence), direction, *backend, budget, console);
   const std::vector<float> values(influence.begin(), influence.end());
   QueryVolumes volumes = describe_volume(o, capture, layers, start);
   const Json summary = summarise(o, volumes, layers, values);

@@ -31,8 +31,8 @@ void check_grid(const MaskPattern& pattern, const AttentionProblem& problem) {
 Mask with_text(const MaskPattern& pattern, const AttentionProblem& problem, const Mask& mask) {
   const TokenGrid& queries = problem.query_tokens();
   const TokenGrid& keys = problem.key_tokens();
-  // In cross attention all keys are text: keeping them would keep everything.
-  if (problem.id().kind == CallKind::cross) return mask;
+  // Where all keys are text (cross attention, language models) keeping them would keep everything.
+  if (keys.video_range().empty()) return mask;
   if (queries.text_range().empty() && keys.text_range().empty()) return mask;
   if (!pattern.keep_text) {
     // Blocks and lines may hold text keys; dropped means dropped.

@@ -445,6 +445,7 @@ TEST_CASE("the lab's table, file and refusals") {
       {{path, "--mask", "spatial", "-o", folder / "table.txt"}, 2, ".csv"},
       {{path, "--mask", "spatial", "--mask", "none", "--save", folder / "x.npy"}, 2, "2 masks"},
       {{path, "--mask", "spatial", "--score", "sigmoid"}, 2, "sigmoid"},
+      {{path, "--mask", "spatial", "--own-mask", "casual"}, 2, "--own-mask casual"},
   };
   for (const Refusal& refusal : refusals) {
     auto arguments = refusal.arguments;
@@ -455,8 +456,16 @@ TEST_CASE("the lab's table, file and refusals") {
     CHECK(contains(result.err, refusal.part));
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   }
-  // Cross attention has no places, but blocks.
-  CHECK(run_attnscope({"mask", cross, "--mask", "topk:block=3,blocks=1"}).exit_code == 0);
+  // Cross attention has no places, but blocks; that its keys are text does not keep them.
+  const Json blocks = run_json({cross, "--mask", "topk:block=3,blocks=1"});
+  CHECK(blocks["heads"][0]["density"] == 3.0 / 7);
+  CHECK(blocks["heads"][0]["output_error"].is_null());
+  const auto own = run_attnscope({"mask", path, "--mask", "causal", "--own-mask", "causal",
+                                  "--mask", "none", "--heads", "0", "--json"});
+  REQUIRE(own.exit_code == 0);
+  // The recall of what the call keeps anyway is whole.
+  CHECK(near(Json::parse(own.out)["heads"][0]["recall"], 1));
+  CHECK(near(Json::parse(own.out)["heads"][1]["effective_density"], 51.0 / 101));
 }
 
 TEST_CASE("values that are no numbers are told, not spread") {
