@@ -225,7 +225,7 @@ int run_mask(const MaskOptions& o) {
     for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
   }
   check_outputs(o, capture, m);
-  const RowStream stream = plan_row_stream(m.tasks, *backend, budget.available());
+  const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
   if (o.dry_run) {
     print_plan(o, m, stream, *backend, budget);
     return kExitOk;

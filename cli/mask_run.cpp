@@ -18,9 +18,7 @@ std::unique_ptr<MaskProbe> probe_rows(const HeadTask& task, std::span<const Mask
   constexpr int64_t kMostTileRows = 64;
   const int workers = run.backend.workers();
   const int64_t kept = MaskProbe::bytes(task, masks.size(), wanted, kMostTileRows, workers);
-  // A budget that is too small is told by the plan, with the smallest that would do.
-  const RowStream stream =
-      plan_row_stream({&task, 1}, run.backend, std::max(run.budget.available() - kept, int64_t{0}));
+  const RowStream stream = plan_row_stream({&task, 1}, run.backend, run.budget, kept);
   auto probe =
       std::make_unique<MaskProbe>(task, masks, wanted, stream.request, workers, run.budget);
   StreamControl control;

@@ -84,8 +84,7 @@ RowStream plan_rollout_step(const RolloutStep& layer, const TileBackend& backend
                             const MemoryBudget& budget) {
   const int64_t kept =
       RolloutLayer::bytes(layer.tasks.front().problem->num_queries(), backend.workers());
-  return plan_row_stream(layer.tasks, backend, std::max(budget.available() - kept, int64_t{0}),
-                         RolloutLayer::kGroupRows);
+  return plan_row_stream(layer.tasks, backend, budget, kept, RolloutLayer::kGroupRows);
 }
 
 std::vector<double> follow_influence(const std::vector<RolloutStep>& layers,

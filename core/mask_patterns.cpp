@@ -45,9 +45,8 @@ Mask build_lines(const MaskPattern& pattern, const AttentionProblem& problem, in
                  int64_t head, const MaskResources& resources) {
   const std::vector<int64_t> rows = sampled_rows(problem.num_queries(), pattern.rows);
   const HeadTask task{&problem, batch, head, {}, rows, {0, problem.num_keys()}};
-  const int64_t left = resources.budget.available() - LineCollector::bytes(problem);
-  const RowStream stream =
-      plan_row_stream({&task, 1}, resources.backend, std::max<int64_t>(left, 0));
+  const RowStream stream = plan_row_stream({&task, 1}, resources.backend, resources.budget,
+                                           LineCollector::bytes(problem));
   LineCollector lines(problem, stream.request, resources.budget);
   StreamControl control;
   control.stop = resources.stop;

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "core/memory_budget.h"
 #include "core/tile_backend.h"
 #include "core/tile_plan.h"
 #include "core/tile_sink.h"
@@ -14,10 +15,12 @@ struct RowStream {
   TilePlan plan;
 };
 
-/// The stream with as many rows at once as `budget_bytes` allow, from 64 down to `least_rows`
-/// (powers of two); rather fewer rows than fewer workers, down to 16 rows. Throws Error(resource)
-/// naming the smallest budget when there is none. The tasks' keys are all keys.
+/// The stream with as many rows at once as the budget allows beside `beside_bytes` that the caller
+/// is going to reserve, from 64 down to `least_rows` (powers of two); rather fewer rows than fewer
+/// workers, down to 16 rows. Throws Error(resource) naming what it needs when there is none. The
+/// tasks' keys are all keys.
 RowStream plan_row_stream(std::span<const HeadTask> tasks, const TileBackend& backend,
-                          int64_t budget_bytes, int64_t least_rows = 1);
+                          const MemoryBudget& budget, int64_t beside_bytes = 0,
+                          int64_t least_rows = 1);
 
 }  // namespace attnscope
