@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +8,7 @@
 #include "tests/cli/attention_capture.h"
 #include "tests/cli/hdf5_reader.h"
 #include "tests/cli/program.h"
+#include "tests/cli/synthetic.h"
 
 using namespace attnscope::test;
 
@@ -216,4 +218,26 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
   const auto plan = run_attnscope(
       {"rollout", folder / "steps", "--steps", "5", "--index", "1", "--dry-run", "--json"});
   CHECK(contains(plan.out, "\"layers\":3"));
+}
+
+TEST_CASE("an interrupted rollout writes nothing; its memory stays within the budget") {
+  const TemporaryFolder folder;
+  const std::string head = folder / "head.safetensors", out = folder / "out.csv";
+  write_synthetic_head(head, 17776, 64);
+  ProgramSettings settings;
+  settings.signal = SIGINT;
+  settings.signal_after_ms = 500;
+  const auto result = run_attnscope(
+      {"rollout", head, "--index", "5", "--reverse", "--backend", "reference", "-o", out},
+      settings);
+  INFO(result.err);
+  CHECK(result.exit_code == 4);
+  CHECK_FALSE(std::filesystem::exists(out));
+  CHECK_FALSE(std::filesystem::exists(out + ".part"));
+  if (sanitized()) return;
+  const auto small = run_attnscope(
+      {"rollout", head, "--index", "5", "--reverse", "--memory", "12MiB", "--quiet", "-o", out});
+  INFO("peak " << small.peak_bytes << "\n" << small.err);
+  CHECK(small.exit_code == 0);
+  CHECK(small.peak_bytes <= (12 + 64) << 20);
 }
