@@ -25,7 +25,7 @@ ScoreFunction score_option(const std::string& name) {
 
 }  // namespace
 
-void add_capture_options(CLI::App& command, CaptureOptions& o) {
+void add_capture_options(CLI::App& command, CaptureOptions& o, const char* mask_option) {
   command.add_option("capture", o.capture, "a capture: a folder or a safetensors file")
       ->type_name("CAPTURE");
   const std::string tensors = "Bare tensors instead of a capture";
@@ -37,6 +37,7 @@ void add_capture_options(CLI::App& command, CaptureOptions& o) {
       ->type_name("FILE[:KEY]")
       ->group(tensors);
   const std::string facts = "Facts (override what was recorded, and say so)";
+  o.mask_option = mask_option;
   command.add_option("--layout", o.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
       ->type_name("LAYOUT")
       ->group(facts);
@@ -50,7 +51,8 @@ void add_capture_options(CLI::App& command, CaptureOptions& o) {
   command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
       ->type_name("auto|NUMBER")
       ->group(facts);
-  command.add_option("--mask", o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
+  command
+      .add_option(mask_option, o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
       ->type_name("MASK")
       ->group(facts);
   command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")
@@ -63,8 +65,8 @@ void add_capture_options(CLI::App& command, CaptureOptions& o) {
 }
 
 Capture open_capture(const CaptureOptions& o, const Console& console) {
-  FactOverrides overrides{given(o.layout), given(o.grid),   given(o.text),        given(o.scale),
-                          given(o.mask),   given(o.preset), score_option(o.score)};
+  FactOverrides overrides{given(o.layout), given(o.grid),   given(o.text),         given(o.scale),
+                          given(o.mask),   given(o.preset), score_option(o.score), o.mask_option};
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");

@@ -16,9 +16,12 @@ struct CaptureOptions {
   BareTensors tensors;
   std::string layout, grid, text, scale, mask, preset;
   std::string score = "softmax";
+  std::string mask_option = "--mask";  ///< what `mask` is called
 };
-/// Adds CAPTURE --q --k --v --layout --grid --text --scale --preset, and --mask --score.
-void add_capture_options(CLI::App& command, CaptureOptions& options);
+/// Adds CAPTURE --q --k --v --layout --grid --text --scale --preset, and --mask --score. A command
+/// whose --mask means something else names the call's own mask otherwise.
+void add_capture_options(CLI::App& command, CaptureOptions& options,
+                         const char* mask_option = "--mask");
 /// Opens it and says its notes. Throws Error(usage) when neither or both were given.
 Capture open_capture(const CaptureOptions& options, const Console& console);
 

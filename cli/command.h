@@ -28,6 +28,8 @@ Command add_info_command(CLI::App& app);
 Command add_export_command(CLI::App& app);
 Command add_query_command(CLI::App& app);
 Command add_stats_command(CLI::App& app);
+Command add_mask_command(CLI::App& app);
+Command add_rollout_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
 

@@ -73,6 +73,13 @@ class Mask {
   /// and has_finite_bias() may thus throw Error(value) at NaN and +inf.
   static Mask tensor(std::shared_ptr<const TensorSource> source);
 
+  /// A condition of the caller's own.
+  static Mask term(std::shared_ptr<const MaskTerm> term);
+  /// An entry may be attended to where at least one of `masks` (not empty, without finite biases)
+  /// lets it. A rectangle that only several of them cover together is told as mixed. Throws
+  /// Error(usage) where a mask may hold finite biases.
+  static Mask any_of(std::vector<Mask> masks);
+
   /// Both conditions.
   Mask operator&(const Mask& other) const;
 

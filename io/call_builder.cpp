@@ -58,8 +58,12 @@ class CallBuilder {
   /// A recorded fact is wrong.
   [[noreturn]] void bad_fact(const std::string& fact, const std::string& what) const {
     const CallFacts::Fact* found = facts_.find(fact);
-    if (found != nullptr && found->source.empty()) throw usage_error("--" + fact + ": " + what);
+    if (found != nullptr && found->source.empty()) throw usage_error(option_of(fact) + ": " + what);
     throw file_error(facts_.name(), fact, what);
+  }
+
+  std::string option_of(const std::string& fact) const {
+    return fact == "mask" ? overrides_.mask_option : "--" + fact;
   }
 
   void override_fact(const std::string& fact, const std::optional<std::string>& value) {
@@ -68,11 +72,11 @@ class CallBuilder {
       const std::string old =
           recorded->value.is_string() ? recorded->value.get<std::string>() : recorded->value.dump();
       if (old != *value) {
-        notes_.push_back(facts_.name() + ": --" + fact + " " + *value + " overrides the recorded " +
-                         old);
+        notes_.push_back(facts_.name() + ": " + option_of(fact) + " " + *value +
+                         " overrides the recorded " + old);
       }
     }
-    facts_.set(fact, *value, "option --" + fact);
+    facts_.set(fact, *value, "option " + option_of(fact));
   }
 
   void apply_overrides() {
@@ -252,7 +256,8 @@ class CallBuilder {
     } else if (text.rfind("window:", 0) == 0 && option) {
       const auto reach = parse_number(text.substr(7));
       if (!reach || *reach < 0 || *reach != std::floor(*reach) || *reach > 1e15) {
-        throw usage_error("--mask " + text + ": expected window:N, N a whole number of tokens");
+        throw usage_error(overrides_.mask_option + " " + text +
+                          ": expected window:N, N a whole number of tokens");
       }
       parts_.mask = Mask::window(static_cast<int64_t>(*reach));
     } else if (text == "tensor" && !option) {
@@ -273,12 +278,13 @@ class CallBuilder {
   }
 
   /// A word that names no file is a slip of the pen, not a missing file.
-  static void check_mask_file(const std::string& text) {
+  void check_mask_file(const std::string& text) {
     std::error_code error;
     if (std::filesystem::exists(reference_file(text), error)) return;
     const std::vector<std::string> words{"none", "causal", "window:N"};
     const std::string nearest = nearest_word(text, words);
-    throw usage_error("--mask " + text + ": neither none, causal, window:N nor a file" +
+    throw usage_error(overrides_.mask_option + " " + text +
+                      ": neither none, causal, window:N nor a file" +
                       (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
   }
 

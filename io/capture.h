@@ -25,6 +25,7 @@ struct FactOverrides {
   std::optional<std::string> mask;    ///< "none", "causal", "window:N" or a tensor file FILE[:KEY]
   std::optional<std::string> preset;  ///< name of a ModelPreset: grid, text and head_dim to check
   ScoreFunction score = ScoreFunction::softmax;
+  std::string mask_option = "--mask";  ///< how the command line calls `mask`
 };
 
 /// Tensors without metadata: FILE or FILE:KEY each.

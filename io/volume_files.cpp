@@ -5,6 +5,7 @@
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "io/filmstrip.h"
+#include "io/npy_header.h"
 #include "io/part_file.h"
 #include "io/png_writer.h"
 #include "io/volume_check.h"
@@ -17,21 +18,6 @@ constexpr int kMaxPictureHeight = 65000;
 
 std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-/// The preamble of NumPy's format 1.0, padded so that the data starts on 64 bytes.
-std::string npy_header(const std::vector<int64_t>& shape) {
-  std::string dict = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
-  for (int64_t extent : shape) dict += fmt::format("{}, ", extent);
-  dict += "), }";
-  constexpr size_t kPreamble = 10;
-  const size_t total = (kPreamble + dict.size() + 1 + 63) / 64 * 64;
-  dict.append(total - kPreamble - dict.size() - 1, ' ');
-  dict += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(dict.size() & 0xff);
-  header += static_cast<char>(dict.size() >> 8);
-  return header + dict;
 }
 
 std::string csv_field(const std::string& text) {
@@ -111,8 +97,8 @@ void check_volumes(const QueryVolumes& volumes, bool need_video) {
 void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, true);
   PartFile file(path, force);
-  file.append(as_bytes(npy_header({static_cast<int64_t>(volumes.volumes.size()), volumes.grid[0],
-                                   volumes.grid[1], volumes.grid[2]})));
+  file.append(as_bytes(npy_header("<f4", {static_cast<int64_t>(volumes.volumes.size()),
+                                          volumes.grid[0], volumes.grid[1], volumes.grid[2]})));
   for (const QueryVolume& volume : volumes.volumes) {
     file.append(std::as_bytes(std::span(volume.video)));
   }

@@ -24,7 +24,7 @@ TEST_CASE("help and version") {
   CHECK(run_attnscope({"--version"}).out.find("0.1.0") != std::string::npos);
   CHECK(run_attnscope({"--help"}).exit_code == 0);
   CHECK(run_attnscope({}).exit_code == 2);
-  for (const std::string command : {"info", "export", "query", "bench"}) {
+  for (const std::string command : {"info", "export", "query", "mask", "rollout", "bench"}) {
     INFO(command);
     const auto result = run_attnscope({command, "--help"});
     CHECK(result.exit_code == 0);
