@@ -1,19 +1,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/cache_option.h"
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/forecast.h"
-#include "cli/interrupt.h"
+#include "cli/query_compute.h"
+#include "cli/query_mean.h"
 #include "cli/query_summary.h"
 #include "cli/query_tasks.h"
 #include "cli/row_collector.h"
 #include "core/error.h"
-#include "core/streaming_engine.h"
-#include "core/value_check.h"
+#include "core/selection.h"
 #include "io/export_file.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
@@ -26,8 +27,9 @@ using Json = nlohmann::ordered_json;
 using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
 
 /// The writer that the file's name asks for; checks what can be checked before the work.
-VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const QueryTasks& q) {
-  const TokenGrid& keys = q.shown(0);
+VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const QueryTasks& q,
+                        size_t count) {
+  const TokenGrid& tokens = q.shown(0);
   const std::string extension = std::filesystem::path(o.out).extension().string();
   const std::vector<std::pair<std::string_view, VolumeWriter>> writers{{".npy", write_volumes_npy},
                                                                        {".h5", write_volumes_hdf5},
@@ -40,67 +42,22 @@ VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const Que
         "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", o.out, extension));
   }
   const bool volume_needed = extension == ".npy" || extension == ".png";
-  const bool text = !keys.text_range().empty();
-  if (!keys.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
+  const bool text = !tokens.text_range().empty();
+  if (!tokens.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
     throw usage_error(
-        keys.video_range().empty()
-            ? fmt::format("-o {}: the keys are text and make no volume; write a .csv or .h5", o.out)
-            : fmt::format("-o {}: the keys have no token grid to make a volume of; give --grid "
+        tokens.video_range().empty()
+            ? fmt::format("-o {}: the {} are text and make no volume; write a .csv or .h5", o.out,
+                          q.reverse ? "queries" : "keys")
+            : fmt::format("-o {}: the {} have no token grid to make a volume of; give --grid "
                           "TxHxW, or write a .csv",
-                          o.out));
+                          o.out, q.reverse ? "queries" : "keys"));
   }
   if (extension == ".png") {
-    check_picture_size(o.out, {keys.frames(), keys.height(), keys.width()},
-                       static_cast<int64_t>(q.tasks.size()));
+    check_picture_size(o.out, {tokens.frames(), tokens.height(), tokens.width()},
+                       static_cast<int64_t>(count));
   }
   ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   return found->second;
-}
-
-/// Bytes of the values that the output holds.
-int64_t value_bytes(const QueryTasks& q) {
-  int64_t bytes = 0;
-  for (const HeadTask& task : q.tasks) bytes += task.problem->num_keys() * 4;
-  return bytes;
-}
-
-void print_plan(const QueryRequest& o, const QueryTasks& q, const TilePlan& plan,
-                const MemoryBudget& budget, double seconds) {
-  const int64_t memory = plan.bytes_total + budget.used();
-  if (o.json) {
-    print_json({{"format", "attnscope-plan/1"},
-                {"heads", q.tasks.size()},
-                {"payload_bytes", value_bytes(q)},
-                {"entries", plan.entries},
-                {"flops", plan.flops},
-                {"expected_seconds", seconds},
-                {"memory_bytes", memory},
-                {"budget_bytes", budget.limit()},
-                {"workers", plan.workers}},
-               false);
-    return;
-  }
-  fmt::print("heads          {}\nvalues         {}\narithmetic     {}FLOP\n", q.tasks.size(),
-             format_bytes(value_bytes(q)), format_count(plan.flops));
-  fmt::print("expected time  {}\nmemory         {} of {}\nplan           {}\n",
-             format_seconds(seconds), format_bytes(memory), format_bytes(budget.limit()),
-             plan.describe());
-}
-
-/// Computes the rows; throws Error(interrupted) when it was stopped.
-void collect_rows(const QueryTasks& q, const TilePlan& plan, const TileBackend& backend,
-                  MemoryBudget& budget, RowCollector& rows, const Console& console) {
-  const InterruptWatch interrupts;
-  check_values(q.tasks, interrupts.token());
-  Progress progress(console, "query", plan.tiles,
-                    static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
-  StreamControl control;
-  control.stop = interrupts.token();
-  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-  StreamingEngine engine(backend, budget);
-  if (!engine.run(q.tasks, plan, rows, control)) {
-    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
-  }
 }
 
 /// What --text-token asked for; null without it.
@@ -108,55 +65,86 @@ Json text_token_json(const QueryOptions& o) {
   return o.text_tokens.empty() ? Json() : Json(o.text_tokens);
 }
 
+/// Checks what can be checked about --weighting before the work.
+void check_weighting(const QueryRequest& o, const QueryTasks& q) {
+  const std::vector<std::string> known{"none", "value"};
+  if (std::find(known.begin(), known.end(), o.weighting) == known.end()) {
+    const std::string nearest = nearest_word(o.weighting, known);
+    throw usage_error("--weighting " + one_line(o.weighting) + ": no such weighting" +
+                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                      " (none, value)");
+  }
+  if (o.weighting == "none") return;
+  for (const SelectedCall& selected : q.calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    if (!problem.v()) {
+      throw usage_error("--weighting value: " + problem.name() +
+                        " has no v; capture it, or give --v with bare tensors");
+    }
+  }
+}
+
+/// "dog, domain video, weighting value, mean over heads"
+std::string describe_output(const QueryVolumes& volumes) {
+  std::string text = "domain " + volumes.domain;
+  if (volumes.weighting != "none") text += ", weighting " + volumes.weighting;
+  if (volumes.mean != "none") text += ", mean over " + volumes.mean;
+  return text;
+}
+
+void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const Json& heads) {
+  if (!o.json) {
+    fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
+    return print_row_summaries(heads);
+  }
+  print_json({{"format", "attnscope-query/1"},
+              {"query", volumes.query_text},
+              {"text_token", text_token_json(o.queries)},
+              {"reverse", volumes.reverse},
+              {"domain", o.domain},
+              {"weighting", volumes.weighting},
+              {"mean", volumes.mean},
+              {"heads", heads}},
+             true);
+}
+
 int run_query(const QueryRequest& o) {
   const Console console(o.quiet);
   const SoftmaxDomain domain = parse_domain(o.domain);
+  const MeanAxes mean = parse_mean_axes(o.mean);
   const Capture capture = open_capture(o.capture, console);
   const QueryTasks q = make_query_tasks(o, capture);
   check_domain(domain, q);
+  check_weighting(o, q);
   QueryVolumes volumes = describe_volumes(o, capture, q);
-  const VolumeWriter writer = o.out.empty() ? nullptr : writer_for(o, capture, q);
+  volumes.mean = mean.text();
+  const VolumeWriter writer =
+      o.out.empty() ? nullptr : writer_for(o, capture, q, count_averages(mean, volumes));
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   MemoryBudget budget(memory_limit(o.run));
-  const int workers = o.run.threads > 0 ? o.run.threads : backend->workers();
-  RowCollector rows(q.tasks, domain, workers, budget);
-  const TilePlan plan =
-      plan_tiles(q.tasks, rows.request(), *backend, budget.available(), o.run.threads);
-  if (o.dry_run) {
-    print_plan(o, q, plan, budget,
-               expected_seconds(q.tasks, rows.request(), plan, *backend, budget));
-    return kExitOk;
-  }
-  collect_rows(q, plan, *backend, budget, rows, console);
+  LseCache cache(cache_folders(o.cache, capture));
+  const QueryRun run{o, q, *backend, budget, console};
+  std::optional<QueryValues> computed = o.reverse ? compute_columns(run, cache) : compute_rows(run);
+  if (!computed) return kExitOk;
+  if (mean.any()) average_volumes(mean, volumes, computed->values, budget);
   Json heads = Json::array();
-  for (size_t i = 0; i < q.tasks.size(); ++i) {
-    const auto task = static_cast<int64_t>(i);
+  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
-    std::vector<float> row = rows.take_mean(task);
+    std::vector<float>& values = computed->values[i];
     if (writer == nullptr || o.json) {
-      heads.push_back(
-          summarise_row(volume, q.tasks[i], row, rows.lse(task), volumes.tokens_of(volume), o.top));
-      if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = q.tokens_of(i).text;
+      const double lse = mean.any() ? std::nan("") : computed->lse[i];
+      heads.push_back(summarise_values(volumes, volume, q.shown(0), values, lse, o.top));
+      if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
     }
-    if (writer != nullptr) set_values(volume, q.shown(i), std::move(row));
+    if (writer != nullptr) set_values(volume, q.shown(0), std::move(values));
   }
   if (writer != nullptr) {
     writer(volumes, o.out, o.force);
-    console.say(fmt::format("wrote {} ({} head{}, domain {})", o.out, volumes.volumes.size(),
-                            volumes.volumes.size() == 1 ? "" : "s", o.domain));
-    if (!o.json) return kExitOk;
+    console.say(fmt::format("wrote {} ({} {}{}, {})", o.out, volumes.volumes.size(),
+                            mean.any() ? "volume" : "head", volumes.volumes.size() == 1 ? "" : "s",
+                            describe_output(volumes)));
   }
-  if (o.json) {
-    print_json({{"format", "attnscope-query/1"},
-                {"query", volumes.query_text},
-                {"text_token", text_token_json(o.queries)},
-                {"domain", o.domain},
-                {"heads", heads}},
-               true);
-  } else {
-    fmt::print("{}, domain {}\n", volumes.query_text, o.domain);
-    print_row_summaries(heads);
-  }
+  if (writer == nullptr || o.json) print_summaries(o, volumes, heads);
   return kExitOk;
 }
 
@@ -181,11 +169,25 @@ Command add_query_command(CLI::App& app) {
           "over which keys each row is renormalised: all (as it is), video, text, or frame\n"
           "(within each frame); keys outside the domain are 0")
       ->type_name("NAME");
+  command->add_flag("--reverse", o.reverse,
+                    "who attends to the chosen tokens: they are keys, the volume is of queries");
+  command
+      ->add_option("--weighting", o.weighting,
+                   "none, or value: weights times the L2 norm of the key's value row")
+      ->type_name("NAME");
+  command
+      ->add_option("--mean", o.mean,
+                   "average the volumes over heads, layers, steps, or all three (all); batch\n"
+                   "items stay apart (repeatable)")
+      ->type_name("AXES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--top", o.top, "how many of the largest keys the summary lists")
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
   add_selection_options(*command, o.selection);
   add_run_options(*command, o.run);
+  add_cache_option(*command, o.cache);
   command->add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
   command->add_flag("--force", o.force, "replace FILE if it exists");
   command->add_flag("--json", o.json, "print the summary as JSON");
@@ -195,7 +197,8 @@ Command add_query_command(CLI::App& app) {
       "  attnscope query dump/ --query 3,8,7 --layers 2\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"
       "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy\n"
-      "  attnscope query dump/ --text-token dog --layers 2 -o dog.png");
+      "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"
+      "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy");
   return {command, [options] { return run_query(*options); }};
 }
 

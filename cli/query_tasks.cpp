@@ -27,9 +27,10 @@ ChosenTokens choose(const QueryRequest& request, const CallEntry& call, int64_t 
   const AttentionProblem& problem = *call.problem;
   const bool text_is_keys =
       problem.query_tokens().text_range().empty() && !problem.key_tokens().text_range().empty();
-  if (text_is_keys && !request.queries.text_tokens.empty()) {
+  if (text_is_keys && !request.reverse && !request.queries.text_tokens.empty()) {
     throw usage_error(fmt::format(
-        "--text-token {}: the queries of {} ({}) are video alone, its text tokens are keys",
+        "--text-token {}: the text tokens of {} ({}) are keys; --reverse shows which video tokens "
+        "attend to them",
         one_line(request.queries.text_tokens.front()), problem.name(), kind_name(call.id.kind)));
   }
   return choose_tokens(request.queries,
@@ -74,6 +75,7 @@ QueryVolume describe_volume(const QueryTasks& q, size_t task) {
   volume.kind = kind_name(call.id.kind);
   volume.label = fmt::format("step {} layer {} {} {} batch {} head {}", volume.step, volume.layer,
                              volume.branch, volume.kind, volume.batch, volume.head);
+  volume.chosen_text = q.tokens_of(task).text;
   // A place in these volumes only where queries and keys are the same tokens.
   if (call.id.kind != CallKind::cross) {
     volume.query = single_coord(q.tokens_of(task), q.shown(task));
@@ -88,6 +90,7 @@ QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture)
   if (!request.queries.any()) {
     throw usage_error("query needs --query T,Y,X, --index N or --text-token N|STRING");
   }
+  q.reverse = request.reverse;
   q.calls = capture.select(parse_selection(request.selection));
   for (size_t c = 0; c < q.calls.size(); ++c) {
     const CallEntry& call = *q.calls[c].call;
@@ -95,7 +98,9 @@ QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture)
     for (int64_t b : q.calls[c].batch) {
       q.chosen.push_back(choose(request, call, b));
       for (int64_t h : q.calls[c].heads) {
-        q.tasks.push_back({&problem, b, h, {}, q.chosen.back().tokens, {0, problem.num_keys()}});
+        HeadTask task{&problem, b, h, {0, problem.num_queries()}, {}, {0, problem.num_keys()}};
+        if (!q.reverse) task.row_list = q.chosen.back().tokens;
+        q.tasks.push_back(task);
         q.call_of_task.push_back(c);
         q.chosen_of_task.push_back(q.chosen.size() - 1);
       }
@@ -130,10 +135,15 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   volumes.model = q.calls.front().call->model;
   volumes.capture = capture.path().filename().string();
   volumes.domain = request.domain;
-  volumes.query_text = describe_chosen(request.queries, q.chosen.front(), false);
+  volumes.query_text = describe_chosen(request.queries, q.chosen.front(), q.reverse);
+  volumes.reverse = q.reverse;
+  volumes.weighting = request.weighting;
   for (size_t i = 0; i < q.tasks.size(); ++i) {
     QueryVolume volume = describe_volume(q, i);
-    volume.tokens = token_list_of(volumes, q.call_of(i), volume.batch);
+    // The words stand in the text part, which cross attention's queries do not have.
+    if (!q.shown(i).text_range().empty()) {
+      volume.tokens = token_list_of(volumes, q.call_of(i), volume.batch);
+    }
     volumes.volumes.push_back(std::move(volume));
   }
   return volumes;

@@ -22,6 +22,10 @@ struct QueryRequest {
   RunOptions run;
   std::string out;
   std::string domain = "all";
+  std::string weighting = "none";
+  std::string cache;
+  std::vector<std::string> mean;
+  bool reverse = false;
   int64_t top = 5;
   bool dry_run = false;
   bool json = false;
@@ -34,13 +38,18 @@ struct QueryRequest {
 struct QueryTasks {
   std::vector<SelectedCall> calls;
   std::deque<ChosenTokens> chosen;  ///< one a (call, batch item)
-  std::vector<HeadTask> tasks;      ///< the chosen query rows, over all keys
+  /// The chosen query rows over all keys; all query rows where the chosen tokens are keys.
+  std::vector<HeadTask> tasks;
+  bool reverse = false;
   std::vector<size_t> call_of_task, chosen_of_task;
 
   const CallEntry& call_of(size_t task) const { return *calls[call_of_task[task]].call; }
   const ChosenTokens& tokens_of(size_t task) const { return chosen[chosen_of_task[task]]; }
   /// The sequence that the volumes of a task show.
-  const TokenGrid& shown(size_t task) const { return tasks[task].problem->key_tokens(); }
+  const TokenGrid& shown(size_t task) const {
+    const AttentionProblem& problem = *tasks[task].problem;
+    return reverse ? problem.query_tokens() : problem.key_tokens();
+  }
 };
 
 /// Throws Error(usage) where a call does not have what was chosen, or the selected calls' volumes
