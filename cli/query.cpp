@@ -95,7 +95,7 @@ std::string describe_output(const QueryVolumes& volumes) {
 void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const Json& heads) {
   if (!o.json) {
     fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
-    return print_row_summaries(heads);
+    return print_row_summaries(heads, volumes.reverse);
   }
   print_json({{"format", "attnscope-query/1"},
               {"query", volumes.query_text},

@@ -76,8 +76,8 @@ void weigh_by_values(const QueryRun& run, std::vector<std::vector<float>>& value
     if (!same) {
       norms = {};
       reservation = {};
-      reservation = run.budget.reserve(
-          problem.num_keys() * static_cast<int64_t>(sizeof(double)), "the norms of the values");
+      reservation = run.budget.reserve(problem.num_keys() * static_cast<int64_t>(sizeof(double)),
+                                       "the norms of the values");
       norms = value_norms(problem, task.batch, task.head, {0, problem.num_keys()});
     }
     previous = &task;
@@ -93,11 +93,10 @@ std::vector<ReverseTask> reverse_tasks(const QueryRun& run) {
   for (size_t i = 0; i < run.tasks.tasks.size(); ++i) {
     const HeadTask& head = run.tasks.tasks[i];
     const ChosenTokens& chosen = run.tasks.tokens_of(i);
-    ReverseTask task{head.problem, run.tasks.call_of(i).mask.get(), head.batch, head.head,
-                     chosen.tokens, {}};
+    ReverseTask task{
+        head.problem, run.tasks.call_of(i).mask.get(), head.batch, head.head, chosen.tokens, {}};
     for (size_t k = 0; k < chosen.tokens.size(); ++k) {
-      double factor =
-          static_cast<double>(chosen.counts[k]) / static_cast<double>(chosen.items);
+      double factor = static_cast<double>(chosen.counts[k]) / static_cast<double>(chosen.items);
       if (run.request.weighting == "value") {
         const int64_t key = chosen.tokens[k];
         factor *= value_norms(*head.problem, head.batch, head.head, {key, key + 1}).front();
@@ -149,9 +148,9 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
                      run.backend, run.budget);
   const TilePlan plan = query.plan();
   if (run.request.dry_run) {
-    print_plan(run, plan,
-               expected_seconds(query.norm_tasks(), query.norm_request(), plan, run.backend,
-                                run.budget));
+    print_plan(
+        run, plan,
+        expected_seconds(query.norm_tasks(), query.norm_request(), plan, run.backend, run.budget));
     return std::nullopt;
   }
   QueryValues result;

@@ -16,8 +16,12 @@ namespace {
 using GroupKey = std::tuple<int64_t, int64_t, int64_t, std::string, int64_t, std::string>;
 
 GroupKey group_of(const MeanAxes& axes, const QueryVolume& v) {
-  return {axes.steps ? -1 : v.step, axes.layers ? -1 : v.layer, axes.heads ? -1 : v.head,
-          v.kind,                   v.batch,                    v.branch};
+  return {axes.steps ? -1 : v.step,
+          axes.layers ? -1 : v.layer,
+          axes.heads ? -1 : v.head,
+          v.kind,
+          v.batch,
+          v.branch};
 }
 
 /// The volumes' numbers, group by group, each group where its first member stands.
@@ -38,7 +42,7 @@ std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
   if (!axes.layers) text += fmt::format("layer {} ", v.layer);
   text += fmt::format("{} {} batch {} ", v.branch, v.kind, v.batch);
   if (!axes.heads) text += fmt::format("head {} ", v.head);
-  return text + fmt::format("mean of {} over {}", count, axes.text());
+  return text + fmt::format("mean over {} ({})", axes.text(), count);
 }
 
 QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,

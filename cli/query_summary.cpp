@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string token_name(const TokenGrid& grid, int64_t index, const std::vector<std::string>& tokens) {
+std::string token_name(const TokenGrid& grid, int64_t index,
+                       const std::vector<std::string>& tokens) {
   if (const auto at = grid.coord(index)) return fmt::format("({},{},{})", at->t, at->y, at->x);
   const IndexRange text = grid.text_range();
   const auto n = static_cast<size_t>(index - text.begin);
@@ -46,9 +47,8 @@ std::string head_line(const Json& head) {
 
 }  // namespace
 
-Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume,
-                      const TokenGrid& grid, std::span<const float> row, double lse,
-                      int64_t top_count) {
+Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, const TokenGrid& grid,
+                      std::span<const float> row, double lse, int64_t top_count) {
   const auto mass = [&](IndexRange range) {
     return std::accumulate(row.begin() + range.begin, row.begin() + range.end, 0.0);
   };
@@ -89,11 +89,11 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume,
   return json;
 }
 
-void print_row_summaries(const Json& heads) {
+void print_row_summaries(const Json& heads, bool reverse) {
   for (const Json& head : heads) {
     fmt::print("{}\n", head_line(head));
-    fmt::print("  text {:.4f}  video {:.4f}", head["text_mass"].get<double>(),
-               head["video_mass"].get<double>());
+    fmt::print("  {}text {:.4f}  video {:.4f}", reverse ? "sums: " : "",
+               head["text_mass"].get<double>(), head["video_mass"].get<double>());
     if (!head["frame_mass"].empty()) fmt::print("  frames");
     for (const Json& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
     fmt::print("\n");

@@ -16,6 +16,6 @@ nlohmann::ordered_json summarise_values(const QueryVolumes& volumes, const Query
                                         double lse, int64_t top);
 
 /// The summaries of all heads as text on standard output.
-void print_row_summaries(const nlohmann::ordered_json& heads);
+void print_row_summaries(const nlohmann::ordered_json& heads, bool reverse);
 
 }  // namespace attnscope

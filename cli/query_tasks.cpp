@@ -34,7 +34,8 @@ ChosenTokens choose(const QueryRequest& request, const CallEntry& call, int64_t 
         one_line(request.queries.text_tokens.front()), problem.name(), kind_name(call.id.kind)));
   }
   return choose_tokens(request.queries,
-                       {problem.query_tokens(), words_of(call, batch), sequence_name(call, batch)});
+                       {request.reverse ? problem.key_tokens() : problem.query_tokens(),
+                        words_of(call, batch), sequence_name(call, batch)});
 }
 
 /// The number of the batch item's token strings among the volumes' lists; a new list where they are

@@ -36,7 +36,8 @@ class NormSink : public TileSink {
   const std::span<RowNorm> norms_;
 };
 
-/// Adds up chosen columns of one run of keys, row by row. Rows are independent, so no order matters.
+/// Adds up chosen columns of one run of keys, row by row. Rows are independent, so no order
+/// matters.
 class ColumnSink : public TileSink {
  public:
   /// `columns` are positions within the task's keys. Each row is divided by its sum first where
@@ -162,7 +163,11 @@ void ReverseQuery::add_part(size_t task, size_t first, size_t count, IndexRange 
     part.divide = !is_normalised(t.problem->score());
   }
   parts_.push_back(part);
-  norm_tasks_.push_back({part.problem, t.batch, t.head, {0, t.problem->num_queries()}, {},
+  norm_tasks_.push_back({part.problem,
+                         t.batch,
+                         t.head,
+                         {0, t.problem->num_queries()},
+                         {},
                          {0, t.problem->num_keys()}});
 }
 
@@ -205,8 +210,9 @@ std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, LseCache& cache,
       return norms;
     }
   }
-  const HeadTask task{part.problem, t.batch, t.head, {0, part.problem->num_queries()}, {},
-                      {0, part.problem->num_keys()}};
+  const HeadTask task{part.problem, t.batch,
+                      t.head,       {0, part.problem->num_queries()},
+                      {},           {0, part.problem->num_keys()}};
   TileRequest request;
   request.entries = false;
   NormSink sink(request, norms);

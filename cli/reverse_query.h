@@ -53,7 +53,8 @@ class ReverseQuery {
   /// One value a query row for each task. Throws Error(interrupted) when it was stopped.
   std::vector<std::vector<float>> run(LseCache& cache, const Control& control);
 
-  /// How many passes over all rows of a head there are: norms, for each task and part of the domain.
+  /// How many passes over all rows of a head there are: norms, for each task and part of the
+  /// domain.
   int64_t steps() const { return static_cast<int64_t>(parts_.size()); }
   /// Parts whose norms came from the cache in run(), and those that have norms at all.
   int64_t cached() const { return cached_; }

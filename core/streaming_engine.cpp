@@ -81,8 +81,8 @@ class PanelWorker {
   /// The rows' norms where the task brings them; nothing where they are computed.
   std::span<RowNorm> known_norms(const HeadTask& task, IndexRange rows) const {
     if (task.known_norms.empty() || !needs_norms(task, s_.request)) return {};
-    const auto known = task.known_norms.subspan(static_cast<size_t>(rows.begin),
-                                                static_cast<size_t>(rows.size()));
+    const auto known =
+        task.known_norms.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.size()));
     std::copy(known.begin(), known.end(), buffers_.norms());
     return {buffers_.norms(), known.size()};
   }

@@ -63,14 +63,13 @@ std::string ContentHash::hex() const {
 
 /// Cuts along `axis` into pieces of about kPieceBytes, or goes one axis further in.
 void ContentHash::add_box(const TensorSource& tensor, size_t axis, std::vector<int64_t>& begin,
-             std::vector<int64_t>& count) {
+                          std::vector<int64_t>& count) {
   const auto shape = tensor.shape();
   int64_t inner = dtype_bytes(tensor.dtype());
   for (size_t a = axis + 1; a < shape.size(); ++a) inner *= shape[a];
   const bool last = axis + 1 >= shape.size();
   const int64_t total = shape.empty() ? 1 : shape[axis];
-  const int64_t step =
-      inner > kPieceBytes && !last ? 1 : std::max<int64_t>(1, kPieceBytes / inner);
+  const int64_t step = inner > kPieceBytes && !last ? 1 : std::max<int64_t>(1, kPieceBytes / inner);
   for (int64_t at = 0; at < total; at += step) {
     if (!shape.empty()) {
       begin[axis] = at;

@@ -33,8 +33,8 @@ class LseCache {
   std::string key(const AttentionProblem& problem, const TensorSource* mask, int64_t batch,
                   int64_t head, std::string_view backend, std::stop_token stop = {});
 
-  /// Fills `norms`, one a row, and returns true; or returns false and leaves them in any state: there
-  /// is no such file, or it is damaged or not readable.
+  /// Fills `norms`, one a row, and returns true; or returns false and leaves them in any state:
+  /// there is no such file, or it is damaged or not readable.
   bool load(const std::string& key, std::span<RowNorm> norms) const;
 
   /// Writes a file under a temporary name and renames it. Never throws for want of a place: returns

@@ -15,11 +15,11 @@ struct QueryVolume {
   std::string label;  ///< "step0010_layer003_cond_joint b0 h5"
   int64_t step = 0, layer = 0, batch = 0, head = 0;
   std::string branch, kind;
-  std::vector<float> video;  ///< [T, H, W] row-major; without a grid in sequence order
-  std::vector<float> text;   ///< [text tokens]; may be empty
+  std::vector<float> video;          ///< [T, H, W] row-major; without a grid in sequence order
+  std::vector<float> text;           ///< [text tokens]; may be empty
   std::vector<int64_t> chosen_text;  ///< text tokens that were asked for, counted within the text
-  int64_t averaged = 1;      ///< heads that it is the mean of; what they differ in is −1
-  size_t tokens = 0;         ///< which of QueryVolumes::token_lists names its text
+  int64_t averaged = 1;              ///< heads that it is the mean of; what they differ in is −1
+  size_t tokens = 0;                 ///< which of QueryVolumes::token_lists names its text
   std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
 };
 

@@ -120,7 +120,7 @@ class VolumeWriter {
     const Hdf5Dataset* const scales[] = {&item, &t, &y, &x};
     write_weights("volume", &QueryVolume::video, {count(), frames, height, width},
                   volumes_.reverse ? "attention weight of the video queries on the chosen keys"
-                                    : "attention weight of the video keys",
+                                   : "attention weight of the video keys",
                   scales);
   }
 
@@ -130,7 +130,7 @@ class VolumeWriter {
     const Hdf5Dataset* const scales[] = {&item, &index};
     write_weights("text", &QueryVolume::text, {count(), length},
                   volumes_.reverse ? "attention weight of the text queries on the chosen keys"
-                                    : "attention weight of the text keys",
+                                   : "attention weight of the text keys",
                   scales);
     write_tokens(item, index, length);
   }

@@ -125,8 +125,11 @@ TEST_CASE("a call can be restricted by one more mask") {
   CHECK(part.name() == problem.name());
   CHECK(&part.q().source() == &problem.q().source());
   CHECK(problem.mask().describe() == "causal");
-  CHECK(refused([&] { problem.with_mask(Mask::key_range({2, 5}, 9)); }, ErrorCode::usage,
-                {"9", "10"}) == "");
+  CHECK(refused(
+            [&] {
+              problem.with_mask(Mask::key_range({2, 5}, 9));
+            },
+            ErrorCode::usage, {"9", "10"}) == "");
 }
 
 TEST_CASE("f64 counts as f32") {

@@ -1,0 +1,350 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cli/hdf5_reader.h"
+#include "tests/cli/program.h"
+#include "tests/cli/reference_call.h"
+#include "tests/core/helpers.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+constexpr double kTolerance = 2e-4;
+
+/// 4 text tokens at `place`, then or before 3 frames of 4 x 5.
+ReferenceCall joint_call(const std::string& place, uint64_t seed) {
+  ReferenceCall call({1, 4, 2, 64, 64, 8}, seed);
+  call.fact("grid", "3x4x5").fact("text", "4@" + place);
+  call.fact("tokens", R"(["▁a","▁dra","gon",""])");
+  return call;
+}
+
+/// Which keys belong to the domain of key `chosen`.
+std::function<bool(int64_t)> domain_of(const std::string& name, int64_t chosen, int64_t video,
+                                       int64_t video_count) {
+  const auto is_video = [=](int64_t j) { return j >= video && j < video + video_count; };
+  if (name == "video") return is_video;
+  if (name == "text") return [=](int64_t j) { return !is_video(j); };
+  if (name != "frame") return {};
+  const int64_t frame = (chosen - video) / 20;
+  return [=](int64_t j) { return is_video(j) && (j - video) / 20 == frame; };
+}
+
+/// Chosen keys with what each counts.
+using Keys = std::vector<std::pair<int64_t, double>>;
+
+/// [heads, video queries]
+std::vector<double> columns(const ReferenceCall& call, const Keys& keys, const std::string& domain,
+                            int64_t video, int64_t video_count, bool weigh = false) {
+  std::vector<double> values;
+  for (int64_t head = 0; head < call.shape().heads; ++head) {
+    for (int64_t i = video; i < video + video_count; ++i) {
+      double sum = 0;
+      for (const auto& [key, share] : keys) {
+        const auto row = call.row(0, head, i, domain_of(domain, key, video, video_count));
+        const double norm = weigh ? call.value_norm(0, head, key) : 1;
+        sum += share * norm * row[static_cast<size_t>(key)];
+      }
+      values.push_back(sum);
+    }
+  }
+  return values;
+}
+
+std::vector<float> query_npy(std::vector<std::string> arguments, const TemporaryFolder& folder) {
+  arguments.insert(arguments.begin(), "query");
+  arguments.insert(arguments.end(),
+                   {"-o", folder / "out.npy", "--force", "--quiet", "--cache", "none"});
+  const auto result = run_attnscope(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return read_npy(folder / "out.npy").values;
+}
+
+struct Case {
+  std::vector<std::string> options;
+  Keys keys;
+  std::vector<std::string> domains;
+};
+
+/// Keys of a joint call whose video starts at `v` and whose text starts at `t`.
+std::vector<Case> joint_cases(int64_t v, int64_t t) {
+  return {
+      {{"--query", "1,2,3"}, {{v + 33, 1.0}}, {"all", "video", "frame"}},
+      // A box is averaged over its keys.
+      {{"--query", "2,0:2,4"}, {{v + 44, 0.5}, {v + 49, 0.5}}, {"all", "video", "frame"}},
+      // Keys of several frames, each with its own frame's sums.
+      {{"--query", "0:3,3,0"},
+       {{v + 15, 1 / 3.0}, {v + 35, 1 / 3.0}, {v + 55, 1 / 3.0}},
+       {"all", "frame"}},
+      {{"--text-token", "a"}, {{t, 1.0}}, {"all", "text"}},
+      // The pieces of a word are added up; words are averaged.
+      {{"--text-token", "dragon"}, {{t + 1, 1.0}, {t + 2, 1.0}}, {"all", "text"}},
+      {{"--text-token", "dragon", "--text-token", "3"},
+       {{t + 1, 0.5}, {t + 2, 0.5}, {t + 3, 0.5}},
+       {"all", "text"}},
+      {{"--index", std::to_string(t + 2), "--query", "0,0,0"}, {{t + 2, 0.5}, {v, 0.5}}, {"all"}},
+  };
+}
+
+void check_cases(const ReferenceCall& call, const std::string& path, const std::string& place,
+                 const TemporaryFolder& folder, const std::string& mask = "") {
+  const int64_t video = place == "start" ? 4 : 0;
+  const int64_t text = place == "start" ? 0 : 60;
+  for (const Case& c : joint_cases(video, text)) {
+    for (const std::string& domain : c.domains) {
+      std::vector<std::string> arguments{path, "--reverse", "--domain", domain};
+      arguments.insert(arguments.end(), c.options.begin(), c.options.end());
+      if (!mask.empty()) arguments.insert(arguments.end(), {"--mask", mask});
+      INFO(c.options[0] << " " << c.options[1] << " domain " << domain << " text at " << place);
+      const auto values = query_npy(arguments, folder);
+      const auto expected = columns(call, c.keys, domain, video, 60);
+      CHECK(worst_error(values, expected, 1e-3 / 64) < kTolerance);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("who attends to a key, in every domain, with grouped queries") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  for (const std::string place : {"start", "end"}) {
+    const ReferenceCall call = joint_call(place, 11);
+    call.write(path);
+    check_cases(call, path, place, folder);
+  }
+}
+
+TEST_CASE("who attends to a key under causal, windowed and tensor masks") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  ReferenceCall causal = joint_call("start", 12);
+  causal.fact("mask", "causal").write(path);
+  check_cases(causal, path, "start", folder);
+  ReferenceCall window = joint_call("start", 13);
+  window.allowed([](int64_t i, int64_t j) { return std::abs(i - j) <= 30; });
+  window.write(path);
+  check_cases(window, path, "start", folder, "window:30");
+  ReferenceCall tensor = joint_call("end", 14);
+  std::string bits;
+  const auto kept = [](int64_t i, int64_t j) { return (i * 7 + j * 3) % 5 != 0 && i % 9 != 0; };
+  for (int64_t i = 0; i < 64; ++i) {
+    for (int64_t j = 0; j < 64; ++j) bits += kept(i, j) ? '\1' : '\0';
+  }
+  tensor.tensor("mask", "BOOL", {64, 64}, bits).fact("mask", "tensor").allowed(kept);
+  tensor.write(path);
+  check_cases(tensor, path, "end", folder);
+}
+
+TEST_CASE("which video tokens attend to a word of cross attention") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "cross.safetensors";
+  ReferenceCall call({1, 2, 1, 60, 7, 8}, 15);
+  call.fact("grid", "3x4x5").fact("tokens", R"(["red","dog","ran","away","","",""])");
+  call.write(path);
+  for (const std::string domain : {"all", "text"}) {
+    const auto values =
+        query_npy({path, "--reverse", "--text-token", "dog", "--domain", domain}, folder);
+    std::vector<double> expected;
+    for (int64_t head = 0; head < 2; ++head) {
+      for (int64_t i = 0; i < 60; ++i) expected.push_back(call.row(0, head, i)[1]);
+    }
+    CHECK(worst_error(values, expected, 1e-3 / 7) < kTolerance);
+  }
+  const auto no_grid = run_attnscope({"query", path, "--reverse", "--query", "0,0,0"});
+  CHECK(no_grid.exit_code == 2);
+  CHECK(contains(no_grid.err, "is text; give --text-token"));
+  const auto picture = run_attnscope({"query", path, "--reverse", "--text-token", "1", "--quiet",
+                                      "--cache", "none", "-o", folder / "dog.png"});
+  INFO(picture.err);
+  CHECK(picture.exit_code == 0);
+}
+
+TEST_CASE("a key outside the domain is refused") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  joint_call("start", 16).write(path);
+  const std::vector<std::vector<std::string>> cases{{"--query", "0,0,0", "--domain", "text"},
+                                                    {"--text-token", "0", "--domain", "video"},
+                                                    {"--text-token", "0", "--domain", "frame"}};
+  for (auto arguments : cases) {
+    arguments.insert(arguments.begin(), {"query", path, "--reverse"});
+    const auto result = run_attnscope(arguments);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.err, "choose keys of the domain"));
+  }
+}
+
+TEST_CASE("reversed weights are the bits of the export, whatever memory and threads") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  for (const std::string backend : {"cpu", "reference"}) {
+    const std::vector<std::string> common{"--layers", "1", "--backend", backend, "--quiet"};
+    std::vector<std::string> arguments{"export",  capture,    "-o",      folder / "map.h5",
+                                       "--dtype", "f32",      "--force", "--cols",
+                                       "500:503", "--no-sync"};
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    REQUIRE(run_attnscope(arguments).exit_code == 0);
+    const auto map = read_dataset(folder / "map.h5", "/calls/step0010_layer001_cond_joint/weights");
+    REQUIRE(map.shape == std::vector<int64_t>{1, 4, 1024, 3});
+    for (const std::vector<std::string>& how :
+         {std::vector<std::string>{}, {"--threads", "1"}, {"--memory", "2MiB"}}) {
+      arguments = {capture, "--reverse", "--index", "501"};
+      arguments.insert(arguments.end(), common.begin(), common.end() - 1);
+      arguments.insert(arguments.end(), how.begin(), how.end());
+      const auto values = query_npy(arguments, folder);
+      REQUIRE(values.size() == 4 * 1008);
+      size_t different = 0;
+      for (size_t head = 0; head < 4; ++head) {
+        for (size_t i = 0; i < 1008; ++i) {
+          const auto expected = map.values[(head * 1024 + i + 16) * 3 + 1];
+          if (static_cast<float>(expected) != values[head * 1008 + i]) ++different;
+        }
+      }
+      CHECK(different == 0);
+    }
+  }
+}
+
+TEST_CASE("reversed scores without norms agree with the rows") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  joint_call("start", 17).write(path);
+  for (const std::string score : {"sigmoid", "linear:elu1"}) {
+    for (const std::string domain : {"all", "video", "frame"}) {
+      const auto column = query_npy({path, "--reverse", "--query", "1,2,3", "--heads", "1",
+                                     "--domain", domain, "--score", score},
+                                    folder);
+      REQUIRE(column.size() == 60);
+      for (const int64_t query : {0, 17, 33, 59}) {
+        const auto row = query_npy({path, "--index", std::to_string(query + 4), "--heads", "1",
+                                    "--domain", domain, "--score", score},
+                                   folder);
+        INFO(score << " " << domain << " " << query);
+        CHECK(row[33] > 1e-6);
+        CHECK(column[static_cast<size_t>(query)] == Approx(row[33]).epsilon(1e-5));
+      }
+    }
+  }
+}
+
+TEST_CASE("weights are multiplied by the norms of the values on request") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  const ReferenceCall call = joint_call("start", 18);
+  call.write(path);
+  for (const std::string domain : {"all", "video", "frame"}) {
+    const auto reversed = query_npy(
+        {path, "--reverse", "--query", "1,2,3", "--weighting", "value", "--domain", domain},
+        folder);
+    CHECK(worst_error(reversed, columns(call, {{37, 1.0}}, domain, 4, 60, true), 1e-3 / 64) <
+          kTolerance);
+  }
+  const auto rows = query_npy({path, "--query", "1,2,3", "--weighting", "value"}, folder);
+  std::vector<double> expected;
+  for (int64_t head = 0; head < 4; ++head) {
+    const auto row = call.row(0, head, 37);
+    for (int64_t j = 4; j < 64; ++j) {
+      expected.push_back(row[static_cast<size_t>(j)] * call.value_norm(0, head, j));
+    }
+  }
+  CHECK(worst_error(rows, expected, 1e-3 / 64) < kTolerance);
+  const auto text = run_attnscope({"query", path, "--query", "1,2,3", "--weighting", "value"});
+  CHECK(contains(text.out, "weighting value"));
+  ReferenceCall({1, 1, 1, 60, 60, 8}, 19, false).fact("grid", "3x4x5").write(path);
+  const auto missing = run_attnscope({"query", path, "--query", "0,0,0", "--weighting", "value"});
+  CHECK(missing.exit_code == 2);
+  CHECK(contains(missing.err, "call.safetensors has no v"));
+  CHECK(run_attnscope({"query", path, "--query", "0,0,0", "--weighting", "values"}).exit_code == 2);
+}
+
+TEST_CASE("a NaN among the values is named") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  ReferenceCall call({1, 1, 1, 60, 60, 8}, 19, false);
+  std::vector<float> v(60 * 8, 1.0f);
+  v[7 * 8 + 3] = std::numeric_limits<float>::quiet_NaN();
+  call.tensor("v", "F32", {1, 1, 60, 8}, raw(v)).fact("grid", "3x4x5").write(path);
+  const auto result =
+      run_attnscope({"query", path, "--query", "0,0,0", "--weighting", "value", "--quiet"});
+  CHECK(result.exit_code == 1);
+  CHECK(contains(result.err, "nan"));
+  CHECK(contains(result.err, "token 7, channel 3"));
+}
+
+TEST_CASE("volumes are averaged over heads, layers and steps") {
+  const TemporaryFolder folder;
+  std::vector<std::vector<double>> heads;  // of (step, layer)
+  for (int64_t step = 0; step < 2; ++step) {
+    for (int64_t layer = 0; layer < 2; ++layer) {
+      ReferenceCall call = joint_call("start", 20 + static_cast<uint64_t>(2 * step + layer));
+      call.fact("step", std::to_string(step)).fact("layer", std::to_string(layer));
+      call.write(folder.path() / ("c" + std::to_string(2 * step + layer) + ".safetensors"));
+      const auto values = columns(call, {{37, 1.0}}, "all", 4, 60);
+      for (size_t h = 0; h < 4; ++h) {
+        heads.emplace_back(values.begin() + static_cast<int64_t>(h * 60),
+                           values.begin() + static_cast<int64_t>(h * 60 + 60));
+      }
+    }
+  }
+  const auto mean_of = [&](const std::vector<std::vector<size_t>>& groups) {
+    std::vector<double> values;
+    for (const auto& group : groups) {
+      for (size_t i = 0; i < 60; ++i) {
+        double sum = 0;
+        for (size_t member : group) sum += heads[member][i];
+        values.push_back(sum / static_cast<double>(group.size()));
+      }
+    }
+    return values;
+  };
+  std::vector<size_t> everything;
+  for (size_t i = 0; i < 16; ++i) everything.push_back(i);
+  const std::vector<std::pair<std::string, std::vector<std::vector<size_t>>>> cases{
+      {"heads", {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}}},
+      {"steps,layers", {{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}}},
+      {"all", {everything}}};
+  const std::string capture = folder.path().string();
+  const TemporaryFolder out;
+  for (const auto& [axes, groups] : cases) {
+    INFO(axes);
+    const auto values = query_npy({capture, "--reverse", "--query", "1,2,3", "--mean", axes}, out);
+    CHECK(worst_error(values, mean_of(groups), 1e-3 / 64) < kTolerance);
+  }
+  const auto result = run_attnscope({"query", capture, "--query", "1,2,3", "--mean", "heads",
+                                     "--mean", "layers", "--json", "--quiet"});
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json["mean"] == "heads, layers");
+  REQUIRE(json["heads"].size() == 2);
+  CHECK(json["heads"][1]["step"] == 1);
+  CHECK(json["heads"][1]["layer"].is_null());
+  CHECK(json["heads"][1]["averaged"] == 8);
+  CHECK(run_attnscope({"query", capture, "--query", "1,2,3", "--mean", "head"}).exit_code == 2);
+  REQUIRE(run_attnscope({"query", capture, "--query", "1,2,3", "--mean", "all", "--quiet", "-o",
+                         out / "mean.h5"})
+              .exit_code == 0);
+  CHECK(read_dataset(out / "mean.h5", "/averaged").values == std::vector<double>{16});
+  CHECK(read_dataset(out / "mean.h5", "/head").values == std::vector<double>{-1});
+}
+
+TEST_CASE("batch items average apart and keep their own words") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  ReferenceCall call({2, 2, 1, 28, 28, 8}, 9);
+  call.fact("grid", "2x3x4").fact("text", "4@start").fact("branches", R"(["uncond","cond"])");
+  call.fact("tokens", R"([["▁a","▁red","▁dog"],["▁dog","","",""]])");
+  call.write(path);
+  const auto values =
+      query_npy({path, "--reverse", "--text-token", "dog", "--mean", "all"}, folder);
+  std::vector<double> expected;
+  for (int64_t batch = 0; batch < 2; ++batch) {
+    const size_t key = batch == 0 ? 2 : 0;
+    for (int64_t i = 4; i < 28; ++i) {
+      expected.push_back((call.row(batch, 0, i)[key] + call.row(batch, 1, i)[key]) / 2);
+    }
+  }
+  CHECK(worst_error(values, expected, 1e-3 / 28) < kTolerance);
+}
