@@ -1,9 +1,12 @@
+#include <csignal>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
 #include "tests/cli/hdf5_reader.h"
 #include "tests/cli/program.h"
 #include "tests/cli/reference_call.h"
+#include "tests/cli/synthetic.h"
 #include "tests/core/helpers.h"
 
 using namespace attnscope::test;
@@ -347,4 +350,41 @@ TEST_CASE("batch items average apart and keep their own words") {
     }
   }
   CHECK(worst_error(values, expected, 1e-3 / 28) < kTolerance);
+}
+
+TEST_CASE("a reversed query of a long sequence keeps to its budget") {
+  if (sanitized()) {
+    WARN("skipped: a sanitizer inflates memory");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string head = folder / "head.safetensors";
+  write_synthetic_head(head, 119056, 128);
+  // A whole frame of keys: 1.7 GB of weights.
+  const auto result = run_attnscope({"query", head, "--grid", "33x45x80", "--text", "256@end",
+                                     "--reverse", "--query", "16,0:45,0:80", "--domain", "frame",
+                                     "--memory", "128MiB", "-o", folder / "out.npy", "--quiet"});
+  INFO("peak " << (result.peak_bytes >> 20) << " MiB\n" << result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.peak_bytes <= int64_t{192} << 20);
+  // Rows over a frame add up to 1, so that their mean over its keys is known.
+  const NpyArray volume = read_npy(folder / "out.npy");
+  CHECK(worst_error(volume.values, std::vector<double>(118800, 1.0 / 3600), 0) < 1e-5);
+}
+
+TEST_CASE("an interrupted reversed query leaves nothing") {
+  const TemporaryFolder folder;
+  write_synthetic_head(folder / "head.safetensors", 17776, 64);
+  ProgramSettings settings;
+  settings.signal = SIGINT;
+  settings.signal_after_ms = 700;
+  const auto result =
+      run_attnscope({"query", folder / "head.safetensors", "--reverse", "--index", "5", "-o",
+                     folder / "out.csv", "--backend", "reference", "--quiet"},
+                    settings);
+  INFO(result.err);
+  CHECK(result.exit_code == 4);
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder.path())) ++files;
+  CHECK(files == 1);
 }
