@@ -15,6 +15,8 @@ namespace {
 /// Chosen keys that lie no further apart are computed together: backends take keys in blocks of
 /// this order anyway.
 constexpr int64_t kMostGap = 256;
+/// Keys of a run at most, so that a tile of a few rows is always small.
+constexpr int64_t kMostKeys = 4096;
 /// Entries of a tile: many rows of a few columns, few of many.
 constexpr int64_t kTileEntries = int64_t{1} << 18;
 constexpr int64_t kMostRows = 512;
@@ -231,8 +233,12 @@ void ReverseQuery::add_columns(const Part& part, std::span<const RowNorm> norms,
   task.known_norms = norms;
   const size_t end = part.first + part.count;
   for (size_t first = part.first; first < end;) {
+    const auto joins = [&](size_t next) {
+      return part.divide || (t.keys[next] - t.keys[next - 1] <= kMostGap &&
+                             t.keys[next] - t.keys[first] < kMostKeys);
+    };
     size_t past = first + 1;
-    while (past < end && (part.divide || t.keys[past] - t.keys[past - 1] <= kMostGap)) ++past;
+    while (past < end && joins(past)) ++past;
     task.keys = part.divide ? part.domain : IndexRange{t.keys[first], t.keys[past - 1] + 1};
     std::vector<int64_t> columns;
     for (size_t i = first; i < past; ++i) columns.push_back(t.keys[i] - task.keys.begin);

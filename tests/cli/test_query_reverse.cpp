@@ -1,11 +1,9 @@
 #include <csignal>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
 #include "tests/cli/hdf5_reader.h"
 #include "tests/cli/program.h"
-#include "tests/cli/reference_call.h"
+#include "tests/cli/query_reference.h"
 #include "tests/cli/synthetic.h"
 #include "tests/core/helpers.h"
 
@@ -14,56 +12,6 @@ using namespace attnscope::test;
 namespace {
 
 constexpr double kTolerance = 2e-4;
-
-/// 4 text tokens at `place`, then or before 3 frames of 4 x 5.
-ReferenceCall joint_call(const std::string& place, uint64_t seed) {
-  ReferenceCall call({1, 4, 2, 64, 64, 8}, seed);
-  call.fact("grid", "3x4x5").fact("text", "4@" + place);
-  call.fact("tokens", R"(["▁a","▁dra","gon",""])");
-  return call;
-}
-
-/// Which keys belong to the domain of key `chosen`.
-std::function<bool(int64_t)> domain_of(const std::string& name, int64_t chosen, int64_t video,
-                                       int64_t video_count) {
-  const auto is_video = [=](int64_t j) { return j >= video && j < video + video_count; };
-  if (name == "video") return is_video;
-  if (name == "text") return [=](int64_t j) { return !is_video(j); };
-  if (name != "frame") return {};
-  const int64_t frame = (chosen - video) / 20;
-  return [=](int64_t j) { return is_video(j) && (j - video) / 20 == frame; };
-}
-
-/// Chosen keys with what each counts.
-using Keys = std::vector<std::pair<int64_t, double>>;
-
-/// [heads, video queries]
-std::vector<double> columns(const ReferenceCall& call, const Keys& keys, const std::string& domain,
-                            int64_t video, int64_t video_count, bool weigh = false) {
-  std::vector<double> values;
-  for (int64_t head = 0; head < call.shape().heads; ++head) {
-    for (int64_t i = video; i < video + video_count; ++i) {
-      double sum = 0;
-      for (const auto& [key, share] : keys) {
-        const auto row = call.row(0, head, i, domain_of(domain, key, video, video_count));
-        const double norm = weigh ? call.value_norm(0, head, key) : 1;
-        sum += share * norm * row[static_cast<size_t>(key)];
-      }
-      values.push_back(sum);
-    }
-  }
-  return values;
-}
-
-std::vector<float> query_npy(std::vector<std::string> arguments, const TemporaryFolder& folder) {
-  arguments.insert(arguments.begin(), "query");
-  arguments.insert(arguments.end(),
-                   {"-o", folder / "out.npy", "--force", "--quiet", "--cache", "none"});
-  const auto result = run_attnscope(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return read_npy(folder / "out.npy").values;
-}
 
 struct Case {
   std::vector<std::string> options;
@@ -234,122 +182,26 @@ TEST_CASE("reversed scores without norms agree with the rows") {
   }
 }
 
-TEST_CASE("weights are multiplied by the norms of the values on request") {
+TEST_CASE("keys far apart and very many keys are averaged like few") {
   const TemporaryFolder folder;
-  const std::string path = folder / "call.safetensors";
-  const ReferenceCall call = joint_call("start", 18);
-  call.write(path);
-  for (const std::string domain : {"all", "video", "frame"}) {
-    const auto reversed = query_npy(
-        {path, "--reverse", "--query", "1,2,3", "--weighting", "value", "--domain", domain},
-        folder);
-    CHECK(worst_error(reversed, columns(call, {{37, 1.0}}, domain, 4, 60, true), 1e-3 / 64) <
-          kTolerance);
-  }
-  const auto rows = query_npy({path, "--query", "1,2,3", "--weighting", "value"}, folder);
-  std::vector<double> expected;
-  for (int64_t head = 0; head < 4; ++head) {
-    const auto row = call.row(0, head, 37);
-    for (int64_t j = 4; j < 64; ++j) {
-      expected.push_back(row[static_cast<size_t>(j)] * call.value_norm(0, head, j));
-    }
-  }
-  CHECK(worst_error(rows, expected, 1e-3 / 64) < kTolerance);
-  const auto text = run_attnscope({"query", path, "--query", "1,2,3", "--weighting", "value"});
-  CHECK(contains(text.out, "weighting value"));
-  ReferenceCall({1, 1, 1, 60, 60, 8}, 19, false).fact("grid", "3x4x5").write(path);
-  const auto missing = run_attnscope({"query", path, "--query", "0,0,0", "--weighting", "value"});
-  CHECK(missing.exit_code == 2);
-  CHECK(contains(missing.err, "call.safetensors has no v"));
-  CHECK(run_attnscope({"query", path, "--query", "0,0,0", "--weighting", "values"}).exit_code == 2);
-}
-
-TEST_CASE("a NaN among the values is named") {
-  const TemporaryFolder folder;
-  const std::string path = folder / "call.safetensors";
-  ReferenceCall call({1, 1, 1, 60, 60, 8}, 19, false);
-  std::vector<float> v(60 * 8, 1.0f);
-  v[7 * 8 + 3] = std::numeric_limits<float>::quiet_NaN();
-  call.tensor("v", "F32", {1, 1, 60, 8}, raw(v)).fact("grid", "3x4x5").write(path);
-  const auto result =
-      run_attnscope({"query", path, "--query", "0,0,0", "--weighting", "value", "--quiet"});
-  CHECK(result.exit_code == 1);
-  CHECK(contains(result.err, "nan"));
-  CHECK(contains(result.err, "token 7, channel 3"));
-}
-
-TEST_CASE("volumes are averaged over heads, layers and steps") {
-  const TemporaryFolder folder;
-  std::vector<std::vector<double>> heads;  // of (step, layer)
-  for (int64_t step = 0; step < 2; ++step) {
-    for (int64_t layer = 0; layer < 2; ++layer) {
-      ReferenceCall call = joint_call("start", 20 + static_cast<uint64_t>(2 * step + layer));
-      call.fact("step", std::to_string(step)).fact("layer", std::to_string(layer));
-      call.write(folder.path() / ("c" + std::to_string(2 * step + layer) + ".safetensors"));
-      const auto values = columns(call, {{37, 1.0}}, "all", 4, 60);
-      for (size_t h = 0; h < 4; ++h) {
-        heads.emplace_back(values.begin() + static_cast<int64_t>(h * 60),
-                           values.begin() + static_cast<int64_t>(h * 60 + 60));
-      }
-    }
-  }
-  const auto mean_of = [&](const std::vector<std::vector<size_t>>& groups) {
-    std::vector<double> values;
-    for (const auto& group : groups) {
-      for (size_t i = 0; i < 60; ++i) {
-        double sum = 0;
-        for (size_t member : group) sum += heads[member][i];
-        values.push_back(sum / static_cast<double>(group.size()));
-      }
-    }
-    return values;
+  const std::string head = folder / "head.safetensors";
+  write_synthetic_head(head, 6000, 8);
+  const auto reversed = [&](std::vector<std::string> keys) {
+    keys.insert(keys.begin(), {head, "--grid", "60x10x10", "--reverse"});
+    return query_npy(keys, folder);
   };
-  std::vector<size_t> everything;
-  for (size_t i = 0; i < 16; ++i) everything.push_back(i);
-  const std::vector<std::pair<std::string, std::vector<std::vector<size_t>>>> cases{
-      {"heads", {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}}},
-      {"steps,layers", {{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}}},
-      {"all", {everything}}};
-  const std::string capture = folder.path().string();
-  const TemporaryFolder out;
-  for (const auto& [axes, groups] : cases) {
-    INFO(axes);
-    const auto values = query_npy({capture, "--reverse", "--query", "1,2,3", "--mean", axes}, out);
-    CHECK(worst_error(values, mean_of(groups), 1e-3 / 64) < kTolerance);
+  const std::vector<std::vector<float>> single{
+      reversed({"--index", "3"}), reversed({"--index", "2500"}), reversed({"--query", "59,9,9"})};
+  std::vector<double> expected(6000, 0.0);
+  for (const auto& column : single) {
+    REQUIRE(column.size() == 6000);
+    for (size_t i = 0; i < 6000; ++i) expected[i] += column[i] / 3.0;
   }
-  const auto result = run_attnscope({"query", capture, "--query", "1,2,3", "--mean", "heads",
-                                     "--mean", "layers", "--json", "--quiet"});
-  const auto json = nlohmann::json::parse(result.out);
-  CHECK(json["mean"] == "heads, layers");
-  REQUIRE(json["heads"].size() == 2);
-  CHECK(json["heads"][1]["step"] == 1);
-  CHECK(json["heads"][1]["layer"].is_null());
-  CHECK(json["heads"][1]["averaged"] == 8);
-  CHECK(run_attnscope({"query", capture, "--query", "1,2,3", "--mean", "head"}).exit_code == 2);
-  REQUIRE(run_attnscope({"query", capture, "--query", "1,2,3", "--mean", "all", "--quiet", "-o",
-                         out / "mean.h5"})
-              .exit_code == 0);
-  CHECK(read_dataset(out / "mean.h5", "/averaged").values == std::vector<double>{16});
-  CHECK(read_dataset(out / "mean.h5", "/head").values == std::vector<double>{-1});
-}
-
-TEST_CASE("batch items average apart and keep their own words") {
-  const TemporaryFolder folder;
-  const std::string path = folder / "call.safetensors";
-  ReferenceCall call({2, 2, 1, 28, 28, 8}, 9);
-  call.fact("grid", "2x3x4").fact("text", "4@start").fact("branches", R"(["uncond","cond"])");
-  call.fact("tokens", R"([["▁a","▁red","▁dog"],["▁dog","","",""]])");
-  call.write(path);
-  const auto values =
-      query_npy({path, "--reverse", "--text-token", "dog", "--mean", "all"}, folder);
-  std::vector<double> expected;
-  for (int64_t batch = 0; batch < 2; ++batch) {
-    const size_t key = batch == 0 ? 2 : 0;
-    for (int64_t i = 4; i < 28; ++i) {
-      expected.push_back((call.row(batch, 0, i)[key] + call.row(batch, 1, i)[key]) / 2);
-    }
-  }
-  CHECK(worst_error(values, expected, 1e-3 / 28) < kTolerance);
+  const auto mean = reversed({"--index", "3", "--index", "2500", "--query", "59,9,9"});
+  CHECK(worst_error(mean, expected, 1e-9) < 1e-6);
+  // Every row adds up to 1.
+  const auto all = reversed({"--query", "0:60,0:10,0:10"});
+  CHECK(worst_error(all, std::vector<double>(6000, 1.0 / 6000), 0) < 1e-5);
 }
 
 TEST_CASE("a reversed query of a long sequence keeps to its budget") {
