@@ -122,6 +122,9 @@ int run_query(const QueryRequest& o) {
       o.out.empty() ? nullptr : writer_for(o, capture, q, count_averages(mean, volumes));
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   MemoryBudget budget(memory_limit(o.run));
+  if (!o.reverse && !o.cache.empty()) {
+    console.say("note: only --reverse keeps row sums; --cache changes nothing here");
+  }
   LseCache cache(cache_folders(o.cache, capture));
   const QueryRun run{o, q, *backend, budget, console};
   std::optional<QueryValues> computed = o.reverse ? compute_columns(run, cache) : compute_rows(run);

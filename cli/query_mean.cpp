@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <array>
+#include <algorithm>
 #include <map>
 #include <tuple>
 

@@ -145,6 +145,10 @@ TEST_CASE("a cache is written where it was asked for, or not at all") {
   CHECK(f.run({"--dry-run"}).exit_code == 0);
   CHECK_FALSE(fs::exists(f.beside()));
   CHECK_FALSE(fs::exists(f.user()));
+  const auto forwards =
+      run_attnscope({"query", f.capture(), "--query", "1,2,3", "--cache", f.folder.path() / "c"});
+  CHECK(contains(forwards.err, "--cache changes nothing"));
+  CHECK_FALSE(fs::exists(f.folder.path() / "c"));
   const fs::path chosen = f.folder.path() / "a" / "b";
   CHECK(used(f.run({"--cache", chosen.string()}), "0 from the cache, 2 computed"));
   CHECK(caches_in(chosen).size() == 2);
