@@ -1,19 +1,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/cache_option.h"
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/forecast.h"
-#include "cli/interrupt.h"
-#include "cli/query_options.h"
+#include "cli/query_compute.h"
+#include "cli/query_mean.h"
 #include "cli/query_summary.h"
+#include "cli/query_tasks.h"
 #include "cli/row_collector.h"
 #include "core/error.h"
-#include "core/streaming_engine.h"
-#include "core/value_check.h"
+#include "core/selection.h"
 #include "io/export_file.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
@@ -23,117 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct QueryCommandOptions {
-  CaptureOptions capture;
-  SelectionOptions selection;
-  QueryOptions queries;
-  RunOptions run;
-  std::string out;
-  std::string domain = "all";
-  int64_t top = 5;
-  bool dry_run = false;
-  bool json = false;
-  bool force = false;
-  bool quiet = false;
-};
-
-/// The head tasks of the selection, and the row lists that they borrow.
-struct QueryTasks {
-  std::vector<SelectedCall> calls;
-  std::vector<std::vector<int64_t>> rows;
-  std::vector<HeadTask> tasks;
-  std::vector<size_t> call_of_task;
-};
-
-QueryTasks make_tasks(const QueryCommandOptions& o, const Capture& capture) {
-  QueryTasks q;
-  if (!o.queries.any()) throw usage_error("query needs --query T,Y,X or --index N");
-  q.calls = capture.select(parse_selection(o.selection));
-  q.rows.reserve(q.calls.size());
-  for (size_t c = 0; c < q.calls.size(); ++c) {
-    const AttentionProblem& problem = *q.calls[c].call->problem;
-    q.rows.push_back(resolve_queries(o.queries, problem));
-    for (int64_t b : q.calls[c].batch) {
-      for (int64_t h : q.calls[c].heads) {
-        q.tasks.push_back({&problem, b, h, {}, q.rows.back(), {0, problem.num_keys()}});
-        q.call_of_task.push_back(c);
-      }
-    }
-  }
-  return q;
-}
-
-/// The number of the batch item's token strings among the volumes' lists; a new list where they are
-/// new.
-size_t token_list_of(QueryVolumes& volumes, const CallEntry& call, int64_t batch) {
-  if (call.tokens.empty()) return 0;
-  const auto& tokens = call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-  auto& lists = volumes.token_lists;
-  const auto found = std::find(lists.begin(), lists.end(), tokens);
-  const auto number = static_cast<size_t>(found - lists.begin());
-  if (found == lists.end()) lists.push_back(tokens);
-  return number;
-}
-
-/// What all volumes have in common, and for each of them everything but its values. Throws
-/// Error(usage) where the selected calls' keys differ in kind.
-QueryVolumes describe_volumes(const QueryCommandOptions& o, const Capture& capture,
-                              const QueryTasks& q) {
-  QueryVolumes volumes;
-  const TokenGrid& first = q.tasks.front().problem->key_tokens();
-  volumes.grid = {first.frames(), first.height(), first.width()};
-  volumes.model = q.calls.front().call->model;
-  volumes.capture = capture.path().filename().string();
-  volumes.domain = o.domain;
-  volumes.query_text =
-      describe_queries(o.queries, static_cast<int64_t>(q.tasks.front().row_list.size()));
-  for (size_t i = 0; i < q.tasks.size(); ++i) {
-    const HeadTask& task = q.tasks[i];
-    const TokenGrid& grid = task.problem->key_tokens();
-    if (grid.grid_text() != first.grid_text() || grid.text_text() != first.text_text()) {
-      throw usage_error(fmt::format(
-          "the selected calls have different token grids ({} with text {} in {}, {} with text {} "
-          "in {}): select calls of one kind with --kind",
-          first.grid_text(), first.text_text(), q.tasks.front().problem->name(), grid.grid_text(),
-          grid.text_text(), task.problem->name()));
-    }
-    const CallEntry& call = *q.calls[q.call_of_task[i]].call;
-    QueryVolume volume;
-    volume.step = call.id.step;
-    volume.layer = call.id.layer;
-    volume.batch = task.batch;
-    volume.head = task.head;
-    volume.branch = branch_of(call.id, task.batch);
-    volume.kind = kind_name(call.id.kind);
-    volume.label = fmt::format("step {} layer {} {} {} batch {} head {}", volume.step, volume.layer,
-                               volume.branch, volume.kind, volume.batch, volume.head);
-    // The query is a place in these volumes only where queries and keys are the same tokens.
-    if (call.id.kind != CallKind::cross) {
-      volume.query = single_query_coord(o.queries, *task.problem);
-    }
-    volume.tokens = token_list_of(volumes, call, task.batch);
-    volumes.volumes.push_back(std::move(volume));
-  }
-  return volumes;
-}
-
-/// Divides a row into text and video; the longer part stays where it is in memory.
-void set_values(QueryVolume& volume, const TokenGrid& keys, std::vector<float> row) {
-  const IndexRange text = keys.text_range();
-  if (keys.video_range().empty()) {
-    volume.text = std::move(row);
-    return;
-  }
-  volume.text.assign(row.begin() + text.begin, row.begin() + text.end);
-  row.erase(row.begin() + text.begin, row.begin() + text.end);
-  volume.video = std::move(row);
-}
-
 using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
 
 /// The writer that the file's name asks for; checks what can be checked before the work.
-VolumeWriter writer_for(const QueryCommandOptions& o, const Capture& capture, const QueryTasks& q) {
-  const TokenGrid& keys = q.tasks.front().problem->key_tokens();
+VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const QueryTasks& q,
+                        size_t count) {
+  const TokenGrid& tokens = q.shown(0);
   const std::string extension = std::filesystem::path(o.out).extension().string();
   const std::vector<std::pair<std::string_view, VolumeWriter>> writers{{".npy", write_volumes_npy},
                                                                        {".h5", write_volumes_hdf5},
@@ -146,142 +42,120 @@ VolumeWriter writer_for(const QueryCommandOptions& o, const Capture& capture, co
         "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", o.out, extension));
   }
   const bool volume_needed = extension == ".npy" || extension == ".png";
-  const bool text = !keys.text_range().empty();
-  if (!keys.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
+  const bool text = !tokens.text_range().empty();
+  if (!tokens.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
     throw usage_error(
-        keys.video_range().empty()
-            ? fmt::format("-o {}: the keys are text and make no volume; write a .csv or .h5", o.out)
-            : fmt::format("-o {}: the keys have no token grid to make a volume of; give --grid "
+        tokens.video_range().empty()
+            ? fmt::format("-o {}: the {} are text and make no volume; write a .csv or .h5", o.out,
+                          q.reverse ? "queries" : "keys")
+            : fmt::format("-o {}: the {} have no token grid to make a volume of; give --grid "
                           "TxHxW, or write a .csv",
-                          o.out));
+                          o.out, q.reverse ? "queries" : "keys"));
   }
   if (extension == ".png") {
-    check_picture_size(o.out, {keys.frames(), keys.height(), keys.width()},
-                       static_cast<int64_t>(q.tasks.size()));
+    check_picture_size(o.out, {tokens.frames(), tokens.height(), tokens.width()},
+                       static_cast<int64_t>(count));
   }
   ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   return found->second;
 }
 
-/// A domain that a call's keys do not have would be zeros that look like an answer.
-void check_domain(SoftmaxDomain domain, const QueryTasks& q) {
+/// What --text-token asked for; null without it.
+Json text_token_json(const QueryOptions& o) {
+  return o.text_tokens.empty() ? Json() : Json(o.text_tokens);
+}
+
+/// Checks what can be checked about --weighting before the work.
+void check_weighting(const QueryRequest& o, const QueryTasks& q) {
+  const std::vector<std::string> known{"none", "value"};
+  if (std::find(known.begin(), known.end(), o.weighting) == known.end()) {
+    const std::string nearest = nearest_word(o.weighting, known);
+    throw usage_error("--weighting " + one_line(o.weighting) + ": no such weighting" +
+                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                      " (none, value)");
+  }
+  if (o.weighting == "none") return;
   for (const SelectedCall& selected : q.calls) {
     const AttentionProblem& problem = *selected.call->problem;
-    const TokenGrid& keys = problem.key_tokens();
-    if (domain == SoftmaxDomain::frame && !keys.has_grid()) {
-      throw usage_error("--domain frame: the keys of " + problem.name() +
-                        " have no token grid; give --grid TxHxW");
-    }
-    if (domain == SoftmaxDomain::text && keys.text_range().empty()) {
-      throw usage_error("--domain text: " + problem.name() + " has no text keys; give --text SPAN");
-    }
-    if (domain == SoftmaxDomain::video && keys.video_range().empty()) {
-      throw usage_error("--domain video: the keys of " + problem.name() + " are all text");
+    if (!problem.v()) {
+      throw usage_error("--weighting value: " + problem.name() +
+                        " has no v; capture it, or give --v with bare tensors");
     }
   }
 }
 
-/// Bytes of the values that the output holds.
-int64_t value_bytes(const QueryTasks& q) {
-  int64_t bytes = 0;
-  for (const HeadTask& task : q.tasks) bytes += task.problem->num_keys() * 4;
-  return bytes;
+/// "dog, domain video, weighting value, mean over heads"
+std::string describe_output(const QueryVolumes& volumes) {
+  std::string text = "domain " + volumes.domain;
+  if (volumes.weighting != "none") text += ", weighting " + volumes.weighting;
+  if (volumes.mean != "none") text += ", mean over " + volumes.mean;
+  return text;
 }
 
-void print_plan(const QueryCommandOptions& o, const QueryTasks& q, const TilePlan& plan,
-                const MemoryBudget& budget, double seconds) {
-  const int64_t memory = plan.bytes_total + budget.used();
-  if (o.json) {
-    print_json({{"format", "attnscope-plan/1"},
-                {"heads", q.tasks.size()},
-                {"payload_bytes", value_bytes(q)},
-                {"entries", plan.entries},
-                {"flops", plan.flops},
-                {"expected_seconds", seconds},
-                {"memory_bytes", memory},
-                {"budget_bytes", budget.limit()},
-                {"workers", plan.workers}},
-               false);
-    return;
+void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const Json& heads) {
+  if (!o.json) {
+    fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
+    return print_row_summaries(heads, volumes.reverse);
   }
-  fmt::print("heads          {}\nvalues         {}\narithmetic     {}FLOP\n", q.tasks.size(),
-             format_bytes(value_bytes(q)), format_count(plan.flops));
-  fmt::print("expected time  {}\nmemory         {} of {}\nplan           {}\n",
-             format_seconds(seconds), format_bytes(memory), format_bytes(budget.limit()),
-             plan.describe());
+  print_json({{"format", "attnscope-query/1"},
+              {"query", volumes.query_text},
+              {"text_token", text_token_json(o.queries)},
+              {"reverse", volumes.reverse},
+              {"domain", o.domain},
+              {"weighting", volumes.weighting},
+              {"mean", volumes.mean},
+              {"heads", heads}},
+             true);
 }
 
-/// Computes the rows; throws Error(interrupted) when it was stopped.
-void collect_rows(const QueryTasks& q, const TilePlan& plan, const TileBackend& backend,
-                  MemoryBudget& budget, RowCollector& rows, const Console& console) {
-  const InterruptWatch interrupts;
-  check_values(q.tasks, interrupts.token());
-  Progress progress(console, "query", plan.tiles,
-                    static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
-  StreamControl control;
-  control.stop = interrupts.token();
-  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-  StreamingEngine engine(backend, budget);
-  if (!engine.run(q.tasks, plan, rows, control)) {
-    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
-  }
-}
-
-int run_query(const QueryCommandOptions& o) {
+int run_query(const QueryRequest& o) {
   const Console console(o.quiet);
   const SoftmaxDomain domain = parse_domain(o.domain);
+  const MeanAxes mean = parse_mean_axes(o.mean);
   const Capture capture = open_capture(o.capture, console);
-  const QueryTasks q = make_tasks(o, capture);
+  const QueryTasks q = make_query_tasks(o, capture);
   check_domain(domain, q);
+  check_weighting(o, q);
   QueryVolumes volumes = describe_volumes(o, capture, q);
-  const VolumeWriter writer = o.out.empty() ? nullptr : writer_for(o, capture, q);
+  volumes.mean = mean.text();
+  const VolumeWriter writer =
+      o.out.empty() ? nullptr : writer_for(o, capture, q, count_averages(mean, volumes));
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   MemoryBudget budget(memory_limit(o.run));
-  const int workers = o.run.threads > 0 ? o.run.threads : backend->workers();
-  RowCollector rows(q.tasks, domain, workers, budget);
-  const TilePlan plan =
-      plan_tiles(q.tasks, rows.request(), *backend, budget.available(), o.run.threads);
-  if (o.dry_run) {
-    print_plan(o, q, plan, budget,
-               expected_seconds(q.tasks, rows.request(), plan, *backend, budget));
-    return kExitOk;
+  if (!o.reverse && !o.cache.empty()) {
+    console.say("note: only --reverse keeps row sums; --cache changes nothing here");
   }
-  collect_rows(q, plan, *backend, budget, rows, console);
+  LseCache cache(cache_folders(o.cache, capture));
+  const QueryRun run{o, q, *backend, budget, console};
+  std::optional<QueryValues> computed = o.reverse ? compute_columns(run, cache) : compute_rows(run);
+  if (!computed) return kExitOk;
+  if (mean.any()) average_volumes(mean, volumes, computed->values, budget);
   Json heads = Json::array();
-  for (size_t i = 0; i < q.tasks.size(); ++i) {
-    const auto task = static_cast<int64_t>(i);
+  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
-    std::vector<float> row = rows.take_mean(task);
+    std::vector<float>& values = computed->values[i];
     if (writer == nullptr || o.json) {
-      heads.push_back(
-          summarise_row(volume, q.tasks[i], row, rows.lse(task), volumes.tokens_of(volume), o.top));
+      const double lse = mean.any() ? std::nan("") : computed->lse[i];
+      heads.push_back(summarise_values(volumes, volume, q.shown(0), values, lse, o.top));
+      if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
     }
-    if (writer != nullptr) set_values(volume, q.tasks[i].problem->key_tokens(), std::move(row));
+    if (writer != nullptr) set_values(volume, q.shown(0), std::move(values));
   }
   if (writer != nullptr) {
     writer(volumes, o.out, o.force);
-    console.say(fmt::format("wrote {} ({} head{}, domain {})", o.out, volumes.volumes.size(),
-                            volumes.volumes.size() == 1 ? "" : "s", o.domain));
-    if (!o.json) return kExitOk;
+    console.say(fmt::format("wrote {} ({} {}{}, {})", o.out, volumes.volumes.size(),
+                            mean.any() ? "volume" : "head", volumes.volumes.size() == 1 ? "" : "s",
+                            describe_output(volumes)));
   }
-  if (o.json) {
-    print_json({{"format", "attnscope-query/1"},
-                {"query", volumes.query_text},
-                {"domain", o.domain},
-                {"heads", heads}},
-               true);
-  } else {
-    fmt::print("{}, domain {}\n", volumes.query_text, o.domain);
-    print_row_summaries(heads);
-  }
+  if (writer == nullptr || o.json) print_summaries(o, volumes, heads);
   return kExitOk;
 }
 
 }  // namespace
 
 Command add_query_command(CLI::App& app) {
-  auto options = std::make_shared<QueryCommandOptions>();
-  QueryCommandOptions& o = *options;
+  auto options = std::make_shared<QueryRequest>();
+  QueryRequest& o = *options;
   CLI::App* command =
       app.add_subcommand("query", "one token's attention over the video, as a T x H x W volume");
   add_capture_options(*command, o.capture);
@@ -291,17 +165,32 @@ Command add_query_command(CLI::App& app) {
                    "printed")
       ->type_name("FILE");
   add_query_options(*command, o.queries, false);
+  add_text_token_option(*command, o.queries);
   command
       ->add_option(
           "--domain", o.domain,
           "over which keys each row is renormalised: all (as it is), video, text, or frame\n"
           "(within each frame); keys outside the domain are 0")
       ->type_name("NAME");
+  command->add_flag("--reverse", o.reverse,
+                    "who attends to the chosen tokens: they are keys, the volume is of queries");
+  command
+      ->add_option("--weighting", o.weighting,
+                   "none, or value: weights times the L2 norm of the key's value row")
+      ->type_name("NAME");
+  command
+      ->add_option("--mean", o.mean,
+                   "average the volumes over heads, layers, steps, or all three (all); batch\n"
+                   "items stay apart (repeatable)")
+      ->type_name("AXES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--top", o.top, "how many of the largest keys the summary lists")
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
   add_selection_options(*command, o.selection);
   add_run_options(*command, o.run);
+  add_cache_option(*command, o.cache);
   command->add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
   command->add_flag("--force", o.force, "replace FILE if it exists");
   command->add_flag("--json", o.json, "print the summary as JSON");
@@ -310,7 +199,9 @@ Command add_query_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"
-      "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy");
+      "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy\n"
+      "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"
+      "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy");
   return {command, [options] { return run_query(*options); }};
 }
 

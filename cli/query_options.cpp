@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
+#include "cli/text_token.h"
 #include "core/error.h"
 #include "core/index_range.h"
 #include "core/selection.h"
@@ -68,53 +70,115 @@ void add_query_options(CLI::App& command, QueryOptions& o, bool with_list) {
   }
 }
 
-std::vector<int64_t> resolve_queries(const QueryOptions& o, const AttentionProblem& problem) {
-  std::vector<int64_t> rows;
-  const TokenGrid& grid = problem.query_tokens();
+void add_text_token_option(CLI::App& command, QueryOptions& o) {
+  command
+      .add_option("--text-token", o.text_tokens,
+                  "a text token: its number within the text, A-B for several, or the word itself\n"
+                  "(repeatable)")
+      ->type_name("N|STRING")
+      ->allow_extra_args(false)
+      ->group("Queries");
+}
+
+namespace {
+
+/// The tokens of --query, --index and --queries, in their order.
+std::vector<int64_t> listed_places(const QueryOptions& o, const TokenSequence& sequence) {
+  std::vector<int64_t> places;
+  const TokenGrid& grid = sequence.grid;
   for (const std::string& text : o.coords) {
     if (!grid.has_grid()) {
-      throw usage_error(
-          fmt::format("--query {}: {} has no token grid; give --grid TxHxW, or --index N", text,
-                      problem.name()));
+      throw usage_error(grid.video_range().empty()
+                            ? fmt::format("--query {}: {} is text; give --text-token N|STRING",
+                                          text, sequence.name)
+                            : fmt::format("--query {}: {} has no token grid; give --grid TxHxW, or "
+                                          "--index N",
+                                          text, sequence.name));
     }
     const auto box = parse_box(text, grid);
     for (int64_t t = box[0].begin; t < box[0].end; ++t) {
       for (int64_t y = box[1].begin; y < box[1].end; ++y) {
         for (int64_t x = box[2].begin; x < box[2].end; ++x) {
-          rows.push_back(grid.index_of({t, y, x}));
+          places.push_back(grid.index_of({t, y, x}));
         }
       }
     }
   }
   for (int64_t index : o.indices) {
-    if (index < 0 || index >= problem.num_queries()) {
+    if (index < 0 || index >= grid.tokens()) {
       throw usage_error(fmt::format("--index {}: outside the sequence of {} (valid 0 to {})", index,
-                                    problem.name(), problem.num_queries() - 1));
+                                    sequence.name, grid.tokens() - 1));
     }
-    rows.push_back(index);
+    places.push_back(index);
   }
   if (!o.list.empty()) {
-    const auto list = Selection::parse(o.list, "--queries").resolve_count(problem.num_queries());
-    rows.insert(rows.end(), list.begin(), list.end());
+    const auto list = Selection::parse(o.list, "--queries").resolve_count(grid.tokens());
+    places.insert(places.end(), list.begin(), list.end());
   }
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return places;
+}
+
+void sort_unique(std::vector<int64_t>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+}  // namespace
+
+std::vector<int64_t> resolve_queries(const QueryOptions& o, const AttentionProblem& problem) {
+  auto rows = listed_places(o, {problem.query_tokens(), {}, problem.name()});
+  sort_unique(rows);
   return rows;
 }
 
-std::optional<std::array<int64_t, 3>> single_query_coord(const QueryOptions& o,
-                                                         const AttentionProblem& problem) {
-  const auto rows = resolve_queries(o, problem);
-  if (rows.size() != 1) return std::nullopt;
-  const auto coord = problem.query_tokens().coord(rows.front());
+ChosenTokens choose_tokens(const QueryOptions& o, const TokenSequence& sequence) {
+  std::vector<int64_t> places = listed_places(o, sequence);
+  sort_unique(places);
+  std::map<int64_t, int64_t> counts;
+  for (int64_t place : places) ++counts[place];
+  ChosenTokens chosen;
+  chosen.items = static_cast<int64_t>(places.size());
+  const IndexRange text = sequence.grid.text_range();
+  for (const std::string& word : o.text_tokens) {
+    const IndexRange pieces =
+        resolve_text_token(word, {sequence.words, text.size(), sequence.name});
+    for (int64_t i = pieces.begin; i < pieces.end; ++i) {
+      ++counts[text.begin + i];
+      chosen.text.push_back(i);
+    }
+    ++chosen.items;
+  }
+  sort_unique(chosen.text);
+  for (const auto& [token, count] : counts) {
+    chosen.tokens.push_back(token);
+    chosen.counts.push_back(count);
+  }
+  return chosen;
+}
+
+std::optional<std::array<int64_t, 3>> single_coord(const ChosenTokens& chosen,
+                                                   const TokenGrid& grid) {
+  if (chosen.tokens.size() != 1) return std::nullopt;
+  const auto coord = grid.coord(chosen.tokens.front());
   if (!coord) return std::nullopt;
   return std::array<int64_t, 3>{coord->t, coord->y, coord->x};
 }
 
-std::string describe_queries(const QueryOptions& o, int64_t count) {
-  if (count != 1) return fmt::format("mean of {} queries", count);
-  if (!o.coords.empty()) return "query " + o.coords.front();
-  return "index " + (o.indices.empty() ? o.list : std::to_string(o.indices.front()));
+std::string describe_chosen(const QueryOptions& o, const ChosenTokens& chosen, bool as_keys) {
+  const std::string_view noun = as_keys ? "key" : "query";
+  std::string text;
+  if (chosen.items != 1) {
+    const std::string_view nouns = as_keys ? "keys" : "queries";
+    const auto count = as_keys ? chosen.items : static_cast<int64_t>(chosen.tokens.size());
+    text = fmt::format("mean of {} {}", count, nouns);
+  } else if (!o.text_tokens.empty()) {
+    text = "text token " + o.text_tokens.front();
+  } else if (!o.coords.empty()) {
+    text = fmt::format("{} {}", noun, o.coords.front());
+  } else {
+    text = "index " + (o.indices.empty() ? o.list : std::to_string(o.indices.front()));
+  }
+  return as_keys ? "attention to " + text : text;
 }
 
 }  // namespace attnscope

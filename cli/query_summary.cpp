@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string key_name(const TokenGrid& grid, int64_t index, const std::vector<std::string>& tokens) {
+std::string token_name(const TokenGrid& grid, int64_t index,
+                       const std::vector<std::string>& tokens) {
   if (const auto at = grid.coord(index)) return fmt::format("({},{},{})", at->t, at->y, at->x);
   const IndexRange text = grid.text_range();
   const auto n = static_cast<size_t>(index - text.begin);
@@ -25,21 +26,40 @@ std::string key_name(const TokenGrid& grid, int64_t index, const std::vector<std
   return std::to_string(index);
 }
 
+/// Null where it was averaged over.
+Json coordinate(int64_t value) { return value < 0 ? Json() : Json(value); }
+
+/// "step 10 layer 3 cond joint batch 0 head 2", without what was averaged over.
+std::string head_line(const Json& head) {
+  const auto numbered = [&](const char* name) {
+    return head[name].is_null() ? "" : fmt::format("{} {} ", name, head[name].get<int64_t>());
+  };
+  std::string line = numbered("step") + numbered("layer") +
+                     fmt::format("{} {} ", one_line(head["branch"].get<std::string>()),
+                                 head["kind"].get<std::string>()) +
+                     numbered("batch") + numbered("head");
+  if (head.contains("averaged")) {
+    return line + fmt::format("mean of {}", head["averaged"].get<int64_t>());
+  }
+  line.pop_back();
+  return line;
+}
+
 }  // namespace
 
-Json summarise_row(const QueryVolume& volume, const HeadTask& task, std::span<const float> row,
-                   double lse, const std::vector<std::string>& tokens, int64_t top_count) {
-  const TokenGrid& grid = task.problem->key_tokens();
+Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, const TokenGrid& grid,
+                      std::span<const float> row, double lse, int64_t top_count) {
   const auto mass = [&](IndexRange range) {
     return std::accumulate(row.begin() + range.begin, row.begin() + range.end, 0.0);
   };
   Json json;
-  json["step"] = volume.step;
-  json["layer"] = volume.layer;
+  json["step"] = coordinate(volume.step);
+  json["layer"] = coordinate(volume.layer);
   json["branch"] = volume.branch;
   json["kind"] = volume.kind;
   json["batch"] = volume.batch;
-  json["head"] = volume.head;
+  json["head"] = coordinate(volume.head);
+  if (volume.averaged > 1 || volumes.mean != "none") json["averaged"] = volume.averaged;
   json["lse"] = std::isfinite(lse) ? Json(lse) : Json();
   json["text_mass"] = mass(grid.text_range());
   json["video_mass"] = mass(grid.video_range());
@@ -61,22 +81,19 @@ Json summarise_row(const QueryVolume& volume, const HeadTask& task, std::span<co
                     });
   Json top = Json::array();
   for (size_t i = 0; i < count; ++i) {
-    top.push_back({{"key", order[i]},
-                   {"place", key_name(grid, order[i], tokens)},
+    top.push_back({{volumes.reverse ? "query" : "key", order[i]},
+                   {"place", token_name(grid, order[i], volumes.tokens_of(volume))},
                    {"weight", row[static_cast<size_t>(order[i])]}});
   }
   json["top"] = top;
   return json;
 }
 
-void print_row_summaries(const Json& heads) {
+void print_row_summaries(const Json& heads, bool reverse) {
   for (const Json& head : heads) {
-    fmt::print("step {} layer {} {} {} batch {} head {}\n", head["step"].get<int64_t>(),
-               head["layer"].get<int64_t>(), one_line(head["branch"].get<std::string>()),
-               head["kind"].get<std::string>(), head["batch"].get<int64_t>(),
-               head["head"].get<int64_t>());
-    fmt::print("  text {:.4f}  video {:.4f}", head["text_mass"].get<double>(),
-               head["video_mass"].get<double>());
+    fmt::print("{}\n", head_line(head));
+    fmt::print("  {}text {:.4f}  video {:.4f}", reverse ? "sums: " : "",
+               head["text_mass"].get<double>(), head["video_mass"].get<double>());
     if (!head["frame_mass"].empty()) fmt::print("  frames");
     for (const Json& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
     fmt::print("\n");

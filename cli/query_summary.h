@@ -2,21 +2,20 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <span>
-#include <string>
-#include <vector>
 
-#include "core/tile_sink.h"
+#include "core/token_grid.h"
 #include "io/volume_files.h"
 
 namespace attnscope {
 
-/// What a head's row says in figures: masses of text, video and each frame, and its `top` largest
-/// keys by name. `row` has a value for every key of the task; `lse` may be NaN (not one row's).
-nlohmann::ordered_json summarise_row(const QueryVolume& volume, const HeadTask& task,
-                                     std::span<const float> row, double lse,
-                                     const std::vector<std::string>& tokens, int64_t top);
+/// What a head's values say in figures: sums over text, video and each frame of the sequence shown,
+/// and its `top` largest tokens by name. `values` has one for every token of `shown`; `lse` may be
+/// NaN (not one row's). Where the volumes are reversed the tokens are queries, else keys.
+nlohmann::ordered_json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume,
+                                        const TokenGrid& shown, std::span<const float> values,
+                                        double lse, int64_t top);
 
 /// The summaries of all heads as text on standard output.
-void print_row_summaries(const nlohmann::ordered_json& heads);
+void print_row_summaries(const nlohmann::ordered_json& heads, bool reverse);
 
 }  // namespace attnscope

@@ -11,6 +11,7 @@
 #include "cli/forecast.h"
 #include "cli/query_options.h"
 #include "cli/query_summary.h"
+#include "cli/query_tasks.h"
 #include "cli/rollout_layers.h"
 #include "core/error.h"
 #include "io/export_file.h"
@@ -26,7 +27,6 @@ struct RolloutOptions {
   CaptureOptions capture;
   SelectionOptions selection;
   QueryOptions queries;
-  std::vector<int64_t> text_tokens;
   RunOptions run;
   std::string out;
   int64_t top = 5;
@@ -37,22 +37,17 @@ struct RolloutOptions {
   bool quiet = false;
 };
 
-/// The tokens that the rollout starts from, ascending and unique.
-std::vector<int64_t> start_tokens(const RolloutOptions& o, const AttentionProblem& problem) {
-  std::vector<int64_t> tokens = resolve_queries(o.queries, problem);
-  const IndexRange text = problem.query_tokens().text_range();
-  for (int64_t n : o.text_tokens) {
-    if (n < 0 || n >= text.size()) {
-      throw usage_error(fmt::format(
-          "--text-token {}: {}", n,
-          text.empty() ? problem.name() + " has no text tokens"
-                       : fmt::format("outside the text (valid 0 to {})", text.size() - 1)));
-    }
-    tokens.push_back(text.begin + n);
-  }
-  std::sort(tokens.begin(), tokens.end());
-  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  return tokens;
+/// The recorded strings of a batch item's text; may be empty.
+std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
+  if (call.tokens.empty()) return {};
+  return call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
+}
+
+/// The tokens that the rollout starts from.
+ChosenTokens start_tokens(const RolloutOptions& o, const RolloutStep& layer) {
+  const HeadTask& task = layer.tasks.front();
+  return choose_tokens(o.queries, {task.problem->query_tokens(), words_of(*layer.call, task.batch),
+                                   task.problem->name()});
 }
 
 using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
@@ -82,12 +77,6 @@ std::string layers_text(const std::vector<RolloutStep>& layers) {
   std::vector<int64_t> numbers;
   for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
   return format_index_list(numbers);
-}
-
-std::string describe_start(const RolloutOptions& o, size_t count) {
-  if (count != 1) return fmt::format("mean of {} tokens", count);
-  if (!o.text_tokens.empty()) return fmt::format("text token {}", o.text_tokens.front());
-  return describe_queries(o.queries, 1);
 }
 
 void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
@@ -125,8 +114,7 @@ void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
 }
 
 QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
-                             const std::vector<RolloutStep>& layers,
-                             const std::vector<int64_t>& start) {
+                             const std::vector<RolloutStep>& layers, const ChosenTokens& start) {
   const CallEntry& call = *layers.back().call;
   const HeadTask& task = layers.back().tasks.front();
   const TokenGrid& tokens = task.problem->key_tokens();
@@ -135,7 +123,7 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
   volumes.model = call.model;
   volumes.capture = capture.path().filename().string();
   volumes.query_text = fmt::format("rollout {} {}, layers {}", o.reverse ? "from" : "to",
-                                   describe_start(o, start.size()), layers_text(layers));
+                                   describe_chosen(o.queries, start, false), layers_text(layers));
   if (!call.tokens.empty()) {
     volumes.token_lists = {
         call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(task.batch)]};
@@ -151,8 +139,7 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
       fmt::format("step {} {} {} batch {}: rollout {}, layers {}, mean of {} heads", volume.step,
                   volume.branch, volume.kind, volume.batch, o.reverse ? "to outputs" : "to inputs",
                   layers_text(layers), layers.back().tasks.size());
-  const auto coord = tokens.coord(start.front());
-  if (start.size() == 1 && coord) volume.query = {{coord->t, coord->y, coord->x}};
+  volume.query = single_coord(start, tokens);
   volumes.volumes.push_back(std::move(volume));
   return volumes;
 }
@@ -160,9 +147,9 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
 Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
                const std::vector<RolloutStep>& layers, const std::vector<float>& values) {
   const QueryVolume& volume = volumes.volumes.front();
-  Json row =
-      summarise_row(volume, layers.back().tasks.front(), values,
-                    std::numeric_limits<double>::quiet_NaN(), volumes.tokens_of(volume), o.top);
+  const TokenGrid& tokens = layers.back().tasks.front().problem->key_tokens();
+  Json row = summarise_values(volumes, volume, tokens, values,
+                              std::numeric_limits<double>::quiet_NaN(), o.top);
   Json numbers = Json::array();
   for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
   Json json{{"format", "attnscope-rollout/1"},
@@ -192,24 +179,16 @@ void print_summary(const Json& json) {
   }
 }
 
-/// Divides the tokens into text and video.
-void set_values(QueryVolume& volume, const TokenGrid& tokens, const std::vector<float>& values) {
-  const IndexRange text = tokens.text_range();
-  const IndexRange video = tokens.video_range();
-  volume.text.assign(values.begin() + text.begin, values.begin() + text.end);
-  volume.video.assign(values.begin() + video.begin, values.begin() + video.end);
-}
-
 int run_rollout(const RolloutOptions& o) {
   const Console console(o.quiet);
   const Capture capture = open_capture(o.capture, console);
   const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
   const std::vector<RolloutStep> layers = make_rollout_steps(calls);
-  if (!o.queries.any() && o.text_tokens.empty()) {
-    throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N");
+  if (!o.queries.any()) {
+    throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N|STRING");
   }
   const AttentionProblem& problem = *layers.front().call->problem;
-  const std::vector<int64_t> start = start_tokens(o, problem);
+  const ChosenTokens start = start_tokens(o, layers.front());
   const VolumeWriter writer =
       o.out.empty() ? nullptr : writer_for(o, capture, problem.key_tokens());
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
@@ -221,8 +200,10 @@ int run_rollout(const RolloutOptions& o) {
     return kExitOk;
   }
   std::vector<double> influence(static_cast<size_t>(problem.num_queries()));
-  for (int64_t token : start) {
-    influence[static_cast<size_t>(token)] = 1 / static_cast<double>(start.size());
+  const double total =
+      static_cast<double>(std::accumulate(start.counts.begin(), start.counts.end(), int64_t{0}));
+  for (size_t i = 0; i < start.tokens.size(); ++i) {
+    influence[static_cast<size_t>(start.tokens[i])] = static_cast<double>(start.counts[i]) / total;
   }
   const auto direction = o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs;
   influence = follow_influence(layers, std::move(influence), direction, *backend, budget, console);
@@ -256,10 +237,7 @@ Command add_rollout_command(CLI::App& app) {
                    "printed")
       ->type_name("FILE");
   add_query_options(*command, o.queries, false);
-  command->add_option("--text-token", o.text_tokens, "a text token, counted from 0 (repeatable)")
-      ->allow_extra_args(false)
-      ->type_name("N")
-      ->group("Queries");
+  add_text_token_option(*command, o.queries);
   command->add_flag("--reverse", o.reverse,
                     "where the token's information goes (first layer to last), not what it is made "
                     "of\n(last layer to first)");

@@ -67,6 +67,8 @@ SoftmaxDomain parse_domain(std::string_view name) {
                     " (all, video, text, frame)");
 }
 
+std::string_view domain_name(SoftmaxDomain domain) { return kDomains[static_cast<size_t>(domain)]; }
+
 RowCollector::RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain, int workers,
                            MemoryBudget& budget)
     : domain_(domain) {

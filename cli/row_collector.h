@@ -16,6 +16,7 @@ namespace attnscope {
 enum class SoftmaxDomain : uint8_t { all, video, text, frame };
 /// "all", "video", "text", "frame"; throws Error(usage) otherwise.
 SoftmaxDomain parse_domain(std::string_view name);
+std::string_view domain_name(SoftmaxDomain domain);
 
 /// A TileSink that averages the chosen rows of each task, after their domain is applied. Rows are
 /// summed in double, in row order within fixed groups that are added in order, so that the result
@@ -38,6 +39,8 @@ class RowCollector : public TileSink {
   std::vector<float> take_mean(int64_t task) {
     return std::move(means_[static_cast<size_t>(task)]);
   }
+  /// What the results were reserved with, for as long as they are kept.
+  MemoryReservation take_reservation() { return std::move(reservation_); }
   /// ln of the normaliser of the task's row (before any domain); NaN where the task has several
   /// rows, and for sigmoid.
   double lse(int64_t task) const { return lse_[static_cast<size_t>(task)]; }

@@ -180,6 +180,13 @@ void AttentionProblem::check_keys_finite(int64_t batch, int64_t kv_head) const {
   check_rows_finite(parts_.k, batch, kv_head);
 }
 
+AttentionProblem AttentionProblem::with_mask(const Mask& mask) const {
+  mask.check_shape(batch(), num_heads(), num_queries(), num_keys());
+  Parts parts = parts_;
+  parts.mask = parts_.mask & mask;
+  return AttentionProblem(std::move(parts));
+}
+
 void AttentionProblem::check_finite(int64_t batch, int64_t head) const {
   check_queries_finite(batch, head);
   check_keys_finite(batch, kv_head(head));

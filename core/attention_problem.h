@@ -67,6 +67,10 @@ class AttentionProblem {
   const CallId& id() const { return parts_.id; }
   const std::string& name() const { return parts_.name; }
 
+  /// The same call, in which entries must also be allowed by `mask`. Throws Error(usage) where the
+  /// mask does not fit.
+  AttentionProblem with_mask(const Mask& mask) const;
+
   /// Reads all of q and k of one head once and throws Error(value) with tensor, index and value at
   /// the first NaN or Inf. Memory stays below 2 MiB.
   void check_finite(int64_t batch, int64_t head) const;

@@ -62,6 +62,8 @@ class Mask {
   static Mask keys(std::vector<std::vector<uint8_t>> valid);
   /// The first lengths[batch item] keys may be attended to; one number serves all items.
   static Mask key_lengths(std::vector<int64_t> lengths, int64_t num_keys);
+  /// The keys of one range, the same for all batch items.
+  static Mask key_range(IndexRange range, int64_t num_keys);
   /// Packed variable-length sequences: query i and key j must lie in the same segment. The lists
   /// are cumulative starts, from 0 to the sequence's length, as flash-attention's cu_seqlens.
   static Mask segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys);

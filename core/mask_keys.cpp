@@ -112,6 +112,38 @@ class KeyLengthsTerm : public MaskTerm {
   const int64_t num_keys_;
 };
 
+/// A run of keys.
+class KeyRangeTerm : public MaskTerm {
+ public:
+  KeyRangeTerm(IndexRange range, int64_t num_keys) : range_(range), num_keys_(num_keys) {}
+
+  TileClass classify(int64_t, int64_t, IndexRange, IndexRange keys) const override {
+    return class_of(intersect(keys, range_).size(), keys.size());
+  }
+
+  void add_bias(int64_t, int64_t, std::span<const int64_t> queries, IndexRange keys, float* out,
+                int64_t row_stride) const override {
+    const int64_t begin = std::clamp(range_.begin, keys.begin, keys.end) - keys.begin;
+    const int64_t end = std::clamp(range_.end, keys.begin, keys.end) - keys.begin;
+    for (size_t row = 0; row < queries.size(); ++row, out += row_stride) {
+      std::fill(out, out + begin, kMasked);
+      std::fill(out + end, out + keys.size(), kMasked);
+    }
+  }
+
+  std::string describe() const override {
+    return "key_range:" + std::to_string(range_.begin) + "-" + std::to_string(range_.end);
+  }
+
+  void check_shape(int64_t, int64_t, int64_t, int64_t keys) const override {
+    check_extent(num_keys_, keys, "key range", "keys");
+  }
+
+ private:
+  const IndexRange range_;
+  const int64_t num_keys_;
+};
+
 /// Packed sequences of variable length.
 class SegmentsTerm : public MaskTerm {
  public:
@@ -181,6 +213,15 @@ Mask Mask::key_lengths(std::vector<int64_t> lengths, int64_t num_keys) {
                       std::to_string(num_keys));
   }
   return Mask(std::make_shared<KeyLengthsTerm>(std::move(lengths), num_keys));
+}
+
+Mask Mask::key_range(IndexRange range, int64_t num_keys) {
+  if (range.begin < 0 || range.empty() || range.end > num_keys) {
+    throw usage_error("key range mask: " + std::to_string(range.begin) + " to " +
+                      std::to_string(range.end) + " is no range within 0 to " +
+                      std::to_string(num_keys));
+  }
+  return Mask(std::make_shared<KeyRangeTerm>(range, num_keys));
 }
 
 Mask Mask::segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys) {

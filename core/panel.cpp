@@ -28,6 +28,10 @@ bool needs_norms(const HeadTask& task, const TileRequest& request) {
   return divided && is_normalised(task.problem->score());
 }
 
+bool computes_norms(const HeadTask& task, const TileRequest& request) {
+  return needs_norms(task, request) && task.known_norms.empty();
+}
+
 bool skips_empty_chunks(const HeadTask& task, const TileRequest& request) {
   return request.quantity == Quantity::weights && !task.problem->mask().is_none();
 }
@@ -75,19 +79,19 @@ WorkerLayout layout_worker(std::span<const HeadTask> tasks, const TileRequest& r
   const HeadTask* previous = nullptr;
   for (const HeadTask& task : tasks) {
     // Heads of one call are alike.
-    const bool seen =
-        previous != nullptr && previous->problem == task.problem && previous->keys == task.keys;
+    const bool seen = previous != nullptr && previous->problem == task.problem &&
+                      previous->keys == task.keys &&
+                      previous->known_norms.empty() == task.known_norms.empty();
     previous = &task;
     if (seen) continue;
-    const bool task_norms = needs_norms(task, request);
+    const bool one_product = request.entries && computes_norms(task, request) && shape.one_product;
     const int64_t cols =
         std::min(task.keys.size(), product(shape.segment_chunks, request.chunk_cols));
-    norms |= task_norms;
+    norms |= needs_norms(task, request);
     row_bytes = std::max(row_bytes, task.problem->q().row_bytes());
     layout.workspace_bytes =
         std::max(layout.workspace_bytes,
-                 backend.workspace_bytes(*task.problem, shape.rows, cols,
-                                         request.entries && task_norms && shape.one_product));
+                 backend.workspace_bytes(*task.problem, shape.rows, cols, one_product));
   }
   const auto place = [&](int64_t bytes) {
     const int64_t offset = layout.bytes;

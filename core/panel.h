@@ -18,6 +18,9 @@ namespace attnscope {
 /// weights are divided by them.
 bool needs_norms(const HeadTask& task, const TileRequest& request);
 
+/// Whether these norms are not known yet.
+bool computes_norms(const HeadTask& task, const TileRequest& request);
+
 /// Whether chunks that the mask leaves empty are left out (weights, which are 0 there).
 bool skips_empty_chunks(const HeadTask& task, const TileRequest& request);
 

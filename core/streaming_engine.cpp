@@ -35,7 +35,7 @@ class PanelWorker {
     if (!s_.request.entries) return run_norms(task, panel);
     const int64_t chunks = ceil_div(task.keys.size(), s_.request.chunk_cols);
     queries_ = {};
-    norms_ = {};
+    norms_ = known_norms(task, panel.rows);
     for (int64_t first = 0; first < chunks; first += s_.plan.segment_chunks) {
       // The queue is closed by then: nobody misses the rest.
       if (s_.control.stop.stop_requested()) return;
@@ -44,6 +44,15 @@ class PanelWorker {
   }
 
  private:
+  /// The rows' norms where the task brings them; nothing where they are computed.
+  std::span<RowNorm> known_norms(const HeadTask& task, IndexRange rows) const {
+    if (task.known_norms.empty() || !needs_norms(task, s_.request)) return {};
+    const auto known =
+        task.known_norms.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.size()));
+    std::copy(known.begin(), known.end(), buffers_.norms());
+    return {buffers_.norms(), known.size()};
+  }
+
   void run_norms(const HeadTask& task, const Panel& panel) {
     const IndexRange cols{0, task.keys.size()};
     if (!is_skipped(panel, cols)) {

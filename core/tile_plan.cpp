@@ -104,7 +104,9 @@ class Planner {
       most_rows_ = std::max(most_rows_, std::min(task.num_rows(), request.chunk_rows));
       panels_ += ceil_div(task.num_rows(), request.chunk_rows);
       if (request.entries) chunks = std::max(chunks, chunks_of(task));
-      any_norms_ |= needs_norms(task, request);
+      any_norms_ |= computes_norms(task, request);
+      assert(task.known_norms.empty() ||
+             static_cast<int64_t>(task.known_norms.size()) == task.num_rows());
     }
     lengths_ = segment_lengths(chunks);
     count_entries();
@@ -143,7 +145,7 @@ class Planner {
       for (int64_t begin = 0; begin < rows; begin += request_.chunk_rows) {
         const IndexRange panel{begin, std::min(begin + request_.chunk_rows, rows)};
         if (request_.entries) count_chunks(task, request_, panel, lengths_, count_, scratch);
-        if (needs_norms(task, request_)) {
+        if (computes_norms(task, request_)) {
           add_area(count_.norm_entries, count_norm_entries(task, request_, panel), 1);
         }
       }

@@ -22,6 +22,9 @@ struct HeadTask {
   /// Ascending row indices, where they are no range. Borrowed.
   std::span<const int64_t> row_list;
   IndexRange keys;
+  /// Norms of the rows wanted, in their order, where they are known already: then weights take one
+  /// product of the task's keys alone. Borrowed; empty: they are computed where they are needed.
+  std::span<const RowNorm> known_norms = {};
 
   int64_t num_rows() const {
     return row_list.empty() ? rows.size() : static_cast<int64_t>(row_list.size());

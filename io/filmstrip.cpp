@@ -67,6 +67,7 @@ std::string subtitle_of(const QueryVolumes& volumes) {
   if (!volumes.model.empty()) add(volumes.capture);
   add(volumes.query_text);
   if (!volumes.domain.empty()) add("softmax domain " + volumes.domain);
+  if (volumes.weighting == "value") add("weight times |v|");
   return text;
 }
 
@@ -167,7 +168,8 @@ Canvas Filmstrip::strip(const QueryVolume& volume) const {
 void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   canvas.fill({kMargin, 0, width_ - 2 * kMargin, 1}, kRule);
   canvas.text(kMargin, kLabelTop, volume.label, kTextScale, kText);
-  if (volumes_.domain != "all") return;
+  // Sums of a row are masses, and no others are.
+  if (volumes_.domain != "all" || volumes_.reverse || volumes_.weighting != "none") return;
   const double video = std::accumulate(volume.video.begin(), volume.video.end(), 0.0);
   std::string masses = fmt::format("video {:.3f}", video);
   if (!volume.text.empty()) {
@@ -211,7 +213,8 @@ void Filmstrip::draw_colour_bar(Canvas& canvas, const WeightRange& range) const 
   const int top = cell(0, 0, 0).y;
   const int bottom = cell(static_cast<int64_t>(per_line_) * (lines_ - 1), 0, 0).y + frame_height();
   const PixelRect bar{frames_right() + kBarGap, top, kBarWidth, bottom - top};
-  canvas.text(bar.x, top - kNumberHeight, "weight", kTextScale, kQuietText);
+  canvas.text(bar.x, top - kNumberHeight, volumes_.weighting == "none" ? "weight" : "weight |v|",
+              kTextScale, kQuietText);
   const double octaves = std::log2(range.high / range.low);
   for (int y = 0; y < bar.height; ++y) {
     const double unit = (bar.height - 0.5 - y) / bar.height;

@@ -15,9 +15,11 @@ struct QueryVolume {
   std::string label;  ///< "step0010_layer003_cond_joint b0 h5"
   int64_t step = 0, layer = 0, batch = 0, head = 0;
   std::string branch, kind;
-  std::vector<float> video;  ///< [T, H, W] row-major; without a grid in sequence order
-  std::vector<float> text;   ///< [text tokens]; may be empty
-  size_t tokens = 0;         ///< which of QueryVolumes::token_lists names its text
+  std::vector<float> video;          ///< [T, H, W] row-major; without a grid in sequence order
+  std::vector<float> text;           ///< [text tokens]; may be empty
+  std::vector<int64_t> chosen_text;  ///< text tokens that were asked for, counted within the text
+  int64_t averaged = 1;              ///< heads that it is the mean of; what they differ in is −1
+  size_t tokens = 0;                 ///< which of QueryVolumes::token_lists names its text
   std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
 };
 
@@ -28,6 +30,9 @@ struct QueryVolumes {
   /// A list may be empty or shorter than the text.
   std::vector<std::vector<std::string>> token_lists{{}};
   std::string model, capture, domain, query_text;
+  bool reverse = false;            ///< the values are of queries: who attends to the chosen keys
+  std::string weighting = "none";  ///< "value": weights times the norm of the key's value row
+  std::string mean = "none";       ///< what volumes were averaged over: "heads, layers"
   std::vector<QueryVolume> volumes;
 
   const std::vector<std::string>& tokens_of(const QueryVolume& volume) const {

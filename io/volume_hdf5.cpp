@@ -40,6 +40,9 @@ class VolumeWriter {
     writer_.attribute(root, "capture", volumes_.capture);
     writer_.attribute(root, "query", volumes_.query_text);
     writer_.attribute(root, "domain", volumes_.domain);
+    writer_.attribute(root, "reverse", static_cast<int32_t>(volumes_.reverse));
+    writer_.attribute(root, "weighting", volumes_.weighting);
+    writer_.attribute(root, "mean", volumes_.mean);
     writer_.attribute(root, "Conventions", "CF-1.8");
   }
 
@@ -80,6 +83,7 @@ class VolumeWriter {
     write_number<int64_t>(item, "layer", [](V v) { return v.layer; });
     write_number<int32_t>(item, "batch", [](V v) { return static_cast<int32_t>(v.batch); });
     write_number<int32_t>(item, "head", [](V v) { return static_cast<int32_t>(v.head); });
+    write_number<int64_t>(item, "averaged", [](V v) { return v.averaged; });
     write_string(item, "branch", &QueryVolume::branch);
     write_string(item, "kind", &QueryVolume::kind);
     write_string(item, "label", &QueryVolume::label);
@@ -115,7 +119,9 @@ class VolumeWriter {
     const Hdf5Dataset x = write_scale("x", width, "latent column");
     const Hdf5Dataset* const scales[] = {&item, &t, &y, &x};
     write_weights("volume", &QueryVolume::video, {count(), frames, height, width},
-                  "attention weight of the video keys", scales);
+                  volumes_.reverse ? "attention weight of the video queries on the chosen keys"
+                                   : "attention weight of the video keys",
+                  scales);
   }
 
   void write_text(const Hdf5Dataset& item) {
@@ -123,7 +129,9 @@ class VolumeWriter {
     const Hdf5Dataset index = write_scale("text_index", length, "place within the text");
     const Hdf5Dataset* const scales[] = {&item, &index};
     write_weights("text", &QueryVolume::text, {count(), length},
-                  "attention weight of the text keys", scales);
+                  volumes_.reverse ? "attention weight of the text queries on the chosen keys"
+                                   : "attention weight of the text keys",
+                  scales);
     write_tokens(item, index, length);
   }
 

@@ -59,6 +59,24 @@ DatasetValues read_dataset(const std::string& file, const std::string& path) {
   return result;
 }
 
+std::string read_text_attribute(const std::string& file, const std::string& name) {
+  const Handle f(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, file);
+  const Handle attribute(H5Aopen(f, name.c_str(), H5P_DEFAULT), H5Aclose, name);
+  const Handle type(H5Aget_type(attribute), H5Tclose, "type");
+  if (H5Tis_variable_str(type) > 0) {
+    char* text = nullptr;
+    if (H5Aread(attribute, type, &text) < 0) throw std::runtime_error("HDF5: cannot read " + name);
+    std::string result = text;
+    H5free_memory(text);
+    return result;
+  }
+  std::string result(H5Tget_size(type), '\0');
+  if (H5Aread(attribute, type, result.data()) < 0) {
+    throw std::runtime_error("HDF5: cannot read " + name);
+  }
+  return result.substr(0, result.find('\0'));
+}
+
 std::vector<std::string> group_members(const std::string& file, const std::string& path) {
   const Handle f(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, file);
   const Handle group(H5Gopen2(f, path.c_str(), H5P_DEFAULT), H5Gclose, path);

@@ -168,6 +168,24 @@ TEST_CASE("key length mask") {
                 {"70", "71"}) == "");
 }
 
+TEST_CASE("key range mask") {
+  for (const IndexRange range :
+       {IndexRange{0, 70}, IndexRange{0, 9}, IndexRange{20, 41}, IndexRange{69, 70}}) {
+    check_mask(
+        Mask::key_range(range, 70),
+        [=](int64_t, int64_t, int64_t, int64_t j) { return masked_unless(range.contains(j)); }, {},
+        true);
+  }
+  CHECK(Mask::key_range({3, 8}, 70).describe() == "key_range:3-8");
+  CHECK(refused([] { Mask::key_range({3, 71}, 70); }, ErrorCode::usage, {"3 to 71", "70"}) == "");
+  CHECK(refused([] { Mask::key_range({3, 3}, 70); }, ErrorCode::usage, {"3 to 3"}) == "");
+  CHECK(refused(
+            [] {
+              Mask::key_range({3, 8}, 70).check_shape(2, 1, 5, 71);
+            },
+            ErrorCode::usage, {"70", "71"}) == "");
+}
+
 TEST_CASE("segment mask") {
   // Segment 1 has no queries, segment 3 no keys.
   const std::vector<int64_t> cu_queries{0, 20, 20, 55, 60, 90}, cu_keys{0, 30, 35, 50, 50, 70};

@@ -115,6 +115,23 @@ TEST_CASE("parts that do not fit are refused with the name and both shapes") {
   }
 }
 
+TEST_CASE("a call can be restricted by one more mask") {
+  AttentionProblem::Parts parts = good_parts();
+  parts.mask = Mask::causal();
+  const AttentionProblem problem = AttentionProblem::make(parts);
+  const AttentionProblem part = problem.with_mask(Mask::key_range({2, 5}, 10));
+  CHECK(part.mask().describe() == "causal & key_range:2-5");
+  CHECK(part.scale() == problem.scale());
+  CHECK(part.name() == problem.name());
+  CHECK(&part.q().source() == &problem.q().source());
+  CHECK(problem.mask().describe() == "causal");
+  CHECK(refused(
+            [&] {
+              problem.with_mask(Mask::key_range({2, 5}, 9));
+            },
+            ErrorCode::usage, {"9", "10"}) == "");
+}
+
 TEST_CASE("f64 counts as f32") {
   AttentionProblem::Parts parts = good_parts();
   parts.q = zeros("q.npy", {2, 6, 10, 8}, DType::f64);

@@ -193,11 +193,19 @@ struct SmallStream {
       for (int64_t i = 0; i < problem.num_queries(); i += pick(random, 1, 4)) list.push_back(i);
       task.row_list = list;
     }
+    if (request.entries && pick(random, 0, 3) == 0) {
+      auto& known = norms.emplace_back();
+      for (int64_t i = 0; i < task.num_rows(); ++i) {
+        known.push_back(fake_norm(task.batch, task.head, task.row_at(i)));
+      }
+      task.known_norms = known;
+    }
     tasks.push_back(task);
   }
 
   std::deque<AttentionProblem> problems;
   std::deque<std::vector<int64_t>> lists;
+  std::deque<std::vector<RowNorm>> norms;
   std::vector<HeadTask> tasks;
   TileRequest request;
   FakeBackend backend;
@@ -282,6 +290,27 @@ TEST_CASE("one product takes one call a panel, two take norms and segments") {
   CHECK(two.backend.calls(FakeCall::row_norms) == 4 * 7);
   CHECK(two.backend.calls(FakeCall::emit) == 4 * 7 * 3);
   CHECK(segments.tiles == 4 * 7 * 3);
+}
+
+TEST_CASE("norms that are known already are not computed again") {
+  PlainStream s;
+  std::deque<std::vector<RowNorm>> norms;
+  for (HeadTask& task : s.tasks) {
+    auto& known = norms.emplace_back();
+    for (int64_t row = 0; row < 100; ++row) known.push_back(fake_norm(0, task.head, row));
+    task.keys = {40, 50};
+    task.known_norms = known;
+  }
+  const TilePlan plan = plan_tiles(s.tasks, s.request, s.backend, kPlenty);
+  CHECK(plan.flops == 4 * 100 * 10 * 2 * 8);
+  MemoryBudget budget(plan.bytes_total);
+  CollectingSink sink(s.request);
+  REQUIRE(StreamingEngine(s.backend, budget).run(s.tasks, plan, sink));
+  CHECK(sink.problems == "");
+  for (size_t i = 0; i < 4; ++i) CHECK(check_head(s.tasks[i], s.request, sink.heads[i]) == "");
+  CHECK(s.backend.calls(FakeCall::emit) == 4 * 7);
+  CHECK(s.backend.calls(FakeCall::row_norms) == 0);
+  CHECK(s.backend.calls(FakeCall::emit_panel) == 0);
 }
 
 TEST_CASE("the budget is taken before anything is bound") {
