@@ -7,15 +7,23 @@
 
 namespace attnscope {
 
+namespace {
+
+constexpr int kTickLength = 6;
+
+void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
+  canvas.text(bar.x, bar.y - kTextHeight - 8, title, kTextScale, kQuietText);
+  for (int y = 0; y < bar.height; ++y) {
+    canvas.fill({bar.x, bar.y + y, bar.width, 1},
+                colormap_at(map, (bar.height - 0.5 - y) / bar.height));
+  }
+}
+
+}  // namespace
+
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                      std::string_view title) {
-  constexpr int kTitleRise = kTextHeight + 8;
-  constexpr int kTickLength = 6;
-  canvas.text(bar.x, bar.y - kTitleRise, title, kTextScale, kQuietText);
-  for (int y = 0; y < bar.height; ++y) {
-    const double unit = (bar.height - 0.5 - y) / bar.height;
-    canvas.fill({bar.x, bar.y + y, bar.width, 1}, scale.colour(scale.value_at(unit)));
-  }
+  draw_colours(canvas, bar, scale.map(), title);
   const int bottom = bar.y + bar.height;
   for (const ScaleTick& tick : scale.ticks(static_cast<double>(kTextHeight + 14) / bar.height)) {
     const int y = bottom - static_cast<int>(std::lround(tick.unit * bar.height));
@@ -24,6 +32,13 @@ void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                 std::clamp(y - kTextHeight / 2, bar.y, std::max(bar.y, bottom - kTextHeight)),
                 tick.label, kTextScale, kText);
   }
+}
+
+void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
+  draw_colours(canvas, bar, map, title);
+  const int x = bar.x + bar.width + 2 * kTickLength;
+  canvas.text(x, bar.y, "high", kTextScale, kText);
+  canvas.text(x, bar.y + bar.height - kTextHeight, "low", kTextScale, kText);
 }
 
 }  // namespace attnscope

@@ -16,5 +16,8 @@ constexpr int kBarTextWidth = 120;
 /// labels to the right, and the title (what the values are) above.
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                      std::string_view title);
+/// The same for colours that stand for different values in each part of a picture: "high" and "low"
+/// instead of numbers.
+void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title);
 
 }  // namespace attnscope

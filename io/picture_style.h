@@ -15,6 +15,8 @@ constexpr Rgb kQuietText{0x84, 0x8d, 0x97};
 constexpr Rgb kRule{0x2a, 0x30, 0x36};
 /// A cell whose weight is 0 on a log scale: darker than any colour map.
 constexpr Rgb kMaskedCell{0x07, 0x08, 0x09};
+/// Lines in a cell that has no value.
+constexpr Rgb kEmptyHatch{0x3c, 0x44, 0x4d};
 /// The query, and what belongs to queries.
 constexpr Rgb kQuery{0x4a, 0xa8, 0xff};
 /// Keys.
