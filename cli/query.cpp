@@ -15,6 +15,7 @@
 #include "core/streaming_engine.h"
 #include "core/value_check.h"
 #include "io/export_file.h"
+#include "io/film_files.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
 
@@ -138,14 +139,16 @@ VolumeWriter writer_for(const QueryCommandOptions& o, const Capture& capture, co
   const std::vector<std::pair<std::string_view, VolumeWriter>> writers{{".npy", write_volumes_npy},
                                                                        {".h5", write_volumes_hdf5},
                                                                        {".csv", write_volumes_csv},
-                                                                       {".png", write_volumes_png}};
+                                                                       {".png", write_volumes_png},
+                                                                       {".gif", write_volumes_gif}};
   const auto found = std::find_if(writers.begin(), writers.end(),
                                   [&](const auto& entry) { return entry.first == extension; });
   if (found == writers.end()) {
-    throw usage_error(fmt::format(
-        "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", o.out, extension));
+    throw usage_error(
+        fmt::format("-o {}: the name must end in .npy, .h5, .csv, .png or .gif (got \"{}\")", o.out,
+                    extension));
   }
-  const bool volume_needed = extension == ".npy" || extension == ".png";
+  const bool volume_needed = extension == ".npy" || extension == ".png" || extension == ".gif";
   const bool text = !keys.text_range().empty();
   if (!keys.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
     throw usage_error(
@@ -159,6 +162,7 @@ VolumeWriter writer_for(const QueryCommandOptions& o, const Capture& capture, co
     check_picture_size(o.out, {keys.frames(), keys.height(), keys.width()},
                        static_cast<int64_t>(q.tasks.size()));
   }
+  if (extension == ".gif") check_animation_size(o.out, static_cast<int64_t>(q.tasks.size()));
   ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   return found->second;
 }
@@ -286,9 +290,10 @@ Command add_query_command(CLI::App& app) {
       app.add_subcommand("query", "one token's attention over the video, as a T x H x W volume");
   add_capture_options(*command, o.capture);
   command
-      ->add_option("-o", o.out,
-                   "write .npy [n,T,H,W], .h5, .csv or a .png filmstrip; without it, a summary is\n"
-                   "printed")
+      ->add_option(
+          "-o", o.out,
+          "write .npy [n,T,H,W], .h5, .csv, a .png filmstrip or a .gif that plays it; without it,\n"
+          "a summary is printed")
       ->type_name("FILE");
   add_query_options(*command, o.queries, false);
   command

@@ -25,12 +25,16 @@ void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                      std::string_view title) {
   draw_colours(canvas, bar, scale.map(), title);
   const int bottom = bar.y + bar.height;
+  int free_above = bottom + kTextHeight;
   for (const ScaleTick& tick : scale.ticks(static_cast<double>(kTextHeight + 14) / bar.height)) {
     const int y = bottom - static_cast<int>(std::lround(tick.unit * bar.height));
+    const int text_y =
+        std::clamp(y - kTextHeight / 2, bar.y, std::max(bar.y, bottom - kTextHeight));
+    // Labels at the ends are moved into the bar, where another may stand.
+    if (text_y + kTextHeight + 4 > free_above) continue;
+    free_above = text_y;
     canvas.fill({bar.x + bar.width, std::clamp(y, bar.y, bottom - 1), kTickLength, 1}, kQuietText);
-    canvas.text(bar.x + bar.width + 2 * kTickLength,
-                std::clamp(y - kTextHeight / 2, bar.y, std::max(bar.y, bottom - kTextHeight)),
-                tick.label, kTextScale, kText);
+    canvas.text(bar.x + bar.width + 2 * kTickLength, text_y, tick.label, kTextScale, kText);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "io/colour_bar.h"
+#include "io/film_frame.h"
 #include "io/picture_style.h"
 
 namespace attnscope {
@@ -21,27 +22,19 @@ constexpr int kStripGap = 36;
 constexpr int kMaxLineWidth = 1680;
 constexpr int kMaxCell = 18;
 
-std::string title_of(const QueryVolumes& volumes) {
-  return volumes.model.empty() ? volumes.capture : volumes.model;
-}
-
-std::string subtitle_of(const QueryVolumes& volumes, const FilmStyle& style) {
-  std::string text;
-  const auto add = [&text](const std::string& part) {
-    if (part.empty()) return;
-    if (!text.empty()) text += "  ·  ";
-    text += part;
-  };
-  if (!volumes.model.empty()) add(volumes.capture);
-  add(volumes.query_text);
-  if (!volumes.domain.empty()) add("softmax domain " + volumes.domain);
-  if (style.colours.scale != ScaleKind::log2) {
-    add(std::string(scale_kind_name(style.colours.scale)) + " colours");
-  }
-  return text;
-}
-
 }  // namespace
+
+PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
+  const bool named = !volumes.model.empty();
+  const bool log = style.colours.scale == ScaleKind::log2;
+  return {
+      named ? volumes.model : volumes.capture,
+      {joined_parts({named ? volumes.capture : "", volumes.query_text,
+                     volumes.domain.empty() ? "" : "softmax domain " + volumes.domain,
+                     volumes.domain.empty() ? "" : "exact",
+                     style.video.empty() ? "" : "over the video in grey",
+                     log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
+}
 
 Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
     : volumes_(volumes),
@@ -54,8 +47,7 @@ Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
   lines_ = (frames_ + most - 1) / most;
   // Lines of equal length look calmer than a full one and a rest.
   per_line_ = (frames_ + lines_ - 1) / lines_;
-  int text = std::max(text_width(title_of(volumes), kTitleScale),
-                      text_width(subtitle_of(volumes, style_), kTextScale));
+  int text = header_width(film_header(volumes, style_));
   for (const QueryVolume& volume : volumes.volumes) {
     text = std::max(text, text_width(volume.label, kTextScale) + 320);
   }
@@ -70,7 +62,7 @@ int Filmstrip::frames_right() const {
 }
 
 int Filmstrip::header_height() const {
-  return kMargin + kTitleHeight + kTextGap + kTextHeight + 24;
+  return attnscope::header_height(film_header(volumes_, style_));
 }
 
 int Filmstrip::strip_height() const {
@@ -91,9 +83,7 @@ PixelRect Filmstrip::cell(int64_t t, int64_t y, int64_t x) const {
 
 Canvas Filmstrip::header() const {
   Canvas canvas(width_, header_height(), kBackground);
-  canvas.text(kMargin, kMargin, title_of(volumes_), kTitleScale, kText);
-  canvas.text(kMargin, kMargin + kTitleHeight + kTextGap, subtitle_of(volumes_, style_), kTextScale,
-              kQuietText);
+  draw_header(canvas, film_header(volumes_, style_));
   return canvas;
 }
 
@@ -102,7 +92,10 @@ Canvas Filmstrip::strip(const QueryVolume& volume) const {
   const ColourScale scale = ColourScale::fit(style_.colours, volume.video);
   draw_label(canvas, volume);
   draw_frames(canvas, volume, scale);
-  draw_query(canvas, volume);
+  if (volume.query) {
+    const auto& [t, y, x] = *volume.query;
+    draw_query_cell(canvas, cell(t, y, x));
+  }
   draw_colour_bar(canvas, bar(), scale, style_.unit);
   return canvas;
 }
@@ -129,26 +122,11 @@ void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
     canvas.text(first.x, first.y - kNumberHeight,
                 fmt::format("{} {}", style_.frame_name, style_.first_frame + t), kTextScale,
                 holds_query ? kQuery : kQuietText);
-    for (int y = 0; y < rows_; ++y) {
-      for (int x = 0; x < columns_; ++x) {
-        const size_t at =
-            (static_cast<size_t>(t) * static_cast<size_t>(rows_) + static_cast<size_t>(y)) *
-                static_cast<size_t>(columns_) +
-            static_cast<size_t>(x);
-        canvas.fill(cell(t, y, x), scale.colour(volume.video[at]));
-      }
-    }
+    const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
+    draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},
+                     std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), scale,
+                     style_.video_frame(t));
   }
-}
-
-void Filmstrip::draw_query(Canvas& canvas, const QueryVolume& volume) const {
-  if (!volume.query) return;
-  const auto& [t, y, x] = *volume.query;
-  const PixelRect at = cell(t, y, x);
-  const int thickness = cell_ >= 12 ? 3 : 2;
-  // The dark rim keeps the outline visible on bright cells.
-  canvas.outline(at, thickness + 1, kBackground);
-  canvas.outline(at, thickness, kQuery);
 }
 
 PixelRect Filmstrip::bar() const {

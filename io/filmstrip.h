@@ -5,6 +5,8 @@
 
 #include "io/canvas.h"
 #include "io/colour_scale.h"
+#include "io/grey_image.h"
+#include "io/picture_page.h"
 #include "io/volume_files.h"
 
 namespace attnscope {
@@ -16,7 +18,16 @@ struct FilmStyle {
   std::string frame_name = "t";  ///< "t 0", "t 1" … above the frames
   int64_t first_frame = 0;       ///< the number of the first one
   int frame_side = 240;          ///< frames are enlarged to about this many pixels
+  /// The video under the weights: one picture a latent frame, or nothing.
+  std::vector<GreyImage> video;
+
+  const GreyImage* video_frame(int64_t t) const {
+    return video.empty() ? nullptr : &video[static_cast<size_t>(t)];
+  }
 };
+
+/// Title and lines of what the volumes have in common.
+PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
 
 /// A picture of query volumes: a header, and a strip a volume. Each strip has its frames in one or
 /// more rows, every cell enlarged to a square, the query's cell outlined, frame numbers, and a
@@ -39,7 +50,6 @@ class Filmstrip {
  private:
   void draw_label(Canvas& canvas, const QueryVolume& volume) const;
   void draw_frames(Canvas& canvas, const QueryVolume& volume, const ColourScale& scale) const;
-  void draw_query(Canvas& canvas, const QueryVolume& volume) const;
   PixelRect bar() const;
   int frame_width() const;
   int frame_height() const;

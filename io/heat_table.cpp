@@ -99,6 +99,9 @@ Canvas HeatTablePicture::draw() const {
   const ColourScale scale = ColourScale::fit(table_.colours, table_.values);
   grid_.draw_labels(canvas);
   draw_cells(canvas, scale);
+  const bool any_value = std::any_of(table_.values.begin(), table_.values.end(),
+                                     [](float v) { return std::isfinite(v); });
+  if (!any_value) return canvas;
   const PixelRect all = grid_.cells();
   draw_colour_bar(canvas,
                   {all.x + all.width + kBarGap, all.y, kBarWidth, std::max(all.height, kLeastBar)},

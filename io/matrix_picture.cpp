@@ -10,7 +10,7 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kMapSide = 1000;
+constexpr int64_t kMapSide = 1120;
 constexpr int64_t kMaxCell = 48;
 constexpr int kBand = 6;
 constexpr int kBandGap = 6;
@@ -61,7 +61,7 @@ MatrixPicture::MatrixPicture(const MatrixContent& content)
                                   rows_.cells(), cols_.cells(), map.values(content.pool).size()));
   }
   text_.lines.push_back(
-      joined_parts({pooling_text(map, content.pool), "exact",
+      joined_parts({pooling_text(map, content.pool), "exact", content.domain,
                     std::string(scale_kind_name(content.colours.scale)) + " colours"}));
   name_width_ = widest(rows_.names(), "");
   number_width_ = widest(rows_.numbers(), "query");
@@ -136,7 +136,7 @@ void MatrixPicture::draw_labels(Canvas& canvas) const {
   for (const AxisLabel& l : fitting_labels(rows_.names(), 6, kTextHeight)) {
     canvas.text(kMargin, top_ + l.pixel, l.text, kTextScale, kText);
   }
-  put_right(left_ - kLabelGap, cols_.names().empty() ? numbers_y : names_y, "key", kKey);
+  put_right(left_ - 2 * kLabelGap, cols_.names().empty() ? numbers_y : names_y, "key", kKey);
   canvas.text(kMargin, numbers_y, "query", kTextScale, kQuery);
 }
 

@@ -18,8 +18,9 @@ struct MatrixContent {
   IndexRange rows, cols;  ///< the tokens that the map covers
   Pool pool = Pool::max;
   ColourChoice colours;
-  /// Title and lines; the picture adds one that says how its cells came about.
+  /// Title and lines; the picture adds one that says how its cells came about, and `domain`.
   PictureText text;
+  std::string domain;  ///< "softmax domain all"
 };
 
 /// "max of 16×16 blocks", "single weights" where a block is one weight.
@@ -27,7 +28,7 @@ std::string pooling_text(const PooledMap& map, Pool pool);
 
 /// A pooled attention matrix: queries down, keys to the right; frame lines; names of frames and
 /// text, token numbers, bands that mark the text, a colour bar, a legend. Cells are enlarged to
-/// whole pixels (about 1000 for the longer side) and never shrunk. Borrows the content.
+/// whole pixels (about 1100 for the longer side) and never shrunk. Borrows the content.
 class MatrixPicture {
  public:
   explicit MatrixPicture(const MatrixContent& content);

@@ -38,7 +38,8 @@ int cell_pixels(const MosaicContent& content) {
 PictureText explained(const MosaicContent& content) {
   PictureText text = content.text;
   text.lines.push_back(joined_parts(
-      {content.cell_text, "exact", std::string(scale_kind_name(content.colours.scale)) + " colours",
+      {content.cell_text, "exact", content.domain,
+       std::string(scale_kind_name(content.colours.scale)) + " colours",
        content.alike || !content.colours.range.quantiles ? "one range for all"
                                                          : "each map in its own range"}));
   return text;
@@ -110,9 +111,9 @@ Canvas MosaicPicture::draw() const {
   const PixelRect bar{all.x + all.width + kBarGap, all.y, kBarWidth,
                       std::max(all.height, kLeastBar)};
   if (one_range) {
-    draw_colour_bar(canvas, bar, common, "weight");
+    draw_colour_bar(canvas, bar, common, content_.value_name);
   } else {
-    draw_plain_colour_bar(canvas, bar, content_.colours.map, "weight");
+    draw_plain_colour_bar(canvas, bar, content_.colours.map, content_.value_name);
   }
   return canvas;
 }

@@ -10,8 +10,31 @@ namespace {
 
 /// Columns of dots that a title or a line may take: a page is not made wider by a long name.
 constexpr int kTitleColumns = 420;
-constexpr int kLineColumns = 640;
+constexpr int kLineColumns = 520;
+constexpr std::string_view kSeparator = "  ·  ";
 constexpr int kLineRise = kTextHeight + 8;
+
+/// The lines, those that are too long broken at their separators.
+std::vector<std::string> wrapped(const std::vector<std::string>& lines) {
+  std::vector<std::string> result;
+  for (const std::string& line : lines) {
+    std::string current;
+    for (size_t at = 0; at <= line.size();) {
+      const size_t end = std::min(line.find(kSeparator, at), line.size());
+      const std::string part = line.substr(at, end - at);
+      const std::string longer = current.empty() ? part : current + std::string(kSeparator) + part;
+      if (!current.empty() && text_columns(longer) > kLineColumns) {
+        result.push_back(current);
+        current = part;
+      } else {
+        current = longer;
+      }
+      at = end + kSeparator.size();
+    }
+    result.push_back(elided(current, kLineColumns));
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -32,20 +55,21 @@ std::string joined_parts(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) {
     if (part.empty()) continue;
-    if (!text.empty()) text += "  ·  ";
+    if (!text.empty()) text += kSeparator;
     text += part;
   }
   return text;
 }
 
 int header_height(const PictureText& text) {
-  return kMargin + kTitleHeight + kTextGap + static_cast<int>(text.lines.size()) * kLineRise + 16;
+  return kMargin + kTitleHeight + kTextGap +
+         static_cast<int>(wrapped(text.lines).size()) * kLineRise + 16;
 }
 
 int header_width(const PictureText& text) {
   int width = text_width(elided(text.title, kTitleColumns), kTitleScale);
-  for (const std::string& line : text.lines) {
-    width = std::max(width, text_width(elided(line, kLineColumns), kTextScale));
+  for (const std::string& line : wrapped(text.lines)) {
+    width = std::max(width, text_width(line, kTextScale));
   }
   return width;
 }
@@ -53,8 +77,8 @@ int header_width(const PictureText& text) {
 void draw_header(Canvas& canvas, const PictureText& text) {
   canvas.text(kMargin, kMargin, elided(text.title, kTitleColumns), kTitleScale, kText);
   int y = kMargin + kTitleHeight + kTextGap;
-  for (const std::string& line : text.lines) {
-    canvas.text(kMargin, y, elided(line, kLineColumns), kTextScale, kQuietText);
+  for (const std::string& line : wrapped(text.lines)) {
+    canvas.text(kMargin, y, line, kTextScale, kQuietText);
     y += kLineRise;
   }
 }

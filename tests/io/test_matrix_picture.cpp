@@ -147,3 +147,19 @@ TEST_CASE("a matrix picture is no smaller than its cells and never shrunk") {
   content.map.max.pop_back();
   CHECK_THROWS(MatrixPicture(content));
 }
+
+TEST_CASE("long lines of a header are broken at their separators, never cut there") {
+  const std::string part(60, 'm');
+  const PictureText text{"title", {joined_parts({part, part, "", "softmax domain all"}), "short"}};
+  const PictureText one{"title", {"short"}};
+  const int line = header_height({"title", {"a", "b"}}) - header_height({"title", {"a"}});
+  CHECK(header_height(text) == header_height(one) + 2 * line);
+  CHECK(header_width(text) <= 1040);
+  CHECK(joined_parts({"a", "", "b"}) == "a  ·  b");
+  CHECK(elided("abcdef", 200) == "abcdef");
+  const std::string cut = elided(std::string(100, 'm') + "…", 100);
+  CHECK(text_columns(cut) <= 100);
+  CHECK(text_columns(cut) > 88);
+  CHECK(cut.ends_with("…"));
+  CHECK(text_glyphs(elided("·····················", 20)).size() > 3);
+}

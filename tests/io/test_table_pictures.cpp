@@ -93,6 +93,12 @@ TEST_CASE("a large heat table has no numbers, and cells of at least 8 pixels") {
     for (int x = 0; x < at.width; ++x) wrong += !same(read.at(at.x + x, at.y + y), scale.colour(3));
   }
   CHECK(wrong == 0);
+  const PixelRect corner = picture.cell(0, 199);
+  const int bar_x = corner.x + corner.width + 24 + 8;
+  CHECK_FALSE(same(read.at(bar_x, corner.y + 80), kBackground));
+  // Without a value there is no range, and no bar that claims one.
+  table.values.assign(60 * 200, std::numeric_limits<float>::quiet_NaN());
+  CHECK(same(HeatTablePicture(table).draw().at(bar_x, corner.y + 80), kBackground));
   table.values.pop_back();
   CHECK_THROWS(HeatTablePicture(table));
 }
