@@ -27,6 +27,7 @@ struct Command {
 Command add_info_command(CLI::App& app);
 Command add_export_command(CLI::App& app);
 Command add_query_command(CLI::App& app);
+Command add_render_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
 
