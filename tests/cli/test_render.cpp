@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "io/colour_scale.h"
 #include "tests/catch.h"
 #include "tests/cli/program.h"
+#include "tests/cli/synthetic.h"
 #include "tests/io/call_file.h"
 #include "tests/io/png_picture.h"
 
@@ -179,6 +181,30 @@ TEST_CASE("a picture is replaced on request only, and a dry run writes none") {
   CHECK(render({"--picture", "mosaic", "--force"}, out).exit_code == 0);
   CHECK(read_file(out).substr(1, 3) == "PNG");
   CHECK(files_in(folder.path()) == 1);
+}
+
+TEST_CASE("pictures of long sequences stay within --memory + 64 MiB, and can be stopped") {
+  const TemporaryFolder folder;
+  const std::string head = folder / "head.safetensors";
+  write_synthetic_head(head, 16384, 32);
+  for (const std::string picture : {"matrix", "mosaic"}) {
+    const std::string out = folder / (picture + ".png");
+    const auto result = run_attnscope({"render", head, "--picture", picture, "--rows", "0:3000",
+                                       "--memory", "48MiB", "--quiet", "-o", out});
+    INFO(picture << " " << result.err);
+    REQUIRE(result.exit_code == 0);
+    if (!sanitized()) CHECK(result.peak_bytes <= (48 + 64) << 20);
+  }
+  ProgramSettings settings;
+  settings.signal = SIGTERM;
+  settings.signal_after_ms = 300;
+  const auto stopped = run_attnscope({"render", head, "--picture", "mosaic", "--backend",
+                                      "reference", "-o", folder / "stopped.png"},
+                                     settings);
+  INFO(stopped.err);
+  CHECK(stopped.exit_code == 4);
+  CHECK(contains(stopped.err, "nothing was written"));
+  CHECK(files_in(folder.path()) == 3);
 }
 
 TEST_CASE("cross-attention has text for keys and video for queries") {
