@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/selection.h"
 #include "io/export_file.h"
+#include "io/film_files.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
 
@@ -34,14 +35,16 @@ VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const Que
   const std::vector<std::pair<std::string_view, VolumeWriter>> writers{{".npy", write_volumes_npy},
                                                                        {".h5", write_volumes_hdf5},
                                                                        {".csv", write_volumes_csv},
-                                                                       {".png", write_volumes_png}};
+                                                                       {".png", write_volumes_png},
+                                                                       {".gif", write_volumes_gif}};
   const auto found = std::find_if(writers.begin(), writers.end(),
                                   [&](const auto& entry) { return entry.first == extension; });
   if (found == writers.end()) {
-    throw usage_error(fmt::format(
-        "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", o.out, extension));
+    throw usage_error(
+        fmt::format("-o {}: the name must end in .npy, .h5, .csv, .png or .gif (got \"{}\")", o.out,
+                    extension));
   }
-  const bool volume_needed = extension == ".npy" || extension == ".png";
+  const bool volume_needed = extension == ".npy" || extension == ".png" || extension == ".gif";
   const bool text = !tokens.text_range().empty();
   if (!tokens.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
     throw usage_error(
@@ -56,6 +59,7 @@ VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const Que
     check_picture_size(o.out, {tokens.frames(), tokens.height(), tokens.width()},
                        static_cast<int64_t>(count));
   }
+  if (extension == ".gif") check_animation_size(o.out, static_cast<int64_t>(count));
   ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   return found->second;
 }
@@ -63,25 +67,6 @@ VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const Que
 /// What --text-token asked for; null without it.
 Json text_token_json(const QueryOptions& o) {
   return o.text_tokens.empty() ? Json() : Json(o.text_tokens);
-}
-
-/// Checks what can be checked about --weighting before the work.
-void check_weighting(const QueryRequest& o, const QueryTasks& q) {
-  const std::vector<std::string> known{"none", "value"};
-  if (std::find(known.begin(), known.end(), o.weighting) == known.end()) {
-    const std::string nearest = nearest_word(o.weighting, known);
-    throw usage_error("--weighting " + one_line(o.weighting) + ": no such weighting" +
-                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
-                      " (none, value)");
-  }
-  if (o.weighting == "none") return;
-  for (const SelectedCall& selected : q.calls) {
-    const AttentionProblem& problem = *selected.call->problem;
-    if (!problem.v()) {
-      throw usage_error("--weighting value: " + problem.name() +
-                        " has no v; capture it, or give --v with bare tensors");
-    }
-  }
 }
 
 /// "dog, domain video, weighting value, mean over heads"
@@ -160,9 +145,10 @@ Command add_query_command(CLI::App& app) {
       app.add_subcommand("query", "one token's attention over the video, as a T x H x W volume");
   add_capture_options(*command, o.capture);
   command
-      ->add_option("-o", o.out,
-                   "write .npy [n,T,H,W], .h5, .csv or a .png filmstrip; without it, a summary is\n"
-                   "printed")
+      ->add_option(
+          "-o", o.out,
+          "write .npy [n,T,H,W], .h5, .csv, a .png filmstrip or a .gif that plays it; without it,\n"
+          "a summary is printed")
       ->type_name("FILE");
   add_query_options(*command, o.queries, false);
   add_text_token_option(*command, o.queries);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/selection.h"
 
 namespace attnscope {
 namespace {
@@ -159,6 +160,24 @@ void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float>
   volume.text.assign(values.begin() + text.begin, values.begin() + text.end);
   values.erase(values.begin() + text.begin, values.begin() + text.end);
   volume.video = std::move(values);
+}
+
+void check_weighting(const QueryRequest& o, const QueryTasks& q) {
+  const std::vector<std::string> known{"none", "value"};
+  if (std::find(known.begin(), known.end(), o.weighting) == known.end()) {
+    const std::string nearest = nearest_word(o.weighting, known);
+    throw usage_error("--weighting " + one_line(o.weighting) + ": no such weighting" +
+                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                      " (none, value)");
+  }
+  if (o.weighting == "none") return;
+  for (const SelectedCall& selected : q.calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    if (!problem.v()) {
+      throw usage_error("--weighting value: " + problem.name() +
+                        " has no v; capture it, or give --v with bare tensors");
+    }
+  }
 }
 
 }  // namespace attnscope

@@ -60,6 +60,9 @@ QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture)
 /// answer.
 void check_domain(SoftmaxDomain domain, const QueryTasks& q);
 
+/// Throws Error(usage) where --weighting is no such name, or needs values that were not captured.
+void check_weighting(const QueryRequest& request, const QueryTasks& q);
+
 /// What all volumes have in common, and for each of them everything but its values.
 QueryVolumes describe_volumes(const QueryRequest& request, const Capture& capture,
                               const QueryTasks& q);

@@ -5,6 +5,7 @@ find_package(PkgConfig REQUIRED)
 
 find_package(HDF5 1.10 REQUIRED COMPONENTS C HL)
 
+find_package(GIF 5.1 REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 

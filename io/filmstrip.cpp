@@ -3,117 +3,51 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
-#include "io/bitmap_font.h"
+#include "io/colour_bar.h"
+#include "io/film_frame.h"
+#include "io/picture_style.h"
 
 namespace attnscope {
 namespace {
 
-constexpr Rgb kBackground{0x10, 0x12, 0x14};
-constexpr Rgb kText{0xd7, 0xdd, 0xe3};
-constexpr Rgb kQuietText{0x84, 0x8d, 0x97};
-constexpr Rgb kRule{0x2a, 0x30, 0x36};
-constexpr Rgb kMaskedCell{0x07, 0x08, 0x09};
-constexpr Rgb kQuery{0x4a, 0xa8, 0xff};
-
-constexpr int kMargin = 32;
 constexpr int kFrameGap = 10;
-constexpr int kTextScale = 2;
-constexpr int kTitleScale = 3;
-constexpr int kTextHeight = kCapHeight * kTextScale;
-constexpr int kTitleHeight = kCapHeight * kTitleScale;
-/// From one line of text to what stands below it.
-constexpr int kTextGap = 12;
 constexpr int kLabelTop = 16;
 constexpr int kLabelHeight = kLabelTop + kTextHeight + 22;
 constexpr int kNumberHeight = kTextHeight + 8;
 constexpr int kLineGap = 18;
 constexpr int kStripGap = 36;
-constexpr int kBarGap = 24;
-constexpr int kBarWidth = 16;
-constexpr int kBarTextWidth = 120;
-/// Frames are enlarged to about this many pixels, and lines of frames kept below this width.
-constexpr int kFrameSide = 240;
+/// Lines of frames are kept below this width.
 constexpr int kMaxLineWidth = 1680;
 constexpr int kMaxCell = 18;
 
-constexpr double kLowQuantile = 0.01;
-constexpr double kHighQuantile = 0.999;
-
-int text_width(std::string_view text, int scale) { return text_columns(text) * scale; }
-
-/// numpy's default: linear between the neighbours in order. `sorted` must not be empty.
-double quantile(const std::vector<float>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  const double part = at - static_cast<double>(below);
-  return sorted[below] + part * (sorted[above] - sorted[below]);
-}
-
-std::string title_of(const QueryVolumes& volumes) {
-  return volumes.model.empty() ? volumes.capture : volumes.model;
-}
-
-std::string subtitle_of(const QueryVolumes& volumes) {
-  std::string text;
-  const auto add = [&text](const std::string& part) {
-    if (part.empty()) return;
-    if (!text.empty()) text += "  ·  ";
-    text += part;
-  };
-  if (!volumes.model.empty()) add(volumes.capture);
-  add(volumes.query_text);
-  if (!volumes.domain.empty()) add("softmax domain " + volumes.domain);
-  if (volumes.weighting == "value") add("weight times |v|");
-  return text;
-}
-
-/// "1/256" for a power of two.
-std::string power_text(int exponent) {
-  if (exponent >= 0) return fmt::format("{}", std::exp2(exponent));
-  if (exponent < -19) return fmt::format("2^{}", exponent);
-  return fmt::format("1/{}", int64_t{1} << -exponent);
-}
-
 }  // namespace
 
-WeightRange display_range(const std::vector<float>& weights) {
-  std::vector<float> positive;
-  std::copy_if(weights.begin(), weights.end(), std::back_inserter(positive),
-               [](float w) { return w > 0 && std::isfinite(w); });
-  if (positive.empty()) return {0.5, 1};
-  std::sort(positive.begin(), positive.end());
-  WeightRange range{quantile(positive, kLowQuantile), quantile(positive, kHighQuantile)};
-  // An even row is shown in the middle of its colours, not at one end.
-  const double octaves = std::log2(range.high / range.low);
-  if (octaves < 1) {
-    const double more = std::exp2((1 - octaves) / 2);
-    range = {range.low / more, range.high * more};
-  }
-  return range;
+PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
+  const bool named = !volumes.model.empty();
+  const bool log = style.colours.scale == ScaleKind::log2;
+  return {
+      named ? volumes.model : volumes.capture,
+      {joined_parts({named ? volumes.capture : "", volumes.query_text,
+                     volumes.domain.empty() ? "" : "softmax domain " + volumes.domain,
+                     volumes.domain.empty() ? "" : "exact",
+                     style.video.empty() ? "" : "over the video in grey",
+                     log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }
 
-Rgb weight_colour(double weight, const WeightRange& range) {
-  if (!(weight > 0)) return kMaskedCell;
-  const double unit = std::log2(weight / range.low) / std::log2(range.high / range.low);
-  return colormap_at(Colormap::viridis, unit);
-}
-
-Filmstrip::Filmstrip(const QueryVolumes& volumes)
+Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
     : volumes_(volumes),
+      style_(std::move(style)),
       frames_(static_cast<int>(volumes.grid[0])),
       rows_(static_cast<int>(volumes.grid[1])),
       columns_(static_cast<int>(volumes.grid[2])) {
-  cell_ = std::clamp(kFrameSide / std::max(rows_, columns_), 1, kMaxCell);
+  cell_ = std::clamp(style_.frame_side / std::max(rows_, columns_), 1, kMaxCell);
   const int most = std::max(1, (kMaxLineWidth + kFrameGap) / (frame_width() + kFrameGap));
   lines_ = (frames_ + most - 1) / most;
   // Lines of equal length look calmer than a full one and a rest.
   per_line_ = (frames_ + lines_ - 1) / lines_;
-  int text = std::max(text_width(title_of(volumes), kTitleScale),
-                      text_width(subtitle_of(volumes), kTextScale));
+  int text = header_width(film_header(volumes, style_));
   for (const QueryVolume& volume : volumes.volumes) {
     text = std::max(text, text_width(volume.label, kTextScale) + 320);
   }
@@ -128,7 +62,7 @@ int Filmstrip::frames_right() const {
 }
 
 int Filmstrip::header_height() const {
-  return kMargin + kTitleHeight + kTextGap + kTextHeight + 24;
+  return attnscope::header_height(film_header(volumes_, style_));
 }
 
 int Filmstrip::strip_height() const {
@@ -149,19 +83,20 @@ PixelRect Filmstrip::cell(int64_t t, int64_t y, int64_t x) const {
 
 Canvas Filmstrip::header() const {
   Canvas canvas(width_, header_height(), kBackground);
-  canvas.text(kMargin, kMargin, title_of(volumes_), kTitleScale, kText);
-  canvas.text(kMargin, kMargin + kTitleHeight + kTextGap, subtitle_of(volumes_), kTextScale,
-              kQuietText);
+  draw_header(canvas, film_header(volumes_, style_));
   return canvas;
 }
 
 Canvas Filmstrip::strip(const QueryVolume& volume) const {
   Canvas canvas(width_, strip_height(), kBackground);
-  const WeightRange range = display_range(volume.video);
+  const ColourScale scale = ColourScale::fit(style_.colours, volume.video);
   draw_label(canvas, volume);
-  draw_frames(canvas, volume, range);
-  draw_query(canvas, volume);
-  draw_colour_bar(canvas, range);
+  draw_frames(canvas, volume, scale);
+  if (volume.query) {
+    const auto& [t, y, x] = *volume.query;
+    draw_query_cell(canvas, cell(t, y, x));
+  }
+  draw_colour_bar(canvas, bar(), scale, style_.unit);
   return canvas;
 }
 
@@ -181,57 +116,24 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
 }
 
 void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
-                            const WeightRange& range) const {
+                            const ColourScale& scale) const {
   for (int t = 0; t < frames_; ++t) {
     const PixelRect first = cell(t, 0, 0);
     const bool holds_query = volume.query && (*volume.query)[0] == t;
-    canvas.text(first.x, first.y - kNumberHeight, fmt::format("t {}", t), kTextScale,
+    canvas.text(first.x, first.y - kNumberHeight,
+                fmt::format("{} {}", style_.frame_name, style_.first_frame + t), kTextScale,
                 holds_query ? kQuery : kQuietText);
-    for (int y = 0; y < rows_; ++y) {
-      for (int x = 0; x < columns_; ++x) {
-        const size_t at =
-            (static_cast<size_t>(t) * static_cast<size_t>(rows_) + static_cast<size_t>(y)) *
-                static_cast<size_t>(columns_) +
-            static_cast<size_t>(x);
-        canvas.fill(cell(t, y, x), weight_colour(volume.video[at], range));
-      }
-    }
+    const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
+    draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},
+                     std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), scale,
+                     style_.video_frame(t));
   }
 }
 
-void Filmstrip::draw_query(Canvas& canvas, const QueryVolume& volume) const {
-  if (!volume.query) return;
-  const auto& [t, y, x] = *volume.query;
-  const PixelRect at = cell(t, y, x);
-  const int thickness = cell_ >= 12 ? 3 : 2;
-  // The dark rim keeps the outline visible on bright cells.
-  canvas.outline(at, thickness + 1, kBackground);
-  canvas.outline(at, thickness, kQuery);
-}
-
-void Filmstrip::draw_colour_bar(Canvas& canvas, const WeightRange& range) const {
+PixelRect Filmstrip::bar() const {
   const int top = cell(0, 0, 0).y;
   const int bottom = cell(static_cast<int64_t>(per_line_) * (lines_ - 1), 0, 0).y + frame_height();
-  const PixelRect bar{frames_right() + kBarGap, top, kBarWidth, bottom - top};
-  canvas.text(bar.x, top - kNumberHeight, volumes_.weighting == "none" ? "weight" : "weight |v|",
-              kTextScale, kQuietText);
-  const double octaves = std::log2(range.high / range.low);
-  for (int y = 0; y < bar.height; ++y) {
-    const double unit = (bar.height - 0.5 - y) / bar.height;
-    canvas.fill({bar.x, top + y, bar.width, 1},
-                weight_colour(range.low * std::exp2(unit * octaves), range));
-  }
-  const double per_tick = octaves * (kTextHeight + 14) / bar.height;
-  const int step = std::max(1, static_cast<int>(std::ceil(per_tick)));
-  const auto first = static_cast<int>(std::ceil(std::log2(range.low)));
-  for (int exponent = first; exponent <= std::log2(range.high); ++exponent) {
-    if (exponent % step != 0) continue;
-    const double unit = (exponent - std::log2(range.low)) / octaves;
-    const int y = bottom - static_cast<int>(std::lround(unit * bar.height));
-    canvas.fill({bar.x + bar.width, y, 6, 1}, kQuietText);
-    canvas.text(bar.x + bar.width + 12, std::clamp(y - kTextHeight / 2, top, bottom - kTextHeight),
-                power_text(exponent), kTextScale, kText);
-  }
+  return {frames_right() + kBarGap, top, kBarWidth, bottom - top};
 }
 
 }  // namespace attnscope

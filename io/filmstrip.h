@@ -4,29 +4,38 @@
 #include <vector>
 
 #include "io/canvas.h"
+#include "io/colour_scale.h"
+#include "io/grey_image.h"
+#include "io/picture_page.h"
 #include "io/volume_files.h"
 
 namespace attnscope {
 
-/// The range of a volume's colours, on a log₂ scale.
-struct WeightRange {
-  double low = 0;  ///< > 0, < high; smaller weights are shown like it, 0 as masked
-  double high = 0;
+/// How a filmstrip is drawn.
+struct FilmStyle {
+  ColourChoice colours;
+  std::string unit = "weight";   ///< above the colour bars
+  std::string frame_name = "t";  ///< "t 0", "t 1" … above the frames
+  int64_t first_frame = 0;       ///< the number of the first one
+  int frame_side = 240;          ///< frames are enlarged to about this many pixels
+  /// The video under the weights: one picture a latent frame, or nothing.
+  std::vector<GreyImage> video;
+
+  const GreyImage* video_frame(int64_t t) const {
+    return video.empty() ? nullptr : &video[static_cast<size_t>(t)];
+  }
 };
 
-/// The 1 % and 99.9 % quantiles of the weights that are not 0, widened to an octave at least; 0.5
-/// to 1 where there is none.
-WeightRange display_range(const std::vector<float>& weights);
-
-/// The colour of a weight: viridis over log₂; 0 and less darker than any of it.
-Rgb weight_colour(double weight, const WeightRange& range);
+/// Title and lines of what the volumes have in common.
+PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
 
 /// A picture of query volumes: a header, and a strip a volume. Each strip has its frames in one or
 /// more rows, every cell enlarged to a square, the query's cell outlined, frame numbers, and a
-/// colour bar. Borrows the volumes, which must all have the grid's size.
+/// colour bar; a strip has a colour range of its own. Borrows the volumes, which must all have the
+/// grid's size.
 class Filmstrip {
  public:
-  explicit Filmstrip(const QueryVolumes& volumes);
+  explicit Filmstrip(const QueryVolumes& volumes, FilmStyle style = {});
 
   int width() const { return width_; }
   int height() const;
@@ -40,14 +49,14 @@ class Filmstrip {
 
  private:
   void draw_label(Canvas& canvas, const QueryVolume& volume) const;
-  void draw_frames(Canvas& canvas, const QueryVolume& volume, const WeightRange& range) const;
-  void draw_query(Canvas& canvas, const QueryVolume& volume) const;
-  void draw_colour_bar(Canvas& canvas, const WeightRange& range) const;
+  void draw_frames(Canvas& canvas, const QueryVolume& volume, const ColourScale& scale) const;
+  PixelRect bar() const;
   int frame_width() const;
   int frame_height() const;
   int frames_right() const;
 
   const QueryVolumes& volumes_;
+  FilmStyle style_;
   int frames_ = 0;
   int rows_ = 0, columns_ = 0;  ///< cells of a frame
   int cell_ = 1;                ///< pixels of a cell's side

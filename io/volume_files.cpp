@@ -4,17 +4,13 @@
 
 #include "core/checked_math.h"
 #include "core/error.h"
-#include "io/filmstrip.h"
+#include "io/film_files.h"
 #include "io/npy_header.h"
 #include "io/part_file.h"
-#include "io/png_writer.h"
 #include "io/volume_check.h"
 
 namespace attnscope {
 namespace {
-
-/// A picture's most rows: what common viewers open.
-constexpr int kMaxPictureHeight = 65000;
 
 std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -117,30 +113,15 @@ void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path&
 
 void check_picture_size(const std::filesystem::path& path, std::array<int64_t, 3> grid,
                         int64_t volumes) {
-  QueryVolumes empty;
-  empty.grid = grid;
-  const Filmstrip film(empty);
-  const int most = (kMaxPictureHeight - film.header_height()) / film.strip_height();
-  if (volumes <= most) return;
-  throw usage_error(
-      fmt::format("{}: {} heads do not fit one picture (at most {} of this size): select fewer, or "
-                  "write a .npy",
-                  path.string(), volumes, most));
+  check_film_size(path, grid, volumes, {});
+}
+
+void write_volumes_gif(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
+  write_film_gif(volumes, {}, path, force);
 }
 
 void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
-  check_volumes(volumes, true);
-  check_picture_size(path, volumes.grid, static_cast<int64_t>(volumes.volumes.size()));
-  const Filmstrip film(volumes);
-  PartFile file(path, force);
-  PngWriter png(file, film.width(), film.height());
-  const auto write = [&png](const Canvas& canvas) {
-    for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
-  };
-  write(film.header());
-  for (const QueryVolume& volume : volumes.volumes) write(film.strip(volume));
-  png.finish();
-  file.commit();
+  write_film_png(volumes, {}, path, force);
 }
 
 }  // namespace attnscope

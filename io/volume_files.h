@@ -53,6 +53,8 @@ void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path
 /// A filmstrip: a row of T frames a volume, log₂ colour scale shared by a volume's frames, the
 /// query outlined, frame numbers, a colour bar with ticks, unit and domain, the label.
 void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path, bool force);
+/// A looping animation through the T frames of at most 16 volumes.
+void write_volumes_gif(const QueryVolumes& volumes, const std::filesystem::path& path, bool force);
 
 /// Throws Error(usage) when more heads than a picture can hold are to be drawn, before they exist.
 void check_picture_size(const std::filesystem::path& path, std::array<int64_t, 3> grid,

@@ -1,5 +1,3 @@
-#include <png.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include "io/volume_files.h"
 #include "tests/catch.h"
 #include "tests/cli/hdf5_reader.h"
+#include "tests/io/png_picture.h"
 #include "tests/temporary_folder.h"
 
 using namespace attnscope;
@@ -49,26 +48,6 @@ QueryVolumes sample_volumes() {
 }
 
 bool same(Rgb a, Rgb b) { return a == b; }
-
-struct Picture {
-  uint32_t width = 0, height = 0;
-  std::vector<uint8_t> pixels;
-  Rgb at(int x, int y) const {
-    const size_t i = (static_cast<size_t>(y) * width + static_cast<size_t>(x)) * 3;
-    return {pixels[i], pixels[i + 1], pixels[i + 2]};
-  }
-};
-
-Picture read_png(const std::string& path) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  REQUIRE(png_image_begin_read_from_file(&image, path.c_str()) != 0);
-  image.format = PNG_FORMAT_RGB;
-  Picture picture{image.width, image.height, {}};
-  picture.pixels.resize(PNG_IMAGE_SIZE(image));
-  REQUIRE(png_image_finish_read(&image, nullptr, picture.pixels.data(), 0, nullptr) != 0);
-  return picture;
-}
 
 }  // namespace
 
@@ -153,14 +132,14 @@ TEST_CASE("a filmstrip has each cell in its colour and the query outlined") {
   REQUIRE(picture.height == static_cast<uint32_t>(film.height()));
   for (int i = 0; i < 2; ++i) {
     const QueryVolume& volume = volumes.volumes[static_cast<size_t>(i)];
-    const WeightRange range = display_range(volume.video);
+    const ColourScale scale = ColourScale::fit({}, volume.video);
     const int top = film.header_height() + i * film.strip_height();
     for (int n = 0; n < 60; ++n) {
       const PixelRect cell = film.cell(n / 20, n / 5 % 4, n % 5);
       INFO("volume " << i << " cell " << n);
       // The middle: neighbours' outlines may touch the rims.
       CHECK(same(picture.at(cell.x + cell.width / 2, top + cell.y + cell.height / 2),
-                 weight_colour(volume.video[static_cast<size_t>(n)], range)));
+                 scale.colour(volume.video[static_cast<size_t>(n)])));
     }
     const PixelRect query = film.cell(1, 2, 3);
     const Rgb rim = picture.at(query.x - 1, top + query.y + query.height / 2);
@@ -201,24 +180,6 @@ TEST_CASE("frames are wrapped into lines that fit, and never overlap") {
       frames.push_back(frame);
     }
   }
-}
-
-TEST_CASE("the display range ignores zeros and outliers") {
-  std::vector<float> weights(1001, 0.0f);
-  for (size_t i = 1; i < weights.size(); ++i) weights[i] = static_cast<float>(i) / 1000;
-  weights.push_back(std::numeric_limits<float>::quiet_NaN());
-  const WeightRange range = display_range(weights);
-  CHECK(range.low == Approx(0.001 + 0.01 * 0.999));
-  CHECK(range.high == Approx(0.001 + 0.999 * 0.999));
-  const WeightRange even = display_range(std::vector<float>(50, 0.02f));
-  CHECK(even.low < 0.02);
-  CHECK(even.high / even.low == Approx(2));
-  const WeightRange nothing = display_range(std::vector<float>(50, 0.0f));
-  CHECK(nothing.low > 0);
-  CHECK(nothing.high > nothing.low);
-  CHECK_FALSE(same(weight_colour(0, range), weight_colour(range.low, range)));
-  CHECK(same(weight_colour(range.low / 8, range), colormap_at(Colormap::viridis, 0)));
-  CHECK(same(weight_colour(1, range), colormap_at(Colormap::viridis, 1)));
 }
 
 TEST_CASE("colour maps are the published ones") {

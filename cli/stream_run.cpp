@@ -1,0 +1,47 @@
+#include "cli/stream_run.h"
+
+#include "cli/forecast.h"
+#include "cli/interrupt.h"
+#include "core/error.h"
+#include "core/streaming_engine.h"
+#include "core/value_check.h"
+#include "kernels/backend_factory.h"
+
+namespace attnscope {
+
+StreamRun::StreamRun(const RunOptions& options, const Console& console, std::string title)
+    : console_(console),
+      title_(std::move(title)),
+      threads_(options.threads),
+      backend_(make_backend(parse_backend(options.backend), {options.threads})),
+      budget_(memory_limit(options)) {}
+
+int StreamRun::workers() const { return threads_ > 0 ? threads_ : backend_->workers(); }
+
+void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
+  const TileRequest request = sink.request();
+  const TilePlan plan = plan_tiles(tasks, request, *backend_, budget_.available(), threads_);
+  if (plan_only_) {
+    forecast_ = {static_cast<int64_t>(tasks.size()),
+                 plan.entries,
+                 plan.flops,
+                 expected_seconds(tasks, request, plan, *backend_, budget_),
+                 plan.bytes_total + budget_.used(),
+                 budget_.limit(),
+                 plan.describe()};
+    return;
+  }
+  const InterruptWatch interrupts;
+  check_values(tasks, interrupts.token());
+  Progress progress(console_, title_, plan.tiles,
+                    static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
+  StreamControl control;
+  control.stop = interrupts.token();
+  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
+  StreamingEngine engine(*backend_, budget_);
+  if (!engine.run(tasks, plan, sink, control)) {
+    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  }
+}
+
+}  // namespace attnscope
