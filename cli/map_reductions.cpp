@@ -1,102 +1,131 @@
 #include "cli/map_reductions.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <map>
 
-#include "cli/cell_sums.h"
 #include "core/checked_math.h"
+#include "core/reduction_stream.h"
 
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 3> kMetrics{"text_mass", "video_mass", "same_frame_mass"};
+/// Rows on which key counts are taken.
+constexpr int64_t kShareRows = 256;
 
-std::vector<int64_t> block_edges(int64_t count, int64_t block) {
-  std::vector<int64_t> edges;
-  for (int64_t begin = 0; begin < count; begin += block) edges.push_back(begin);
-  edges.push_back(count);
-  return edges;
+std::vector<ReductionJob> make_jobs(std::span<const HeadTask> tasks,
+                                    const ReductionRequest& request) {
+  std::vector<ReductionJob> jobs;
+  for (const HeadTask& task : tasks) jobs.push_back({task, request});
+  return jobs;
 }
 
-/// The parts of a sequence, in its order.
-struct Segments {
-  std::vector<int64_t> edges;
-  std::vector<int64_t> names;  ///< frame, or SegmentMass::kText
-};
-
-Segments segments_of(const TokenGrid& tokens) {
-  Segments segments;
-  const auto add_text = [&] {
-    if (tokens.text_range().empty()) return;
-    segments.edges.push_back(tokens.text_range().begin);
-    segments.names.push_back(SegmentMass::kText);
-  };
-  const bool text_last = tokens.text_range().begin > tokens.video_range().begin;
-  if (!text_last) add_text();
+/// The parts of a sequence in its order: frames, or SegmentMass::kText.
+std::vector<int64_t> segments_of(const TokenGrid& tokens) {
+  std::vector<int64_t> names;
+  const IndexRange text = tokens.text_range();
   const IndexRange video = tokens.video_range();
   const int64_t frames = tokens.has_grid() ? tokens.frames() : video.empty() ? 0 : 1;
-  for (int64_t t = 0; t < frames; ++t) {
-    segments.edges.push_back(video.begin + t * (video.size() / frames));
-    segments.names.push_back(t);
+  for (int64_t t = 0; t < frames; ++t) names.push_back(t);
+  if (!text.empty()) {
+    const bool last = text.begin > video.begin;
+    names.insert(last ? names.end() : names.begin(), SegmentMass::kText);
   }
-  if (text_last) add_text();
-  segments.edges.push_back(tokens.tokens());
-  return segments;
+  return names;
 }
 
-PooledMap pooled_map(const CellEdges& edges, int64_t block, const HeadTask& task,
-                     const CellTotals& totals) {
-  PooledMap map{
-      block,      block, task.rows.begin, task.keys.begin, edges.cell_rows(), edges.cell_cols(),
-      totals.max, {}};
-  map.mean.reserve(totals.sum.size());
-  for (size_t i = 0, at = 0; i + 1 < edges.rows.size(); ++i) {
-    for (size_t j = 0; j + 1 < edges.keys.size(); ++j, ++at) {
-      const auto entries = static_cast<double>((edges.rows[i + 1] - edges.rows[i]) *
-                                               (edges.keys[j + 1] - edges.keys[j]));
-      map.mean.push_back(static_cast<float>(totals.sum[at] / entries));
+/// HeadTotals' number of a segment.
+int64_t segment_number(int64_t name) { return name == SegmentMass::kText ? 0 : name + 1; }
+
+/// Rows of blocks become maps.
+class PoolSink : public ReductionSink {
+ public:
+  PoolSink(std::span<const HeadTask> tasks, int64_t block) : block_(block) {
+    for (const HeadTask& task : tasks) {
+      PooledMap map{block,
+                    block,
+                    task.rows.begin,
+                    task.keys.begin,
+                    ceil_div(task.num_rows(), block),
+                    ceil_div(task.keys.size(), block),
+                    {},
+                    {}};
+      map.max.resize(static_cast<size_t>(map.rows * map.cols));
+      map.mean.resize(map.max.size());
+      sizes_.push_back({task.num_rows(), task.keys.size()});
+      maps.push_back(std::move(map));
     }
   }
-  return map;
+
+  void block_row(int64_t job, int64_t row, std::span<const float> max,
+                 std::span<const double> sum) override {
+    PooledMap& map = maps[static_cast<size_t>(job)];
+    const auto [rows, cols] = sizes_[static_cast<size_t>(job)];
+    const int64_t height = std::min(block_, rows - row * block_);
+    for (int64_t c = 0; c < map.cols; ++c) {
+      const auto at = static_cast<size_t>(row * map.cols + c);
+      const int64_t width = std::min(block_, cols - c * block_);
+      map.max[at] = max[static_cast<size_t>(c)];
+      map.mean[at] =
+          static_cast<float>(sum[static_cast<size_t>(c)] / static_cast<double>(height * width));
+    }
+  }
+  void head(int64_t, const HeadTotals&) override {}
+
+  std::vector<PooledMap> maps;
+
+ private:
+  struct Size {
+    int64_t rows = 0, cols = 0;
+  };
+  const int64_t block_;
+  std::vector<Size> sizes_;
+};
+
+/// Turns the totals of each head into a result.
+template <typename Result, typename Make>
+class TotalsSink : public ReductionSink {
+ public:
+  TotalsSink(size_t heads, Make make) : results(heads), make_(std::move(make)) {}
+  void head(int64_t job, const HeadTotals& totals) override {
+    results[static_cast<size_t>(job)] = make_(static_cast<size_t>(job), totals);
+  }
+  std::vector<Result> results;
+
+ private:
+  Make make_;
+};
+
+template <typename Result, typename Make>
+std::vector<Result> collect(std::span<const ReductionJob> jobs, StreamRun& run, Make make) {
+  TotalsSink<Result, Make> sink(jobs.size(), std::move(make));
+  run.reduce(jobs, sink);
+  if (run.is_plan_only()) return {};
+  return std::move(sink.results);
 }
 
-SegmentMass segment_mass(const HeadTask& task, const CellTotals& totals) {
+SegmentMass segment_mass(const HeadTask& task, const HeadTotals& totals) {
   const TokenGrid& queries = task.problem->query_tokens();
   const TokenGrid& keys = task.problem->key_tokens();
-  SegmentMass result{segments_of(queries).names,
-                     segments_of(keys).names,
-                     {},
-                     totals.live_rows,
-                     queries.has_grid() && queries == keys};
-  for (size_t i = 0, at = 0; i < result.query_segments.size(); ++i) {
-    const auto rows = static_cast<double>(totals.live_rows[i]);
-    for (size_t j = 0; j < result.key_segments.size(); ++j, ++at) {
-      result.mass.push_back(rows > 0 ? totals.sum[at] / rows
-                                     : std::numeric_limits<double>::quiet_NaN());
+  SegmentMass result{
+      segments_of(queries), segments_of(keys), {}, {}, queries.has_grid() && queries == keys};
+  for (const int64_t query : result.query_segments) {
+    result.live_rows.push_back(totals.segment_rows(segment_number(query)));
+    for (const int64_t key : result.key_segments) {
+      result.mass.push_back(totals.segment_mass(segment_number(query), segment_number(key)));
     }
   }
   return result;
 }
 
-/// Cuts tasks alike that belong to one problem and crop, and streams them.
-template <typename MakeEdges, typename Take>
-void sum_cells(std::span<const HeadTask> tasks, StreamRun& run, int64_t bytes_per_cell,
-               const MakeEdges& make_edges, const Take& take) {
-  std::map<const AttentionProblem*, CellEdges> by_problem;
-  std::vector<const CellEdges*> edges;
-  for (const HeadTask& task : tasks) {
-    auto [place, is_new] = by_problem.try_emplace(task.problem);
-    if (is_new) place->second = make_edges(task);
-    edges.push_back(&place->second);
+OffsetKernel offset_kernel(const HeadTask& task, const HeadTotals& totals) {
+  const TokenGrid& grid = task.problem->key_tokens();
+  OffsetKernel kernel{grid.frames(), grid.height(), grid.width(), {}};
+  int64_t rows = 0;
+  for (int64_t t = 0; t < grid.frames(); ++t) rows += totals.segment_rows(segment_number(t));
+  for (const double sum : totals.offset_sums()) {
+    kernel.mass.push_back(rows == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(rows)));
   }
-  CellSums sums(tasks, edges, run.workers(), bytes_per_cell, run.budget());
-  run.run(tasks, sums);
-  if (run.is_plan_only()) return;
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    take(tasks[i], *edges[i], sums.take(static_cast<int64_t>(i)));
-  }
+  return kernel;
 }
 
 }  // namespace
@@ -112,64 +141,47 @@ int64_t fitting_block(std::span<const HeadTask> tasks, int64_t cells) {
 }
 
 std::vector<PooledMap> pooled_maps(std::span<const HeadTask> tasks, int64_t block, StreamRun& run) {
-  std::vector<PooledMap> maps;
-  sum_cells(
-      tasks, run, 2 * sizeof(float),
-      [&](const HeadTask& task) {
-        return CellEdges{block_edges(task.num_rows(), block), block_edges(task.keys.size(), block)};
-      },
-      [&](const HeadTask& task, const CellEdges& edges, const CellTotals& totals) {
-        maps.push_back(pooled_map(edges, block, task, totals));
-      });
-  return maps;
+  ReductionRequest request;
+  request.block = block;
+  int64_t bytes = 0;
+  for (const HeadTask& task : tasks) {
+    bytes += 8 * ceil_div(task.num_rows(), block) * ceil_div(task.keys.size(), block);
+  }
+  const MemoryReservation reserved = run.budget().reserve(bytes, "the pooled maps");
+  PoolSink sink(run.is_plan_only() ? std::span<const HeadTask>() : tasks, block);
+  run.reduce(make_jobs(tasks, request), sink);
+  return std::move(sink.maps);
 }
 
 std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, StreamRun& run) {
-  std::vector<SegmentMass> masses;
-  sum_cells(
-      tasks, run, sizeof(double),
-      [&](const HeadTask& task) {
-        return CellEdges{segments_of(task.problem->query_tokens()).edges,
-                         segments_of(task.problem->key_tokens()).edges};
-      },
-      [&](const HeadTask& task, const CellEdges&, const CellTotals& totals) {
-        masses.push_back(segment_mass(task, totals));
-      });
-  return masses;
+  ReductionRequest request;
+  request.rows = true;
+  return collect<SegmentMass>(
+      make_jobs(tasks, request), run,
+      [&](size_t i, const HeadTotals& totals) { return segment_mass(tasks[i], totals); });
 }
 
 std::vector<OffsetKernel> offset_kernels(std::span<const HeadTask> tasks, StreamRun& run) {
-  OffsetSums sums(tasks, run.workers(), run.budget());
-  run.run(tasks, sums);
-  std::vector<OffsetKernel> kernels;
-  if (run.is_plan_only()) return kernels;
-  for (size_t i = 0; i < tasks.size(); ++i) kernels.push_back(sums.take(static_cast<int64_t>(i)));
-  return kernels;
+  ReductionRequest request;
+  request.rows = request.offsets = true;
+  std::vector<ReductionJob> jobs = make_jobs(tasks, request);
+  for (ReductionJob& job : jobs) job.task.keys = {0, job.task.problem->num_keys()};
+  return collect<OffsetKernel>(jobs, run, [&](size_t i, const HeadTotals& totals) {
+    return offset_kernel(tasks[i], totals);
+  });
 }
 
-std::span<const std::string_view> segment_metric_names() { return kMetrics; }
-
-std::optional<double> segment_metric(std::string_view name, const SegmentMass& mass) {
-  const bool wants_text = name == kMetrics[0];
-  const bool own_frame = name == kMetrics[2];
-  const bool any_key =
-      std::any_of(mass.key_segments.begin(), mass.key_segments.end(),
-                  [&](int64_t key) { return (key == SegmentMass::kText) == wants_text; });
-  if (!any_key || (own_frame && !mass.same_grid)) return std::nullopt;
-  double sum = 0;
-  int64_t rows = 0;
-  for (size_t i = 0; i < mass.query_segments.size(); ++i) {
-    if (mass.query_segments[i] == SegmentMass::kText || mass.live_rows[i] == 0) continue;
-    rows += mass.live_rows[i];
-    for (size_t j = 0; j < mass.key_segments.size(); ++j) {
-      const int64_t key = mass.key_segments[j];
-      const bool counts =
-          own_frame ? key == mass.query_segments[i] : (key == SegmentMass::kText) == wants_text;
-      if (counts) sum += mass.at(i, j) * static_cast<double>(mass.live_rows[i]);
-    }
+std::vector<HeadMetrics> metrics_of_heads(std::span<const HeadTask> tasks, StreamRun& run) {
+  std::vector<std::vector<int64_t>> share_rows;
+  std::vector<ReductionJob> jobs;
+  share_rows.reserve(tasks.size());
+  for (const HeadTask& task : tasks) {
+    share_rows.push_back(spread_rows(task.problem->num_queries(), kShareRows));
+    jobs.push_back({task, metrics_request(*task.problem, share_rows.back())});
   }
-  if (rows == 0) return std::nullopt;
-  return sum / static_cast<double>(rows);
+  return collect<HeadMetrics>(jobs, run, [&](size_t i, const HeadTotals& totals) {
+    return head_metrics(totals, jobs[i].task, jobs[i].request, jobs[i].task.num_rows());
+  });
 }
 
 }  // namespace attnscope

@@ -1,23 +1,20 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "cli/offset_sums.h"
 #include "cli/stream_run.h"
+#include "core/head_metrics.h"
 #include "core/tile_sink.h"
 #include "io/pooled_map.h"
 
 namespace attnscope {
 
-/// What pictures need of whole maps, each from one stream over the tasks' tiles. The results have
-/// the order of the tasks and do not depend on memory or threads. Tasks have row ranges, no lists.
-/// In a run that is plan_only() the results are empty.
+/// What pictures need of whole maps, each from one stream of reductions over the tasks. The results
+/// have the order of the tasks and do not depend on memory or threads. Tasks have row ranges, no
+/// lists. In a run that is plan_only() the results are empty.
 
 /// The smallest power of two that leaves at most `cells` blocks on the longer side of any task.
 int64_t fitting_block(std::span<const HeadTask> tasks, int64_t cells);
@@ -42,12 +39,17 @@ struct SegmentMass {
 /// Tasks must have all rows and keys.
 std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, StreamRun& run);
 
+/// Where a head's attention goes, relative to the query.
+struct OffsetKernel {
+  int64_t frames = 0, height = 0, width = 0;  ///< the grid's T, H, W
+  /// [2T − 1, 2H − 1, 2W − 1]: mean over the video query rows of the weight on the key at
+  /// (t, y, x) + (i − T + 1, j − H + 1, k − W + 1). Sums to the mass on video keys.
+  std::vector<float> mass;
+};
 /// Tasks must have the rows and keys of the video of one grid.
 std::vector<OffsetKernel> offset_kernels(std::span<const HeadTask> tasks, StreamRun& run);
 
-/// A metric that segment masses give; nothing where it is undefined (no text, no grid).
-std::optional<double> segment_metric(std::string_view name, const SegmentMass& mass);
-/// The names that segment_metric() knows.
-std::span<const std::string_view> segment_metric_names();
+/// The numbers of each head, as `stats` prints them. Tasks must have all rows and keys.
+std::vector<HeadMetrics> metrics_of_heads(std::span<const HeadTask> tasks, StreamRun& run);
 
 }  // namespace attnscope

@@ -178,7 +178,7 @@ void render_frames(RenderJob& job) {
 }
 
 void render_heatmap(RenderJob& job) {
-  const auto names = segment_metric_names();
+  const auto names = metric_names();
   const std::string& metric = job.request.metric;
   if (std::find(names.begin(), names.end(), metric) == names.end()) {
     const std::vector<std::string> known(names.begin(), names.end());
@@ -191,23 +191,22 @@ void render_heatmap(RenderJob& job) {
                                         nearest.empty() ? "" : ", did you mean " + nearest + "?",
                                         list));
   }
-  const auto masses = segment_masses(map_tasks(job), job.run);
-  if (masses.empty()) return;
+  const auto heads = metrics_of_heads(map_tasks(job), job.run);
+  if (heads.empty()) return;
   HeatTable table;
   table.names = head_table(job);
   table.values.assign(table.names.rows.size() * table.names.columns.size(),
                       std::numeric_limits<float>::quiet_NaN());
   const std::vector<size_t> places = head_places(job, table.names);
   auto values = nlohmann::ordered_json::array();
-  for (size_t i = 0; i < masses.size(); ++i) {
-    const auto value = segment_metric(metric, masses[i]);
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const auto value = heads[i].find(metric);
     if (value) table.values[places[i]] = static_cast<float>(*value);
     values.push_back({{"head", head_label(job.heads[i])},
                       {metric, value ? nlohmann::ordered_json(*value) : nullptr}});
   }
   table.text.title = page_title(job);
-  table.text.lines = {joined_parts({capture_text(job), metric + ", mean over the video's queries",
-                                    "exact", domain_text(job, "all")})};
+  table.text.lines = {joined_parts({capture_text(job), metric, "exact", domain_text(job, "all")})};
   table.value_name = metric;
   table.colours = job.colours;
   job.facts["metric"] = metric;

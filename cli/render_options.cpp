@@ -74,7 +74,7 @@ void add_picture_options(CLI::App& command, RenderRequest& o) {
                   "a matrix within 1024 cells, a mosaic's maps within 64")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->type_name("N");
-  command.add_option("--metric", o.metric, "heatmap: text_mass, video_mass or same_frame_mass")
+  command.add_option("--metric", o.metric, "heatmap: any number of stats: entropy, text_mass, ...")
       ->type_name("NAME");
   command
       .add_option("--text-token", o.text_tokens,

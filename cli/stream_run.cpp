@@ -44,4 +44,31 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
   }
 }
 
+void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) {
+  const ReductionPlan plan = plan_reductions(jobs, *backend_, budget_.available(), threads_);
+  ReductionStream stream(*backend_, budget_);
+  if (plan_only_) {
+    forecast_ = {static_cast<int64_t>(jobs.size()),
+                 static_cast<int64_t>(plan.entries),
+                 plan.flops,
+                 stream.expected_seconds(jobs, plan),
+                 plan.bytes_total + budget_.used(),
+                 budget_.limit(),
+                 plan.describe()};
+    return;
+  }
+  const InterruptWatch interrupts;
+  std::vector<HeadTask> tasks;
+  for (const ReductionJob& job : jobs) tasks.push_back(job.task);
+  check_values(tasks, interrupts.token());
+  Progress progress(console_, title_, plan.panels, plan.entries / static_cast<double>(plan.panels),
+                    "entries");
+  StreamControl control;
+  control.stop = interrupts.token();
+  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
+  if (!stream.run(jobs, plan, sink, control)) {
+    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  }
+}
+
 }  // namespace attnscope

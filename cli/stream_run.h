@@ -6,6 +6,7 @@
 #include "cli/capture_options.h"
 #include "cli/console.h"
 #include "core/memory_budget.h"
+#include "core/reduction_stream.h"
 #include "core/tile_backend.h"
 #include "core/tile_sink.h"
 
@@ -35,7 +36,11 @@ class StreamRun {
   /// stopped.
   void run(std::span<const HeadTask> tasks, TileSink& sink);
 
-  /// With dry_run, run() computes nothing, and forecast() tells what it would have taken.
+  /// The same for reductions.
+  void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink);
+
+  /// With dry_run, run() and reduce() compute nothing, and forecast() tells what they would have
+  /// taken.
   void plan_only() { plan_only_ = true; }
   bool is_plan_only() const { return plan_only_; }
   const StreamForecast& forecast() const { return forecast_; }

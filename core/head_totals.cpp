@@ -153,6 +153,8 @@ std::vector<double> HeadTotals::column_mass() const {
 
 std::vector<double> HeadTotals::diagonal_profile() const { return scaled(diagonals_, 1 / scale_); }
 
+std::vector<double> HeadTotals::offset_sums() const { return scaled(offsets_, 1 / scale_); }
+
 std::vector<double> HeadTotals::offset_kernel() const {
   double total = 0;
   for (int64_t value : offsets_) total += static_cast<double>(value);

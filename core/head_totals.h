@@ -83,7 +83,9 @@ class HeadTotals {
   std::vector<double> column_mass() const;
   /// Σ_i P(i, i + k) for k = −(num_queries − 1) … num_keys − 1.
   std::vector<double> diagonal_profile() const;
-  /// Mass by (Δt, Δy, Δx), [2T − 1, 2H − 1, 2W − 1], as a share of all mass between video tokens.
+  /// Mass by (Δt, Δy, Δx), [2T − 1, 2H − 1, 2W − 1], over all rows.
+  std::vector<double> offset_sums() const;
+  /// The same as a share of all mass between video tokens.
   std::vector<double> offset_kernel() const;
 
  private:

@@ -161,6 +161,13 @@ double flops_of(const ReductionJob& job) {
 
 }  // namespace
 
+std::string ReductionPlan::describe() const {
+  return std::to_string(workers) + (workers == 1 ? " worker" : " workers") + ", panels of " +
+         std::to_string(panel_rows) + " rows, reduced " + std::to_string(call_rows) +
+         " rows at a time, " + std::to_string(bound_heads) +
+         (bound_heads == 1 ? " bound head, " : " bound heads, ") + format_bytes(bytes_total);
+}
+
 ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBackend& backend,
                               int64_t budget_bytes, int max_workers) {
   assert(!jobs.empty());

@@ -49,6 +49,9 @@ struct ReductionPlan {
   int64_t rows = 0;
   double entries = 0;
   double flops = 0;
+
+  /// For people, one line.
+  std::string describe() const;
 };
 
 /// Pure. Throws Error(resource) naming the smallest budget that would do when there is none. All

@@ -129,7 +129,9 @@ TEST_CASE("segment masses and the metrics made of them") {
   const std::vector<HeadTask> tasks{whole(problem, 0), whole(problem, 3)};
   StreamRun run = make_run("256MiB", 2);
   const auto masses = segment_masses(tasks, run);
+  const auto metrics = metrics_of_heads(tasks, run);
   REQUIRE(masses.size() == 2);
+  REQUIRE(metrics.size() == 2);
   for (size_t t = 0; t < 2; ++t) {
     const DenseMap dense = dense_map(problem, tasks[t].head, false);
     const SegmentMass& mass = masses[t];
@@ -149,26 +151,10 @@ TEST_CASE("segment masses and the metrics made of them") {
         if (a > 0 && a == b) own += sum / 1008;
       }
     }
-    CHECK(close(segment_metric("text_mass", mass).value(), text));
-    CHECK(close(segment_metric("video_mass", mass).value(), video));
-    CHECK(close(segment_metric("same_frame_mass", mass).value(), own));
+    CHECK(close(metrics[t].find("text_mass").value(), text));
+    CHECK(close(metrics[t].find("video_mass").value(), video));
+    CHECK(close(metrics[t].find("same_frame_mass").value(), own));
   }
-}
-
-TEST_CASE("metrics are undefined where their keys or rows are missing, and skip masked rows") {
-  SegmentMass mass;
-  mass.query_segments = {SegmentMass::kText, 0, 1};
-  mass.key_segments = {0, 1};
-  const double none = std::nan("");
-  mass.mass = {0.5, 0.5, 0.75, 0.25, none, none};
-  mass.live_rows = {4, 10, 0};
-  CHECK_FALSE(segment_metric("text_mass", mass));
-  CHECK(segment_metric("video_mass", mass) == 1.0);
-  CHECK_FALSE(segment_metric("same_frame_mass", mass));
-  mass.same_grid = true;
-  CHECK(segment_metric("same_frame_mass", mass) == 0.75);
-  mass.live_rows = {4, 0, 0};
-  CHECK_FALSE(segment_metric("video_mass", mass));
 }
 
 TEST_CASE("offset kernels hold the mass of every displacement") {
