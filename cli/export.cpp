@@ -9,6 +9,7 @@
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/export_pooled.h"
 #include "cli/forecast.h"
 #include "cli/interrupt.h"
 #include "cli/query_options.h"
@@ -24,6 +25,9 @@
 namespace attnscope {
 namespace {
 
+/// Side of pooled blocks unless --block says otherwise.
+constexpr int64_t kDefaultBlock = 64;
+
 struct ExportOptions {
   CaptureOptions capture;
   SelectionOptions selection;
@@ -37,6 +41,8 @@ struct ExportOptions {
   std::string compress = "none";
   int64_t topk = 0;
   double threshold = 0;
+  int64_t block = 0;
+  bool pyramid = false;
   bool sync = true;
   bool force = false;
   bool resume = false;
@@ -50,16 +56,19 @@ ExportProduct parse_product(const ExportOptions& o) {
   if (o.product.empty()) {
     return o.topk > 0        ? ExportProduct::topk
            : o.threshold > 0 ? ExportProduct::threshold
+           : o.block > 0     ? ExportProduct::pooled
            : o.queries.any() ? ExportProduct::rows
                              : ExportProduct::weights;
   }
-  const std::vector<std::string> names{"weights", "logits", "lse", "rows", "topk", "threshold"};
+  const std::vector<std::string> names{"weights", "logits",    "lse",   "rows",
+                                       "topk",    "threshold", "pooled"};
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == o.product) return static_cast<ExportProduct>(i);
   }
   const std::string nearest = nearest_word(o.product, names);
   throw usage_error(
-      fmt::format("--product {}: no such product{} (weights, logits, lse, rows, topk, threshold)",
+      fmt::format("--product {}: no such product{} (weights, logits, lse, rows, topk, threshold, "
+                  "pooled)",
                   o.product, nearest.empty() ? "" : ", did you mean " + nearest + "?"));
 }
 
@@ -101,6 +110,15 @@ void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunc
                                         o.threshold, export_product_name(product))
                           : std::string("--product threshold needs --threshold X"));
   }
+  const bool pooled = product == ExportProduct::pooled;
+  if (!pooled && (o.block > 0 || o.pyramid)) {
+    throw usage_error(fmt::format("{} belongs to --product pooled (got {})",
+                                  o.pyramid ? "--pyramid" : "--block",
+                                  export_product_name(product)));
+  }
+  if (pooled && o.resume) {
+    throw usage_error("--resume: a pooled export that was interrupted starts afresh");
+  }
   const bool maps = product == ExportProduct::weights || product == ExportProduct::logits ||
                     product == ExportProduct::rows;
   if (o.compress != "none" && !maps) {
@@ -140,6 +158,10 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
   }
   if (product == ExportProduct::topk) json["topk"] = o.topk;
   if (product == ExportProduct::threshold) json["threshold"] = o.threshold;
+  if (product == ExportProduct::pooled) {
+    json["block"] = o.block > 0 ? o.block : kDefaultBlock;
+    json["pyramid"] = o.pyramid;
+  }
   if (o.compress != "none") json["compress"] = o.compress;
   json["score"] = o.capture.score;
   const std::string& mask = o.capture.mask;
@@ -179,6 +201,8 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
   spec.gzip = o.compress == "gzip";
   spec.topk = o.topk;
   spec.threshold = o.threshold;
+  spec.block = o.block > 0 ? o.block : kDefaultBlock;
+  spec.pyramid = o.pyramid;
   return spec;
 }
 
@@ -313,6 +337,17 @@ int run_export(const ExportOptions& o) {
   const Capture capture = open_capture(o.capture, console);
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   ExportSpec spec = make_spec(o, capture, *backend);
+  if (spec.product == ExportProduct::pooled) {
+    return export_pooled(std::move(spec),
+                         {o.run,
+                          *backend,
+                          capture,
+                          console,
+                          o.out,
+                          {.force = o.force, .sync = o.sync, .inputs = capture.files()},
+                          o.dry_run,
+                          o.json});
+  }
   const std::vector<HeadTask> tasks = export_tasks(spec);
   MemoryBudget budget(memory_limit(o.run));
   const TileRequest request = export_request(spec);
@@ -369,7 +404,7 @@ Command add_export_command(CLI::App& app) {
   command
       ->add_option("--product", o.product,
                    "weights (default), logits, lse, rows (the default with --query), topk (with\n"
-                   "--topk) or threshold (with --threshold)")
+                   "--topk), threshold (with --threshold) or pooled (with --block)")
       ->type_name("NAME");
   command
       ->add_option("--dtype", o.dtype,
@@ -397,6 +432,13 @@ Command add_export_command(CLI::App& app) {
         return number && value > 0 && value <= 1 ? "" : "expected a weight above 0 and up to 1";
       })
       ->type_name("X");
+  command
+      ->add_option("--block", o.block,
+                   "the largest and the mean weight of blocks of N x N (--product pooled; 64)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->type_name("N");
+  command->add_flag("--pyramid", o.pyramid,
+                    "pooled: blocks of N, 2N, 4N, ... up to one block on the shorter side");
   add_query_options(*command, o.queries, true);
   add_selection_options(*command, o.selection);
   add_run_options(*command, o.run);

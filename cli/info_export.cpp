@@ -71,6 +71,7 @@ int print_export_info(const std::string& path, bool json) {
                         {"file", stored.shard_folder + "/" + shard.name + ".h5"},
                         {"bytes", shard.bytes}});
     }
+    for (const std::string& group : stored.plain_groups) groups.push_back({{"name", group}});
     const Json options = Json::parse(stored.options, nullptr, false);
     print_json({{"format", "attnscope-info/1"},
                 {"path", path},
@@ -95,6 +96,11 @@ int print_export_info(const std::string& path, bool json) {
   for (const Shard& shard : stored.shards) {
     fmt::print("  {}: {} in {}/{}.h5\n", one_line(shard.name), format_bytes(shard.bytes),
                one_line(stored.shard_folder), one_line(shard.name));
+  }
+  for (const std::string& group : stored.plain_groups) fmt::print("  {}\n", one_line(group));
+  if (!stored.plain_groups.empty()) {
+    fmt::print("{}\n", state.complete ? "complete" : "incomplete");
+    return kExitOk;
   }
   if (!stored.shards.empty()) {
     fmt::print("{}: {} shards\n", state.complete ? "complete" : "incomplete", stored.shards.size());

@@ -43,11 +43,15 @@ void print_report(const VerifyOptions& o, const VerifyReport& r) {
   if (r.tiles_missing > 0) {
     fmt::print("missing: {} of {} {}\n", r.tiles_missing, r.state.tiles_total, unit);
   }
-  fmt::print("{}: {} of {} {} good, {} read\n",
-             r.bad > 0                                  ? "damaged"
-             : r.tiles_missing > 0 || !r.state.complete ? "incomplete"
-                                                        : "good",
-             r.tiles_good, r.state.tiles_total, unit, format_bytes(r.bytes));
+  const char* verdict = r.bad > 0                                  ? "damaged"
+                        : r.tiles_missing > 0 || !r.state.complete ? "incomplete"
+                                                                   : "good";
+  if (!r.stored.plain_groups.empty()) {
+    fmt::print("{}: one file, {} read\n", verdict, format_bytes(r.bytes));
+    return;
+  }
+  fmt::print("{}: {} of {} {} good, {} read\n", verdict, r.tiles_good, r.state.tiles_total, unit,
+             format_bytes(r.bytes));
 }
 
 int run_verify(const VerifyOptions& o) {

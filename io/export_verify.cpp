@@ -61,6 +61,11 @@ class Verifier {
     file.read_at({&mark, 1}, stored.complete);
     if (mark > std::byte{1}) add_bad("the mark of completeness");
     if (!stored.shards.empty()) return check_shards(mark == std::byte{1});
+    if (!stored.plain_groups.empty()) {
+      report_.bytes = stored.file_bytes;
+      report_.state = {mark == std::byte{1}, false, 0, 0};
+      return std::move(report_);
+    }
     const Expected expected(stored, path_, mark == std::byte{1});
     TileReader reader(stored, file);
     int64_t task = 0;
@@ -205,6 +210,7 @@ ExportState export_state(const StoredExport& stored, const std::filesystem::path
   if (mark > std::byte{1}) {
     throw file_error(path.string(), "complete", "is neither 0 nor 1: the file is damaged");
   }
+  if (!stored.plain_groups.empty()) return {mark == std::byte{1}, false, 0, 0};
   const Expected expected(stored, path, mark == std::byte{1});
   const int64_t total = expected.tiles().total();
   return {expected.complete(), expected.has_journal(),

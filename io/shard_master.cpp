@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "io/export_attributes.h"
+#include "io/export_marks.h"
 #include "io/hdf5_writer.h"
 
 namespace attnscope {
@@ -46,15 +47,7 @@ StoredExport write_shard_master(const ExportSpec& spec, const std::vector<Shard>
   write_root_attributes(writer, spec);
   const hid_t root = writer.root();
   {
-    const Hdf5Dataset complete = writer.create_dataset(
-        root, "complete", Hdf5Writer::file_type<uint8_t>(), {}, Hdf5Storage::preallocated);
-    writer.attribute(complete.id(), "long_name", "1 when every shard is there");
-    stored.complete = writer.address(complete);
-    const Hdf5Dataset structure =
-        writer.create_dataset(root, "structure_checksum", Hdf5Writer::file_type<uint64_t>(), {},
-                              Hdf5Storage::preallocated);
-    writer.attribute(structure.id(), "algorithm", "xxh3-64");
-    stored.structure = writer.address(structure);
+    create_export_marks(writer, "1 when every shard is there", stored);
     const Hdf5Group list = writer.create_group(root, "shards");
     const Hdf5Group calls = writer.create_group(root, "calls");
     std::vector<std::string> files;
@@ -77,13 +70,6 @@ StoredExport write_shard_master(const ExportSpec& spec, const std::vector<Shard>
   writer.close();
   stored.file_bytes = PosixFile(path, PosixFile::Mode::read_only).size();
   return stored;
-}
-
-void seal_shard_master(const StoredExport& stored, const ExportFile& file) {
-  const uint64_t sum = structure_checksum(stored, file.data());
-  file.write_at(std::as_bytes(std::span(&sum, 1)), stored.structure);
-  const std::byte complete{1};
-  file.write_at({&complete, 1}, stored.complete);
 }
 
 }  // namespace attnscope

@@ -15,13 +15,11 @@ namespace attnscope {
 uint64_t file_checksum(const std::filesystem::path& path, std::stop_token stop,
                        int64_t* bytes = nullptr);
 
-/// Creates the master of a sharded export at `path`: root attributes, /complete, the shards' names,
-/// sizes and checksums, and a link /calls/NAME to each group in FOLDER/NAME.h5. Throws Error(file).
+/// Creates the master of a sharded export at `path`, to be sealed by seal_export(): root
+/// attributes, /complete, the shards' names, sizes and checksums, and a link /calls/NAME to each
+/// group in FOLDER/NAME.h5. Throws Error(file).
 StoredExport write_shard_master(const ExportSpec& spec, const std::vector<Shard>& shards,
                                 const std::filesystem::path& folder,
                                 const std::filesystem::path& path);
-
-/// Marks the open master complete and writes its checksum.
-void seal_shard_master(const StoredExport& stored, const ExportFile& file);
 
 }  // namespace attnscope

@@ -11,6 +11,7 @@
 #include "io/export_file.h"
 #include "io/export_header.h"
 #include "io/export_journal.h"
+#include "io/export_marks.h"
 #include "io/export_tasks.h"
 #include "io/hdf5_handle.h"
 #include "io/shard_file.h"
@@ -328,7 +329,7 @@ void ShardedExport::end() {
   const StoredExport stored = write_shard_master(
       impl_->spec, impl_->shards, impl_->folder.filename(), impl_->file.new_part_path());
   impl_->file.open_new_part(stored.file_bytes);
-  seal_shard_master(stored, impl_->file);
+  seal_export(stored, impl_->file.data());
   impl_->file.publish_part();
   impl_->journal.reset();
   impl_->swap_folders();

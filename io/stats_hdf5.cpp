@@ -7,6 +7,7 @@
 
 #include "io/export_attributes.h"
 #include "io/export_layout.h"
+#include "io/export_marks.h"
 #include "io/stats_files.h"
 
 namespace attnscope {
@@ -167,11 +168,11 @@ void write_stats_hdf5(const ExportSpec& spec, const StatsRecords& records,
                       const std::filesystem::path& path) {
   const ExportLayout layout = make_export_layout(spec);
   const Hdf5Session session;
+  StoredExport stored;
   Hdf5Writer writer(path);
   {
     write_root_attributes(writer, spec);
-    const uint8_t complete = 1;
-    writer.write<uint8_t>(writer.root(), "complete", std::span(&complete, 1), {});
+    create_export_marks(writer, "1 when every head is there", stored);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
     for (const ExportGroup& group : layout.groups) {
       std::vector<const Json*> chosen;
@@ -193,6 +194,7 @@ void write_stats_hdf5(const ExportSpec& spec, const StatsRecords& records,
     }
   }
   writer.close();
+  seal_export(stored, PosixFile(path, PosixFile::Mode::existing));
 }
 
 }  // namespace attnscope

@@ -35,6 +35,9 @@ struct StoredExport {
   std::vector<StoredGroup> groups;  ///< in this very file
   std::vector<Shard> shards;        ///< in files that it links
   std::string shard_folder;
+  /// Where the file has neither tiles nor shards (pooled, stats): the names of its groups. Its
+  /// checksum is then over everything.
+  std::vector<std::string> plain_groups;
   int64_t complete = -1;   ///< where the mark stands
   int64_t structure = -1;  ///< where the checksum of the structure stands
   int64_t file_bytes = 0;

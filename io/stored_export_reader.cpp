@@ -52,7 +52,15 @@ class StructureReader {
       json["shards"] = read_shards(root, info.nlinks);
       return json;
     }
-    for (hsize_t i = 0; i < info.nlinks; ++i) json["groups"].push_back(read_group(calls.id(), i));
+    const bool plain = json["product"] == "pooled" || json["product"] == "stats";
+    if (plain) json["plain"] = Json::array();
+    for (hsize_t i = 0; i < info.nlinks; ++i) {
+      if (plain) {
+        json["plain"].push_back(group_name(calls.id(), i));
+      } else {
+        json["groups"].push_back(read_group(calls.id(), i));
+      }
+    }
     return json;
   }
 
@@ -160,11 +168,17 @@ class StructureReader {
     return shards;
   }
 
-  Json read_group(hid_t calls, hsize_t number) const {
+  std::string group_name(hid_t calls, hsize_t number) const {
     char name[1024] = "";
     const ssize_t length = H5Lget_name_by_idx(calls, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, number,
                                               name, sizeof name, H5P_DEFAULT);
     if (length <= 0 || length >= static_cast<ssize_t>(sizeof name)) bad("calls", "has a bad link");
+    return name;
+  }
+
+  Json read_group(hid_t calls, hsize_t number) const {
+    const std::string group_text = group_name(calls, number);
+    const char* name = group_text.c_str();
     H5L_info_t link{};
     check(H5Lget_info(calls, name, &link, H5P_DEFAULT), name);
     if (link.type != H5L_TYPE_HARD) bad(name, "is a link to somewhere else");
@@ -299,6 +313,9 @@ StoredExport read_stored_export(const std::filesystem::path& path) {
         throw file_error(name, "calls", "has a link whose name is no file's");
       }
     }
+  }
+  if (json.contains("plain")) {
+    stored.plain_groups = json["plain"].get<std::vector<std::string>>();
   }
   for (const Json& group : json["groups"]) stored.groups.push_back(parse_group(group, name));
   stored.file_bytes = InputFile(path).size();
