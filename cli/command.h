@@ -28,6 +28,7 @@ Command add_info_command(CLI::App& app);
 Command add_export_command(CLI::App& app);
 Command add_query_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
+Command add_synth_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
 
 }  // namespace attnscope
