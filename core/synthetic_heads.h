@@ -20,7 +20,7 @@ std::string_view head_kind_name(HeadKind kind);
 /// Throws Error(usage) suggesting the nearest name and listing all.
 HeadKind parse_head_kind(std::string_view name);
 
-/// Why a grid cannot hold a head of this kind ("needs at least 12 text tokens (got 0)"), or
+/// Why a grid cannot hold a head of this kind ("needs at least 16 text tokens (got 0)"), or
 /// nothing where it can.
 std::optional<std::string> head_kind_obstacle(HeadKind kind, const TokenGrid& tokens);
 

@@ -1,8 +1,8 @@
 #include "io/synthetic_capture.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cassert>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>

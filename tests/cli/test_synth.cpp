@@ -2,6 +2,7 @@
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "io/checksum.h"
 #include "tests/catch.h"
