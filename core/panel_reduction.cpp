@@ -103,7 +103,8 @@ double fixed_scale(const AttentionProblem& problem) {
 }
 
 int64_t PanelReduction::row_multiple(const ReductionRequest& request) {
-  return request.block > 0 ? request.block : kUnitRows;
+  if (request.block == 0) return kUnitRows;
+  return request.block * ceil_div(kUnitRows, request.block);
 }
 
 int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& request, int64_t rows) {
@@ -112,13 +113,13 @@ int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& requ
   int64_t bytes = rows * static_cast<int64_t>(sizeof(RowReduction));
   bytes += rows * (grid.frames() + 3) * 8;
   if (request.any_columns()) bytes += column_count(task) * 8;
-  if (request.columns) bytes += problem.num_keys() * 8;
+  if (request.columns) bytes += problem.num_keys() * 12;
   if (request.block > 0) bytes += ceil_div(task.keys.size(), request.block) * 12;
   // Diagonals of a panel span its rows and all keys.
   const int64_t reach = task.row_list.empty() ? rows : problem.num_queries();
   if (request.diagonals) bytes += (problem.num_keys() + reach) * 12;
   if (request.offsets) bytes += offset_count(grid) * 12;
-  // count_keys: the weights that are not 0, some of them once more, and the buckets.
+  // count_keys: the weights twice, and the digits' counts.
   if (!request.share_rows.empty()) bytes += problem.num_keys() * 8 + (int64_t{1} << 17);
   return bytes;
 }
@@ -139,6 +140,7 @@ void PanelReduction::begin(const HeadTask& task, const ReductionRequest& request
   const auto columns = static_cast<size_t>(request.any_columns() ? column_count(task) : 0);
   column_sums_.assign(columns, 0);
   column_maxima_.assign(columns, 0);
+  column_pending_.assign(request.columns ? columns : 0, 0);
   column_totals_.assign(request.columns ? static_cast<size_t>(problem.num_keys()) : 0, 0);
   const auto blocks =
       static_cast<size_t>(request.block > 0 ? ceil_div(task.keys.size(), request.block) : 0);
@@ -179,16 +181,22 @@ int64_t PanelReduction::unit_end(int64_t i) const {
 void PanelReduction::advance(int64_t end) {
   assert(end > 0 && end <= num_rows());
   if (end != unit_end(end - 1)) return;
-  if (!column_sums_.empty()) take_columns();
-  take_in(diagonals_, diagonal_totals_, fixed_scale_);
-  take_in(offsets_, offset_totals_, fixed_scale_);
+  // Small blocks end more often than sums need to become integers.
+  const int64_t position = first_position_ + end;
+  const bool whole = request_->block == 0 || request_->block >= kUnitRows ||
+                     position % row_multiple(*request_) == 0 || end == num_rows();
+  if (!column_sums_.empty()) take_columns(whole);
+  if (whole) take_in(diagonals_, diagonal_totals_, fixed_scale_);
+  if (whole) take_in(offsets_, offset_totals_, fixed_scale_);
   if (request_->block > 0) finish_block_row(end);
 }
 
-void PanelReduction::take_columns() {
+void PanelReduction::take_columns(bool whole) {
   if (request_->block > 0) take_block_columns();
-  take_in(column_sums_, column_totals_, fixed_scale_);
+  for (size_t i = 0; i < column_pending_.size(); ++i) column_pending_[i] += column_sums_[i];
+  std::fill(column_sums_.begin(), column_sums_.end(), 0.0f);
   std::fill(column_maxima_.begin(), column_maxima_.end(), 0.0f);
+  if (whole) take_in(column_pending_, column_totals_, fixed_scale_);
 }
 
 void PanelReduction::take_block_columns() {

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// Sums over rows are formed in float32 over this many rows at most, then in integers or double.
+/// Sums over rows are formed in float32 over about this many rows, then in integers or double.
 inline constexpr int64_t kUnitRows = 48;
 /// Column arrays have a multiple of this many elements.
 inline constexpr int64_t kColumnPadding = 256;
@@ -75,7 +75,7 @@ class PanelReduction {
               std::span<int64_t> offsets) const;
 
  private:
-  void take_columns();
+  void take_columns(bool whole);
   void take_block_columns();
   void finish_block_row(int64_t end);
 
@@ -89,6 +89,7 @@ class PanelReduction {
   std::vector<RowReduction> rows_;
   std::vector<double> masses_;
   AlignedVector<float> column_sums_, column_maxima_;
+  std::vector<float> column_pending_;  ///< of the unit's blocks so far
   std::vector<int64_t> column_totals_;
   std::vector<float> block_max_;
   std::vector<double> block_sum_;

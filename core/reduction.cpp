@@ -1,7 +1,9 @@
 #include "core/reduction.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 #include <vector>
 
 namespace attnscope {
@@ -29,80 +31,33 @@ double box_mass(const RowEntries<Real>& row, const TokenGrid& keys, IndexRange f
 
 IndexRange around(int64_t place, int64_t reach) { return {place - reach, place + reach + 1}; }
 
-/// Positive floats have the order of their bits: two levels of buckets by those.
-constexpr int kCoarseShift = 20;  ///< exponent and 3 bits of the significand
-constexpr int kFineShift = 9;
-constexpr size_t kCoarseBuckets = size_t{1} << (31 - kCoarseShift);
-constexpr size_t kFineBuckets = size_t{1} << (kCoarseShift - kFineShift);
+/// Digits of a radix sort: positive floats have the order of their bits. 256 places to write to at
+/// a time stay in the cache.
+constexpr int kDigitBits = 8;
+constexpr size_t kDigits = size_t{1} << kDigitBits;
+constexpr int kPasses = 4;
 
-size_t coarse_bucket(float weight) { return std::bit_cast<uint32_t>(weight) >> kCoarseShift; }
-size_t fine_bucket(float weight) {
-  return std::bit_cast<uint32_t>(weight) >> kFineShift & (kFineBuckets - 1);
-}
-
-/// Weights counted and added up by bucket.
-class BucketSums {
- public:
-  explicit BucketSums(size_t buckets) : buckets_(buckets) {}
-
-  void add(size_t at, float weight) {
-    buckets_[at].sum += static_cast<double>(weight);
-    ++buckets_[at].count;
-  }
-  double total() const {
-    double sum = 0;
-    for (const Bucket& bucket : buckets_) sum += bucket.sum;
-    return sum;
-  }
-  /// The bucket where the largest weights reach `missing`; takes the mass and number of those above
-  /// it. The last bucket that holds anything where rounding lets none reach it.
-  size_t descend(double& missing, int64_t& count) const {
-    size_t last = 0;
-    for (size_t at = buckets_.size(); at-- > 0;) {
-      const Bucket& bucket = buckets_[at];
-      if (bucket.count == 0) continue;
-      last = at;
-      if (bucket.sum >= missing) return at;
-      missing -= bucket.sum;
-      count += bucket.count;
-    }
-    count -= buckets_[last].count;
-    missing += buckets_[last].sum;
-    return last;
-  }
-
- private:
-  struct Bucket {
-    double sum = 0;
-    int64_t count = 0;
+/// Sorts the bits of positive floats, the largest first.
+void sort_descending(std::vector<uint32_t>& bits) {
+  std::array<std::array<uint32_t, kDigits>, kPasses> starts{};
+  const auto digit = [](uint32_t value, int pass) {
+    return (~value >> (pass * kDigitBits)) & (kDigits - 1);
   };
-  std::vector<Bucket> buckets_;
-};
-
-/// How many of the largest `weights` hold `mass`.
-int64_t count_to(std::vector<float>& weights, double mass) {
-  std::sort(weights.begin(), weights.end(), std::greater<>());
-  double sum = 0;
-  int64_t count = 0;
-  while (sum < mass && static_cast<size_t>(count) < weights.size()) {
-    sum += static_cast<double>(weights[static_cast<size_t>(count++)]);
+  for (const uint32_t value : bits) {
+    for (int pass = 0; pass < kPasses; ++pass) {
+      ++starts[static_cast<size_t>(pass)][digit(value, pass)];
+    }
   }
-  return count;
-}
-
-/// The same within one coarse bucket.
-int64_t count_within(const std::vector<float>& weights, size_t coarse, double mass) {
-  BucketSums fine(kFineBuckets);
-  for (float weight : weights) {
-    if (coarse_bucket(weight) == coarse) fine.add(fine_bucket(weight), weight);
+  std::vector<uint32_t> sorted(bits.size());
+  for (int pass = 0; pass < kPasses; ++pass) {
+    auto& start = starts[static_cast<size_t>(pass)];
+    // Weights are all much alike in their upper bits.
+    if (!bits.empty() && start[digit(bits[0], pass)] == bits.size()) continue;
+    uint32_t sum = 0;
+    for (uint32_t& count : start) sum += std::exchange(count, sum);
+    for (const uint32_t value : bits) sorted[start[digit(value, pass)]++] = value;
+    bits.swap(sorted);
   }
-  int64_t count = 0;
-  const size_t at = fine.descend(mass, count);
-  std::vector<float> members;
-  for (float weight : weights) {
-    if (coarse_bucket(weight) == coarse && fine_bucket(weight) == at) members.push_back(weight);
-  }
-  return count + count_to(members, mass);
 }
 
 }  // namespace
@@ -130,21 +85,24 @@ PlaceMasses place_masses(const RowEntries<Real>& row, const TokenGrid& keys, Lat
 
 template <typename Real>
 KeyCounts count_keys(const RowEntries<Real>& row, int64_t count) {
-  std::vector<float> weights;
-  weights.reserve(static_cast<size_t>(count));
-  BucketSums coarse(kCoarseBuckets);
+  std::vector<uint32_t> bits;
+  bits.reserve(static_cast<size_t>(count));
+  double total = 0;
   for (int64_t key = 0; key < count; ++key) {
     const auto weight = static_cast<float>(row[key]);
     if (!(weight > 0)) continue;
-    weights.push_back(weight);
-    coarse.add(coarse_bucket(weight), weight);
+    bits.push_back(std::bit_cast<uint32_t>(weight));
+    total += static_cast<double>(weight);
   }
-  const double total = coarse.total();
+  sort_descending(bits);
   KeyCounts counts{};
-  for (size_t i = 0; i < kKeyShares.size() && !weights.empty(); ++i) {
-    double missing = kKeyShares[i] * total;
-    const size_t at = coarse.descend(missing, counts[i]);
-    counts[i] += count_within(weights, at, missing);
+  double sum = 0;
+  size_t taken = 0;
+  for (size_t i = 0; i < kKeyShares.size(); ++i) {
+    while (taken < bits.size() && sum < kKeyShares[i] * total) {
+      sum += static_cast<double>(std::bit_cast<float>(bits[taken++]));
+    }
+    counts[i] = static_cast<int64_t>(taken);
   }
   return counts;
 }

@@ -55,7 +55,7 @@ struct SoftmaxEntry {
                                  hn::Set(d, rows.references[row]), exponent);
     entry = hn::IfThenElseZero(allowed, entry);
     totals.add(row, key, entry);
-    if constexpr (kMoments) moments.add(row, key, hn::Mul(entry, exponent));
+    if constexpr (kMoments) moments.add_product(row, key, entry, exponent);
     return entry;
   }
 };

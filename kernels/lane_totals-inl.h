@@ -59,6 +59,12 @@ struct LaneTotals {
     hn::Store(hn::Add(hn::Load(d, at), entry), d, at);
   }
 
+  HWY_INLINE void add_product(int64_t row, int64_t key, FloatVec a, FloatVec b) {
+    const FloatTag d;
+    float* at = lanes[row] + key % kSumLanes;
+    hn::Store(hn::MulAdd(a, b, hn::Load(d, at)), d, at);
+  }
+
   HWY_INLINE void finish(float (&sums)[kGroupRows]) {
     for (int64_t row = 0; row < kGroupRows; ++row) {
       fold<8>(lanes[row]);

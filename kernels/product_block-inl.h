@@ -89,7 +89,7 @@ HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
             const FloatVec entry = scaled_exp2(d, sums[r][v], high, low, reference, exponent);
             totals.add(row + r, col + v * kLanes, entry);
             if constexpr (kMoments) {
-              moments.add(row + r, col + v * kLanes, hn::Mul(entry, exponent));
+              moments.add_product(row + r, col + v * kLanes, entry, exponent);
             }
             if (out != nullptr) hn::Store(entry, d, out + r * block.out_stride + v * kLanes);
           }
