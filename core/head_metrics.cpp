@@ -104,7 +104,10 @@ void classify(HeadMetrics& head, const AttentionProblem& problem,
     const auto value = score(name);
     return value && *value >= threshold;
   };
-  if (reaches("sink_mass", thresholds.sink)) {
+  if (!is_normalised(problem.score())) {
+    // The thresholds are shares of a row's mass.
+    head.head_class = "undefined";
+  } else if (reaches("sink_mass", thresholds.sink)) {
     head.head_class = "sink";
   } else if (reaches("text_mass", thresholds.text)) {
     head.head_class = "text";

@@ -37,7 +37,8 @@ struct HeadMetrics {
   std::vector<Metric> metrics;
   /// The five keys of largest column mass, descending; equal ones by the lower key.
   std::vector<Sink> sinks;
-  /// "sink", "text", "temporal", "spatial", "local" or "global": the first that holds.
+  /// "sink", "text", "temporal", "spatial", "local" or "global": the first that holds; "undefined"
+  /// for scores that are not normalised.
   std::string_view head_class;
   /// The scores that decided it.
   std::vector<Metric> class_scores;

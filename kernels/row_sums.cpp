@@ -1,5 +1,6 @@
 #include "kernels/row_sums.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -99,7 +100,8 @@ RowNorm norm_of(const RowSum& sum) {
 double entropy_of(const RowSum& sum) {
   // −Σ p·log₂(p) with p = entry / total and log₂(p) = t − reference − log₂(total).
   if (sum.total == 0) return 0;
-  return std::numbers::ln2 * (std::log2(sum.total) - sum.moment / sum.total);
+  // Rounding may leave the entropy of a single key a little below 0.
+  return std::max(0.0, std::numbers::ln2 * (std::log2(sum.total) - sum.moment / sum.total));
 }
 
 float weight_factor(const RowNorm& norm, float reference) {

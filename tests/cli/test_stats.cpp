@@ -269,6 +269,44 @@ TEST_CASE("interrupted stats go on where they were") {
   CHECK_FALSE(std::filesystem::exists(out + ".part"));
 }
 
+TEST_CASE("stats name the class of every synthetic head") {
+  const TemporaryFolder folder;
+  // Full size where that takes seconds, a smaller grid under a sanitizer.
+  std::vector<std::string> synth{"synth", "--heads", "6", "--quiet", "-o", folder / "heads"};
+  if (sanitized()) {
+    synth.insert(synth.end(), {"--grid", "6x12x16", "--text", "32@start", "--head-dim", "64"});
+  } else {
+    synth.insert(synth.end(), {"--preset", "cogvideox-5b"});
+  }
+  REQUIRE(run_attnscope(synth).exit_code == 0);
+  const json stats = run_json({"stats", folder / "heads", "--json", "--quiet"});
+  const char* const classes[] = {"spatial", "temporal", "text", "sink", "local", "global"};
+  REQUIRE(stats["heads"].size() == 6);
+  for (size_t h = 0; h < 6; ++h) {
+    INFO(h << " " << stats["heads"][h].dump());
+    CHECK(stats["heads"][h]["class"] == classes[h]);
+  }
+  if (!sanitized()) CHECK(stats["heads"][0]["rows"] == 17776);
+}
+
+TEST_CASE("numbers that a call does not define are null") {
+  const json bare =
+      run_json({"stats", test_data("minilm/layer00.safetensors"), "--json", "--quiet"});
+  for (const json& head : bare["heads"]) {
+    CHECK(head["entropy"].is_number());
+    for (const char* name : {"same_frame_mass", "same_position_mass", "spatial_score",
+                             "temporal_score", "local_mass", "padding_mass", "band"}) {
+      INFO(name);
+      CHECK(head[name].is_null());
+    }
+  }
+  const json sigmoid = run_json({"stats", sample("moving-shapes"), "--layers", "0", "--heads", "0",
+                                 "--score", "sigmoid", "--json", "--quiet"});
+  CHECK(sigmoid["heads"][0]["entropy"].is_null());
+  CHECK(sigmoid["heads"][0]["class"] == "undefined");
+  CHECK(sigmoid["heads"][0]["max_weight"].is_number());
+}
+
 TEST_CASE("stats that cannot be meant are refused") {
   const std::string capture = sample("moving-shapes");
   const struct {
