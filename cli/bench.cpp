@@ -396,19 +396,19 @@ int run_bench(const BenchOptions& o) {
 Command add_bench_command(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   BenchOptions& o = *options;
-  CLI::App* command = app.add_subcommand(
-      "bench", "this machine's speed at one head, beside ceilings measured in the same run");
-  add_run_options(*command, o.run);
+  CommandParser command(
+      app, "bench", "this machine's speed at one head, beside ceilings measured in the same run");
+  add_run_options(command, o.run);
   command
-      ->add_option("--folder", o.folder,
-                   "where the export is written, up to 2.2 GB (default: the temporary folder)")
-      ->type_name("DIR");
-  command->add_option("--repeats", o.repeats, "runs of each; the best counts (default 5)")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N");
-  command->add_flag("--json", o.json, "print JSON");
-  command->add_flag("--quiet", o.quiet, "no narration");
-  command->footer(
+      .add_option("--folder", o.folder,
+                  "where the export is written, up to 2.2 GB (default: the temporary folder)")
+      .type_name("DIR");
+  command.add_option("--repeats", o.repeats, "runs of each; the best counts (default 5)")
+      .in_range(1, 1000)
+      .type_name("N");
+  command.add_flag("--json", o.json, "print JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+  command.footer(
       "Examples:\n"
       "  attnscope bench\n"
       "  attnscope bench --threads 1 --json");

@@ -19,14 +19,14 @@ std::optional<fs::path> folder_variable(const char* name) {
 
 }  // namespace
 
-void add_cache_option(CLI::App& command, std::string& cache) {
+void add_cache_option(CommandParser& command, std::string& cache) {
   command
       .add_option("--cache", cache,
                   "where row sums are kept for the next run: a folder, or none (default:\n"
                   ".attnscope in the capture's folder, or the user's cache folder where that one\n"
                   "cannot be written)")
-      ->type_name("DIR|none")
-      ->group("Computation");
+      .type_name("DIR|none")
+      .group("Computation");
 }
 
 std::vector<fs::path> cache_folders(const std::string& cache, const Capture& capture) {

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "cli/parser.h"
 #include "io/capture.h"
 
 namespace attnscope {
 
 /// Adds --cache DIR|none.
-void add_cache_option(CLI::App& command, std::string& cache);
+void add_cache_option(CommandParser& command, std::string& cache);
 
 /// The folders that caches of a capture are looked for and written in, in this order. Default:
 /// .attnscope in the capture's folder (of one file: in the file's folder), then attnscope in

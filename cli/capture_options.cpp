@@ -25,43 +25,41 @@ ScoreFunction score_option(const std::string& name) {
 
 }  // namespace
 
-void add_capture_options(CLI::App& command, CaptureOptions& o, const char* mask_option) {
+void add_capture_options(CommandParser& command, CaptureOptions& o, const char* mask_option) {
   command.add_option("capture", o.capture, "a capture: a folder or a safetensors file")
-      ->type_name("CAPTURE");
+      .type_name("CAPTURE");
   const std::string tensors = "Bare tensors instead of a capture";
   command.add_option("--q", o.tensors.q, "queries: a .npy or safetensors file")
-      ->type_name("FILE[:KEY]")
-      ->group(tensors);
-  command.add_option("--k", o.tensors.k, "keys")->type_name("FILE[:KEY]")->group(tensors);
+      .type_name("FILE[:KEY]")
+      .group(tensors);
+  command.add_option("--k", o.tensors.k, "keys").type_name("FILE[:KEY]").group(tensors);
   command.add_option("--v", o.tensors.v, "values, where something needs them")
-      ->type_name("FILE[:KEY]")
-      ->group(tensors);
+      .type_name("FILE[:KEY]")
+      .group(tensors);
   const std::string facts = "Facts (override what was recorded, and say so)";
   o.mask_option = mask_option;
   command.add_option("--layout", o.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
-      ->type_name("LAYOUT")
-      ->group(facts);
+      .type_name("LAYOUT")
+      .group(facts);
   command.add_option("--grid", o.grid, "latent frames, rows, columns: 13x30x45")
-      ->type_name("TxHxW")
-      ->group(facts);
-  command
-      .add_option("--text", o.text, "text tokens in the sequence: 226@start, 256@end, none, all")
-      ->type_name("SPAN")
-      ->group(facts);
+      .type_name("TxHxW")
+      .group(facts);
+  command.add_option("--text", o.text, "text tokens in the sequence: 226@start, 256@end, none, all")
+      .type_name("SPAN")
+      .group(facts);
   command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
-      ->type_name("auto|NUMBER")
-      ->group(facts);
-  command
-      .add_option(mask_option, o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
-      ->type_name("MASK")
-      ->group(facts);
+      .type_name("auto|NUMBER")
+      .group(facts);
+  command.add_option(mask_option, o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
+      .type_name("MASK")
+      .group(facts);
   command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")
-      ->type_name("SCORE")
-      ->group(facts);
+      .type_name("SCORE")
+      .group(facts);
   command
       .add_option("--preset", o.preset, "a model whose grid and text to assume: cogvideox-5b, ...")
-      ->type_name("NAME")
-      ->group(facts);
+      .type_name("NAME")
+      .group(facts);
 }
 
 Capture open_capture(const CaptureOptions& o, const Console& console) {
@@ -82,25 +80,25 @@ Capture open_capture(const CaptureOptions& o, const Console& console) {
   return capture;
 }
 
-void add_selection_options(CLI::App& command, SelectionOptions& o) {
+void add_selection_options(CommandParser& command, SelectionOptions& o) {
   const std::string group = "Selection (lists: 0,3-7  8-  all  last  !4  0-39:5)";
   const auto add = [&](const char* name, std::string& value, const char* text) {
-    command.add_option(name, value, text)->type_name("LIST")->group(group);
+    command.add_option(name, value, text).type_name("LIST").group(group);
   };
   add("--steps", o.steps, "denoising steps, as recorded");
   add("--layers", o.layers, "layers, as recorded");
   add("--heads", o.heads, "heads");
   add("--batch", o.batch, "batch items");
   command.add_option("--branch", o.branches, "guidance branches by name: cond, uncond, ...")
-      ->type_name("NAME")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->group(group);
+      .type_name("NAME")
+      .delimiter(',')
+      .one_value_each()
+      .group(group);
   command.add_option("--kind", o.kinds, "self, cross or joint")
-      ->type_name("KIND")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->group(group);
+      .type_name("KIND")
+      .delimiter(',')
+      .one_value_each()
+      .group(group);
 }
 
 CallSelection parse_selection(const SelectionOptions& o) {
@@ -112,21 +110,21 @@ CallSelection parse_selection(const SelectionOptions& o) {
           o.kinds};
 }
 
-void add_run_options(CLI::App& command, RunOptions& o) {
+void add_run_options(CommandParser& command, RunOptions& o) {
   const std::string group = "Computation";
   command
       .add_option("--memory", o.memory,
                   "memory to work in: 256MiB, 4GB, 50% of what is free\n"
                   "(default: the smaller of 2 GiB and half of what is free)")
-      ->type_name("SIZE")
-      ->group(group);
+      .type_name("SIZE")
+      .group(group);
   command.add_option("--threads", o.threads, "worker threads (default: one a core)")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N")
-      ->group(group);
+      .in_range(1, 4096)
+      .type_name("N")
+      .group(group);
   command.add_option("--backend", o.backend, "auto, reference, cpu or cuda")
-      ->type_name("NAME")
-      ->group(group);
+      .type_name("NAME")
+      .group(group);
 }
 
 int64_t memory_limit(const RunOptions& o) {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/parser.h"
 #include "io/capture.h"
 
 namespace attnscope {
@@ -20,7 +20,7 @@ struct CaptureOptions {
 };
 /// Adds CAPTURE --q --k --v --layout --grid --text --scale --preset, and --mask --score. A command
 /// whose --mask means something else names the call's own mask otherwise.
-void add_capture_options(CLI::App& command, CaptureOptions& options,
+void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
 /// Opens it and says its notes. Throws Error(usage) when neither or both were given.
 Capture open_capture(const CaptureOptions& options, const Console& console);
@@ -31,7 +31,7 @@ struct SelectionOptions {
   std::vector<std::string> branches, kinds;
 };
 /// Adds --steps --layers --heads --batch --branch --kind.
-void add_selection_options(CLI::App& command, SelectionOptions& options);
+void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
 
 /// What the options that say *how to compute* hold.
@@ -41,7 +41,7 @@ struct RunOptions {
   std::string backend = "auto";
 };
 /// Adds --memory --threads --backend.
-void add_run_options(CLI::App& command, RunOptions& options);
+void add_run_options(CommandParser& command, RunOptions& options);
 /// Bytes that --memory stands for.
 int64_t memory_limit(const RunOptions& options);
 

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "cli/parser.h"
 
 namespace attnscope {
 
@@ -19,7 +20,7 @@ enum ExitCode : int {
 
 /// A subcommand: its parser and what it does once the command line was read.
 struct Command {
-  CLI::App* parser = nullptr;
+  CommandParser parser;
   std::function<int()> run;
 };
 

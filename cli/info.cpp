@@ -269,15 +269,15 @@ int run_info(const InfoOptions& o) {
 Command add_info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   InfoOptions& o = *options;
-  CLI::App* command = app.add_subcommand(
-      "info", "what a capture or an export holds, what was guessed, and whether it is sound");
-  add_capture_options(*command, o.capture);
-  add_selection_options(*command, o.selection);
-  command->add_flag("--scan", o.scan, "scan q and k for NaN and Inf, however large they are");
-  command->add_flag("--no-scan", o.no_scan, "do not scan them");
-  command->add_flag("--json", o.json, "print JSON");
-  command->add_flag("--quiet", o.quiet, "no notes");
-  command->footer(
+  CommandParser command(
+      app, "info", "what a capture or an export holds, what was guessed, and whether it is sound");
+  add_capture_options(command, o.capture);
+  add_selection_options(command, o.selection);
+  command.add_flag("--scan", o.scan, "scan q and k for NaN and Inf, however large they are");
+  command.add_flag("--no-scan", o.no_scan, "do not scan them");
+  command.add_flag("--json", o.json, "print JSON");
+  command.add_flag("--quiet", o.quiet, "no notes");
+  command.footer(
       "Examples:\n"
       "  attnscope info dump/\n"
       "  attnscope info dump/ --layers last --json\n"

@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
                                       add_render_command(app),  add_mask_command(app),
                                       add_rollout_command(app), add_synth_command(app),
                                       add_verify_command(app),  add_bench_command(app)};
-  for (const Command& command : commands) command.parser->allow_extras();
+  for (const Command& command : commands) command.parser.app().allow_extras();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
@@ -88,9 +88,9 @@ int run(int argc, char** argv) {
     return fail(e.what(), kExitUsage);
   }
   for (const Command& command : commands) {
-    if (!command.parser->parsed()) continue;
-    const auto extras = command.parser->remaining();
-    if (!extras.empty()) return reject_extras(*command.parser, extras);
+    if (!command.parser.app().parsed()) continue;
+    const auto extras = command.parser.app().remaining();
+    if (!extras.empty()) return reject_extras(command.parser.app(), extras);
     return command.run();
   }
   if (!app.remaining().empty()) return reject_extras(app, app.remaining());

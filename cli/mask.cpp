@@ -249,46 +249,45 @@ int run_mask(const MaskOptions& o) {
 Command add_mask_command(CLI::App& app) {
   auto options = std::make_shared<MaskOptions>();
   MaskOptions& o = *options;
-  CLI::App* command = app.add_subcommand("mask", "what sparse masks keep of every head");
-  add_capture_options(*command, o.capture, "--own-mask");
+  CommandParser command(app, "mask", "what sparse masks keep of every head");
+  add_capture_options(command, o.capture, "--own-mask");
   command
-      ->add_option(
-          "--mask", o.masks,
-          "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
-          "(bool [query blocks, key blocks] or [heads, ...]) with --block, or a FILE.json\n"
-          "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
-          "spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
-          "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
-          "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
-          "All but the first three keep text rows and text keys (text=drop: only rows)")
-      ->allow_extra_args(false)
-      ->type_name("MASK");
-  command->add_option("-o", o.out, "write the table as .csv")->type_name("FILE.csv");
+      .add_option("--mask", o.masks,
+                  "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
+                  "(bool [query blocks, key blocks] or [heads, ...]) with --block, or a FILE.json\n"
+                  "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
+                  "spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
+                  "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
+                  "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
+                  "All but the first three keep text rows and text keys (text=drop: only rows)")
+      .one_value_each()
+      .type_name("MASK");
+  command.add_option("-o", o.out, "write the table as .csv").type_name("FILE.csv");
   command
-      ->add_option(
+      .add_option(
           "--save", o.save,
           "write the blocks that the mask keeps anything of, as bool [heads, query blocks,\n"
           "key blocks] (one call, one mask)")
-      ->type_name("FILE.npy");
+      .type_name("FILE.npy");
   command
-      ->add_option(
+      .add_option(
           "--block", o.block,
           "tokens of a block in FILE.npy, --save and --time (128 for these two unless told)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->type_name("N");
-  command->add_flag("--exact", o.exact,
-                    "oracle and output errors on all rows instead of 256 spread ones");
-  command->add_flag(
+      .in_range(1, int64_t{1} << 30)
+      .type_name("N");
+  command.add_flag("--exact", o.exact,
+                   "oracle and output errors on all rows instead of 256 spread ones");
+  command.add_flag(
       "--time", o.time,
       "time a few row panels with the mask's empty blocks left out and without the mask:\n"
       "column time is their ratio");
-  add_selection_options(*command, o.selection);
-  add_run_options(*command, o.run);
-  command->add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
-  command->add_flag("--force", o.force, "replace files that exist");
-  command->add_flag("--json", o.json, "print the table as JSON");
-  command->add_flag("--quiet", o.quiet, "no narration");
-  command->footer(
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
+  command.add_flag("--force", o.force, "replace files that exist");
+  command.add_flag("--json", o.json, "print the table as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+  command.footer(
       "Examples:\n"
       "  attnscope mask dump/ --mask spatial:frames=1 --mask temporal --layers 12\n"
       "  attnscope mask dump/ --mask tiles:size=6x8x8,window=3x3x3 --json\n"

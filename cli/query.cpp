@@ -141,47 +141,47 @@ int run_query(const QueryRequest& o) {
 Command add_query_command(CLI::App& app) {
   auto options = std::make_shared<QueryRequest>();
   QueryRequest& o = *options;
-  CLI::App* command =
-      app.add_subcommand("query", "one token's attention over the video, as a T x H x W volume");
-  add_capture_options(*command, o.capture);
+  CommandParser command(app, "query",
+                        "one token's attention over the video, as a T x H x W volume");
+  add_capture_options(command, o.capture);
   command
-      ->add_option(
+      .add_option(
           "-o", o.out,
           "write .npy [n,T,H,W], .h5, .csv, a .png filmstrip or a .gif that plays it; without it,\n"
           "a summary is printed")
-      ->type_name("FILE");
-  add_query_options(*command, o.queries, false);
-  add_text_token_option(*command, o.queries);
+      .type_name("FILE");
+  add_query_options(command, o.queries, false);
+  add_text_token_option(command, o.queries);
   command
-      ->add_option(
+      .add_option(
           "--domain", o.domain,
           "over which keys each row is renormalised: all (as it is), video, text, or frame\n"
           "(within each frame); keys outside the domain are 0")
-      ->type_name("NAME");
-  command->add_flag("--reverse", o.reverse,
-                    "who attends to the chosen tokens: they are keys, the volume is of queries");
+      .type_name("NAME");
+  command.add_flag("--reverse", o.reverse,
+                   "who attends to the chosen tokens: they are keys, the volume is of queries");
   command
-      ->add_option("--weighting", o.weighting,
-                   "none, or value: weights times the L2 norm of the key's value row")
-      ->type_name("NAME");
+      .add_option("--weighting", o.weighting,
+                  "none, or value: weights times the L2 norm of the key's value row")
+      .type_name("NAME");
   command
-      ->add_option("--mean", o.mean,
-                   "average the volumes over heads, layers, steps, or all three (all); batch\n"
-                   "items stay apart (repeatable)")
-      ->type_name("AXES")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("--top", o.top, "how many of the largest keys the summary lists")
-      ->check(CLI::Range(0, 1000))
-      ->type_name("N");
-  add_selection_options(*command, o.selection);
-  add_run_options(*command, o.run);
-  add_cache_option(*command, o.cache);
-  command->add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
-  command->add_flag("--force", o.force, "replace FILE if it exists");
-  command->add_flag("--json", o.json, "print the summary as JSON");
-  command->add_flag("--quiet", o.quiet, "no narration");
-  command->footer(
+      .add_option("--mean", o.mean,
+                  "average the volumes over heads, layers, steps, or all three (all); batch\n"
+                  "items stay apart (repeatable)")
+      .type_name("AXES")
+      .delimiter(',')
+      .one_value_each();
+  command.add_option("--top", o.top, "how many of the largest keys the summary lists")
+      .in_range(0, 1000)
+      .type_name("N");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  add_cache_option(command, o.cache);
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
+  command.add_flag("--force", o.force, "replace FILE if it exists");
+  command.add_flag("--json", o.json, "print the summary as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+  command.footer(
       "Examples:\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"

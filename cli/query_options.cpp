@@ -50,34 +50,34 @@ std::array<IndexRange, 3> parse_box(const std::string& text, const TokenGrid& gr
 
 }  // namespace
 
-void add_query_options(CLI::App& command, QueryOptions& o, bool with_list) {
+void add_query_options(CommandParser& command, QueryOptions& o, bool with_list) {
   const std::string group = "Queries";
   command
       .add_option("--query", o.coords,
                   "a video token by latent frame, row, column; a box with ranges: 5,0:30,10:12\n"
                   "(repeatable)")
-      ->type_name("T,Y,X")
-      ->allow_extra_args(false)
-      ->group(group);
+      .type_name("T,Y,X")
+      .one_value_each()
+      .group(group);
   command.add_option("--index", o.indices, "a token by its place in the sequence (repeatable)")
-      ->type_name("N")
-      ->allow_extra_args(false)
-      ->group(group);
+      .type_name("N")
+      .one_value_each()
+      .group(group);
   if (with_list) {
     command.add_option("--queries", o.list, "tokens by their places in the sequence: 0,226-300")
-        ->type_name("LIST")
-        ->group(group);
+        .type_name("LIST")
+        .group(group);
   }
 }
 
-void add_text_token_option(CLI::App& command, QueryOptions& o) {
+void add_text_token_option(CommandParser& command, QueryOptions& o) {
   command
       .add_option("--text-token", o.text_tokens,
                   "a text token: its number within the text, A-B for several, or the word itself\n"
                   "(repeatable)")
-      ->type_name("N|STRING")
-      ->allow_extra_args(false)
-      ->group("Queries");
+      .type_name("N|STRING")
+      .one_value_each()
+      .group("Queries");
 }
 
 namespace {

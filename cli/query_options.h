@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/parser.h"
 #include "core/attention_problem.h"
 
 namespace attnscope {
@@ -24,9 +24,9 @@ struct QueryOptions {
   }
 };
 /// Adds --query, --index and, where `with_list`, --queries.
-void add_query_options(CLI::App& command, QueryOptions& options, bool with_list);
+void add_query_options(CommandParser& command, QueryOptions& options, bool with_list);
 /// Adds --text-token.
-void add_text_token_option(CLI::App& command, QueryOptions& options);
+void add_text_token_option(CommandParser& command, QueryOptions& options);
 
 /// The rows that --query, --index and --queries ask for in one call, as indices of its sequence,
 /// ascending and unique. Throws Error(usage) naming the valid range.

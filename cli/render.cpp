@@ -49,7 +49,7 @@ void print_forecast(const RenderRequest& o, const StreamForecast& f) {
              format_bytes(f.budget_bytes), f.plan);
 }
 
-int run_render(const CLI::App& command, const RenderRequest& o) {
+int run_render(const CommandParser& command, const RenderRequest& o) {
   const Console console(o.quiet);
   const PictureKind kind = parse_picture(o.picture);
   check_option_use(command, kind);
@@ -80,9 +80,9 @@ int run_render(const CLI::App& command, const RenderRequest& o) {
 
 Command add_render_command(CLI::App& app) {
   auto request = std::make_shared<RenderRequest>();
-  CLI::App* command = app.add_subcommand("render", "pictures of attention maps, without a screen");
-  add_render_options(*command, *request);
-  command->footer(
+  CommandParser command(app, "render", "pictures of attention maps, without a screen");
+  add_render_options(command, *request);
+  command.footer(
       "Examples:\n"
       "  attnscope render dump/ --picture matrix --layers 2 --heads 0 -o map.png\n"
       "  attnscope render dump/ --picture mosaic -o heads.png\n"
@@ -91,7 +91,7 @@ Command add_render_command(CLI::App& app) {
       "  attnscope render dump/ --picture filmstrip --query 3,8,7 --overlay frames/ -o film.gif\n"
       "  attnscope render dump/ --picture text --layers 0 --heads 3 -o words.png\n"
       "  attnscope render dump/ --picture heatmap --metric text_mass -o text_mass.png");
-  return {command, [command, request] { return run_render(*command, *request); }};
+  return {command, [command, request] { return run_render(command, *request); }};
 }
 
 }  // namespace attnscope

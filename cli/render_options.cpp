@@ -51,51 +51,51 @@ const std::vector<OptionUse>& option_uses() {
   return uses;
 }
 
-void add_picture_options(CLI::App& command, RenderRequest& o) {
+void add_picture_options(CommandParser& command, RenderRequest& o) {
   command
       .add_option("--picture", o.picture,
                   "matrix: one head's whole map      filmstrip: one token's attention\n"
                   "frames: frame x frame masses      mosaic: a small map a head\n"
                   "heatmap: a metric of every head   text: where each word is attended from\n"
                   "offsets: mass by (dt, dy, dx) from the query")
-      ->required()
-      ->type_name("NAME");
+      .required()
+      .type_name("NAME");
   command.add_option("-o", o.out, "the picture: .png; a filmstrip also as .gif, which plays it")
-      ->required()
-      ->type_name("FILE");
+      .required()
+      .type_name("FILE");
   command.add_option("--rows", o.rows, "matrix, mosaic: query rows A:B (half-open)")
-      ->type_name("A:B");
-  command.add_option("--cols", o.cols, "matrix, mosaic: keys A:B")->type_name("A:B");
+      .type_name("A:B");
+  command.add_option("--cols", o.cols, "matrix, mosaic: keys A:B").type_name("A:B");
   command.add_option("--pool", o.pool, "matrix, mosaic: what a cell shows of its block")
-      ->type_name("max|mean");
+      .type_name("max|mean");
   command
       .add_option("--block", o.block,
                   "matrix, mosaic: tokens a cell; by default the smallest power of two that keeps\n"
                   "a matrix within 1024 cells, a mosaic's maps within 64")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->type_name("N");
+      .in_range(1, int64_t{1} << 30)
+      .type_name("N");
   command.add_option("--metric", o.metric, "heatmap: any number of stats: entropy, text_mass, ...")
-      ->type_name("NAME");
+      .type_name("NAME");
   command
       .add_option("--text-token", o.text_tokens,
                   "filmstrip, text: a text token by its number or its string (repeatable; text:\n"
                   "default all but padding)")
-      ->allow_extra_args(false)
-      ->type_name("N|STRING");
+      .one_value_each()
+      .type_name("N|STRING");
   command
       .add_option(
           "--overlay", o.overlay,
           "filmstrip, text: the video in grey under the weights: a folder of .png files, or\n"
           "\"capture\" for the frames recorded with it")
-      ->type_name("DIR");
+      .type_name("DIR");
   command.add_flag("--reverse", o.reverse, "filmstrip: who attends to the token, as a key");
   command.add_option("--weighting", o.weighting, "filmstrip: none, or value: weights times |v|")
-      ->type_name("NAME");
+      .type_name("NAME");
   command
       .add_option("--mean", o.mean, "filmstrip: averaged over heads, layers, steps, or all of them")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("AXES");
+      .delimiter(',')
+      .one_value_each()
+      .type_name("AXES");
   add_cache_option(command, o.cache);
   command.add_flag("--alike", o.alike,
                    "mosaic, frames: one colour range for all heads, not one a head");
@@ -112,19 +112,19 @@ PictureKind parse_picture(const std::string& name) {
   throw unknown_name("--picture", name, {kPictures.begin(), kPictures.end()});
 }
 
-void add_colour_options(CLI::App& command, ColourOptions& o) {
+void add_colour_options(CommandParser& command, ColourOptions& o) {
   const std::string group = "Colours";
   command.add_option("--colormap", o.map, "viridis, cividis, magma, inferno, turbo, grey")
-      ->type_name("NAME")
-      ->group(group);
+      .type_name("NAME")
+      .group(group);
   command.add_option("--colour-scale", o.scale, "log, linear or sqrt")
-      ->type_name("NAME")
-      ->group(group);
+      .type_name("NAME")
+      .group(group);
   command
       .add_option("--range", o.range,
                   "the values at the colours' ends: auto (p1:p99.9), LO:HI, or percentiles pA:pB")
-      ->type_name("RANGE")
-      ->group(group);
+      .type_name("RANGE")
+      .group(group);
 }
 
 ColourChoice parse_colours(const ColourOptions& o, ScaleKind default_scale) {
@@ -146,14 +146,14 @@ ColourChoice parse_colours(const ColourOptions& o, ScaleKind default_scale) {
   return choice;
 }
 
-void add_render_options(CLI::App& command, RenderRequest& o) {
+void add_render_options(CommandParser& command, RenderRequest& o) {
   add_capture_options(command, o.capture);
   add_picture_options(command, o);
   add_query_options(command, o.queries, false);
   command
       .add_option("--domain", o.domain,
                   "filmstrip, text: over which keys rows are renormalised: all, video, text, frame")
-      ->type_name("NAME");
+      .type_name("NAME");
   add_colour_options(command, o.colours);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
@@ -163,7 +163,7 @@ void add_render_options(CLI::App& command, RenderRequest& o) {
   command.add_flag("--quiet", o.quiet, "no narration");
 }
 
-void check_option_use(const CLI::App& command, PictureKind kind) {
+void check_option_use(const CommandParser& command, PictureKind kind) {
   for (const OptionUse& use : option_uses()) {
     if (command.count(use.option) == 0) continue;
     if (std::find(use.kinds.begin(), use.kinds.end(), kind) != use.kinds.end()) continue;

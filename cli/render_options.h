@@ -1,11 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cli/capture_options.h"
+#include "cli/parser.h"
 #include "cli/query_options.h"
 #include "io/colour_scale.h"
 #include "io/pooled_map.h"
@@ -25,7 +25,7 @@ struct ColourOptions {
   std::string range = "auto";
 };
 /// Adds --colormap --colour-scale --range.
-void add_colour_options(CLI::App& command, ColourOptions& options);
+void add_colour_options(CommandParser& command, ColourOptions& options);
 /// Throws Error(usage) for what does not exist or does not go together.
 ColourChoice parse_colours(const ColourOptions& options, ScaleKind default_scale);
 
@@ -51,9 +51,9 @@ struct RenderRequest {
   bool dry_run = false, json = false, force = false, quiet = false;
 };
 
-void add_render_options(CLI::App& command, RenderRequest& request);
+void add_render_options(CommandParser& command, RenderRequest& request);
 /// Throws Error(usage) when an option was given that the picture has no use for.
-void check_option_use(const CLI::App& command, PictureKind kind);
+void check_option_use(const CommandParser& command, PictureKind kind);
 Pool parse_pool(const std::string& name);
 
 }  // namespace attnscope

@@ -228,29 +228,28 @@ int run_rollout(const RolloutOptions& o) {
 Command add_rollout_command(CLI::App& app) {
   auto options = std::make_shared<RolloutOptions>();
   RolloutOptions& o = *options;
-  CLI::App* command =
-      app.add_subcommand("rollout", "influence of tokens on one another through all layers");
-  add_capture_options(*command, o.capture);
+  CommandParser command(app, "rollout", "influence of tokens on one another through all layers");
+  add_capture_options(command, o.capture);
   command
-      ->add_option("-o", o.out,
-                   "write .npy [1,T,H,W], .h5, .csv or a .png filmstrip; without it, a summary is\n"
-                   "printed")
-      ->type_name("FILE");
-  add_query_options(*command, o.queries, false);
-  add_text_token_option(*command, o.queries);
-  command->add_flag("--reverse", o.reverse,
-                    "where the token's information goes (first layer to last), not what it is made "
-                    "of\n(last layer to first)");
-  command->add_option("--top", o.top, "how many of the largest places the summary lists")
-      ->check(CLI::Range(0, 1000))
-      ->type_name("N");
-  add_selection_options(*command, o.selection);
-  add_run_options(*command, o.run);
-  command->add_flag("--dry-run", o.dry_run, "print what it would take; follow nothing");
-  command->add_flag("--force", o.force, "replace FILE if it exists");
-  command->add_flag("--json", o.json, "print the summary as JSON");
-  command->add_flag("--quiet", o.quiet, "no narration");
-  command->footer(
+      .add_option("-o", o.out,
+                  "write .npy [1,T,H,W], .h5, .csv or a .png filmstrip; without it, a summary is\n"
+                  "printed")
+      .type_name("FILE");
+  add_query_options(command, o.queries, false);
+  add_text_token_option(command, o.queries);
+  command.add_flag("--reverse", o.reverse,
+                   "where the token's information goes (first layer to last), not what it is made "
+                   "of\n(last layer to first)");
+  command.add_option("--top", o.top, "how many of the largest places the summary lists")
+      .in_range(0, 1000)
+      .type_name("N");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; follow nothing");
+  command.add_flag("--force", o.force, "replace FILE if it exists");
+  command.add_flag("--json", o.json, "print the summary as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+  command.footer(
       "Each layer is r <- (r + r*A)/2, A the mean map of the selected heads; maps are never "
       "stored.\n"
       "Examples:\n"

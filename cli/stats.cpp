@@ -439,47 +439,46 @@ int run_stats(const StatsOptions& o) {
 Command add_stats_command(CLI::App& app) {
   auto options = std::make_shared<StatsOptions>();
   StatsOptions& o = *options;
-  CLI::App* command = app.add_subcommand(
-      "stats", "a line of numbers a head: entropy, text, frames, sinks, and what kind it is");
-  add_capture_options(*command, o.capture);
-  command->add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
-      ->type_name("FILE");
+  CommandParser command(
+      app, "stats", "a line of numbers a head: entropy, text, frames, sinks, and what kind it is");
+  add_capture_options(command, o.capture);
+  command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
+      .type_name("FILE");
   command
-      ->add_option("--sample", o.sample,
-                   "estimate from N evenly spread rows of each head, with standard errors")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
-      ->type_name("N");
-  command->add_flag("--exact", o.exact,
-                    "count keys (keys_for_50, ...) on all rows, not on 256 spread ones");
+      .add_option("--sample", o.sample,
+                  "estimate from N evenly spread rows of each head, with standard errors")
+      .in_range(1, int64_t{1} << 31)
+      .type_name("N");
+  command.add_flag("--exact", o.exact,
+                   "count keys (keys_for_50, ...) on all rows, not on 256 spread ones");
   command
-      ->add_option("--band", o.band,
-                   "reach in y and x of temporal_score (default: so that all frames within it\n"
-                   "hold as many keys as one frame)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+      .add_option("--band", o.band,
+                  "reach in y and x of temporal_score (default: so that all frames within it\n"
+                  "hold as many keys as one frame)")
+      .in_range(0, int64_t{1} << 31)
+      .type_name("N");
   command
-      ->add_option("--threshold", o.thresholds,
-                   "from where a head belongs to a class: sink=0.10 text=0.25 temporal=0.15\n"
-                   "spatial=0.40 local=0.40 (repeatable)")
-      ->type_name("NAME=X")
-      ->allow_extra_args(false);
+      .add_option("--threshold", o.thresholds,
+                  "from where a head belongs to a class: sink=0.10 text=0.25 temporal=0.15\n"
+                  "spatial=0.40 local=0.40 (repeatable)")
+      .type_name("NAME=X")
+      .one_value_each();
   command
-      ->add_option("--with", o.extras,
-                   "arrays as well: frame_frame, column_mass, diagonal_profile, offset_kernel,\n"
-                   "entropy_rows, max_weight_rows, max_key_rows, lse_rows")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("--sort", o.sort, "heads by this number, the largest first")
-      ->type_name("NAME");
-  add_selection_options(*command, o.selection);
-  add_run_options(*command, o.run);
-  command->add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
-  command->add_flag("--force", o.force, "replace FILE if it exists");
-  command->add_flag("--dry-run", o.dry_run, "print what it would take; write nothing");
-  command->add_flag("--json", o.json, "print JSON");
-  command->add_flag("--quiet", o.quiet, "no narration, no progress");
-  command->footer(
+      .add_option("--with", o.extras,
+                  "arrays as well: frame_frame, column_mass, diagonal_profile, offset_kernel,\n"
+                  "entropy_rows, max_weight_rows, max_key_rows, lse_rows")
+      .type_name("LIST")
+      .delimiter(',')
+      .one_value_each();
+  command.add_option("--sort", o.sort, "heads by this number, the largest first").type_name("NAME");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
+  command.add_flag("--force", o.force, "replace FILE if it exists");
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; write nothing");
+  command.add_flag("--json", o.json, "print JSON");
+  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  command.footer(
       "Examples:\n"
       "  attnscope stats dump/ --layers 12 --sort same_frame_mass\n"
       "  attnscope stats dump/ --sample 256 --json\n"

@@ -154,33 +154,33 @@ int run_synth(const SynthOptions& o) {
   return kExitOk;
 }
 
-void add_shape_options(CLI::App& command, SynthOptions& o) {
+void add_shape_options(CommandParser& command, SynthOptions& o) {
   command.add_option("--preset", o.preset, "grid, text, heads and head dimension of a known model")
-      ->type_name("NAME");
+      .type_name("NAME");
   command.add_option("--grid", o.grid, "the video's latent grid, instead of the preset's")
-      ->type_name("TxHxW");
-  command.add_option("--text", o.text, "text tokens: N@start, N@end or none")->type_name("SPAN");
+      .type_name("TxHxW");
+  command.add_option("--text", o.text, "text tokens: N@start, N@end or none").type_name("SPAN");
   command.add_option("--head-dim", o.head_dim, "channels of a head (64 without a preset)")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("D");
+      .in_range(1, 4096)
+      .type_name("D");
   command
       .add_option("--heads", o.heads,
                   "query heads (default: the preset's; with --kinds, or without a preset, one of\n"
                   "each kind)")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
+      .in_range(1, 4096)
+      .type_name("N");
   command
       .add_option("--kinds", o.kinds,
                   "what the heads look at, repeated cyclically: spatial, temporal, text, sink,\n"
                   "local, global (default: all that the grid can hold)")
-      ->delimiter(',')
-      ->type_name("LIST");
+      .delimiter(',')
+      .type_name("LIST");
   command.add_option("--layers", o.layers, "layers, numbered from 0")
-      ->check(CLI::Range(1, 10000))
-      ->type_name("N");
+      .in_range(1, 10000)
+      .type_name("N");
   command.add_option("--steps", o.steps, "denoising steps, numbered from 0")
-      ->check(CLI::Range(1, 10000))
-      ->type_name("N");
+      .in_range(1, 10000)
+      .type_name("N");
 }
 
 }  // namespace
@@ -188,22 +188,22 @@ void add_shape_options(CLI::App& command, SynthOptions& o) {
 Command add_synth_command(CLI::App& app) {
   auto options = std::make_shared<SynthOptions>();
   SynthOptions& o = *options;
-  CLI::App* command =
-      app.add_subcommand("synth", "write a capture of any size whose heads have a known character");
+  CommandParser command(app, "synth",
+                        "write a capture of any size whose heads have a known character");
   command
-      ->add_option("-o", o.out,
-                   "the capture: a folder, or one call's file when the name ends in .safetensors")
-      ->type_name("CAPTURE")
-      ->required();
-  add_shape_options(*command, o);
-  command->add_option("--dtype", o.dtype, "bf16 (default), f16 or f32")->type_name("TYPE");
-  command->add_flag("--values", o.values, "write V as well: random values of variance 1");
-  command->add_option("--seed", o.seed, "of the random values; the same seed gives the same bytes")
-      ->type_name("N");
-  command->add_flag("--dry-run", o.dry_run, "print the sizes; write nothing");
-  command->add_flag("--force", o.force, "replace CAPTURE if it exists");
-  command->add_flag("--quiet", o.quiet, "no narration, no progress");
-  command->footer(
+      .add_option("-o", o.out,
+                  "the capture: a folder, or one call's file when the name ends in .safetensors")
+      .type_name("CAPTURE")
+      .required();
+  add_shape_options(command, o);
+  command.add_option("--dtype", o.dtype, "bf16 (default), f16 or f32").type_name("TYPE");
+  command.add_flag("--values", o.values, "write V as well: random values of variance 1");
+  command.add_option("--seed", o.seed, "of the random values; the same seed gives the same bytes")
+      .type_name("N");
+  command.add_flag("--dry-run", o.dry_run, "print the sizes; write nothing");
+  command.add_flag("--force", o.force, "replace CAPTURE if it exists");
+  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  command.footer(
       "Examples:\n"
       "  attnscope synth --preset hunyuanvideo --heads 6 -o big\n"
       "  attnscope synth --preset cogvideox-5b --kinds temporal,sink -o two.safetensors\n"

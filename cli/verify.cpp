@@ -85,14 +85,13 @@ int run_verify(const VerifyOptions& o) {
 Command add_verify_command(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
   VerifyOptions& o = *options;
-  CLI::App* command =
-      app.add_subcommand("verify", "read an export back and compare it with its checksums");
-  command->add_option("file", o.file, "an export, or the OUT.part of an interrupted one")
-      ->type_name("FILE")
-      ->required();
-  command->add_flag("--json", o.json, "print JSON");
-  command->add_flag("--quiet", o.quiet, "no progress");
-  command->footer(
+  CommandParser command(app, "verify", "read an export back and compare it with its checksums");
+  command.add_option("file", o.file, "an export, or the OUT.part of an interrupted one")
+      .type_name("FILE")
+      .required();
+  command.add_flag("--json", o.json, "print JSON");
+  command.add_flag("--quiet", o.quiet, "no progress");
+  command.footer(
       "Exit code 0: complete and as it was written; 3: something is bad or missing.\n"
       "Examples:\n"
       "  attnscope verify maps.h5\n"

@@ -1,5 +1,6 @@
 #include "io/strict_json.h"
 
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/error.h"
