@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/reduction_stream.h"
 #include "core/value_check.h"
-#include "io/finished_stats.h"
+#include "io/finished_run.h"
 #include "io/stats_files.h"
 #include "io/stats_journal.h"
 #include "kernels/backend_factory.h"
@@ -116,7 +116,7 @@ void write_output(const std::string& extension, StatsJournal& journal, const Jso
 bool finished_already(const StatsOptions& o, const Json& about, const Console& console) {
   std::error_code none;
   if (!o.resume || o.force || !std::filesystem::exists(o.out, none)) return false;
-  expect_same_run(finished_stats(o.out),
+  expect_same_run(finished_run(o.out, "stats"),
                   {{"capture_hash", about["capture_hash"]}, {"options", about["options"]}}, o.out);
   console.say(o.out + " is complete already");
   return true;

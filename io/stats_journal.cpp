@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "io/finished_stats.h"
+#include "io/finished_run.h"
 
 namespace attnscope {
 namespace {

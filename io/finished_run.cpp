@@ -1,4 +1,4 @@
-#include "io/finished_stats.h"
+#include "io/finished_run.h"
 
 #include <fmt/core.h>
 
@@ -25,24 +25,26 @@ Json read_json(const std::filesystem::path& path) {
                    "(--force replaces it)");
 }
 
-Json read_hdf5(const std::filesystem::path& path) {
+Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
   const StoredExport stored = read_stored_export(path);
-  if (stored.product != "stats") {
-    throw file_error(path.string(), "product",
-                     fmt::format("expected stats, got {} (--force replaces it)", stored.product));
+  if (stored.product != product) {
+    throw file_error(
+        path.string(), "product",
+        fmt::format("expected {}, got {} (--force replaces it)", product, stored.product));
   }
   return {{"capture_hash", stored.capture_hash}, {"options", Json::parse(stored.options)}};
 }
 
 }  // namespace
 
-Json finished_stats(const std::filesystem::path& path) {
+Json finished_run(const std::filesystem::path& path, std::string_view product) {
   const std::string extension = path.extension().string();
-  if (extension == ".csv") {
+  if (product == "stats" && extension == ".csv") {
     throw file_error(path.string(), "",
                      "exists, and a .csv does not say what it was made of (--force replaces it)");
   }
-  const Json found = extension == ".h5" ? read_hdf5(path) : read_json(path);
+  const bool hdf5 = extension == ".h5" || product != "stats";
+  const Json found = hdf5 ? read_hdf5(path, product) : read_json(path);
   return {{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
 }
 
