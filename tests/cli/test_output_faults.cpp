@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tests/catch.h"
+#include "tests/cli/fault_settings.h"
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
 
@@ -16,14 +17,6 @@ struct Command {
   std::string output;
   std::vector<std::string> arguments;
 };
-
-ProgramSettings with_fault(const std::string& kind, long number, const std::string& count = "") {
-  ProgramSettings settings;
-  settings.environment = {std::string("LD_PRELOAD=") + ATTNSCOPE_FAULT_LIBRARY,
-                          "ATTNSCOPE_FAULT=" + kind + ":" + std::to_string(number)};
-  if (!count.empty()) settings.environment.push_back("ATTNSCOPE_FAULT_COUNT=" + count);
-  return settings;
-}
 
 /// A failure at the n-th call of `kind`, and what is left of it.
 void fail_and_repeat(const Command& command, const std::string& kind, long n,
