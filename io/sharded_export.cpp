@@ -140,13 +140,15 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
     go_on(*old, options.verify_all);
     end = old->end;
   } else {
-    file.remove_partial();
+    // A folder of shards has a journal whenever the run is killed, so that the next one knows
+    // whose it is: the folder goes before the journal and comes after it.
     remove_shards(new_folder);
+    file.remove_partial();
+    end = ExportJournal::create(file.journal_path(), header, sync);
     std::error_code error;
     std::filesystem::create_directory(new_folder, error);
     if (error) throw errno_error(new_folder, "cannot be created", error.value());
     if (sync) sync_folder_of(new_folder);
-    end = ExportJournal::create(file.journal_path(), header, sync);
   }
   journal.emplace(file.journal_path(), end, sync, [] {});
   for (const Shard& shard : shards) before.push_back(shard.bytes > 0);

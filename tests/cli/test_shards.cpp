@@ -173,6 +173,7 @@ TEST_CASE("sharded exports that are interrupted or killed go on with the first s
   CHECK(stopped > 0);
   const auto refused = run_attnscope(export_sample(out, gzip));
   if (std::filesystem::exists(out + ".d.part")) {
+    REQUIRE(std::filesystem::exists(out + ".journal"));
     CHECK(refused.exit_code == 1);
     CHECK(refused.err.find("--resume") != std::string::npos);
     CHECK(run_attnscope(export_sample(out, {"--topk", "3", "--resume"})).exit_code == 1);
