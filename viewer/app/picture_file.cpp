@@ -1,0 +1,22 @@
+#include "viewer/app/picture_file.h"
+
+#include "core/error.h"
+#include "io/png_writer.h"
+
+namespace attnscope {
+
+void write_picture(const gl::ReadPixels& picture, const std::filesystem::path& file, bool force) {
+  if (file.extension() != ".png") {
+    throw usage_error(one_line(file.string()) + ": pictures of the window are .png files");
+  }
+  PartFile part(file, force);
+  PngWriter writer(part, picture.width, picture.height);
+  const auto width = static_cast<size_t>(picture.width);
+  for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y) {
+    writer.write_row(std::span(picture.pixels).subspan(y * width, width));
+  }
+  writer.finish();
+  part.commit();
+}
+
+}  // namespace attnscope
