@@ -2,6 +2,11 @@
 
 namespace attnscope {
 
+std::filesystem::path CaptureOrigin::name() const {
+  const std::filesystem::path shown = path.empty() ? std::filesystem::path(tensors.q) : path;
+  return shown.has_filename() ? shown : shown.parent_path();
+}
+
 std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const MakeTileSource& make,
                                          std::function<void()> wake) {
   Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts)

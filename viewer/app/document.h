@@ -17,6 +17,9 @@ struct CaptureOrigin {
   std::filesystem::path path;  ///< empty: bare tensors
   BareTensors tensors;
   FactOverrides facts;
+
+  /// The file or folder that names it, without a slash at its end.
+  std::filesystem::path name() const;
 };
 
 /// Makes the worker that computes a capture's tiles; the function is to be called from any thread

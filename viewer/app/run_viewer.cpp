@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "io/export_file.h"
 #include "viewer/app/app_script_host.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/app/viewer_app.h"

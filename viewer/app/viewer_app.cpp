@@ -39,7 +39,7 @@ ViewerApp::~ViewerApp() { window_->set_handlers({}); }
 void ViewerApp::open(const CaptureOrigin& origin) {
   auto document =
       Document::open(origin, settings_.make_source, [window = window_] { window->wake(); });
-  show(std::move(document), origin.path.empty() ? origin.tensors.q : origin.path);
+  show(std::move(document));
 }
 
 void ViewerApp::open(const std::filesystem::path& path) {
@@ -52,10 +52,10 @@ void ViewerApp::open(const std::filesystem::path& path) {
                                  settings_.make_source, [window = window_] { window->wake(); });
   document->history.restart(restored_view(session, document->picker, document->limits));
   settings_.session = path;
-  show(std::move(document), session.capture.empty() ? session.tensors.q : session.capture);
+  show(std::move(document));
 }
 
-void ViewerApp::show(std::unique_ptr<Document> document, const std::filesystem::path& name) {
+void ViewerApp::show(std::unique_ptr<Document> document) {
   if (settings_.theme) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
@@ -75,9 +75,8 @@ void ViewerApp::show(std::unique_ptr<Document> document, const std::filesystem::
   counters_.frame_ms_max = 0;
   opened_at_ = clock_.milliseconds();
   changed_ = true;
-  std::filesystem::path shown = name;
-  if (!shown.has_filename()) shown = shown.parent_path();
-  window_->set_title(one_line(shown.filename().string()) + " \u2014 attnscope");
+  window_->set_title(one_line(document_->origin.name().filename().string()) +
+                     " \u2014 attnscope");
   if (!settings_.recent_list.empty() && !document_->origin.path.empty()) {
     remember_file(settings_.recent_list, document_->origin.path);
     recent_ = recent_files(settings_.recent_list);
@@ -114,10 +113,7 @@ void ViewerApp::save_session(const std::filesystem::path& file) {
 void ViewerApp::write_session_or_fail() {
   std::filesystem::path file = settings_.session;
   if (file.empty() && document_) {
-    std::filesystem::path beside =
-        document_->origin.path.empty() ? document_->origin.tensors.q : document_->origin.path;
-    if (!beside.has_filename()) beside = beside.parent_path();
-    file = beside.string() + ".session.json";
+    file = document_->origin.name().string() + ".session.json";
   }
   try {
     if (!document_) throw usage_error("no capture is open");

@@ -64,7 +64,7 @@ class ViewerApp {
   double seconds() const { return clock_.milliseconds() / 1000; }
 
  private:
-  void show(std::unique_ptr<Document> document, const std::filesystem::path& name);
+  void show(std::unique_ptr<Document> document);
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void wish();
   void refresh_line();
