@@ -53,7 +53,7 @@ TEST_CASE("values that do not exist are refused with those that do") {
   CHECK(refused(HeadAxis::layer, "0") == "layer 0: not in this capture (it has 1, 3)");
   CHECK(refused(HeadAxis::head, "3") == "head 3: not in this call (it has 0-2)");
   CHECK(refused(HeadAxis::head, "-1") == "head -1: not in this call (it has 0-2)");
-  CHECK(refused(HeadAxis::batch, "2") == "batch 2: not in this call (it has 0, 1)");
+  CHECK(refused(HeadAxis::batch, "2") == "batch 2: not in this call (it has 0-1)");
   CHECK(refused(HeadAxis::layer, "two") == "layer two: expected a whole number, one of 1, 3");
   CHECK(refused(HeadAxis::branch, "cnd") ==
         "branch cnd: not in this capture, did you mean cond? (it has uncond, cond)");

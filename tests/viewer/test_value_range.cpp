@@ -25,7 +25,7 @@ TilePtr tile(int level, int64_t row, int64_t col, int64_t side, bool exact,
   for (int64_t r = 0; r < side; ++r) {
     for (int64_t c = 0; c < side; ++c) {
       made->max.push_back(value(r, c));
-      made->mean.push_back(value(r, c) / 2);
+      made->mean.push_back(made->max.back() / 2);
     }
   }
   return made;

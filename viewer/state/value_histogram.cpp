@@ -24,14 +24,17 @@ void each_texel(const MapTile& tile, const MapRect& view, ViewPool pool, const C
   const double size = std::exp2(tile.id.level);
   const auto first_row = static_cast<double>(tile.id.row * kTileSide);
   const auto first_col = static_cast<double>(tile.id.col * kTileSide);
+  std::vector<double> widths;
+  for (int64_t c = 0; c < tile.cols; ++c) {
+    widths.push_back(overlap((first_col + static_cast<double>(c)) * size, size, view.k0, view.k1));
+  }
   for (int64_t r = 0; r < tile.rows; ++r) {
     const double height =
         overlap((first_row + static_cast<double>(r)) * size, size, view.q0, view.q1);
     if (height == 0) continue;
-    for (int64_t c = 0; c < tile.cols; ++c) {
-      const double width =
-          overlap((first_col + static_cast<double>(c)) * size, size, view.k0, view.k1);
-      if (width > 0) count(values[static_cast<size_t>(r * tile.cols + c)], height * width);
+    const float* row = values.data() + r * tile.cols;
+    for (size_t c = 0; c < widths.size(); ++c) {
+      if (widths[c] > 0) count(row[c], height * widths[c]);
     }
   }
 }

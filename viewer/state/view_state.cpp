@@ -18,7 +18,8 @@ constexpr double kMostMaps = 2;
 void move_within(double& begin, double& end, double extent) {
   const double size = end - begin;
   const double moved = std::clamp(begin, -size / 2, extent - size / 2);
-  if (moved == begin) return;
+  // Rounding is no move: clamping again what was clamped changes nothing.
+  if (std::abs(moved - begin) <= 1e-9 * size) return;
   begin = moved;
   end = moved + size;
 }
@@ -65,7 +66,6 @@ MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols) {
   // Where both cannot be had (a sliver of a rectangle), the one that shows more.
   const double factor = std::max(std::min(1.0, largest), smallest);
   MapRect result = rect;
-  // Clamping again what was clamped must not move it.
   if (std::abs(factor - 1) > 1e-9) {
     const double q = (rect.q0 + rect.q1) / 2;
     const double k = (rect.k0 + rect.k1) / 2;
