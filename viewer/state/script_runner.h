@@ -88,8 +88,9 @@ class ScriptRunner {
   State state_ = State::running;
   std::string error_;
   bool quit_ = false;
-  bool started_ = false;  ///< the command at next_ was begun and asked for another frame
-  double since_ = 0;      ///< when it was begun
+  bool started_ = false;  ///< the command at next_ asked for another frame
+  bool begun_ = false;    ///< what it asks the host for is under way
+  double since_ = 0;      ///< when it was first asked
   int frames_ = 0;        ///< how often it was asked again
 };
 

@@ -13,7 +13,8 @@
 namespace attnscope {
 
 /// How often which values are seen. Weights are counted by their base-2 logarithm, 16 bins an
-/// octave from 2^−64 to 2^16, logits evenly between the smallest and the largest. A value.
+/// octave from 2^−64 to 2^16, logits evenly over all that are no outliers
+/// (which count in the first and last bin). A value.
 class ValueHistogram {
  public:
   static constexpr int kBinsPerOctave = 16;
@@ -21,9 +22,10 @@ class ValueHistogram {
   static constexpr int kHighestOctave = 16;
   static constexpr int kLinearBins = 1024;
 
-  /// Over the texels of the tiles (all of one quantity) whose middle is in `view`, each counted by
-  /// the entries that it stands for. Where some tiles are exact, only those; exact() says so.
-  /// Weights of 0 count as zeros, of masked logits (−inf) and NaN nothing is counted.
+  /// Over the texels of the tiles (all of one quantity; null ones are passed over) that `view`
+  /// shows some of, each counted by the entries seen. Where some tiles are exact, only those;
+  /// exact() says so. Weights of 0 count as zeros, of masked logits (−inf) and NaN nothing is
+  /// counted.
   static ValueHistogram of(std::span<const std::shared_ptr<const MapTile>> tiles,
                            const MapRect& view, ViewPool pool);
 
@@ -41,12 +43,14 @@ class ValueHistogram {
   std::optional<ValueRange> quantiles(double low, double high) const;
 
  private:
-  void add(const MapTile& tile, const MapRect& view, ViewPool pool);
+  void fill_logits(const std::vector<const MapTile*>& tiles, const MapRect& view, ViewPool pool);
+  void fill(const std::vector<const MapTile*>& tiles, const MapRect& view, ViewPool pool);
+  double place(double bins) const;
   double value_at(double share) const;
 
   MapQuantity quantity_ = MapQuantity::weights;
   bool exact_ = false;
-  double low_ = 0, high_ = 1;  ///< of a linear axis
+  double low_ = 0, high_ = 1;  ///< of the axis: log₂ of weights, or logits
   std::vector<double> counts_;
   double total_ = 0, zeros_ = 0;
 };

@@ -40,6 +40,7 @@ class ViewHistory {
   ViewState now_;
   std::deque<ViewState> before_, after_;
   Gesture gesture_ = Gesture::none;
+  bool recorded_ = false;  ///< the gesture has its step already
   double last_ = 0;
 };
 
