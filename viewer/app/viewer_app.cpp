@@ -187,8 +187,7 @@ void ViewerApp::run_command(CommandId command) {
       act(action::PickQuery{{{*followed_}}});
     }
   } else if (const auto action =
-                 command_action(command, document_->history.now(), document_->limits,
-                                document_->picker)) {
+                 command_action(command, document_->history.now(), document_->picker)) {
     act(*action);
   }
 }
