@@ -2,6 +2,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 #include "viewer/app/viewer_app.h"
@@ -118,11 +119,18 @@ void ViewerApp::refresh_histogram() {
     TileId top{state.head, key.quantity, geometry.top_level, 0, 0};
     if (auto tile = document_->tiles->find(top)) key.tiles.push_back(std::move(tile));
   }
+  if (counting_.valid() && counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    histogram_ = counting_.get();
+    histogram_key_ = std::move(counting_key_);
+  }
   histogram_stale_ = !(key == histogram_key_);
-  if (!histogram_stale_ || panels_.matrix().interacting()) return;
-  histogram_ = ValueHistogram::of(key.tiles, key.rect, key.pool);
-  histogram_key_ = std::move(key);
-  histogram_stale_ = false;
+  if (!histogram_stale_ || counting_.valid() || panels_.matrix().interacting()) return;
+  counting_key_ = key;
+  counting_ = std::async(std::launch::async, [key = std::move(key), window = window_] {
+    ValueHistogram counted = ValueHistogram::of(key.tiles, key.rect, key.pool);
+    window->wake();
+    return counted;
+  });
 }
 
 void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {

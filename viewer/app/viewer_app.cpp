@@ -68,6 +68,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   line_wanted_.reset();
   hovered_.reset();
   readout_.reset();
+  if (counting_.valid()) counting_.wait();
+  counting_ = {};
   histogram_ = {};
   histogram_key_ = {};
   counters_.first_picture_ms.reset();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <string>
 
@@ -107,13 +108,14 @@ class ViewerApp {
   std::optional<MapPoint> hovered_;
   std::optional<PointReadout> readout_;
   ValueHistogram histogram_;
+  std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
   struct HistogramKey {
     MapRect rect;
     ViewPool pool = ViewPool::max;
     MapQuantity quantity = MapQuantity::weights;
     std::vector<std::shared_ptr<const MapTile>> tiles;
     friend bool operator==(const HistogramKey&, const HistogramKey&) = default;
-  } histogram_key_;
+  } histogram_key_, counting_key_;
   bool histogram_stale_ = false;
   bool uploads_left_ = false;
   bool changed_ = true;  ///< since the last frame was drawn

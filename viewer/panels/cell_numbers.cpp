@@ -40,8 +40,10 @@ ImU32 contrasting(Rgb c) {
 std::string number_within(double value, int characters) {
   if (value == 0) return characters >= 1 ? "0" : "";
   for (int digits = 3; digits >= 1; --digits) {
-    const std::string text = terse(fmt::format("{:.{}g}", value, digits));
-    if (static_cast<int>(text.size()) <= characters) return text;
+    for (const std::string& text : {terse(fmt::format("{:.{}g}", value, digits)),
+                                    terse(fmt::format("{:.{}e}", value, digits - 1))}) {
+      if (static_cast<int>(text.size()) <= characters) return text;
+    }
   }
   return "";
 }

@@ -1,5 +1,7 @@
 #include "viewer/panels/crosshair.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 
 namespace attnscope {
@@ -27,7 +29,7 @@ void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view)
   if (!r.entry) return;
   const bool logits = scene.state.product == ViewProduct::logits;
   const double value = logits ? r.entry->logit : r.entry->weight * scene.factor;
-  const std::string text = short_number(value);
+  const std::string text = fmt::format("{:.4g}", value);
   const ImVec2 size = text_size(ui.fonts.mono, text);
   // Beside the entry, on the side that has room.
   const float gap = ui.px(10);

@@ -16,7 +16,7 @@ FilmLayout FilmLayout::fit(const ScreenRect& area, int64_t frames, int64_t heigh
                        static_cast<float>(height);
     float cell = std::min(across, down);
     if (cell > 2) cell = std::floor(cell);
-    if (cell > best.cell) {
+    if (cell > 0 && cell >= best.cell) {
       best = {frames, height, width, per_line, cell, label, gap, area.x0, area.y0};
     }
   }

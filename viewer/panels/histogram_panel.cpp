@@ -63,8 +63,6 @@ void HistogramPanel::draw_bars(const Ui& ui, const ScreenRect& plot, const Scene
     draw.AddRectFilled({std::round(x), std::round(y)}, {std::round(x) + ui.px(2), plot.y1},
                        to_u32(scene.scale.colour(value)));
   }
-  put_text(ui, ui.fonts.mono, plot.x1, plot.y0, ui.theme.secondary,
-           "max " + short_number(most), Align::right);
 }
 
 void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene& scene,
@@ -104,10 +102,11 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   begin_pane(ui, "histogram", rect);
   const bool automatic = scene.state.range.automatic;
   const ValueHistogram& h = scene.histogram;
-  pane_header(ui, rect,
-              {"Histogram", h.empty() ? "" : h.exact() ? "of what is seen, exact" : "of what is seen, sampled",
-               ViewPane::histogram},
-              scene.state, requests);
+  std::string detail;
+  if (!h.empty()) {
+    detail = std::string(h.exact() ? "seen, exact" : "seen, sampled") + " \u00b7 log count";
+  }
+  pane_header(ui, rect, {"Histogram", detail, ViewPane::histogram}, scene.state, requests);
   ImGui::PushFont(ui.fonts.secondary);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   ImGui::SetCursorScreenPos(

@@ -168,8 +168,10 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
   const auto clamp_y = [&](double q) { return std::clamp(view.y(q), whole.y0, whole.y1); };
   draw.AddRect({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.border);
   const float x0 = clamp_x(r.k0), y0 = clamp_y(r.q0);
-  draw.AddRect({x0, y0}, {std::max(clamp_x(r.k1), x0 + 3), std::max(clamp_y(r.q1), y0 + 3)},
-               ui.theme.text, 0, 0, ui.px(1.5f));
+  const float x1 = std::max(clamp_x(r.k1), x0 + ui.px(6));
+  const float y1 = std::max(clamp_y(r.q1), y0 + ui.px(6));
+  draw.AddRect({x0 - 1, y0 - 1}, {x1 + 1, y1 + 1}, IM_COL32(0, 0, 0, 160), 0, 0, ui.px(3));
+  draw.AddRect({x0, y0}, {x1, y1}, IM_COL32(255, 255, 255, 255), 0, 0, ui.px(1));
   ImGui::SetCursorScreenPos({whole.x0, whole.y0});
   ImGui::InvisibleButton("minimap", {whole.width(), whole.height()});
   mark(ui, "Matrix/Overview");

@@ -107,6 +107,8 @@ void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene, const TokenNam
     ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
     // A cell of a pixel or two is outlined from outside, so that it stays to be seen.
     const float grow = std::max(1.0f, (ui.px(6) - cell.width()) / 2);
+    draw.AddRect({cell.x0 - grow - 2, cell.y0 - grow - 2}, {cell.x1 + grow + 2, cell.y1 + grow + 2},
+                 IM_COL32(0, 0, 0, 150), 0, 0, ui.px(2));
     draw.AddRect({cell.x0 - grow, cell.y0 - grow}, {cell.x1 + grow, cell.y1 + grow}, colour, 0, 0,
                  ui.px(2));
   }
@@ -211,7 +213,7 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   const IndexRange text = side.grid->text_range();
   const bool sums = !line.request.reverse && line.request.quantity == MapQuantity::weights &&
                     scene.call.problem->score() != ScoreFunction::sigmoid;
-  std::string words = "one range for all frames";
+  std::string words;
   if (!text.empty() && sums) {
     double share = 0;
     int64_t best = text.begin;
@@ -220,7 +222,7 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
       share += static_cast<double>(v);
       if (v > line.values[static_cast<size_t>(best)]) best = i;
     }
-    words += fmt::format(" \u00b7 {:.1f} % on text, most on {} ({:.1f} %)", 100 * share,
+    words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * share,
                          token_text(side, best),
                          100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
   }
@@ -264,7 +266,8 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   }
   const std::string caption =
       unit_name(scene.state.product) + ", " + std::string(scale_name(scene.state.scale)) +
-      " \u00b7 exact row";
+      (scene.line->request.reverse ? " \u00b7 exact column" : " \u00b7 exact row") +
+      (side.grid->has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left);

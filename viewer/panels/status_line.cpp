@@ -52,7 +52,7 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
       line.word(fonts.mono, theme.text, number);
       line.gap();
     };
-    value("weight ", fmt::format("{:<10}", short_number(r.entry->weight)));
+    value("weight ", fmt::format("{:<10.4g}", r.entry->weight));
     value("logit ", fmt::format("{:<8.3f}", r.entry->logit));
     if (r.rank) value("rank ", fmt::format("{}", *r.rank));
   }
