@@ -45,7 +45,7 @@ TEST_CASE("what is no chord is refused with the part that is wrong") {
 TEST_CASE("every command has a name, help and keys of its own") {
   std::set<std::string_view> names;
   std::set<CommandId> ids;
-  for (const Command& command : commands()) {
+  for (const ViewCommand& command : commands()) {
     CHECK(names.insert(command.name).second);
     CHECK(ids.insert(command.id).second);
     CHECK_FALSE(command.help.empty());

@@ -4,9 +4,9 @@
 
 namespace attnscope {
 
-std::span<const Command> commands() {
+std::span<const ViewCommand> commands() {
   using enum CommandId;
-  static const std::vector<Command> kCommands{
+  static const std::vector<ViewCommand> kCommands{
       {pan_up, "pan-up", "Move", "move up: earlier queries", {"W", "Up"}},
       {pan_left, "pan-left", "Move", "move left: earlier keys", {"A", "Left"}},
       {pan_down, "pan-down", "Move", "move down: later queries", {"S", "Down"}},
@@ -43,15 +43,15 @@ std::span<const Command> commands() {
   return kCommands;
 }
 
-const Command& command_of(CommandId id) {
+const ViewCommand& command_of(CommandId id) {
   const auto all = commands();
-  return *std::find_if(all.begin(), all.end(), [id](const Command& c) { return c.id == id; });
+  return *std::find_if(all.begin(), all.end(), [id](const ViewCommand& c) { return c.id == id; });
 }
 
 std::optional<CommandId> command_on(const KeyChord& chord) {
   static const std::vector<std::pair<KeyChord, CommandId>> kMap = [] {
     std::vector<std::pair<KeyChord, CommandId>> map;
-    for (const Command& command : commands()) {
+    for (const ViewCommand& command : commands()) {
       for (const std::string_view text : command.chords) {
         map.emplace_back(parse_chord(text), command.id);
       }
@@ -67,7 +67,7 @@ std::optional<CommandId> command_on(const KeyChord& chord) {
 
 std::string key_table() {
   std::string table = "| keys | what |\n|---|---|\n";
-  for (const Command& command : commands()) {
+  for (const ViewCommand& command : commands()) {
     if (!command.here) continue;
     table += "| ";
     for (size_t i = 0; i < command.chords.size(); ++i) {

@@ -50,7 +50,7 @@ enum class CommandId : uint8_t {
   help
 };
 
-struct Command {
+struct ViewCommand {
   CommandId id = CommandId::help;
   std::string_view name;                 ///< "pan-up"
   std::string_view group;                ///< a heading of the help
@@ -60,8 +60,8 @@ struct Command {
 };
 
 /// All of them, in the order of the help.
-std::span<const Command> commands();
-const Command& command_of(CommandId id);
+std::span<const ViewCommand> commands();
+const ViewCommand& command_of(CommandId id);
 /// The command on a chord, or nothing.
 std::optional<CommandId> command_on(const KeyChord& chord);
 /// The key map as a Markdown table "| keys | what |", of what this window has.
