@@ -232,7 +232,12 @@ std::vector<double> ColourScale::symlog_tick_values(double gap) const {
   const double step = round_step((range_.high - range_.low) * std::min(gap, 0.5));
   const auto first = static_cast<int64_t>(std::ceil(range_.low / step - 1e-9));
   const auto last = static_cast<int64_t>(std::floor(range_.high / step + 1e-9));
-  for (int64_t n = first; n <= last; ++n) wanted.push_back(static_cast<double>(n) * step);
+  // The ends before the middle, and both sides alike.
+  for (int64_t n = std::max(std::abs(first), std::abs(last)); n > 0; --n) {
+    for (const int64_t each : {n, -n}) {
+      if (each >= first && each <= last) wanted.push_back(static_cast<double>(each) * step);
+    }
+  }
   std::vector<double> values;
   for (const double value : wanted) {
     const double place = unit(value);

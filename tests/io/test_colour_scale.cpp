@@ -155,6 +155,9 @@ TEST_CASE("symlog shows both sides of 0 by their octaves") {
   for (const char* label : {"1", "-1", "0.1", "-0.1"}) {
     CHECK(std::count(labels.begin(), labels.end(), label) == 1);
   }
+  for (size_t i = 0; i < ticks.size(); ++i) {
+    CHECK(ticks[i].unit == Approx(1 - ticks[ticks.size() - 1 - i].unit).margin(1e-9));
+  }
   for (size_t i = 1; i < ticks.size(); ++i) CHECK(ticks[i].unit - ticks[i - 1].unit >= 0.0999);
 }
 

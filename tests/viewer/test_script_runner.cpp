@@ -173,6 +173,7 @@ TEST_CASE("errors carry file and line") {
   CHECK(has(error_of("product logits\nscale log"), "s:2: scale log: logits"));
   CHECK(error_of("b layer 1") == "s:1: b: not in this window yet");
   CHECK(error_of("difference signed") == "s:1: difference: not in this window yet");
+  CHECK(error_of("key X") == "s:1: key X: difference: not in this window yet");
   CHECK(error_of("save-session refused") == "s:1: refused: already exists");
   CHECK(has(error_of("probe 26 0"), "s:1: probe 26 0: outside the map (queries 0 to 25"));
 }

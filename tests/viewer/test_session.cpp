@@ -120,6 +120,10 @@ TEST_CASE("a session file is written whole or not at all, and never over its cap
   write_session(unusual(capture), file, true);
   CHECK(has(thrown_text(ErrorCode::file, [&] { write_session(unusual(capture), capture, true); }),
             "is an input"));
+  Session bare = unusual({});
+  bare.tensors = {capture.string() + ":q", capture.string() + ":k", ""};
+  CHECK(has(thrown_text(ErrorCode::file, [&] { write_session(bare, capture, true); }),
+            "is an input"));
   CHECK(read_bytes(capture) == "tensors");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
   CHECK(is_session_file(file));

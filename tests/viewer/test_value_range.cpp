@@ -102,6 +102,18 @@ TEST_CASE("samples count only where nothing is exact; zeros, masks and NaN are l
   CHECK(only.total() == 16);
 }
 
+TEST_CASE("tiny and huge weights count in the first and last bin") {
+  const TilePtr one = tile(0, 0, 0, 2, true, [](int64_t r, int64_t c) {
+    return r == 0 ? (c == 0 ? 1e-44f : 1e-30f) : (c == 0 ? 3e38f : 1.0f);
+  });
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  CHECK(histogram.total() == 4);
+  CHECK(histogram.counts().front() == 2);
+  CHECK(histogram.counts().back() == 1);
+  CHECK(histogram.counts()[64 * 16] == 1);
+  CHECK(histogram.edge(64 * 16) == 1);
+}
+
 TEST_CASE("logits are counted evenly, and an added mask does not squeeze them") {
   std::mt19937_64 random(5);
   std::normal_distribution<double> normal(2, 3);

@@ -8,6 +8,7 @@
 
 #include "core/selection.h"
 #include "io/capture.h"
+#include "viewer/state/commands.h"
 #include "viewer/state/query_words.h"
 
 namespace attnscope {
@@ -117,6 +118,11 @@ struct ScriptRunner::Step {
                                   near_labels(w.label, host.labels())));
   }
   After operator()(const word::PressKey& w) const {
+    const auto command = command_on(w.chord);
+    if (command && !command_of(*command).here) {
+      throw usage_error(fmt::format("key {}: {}: not in this window yet", chord_text(w.chord),
+                                    command_of(*command).name));
+    }
     if (!runner.begun_) {
       host.press(w.chord);
       runner.begun_ = true;

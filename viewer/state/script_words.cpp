@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <optional>
 
 #include "core/error.h"
 #include "core/selection.h"
 #include "io/colormap.h"
+#include "viewer/state/script_arguments.h"
 
 namespace attnscope {
 namespace {
 
-using Words = std::span<const std::string>;
+using Words = ScriptArguments;
 
 constexpr int64_t kLeastSide = 64, kMostSide = 16384;
 constexpr double kMostSeconds = 86400;
@@ -45,15 +44,6 @@ constexpr std::array<std::string_view, 22> kNames{"first_picture_ms",
                                                   "colormap"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
-/// "product logit: no such name, did you mean logits? (weights, logits, lift)".
-Error unknown(std::string_view what, const std::string& name,
-              const std::vector<std::string>& names) {
-  const std::string nearest = nearest_word(name, names);
-  return usage_error(fmt::format("{} {}: no such name{} ({})", what, one_line(name),
-                                 nearest.empty() ? "" : ", did you mean " + nearest + "?",
-                                 fmt::join(names, ", ")));
-}
-
 template <size_t kCount>
 std::vector<std::string> list_of(const std::array<std::string_view, kCount>& names) {
   return {names.begin(), names.end()};
@@ -65,28 +55,7 @@ Enum choose(std::string_view what, const std::array<std::string_view, kCount>& n
   for (size_t i = 0; i < kCount; ++i) {
     if (names[i] == name) return static_cast<Enum>(i);
   }
-  throw unknown(what, name, list_of(names));
-}
-
-template <typename Number>
-Number parse_number(std::string_view what, const std::string& text, const char* kind) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  bool good = error == std::errc() && stop == end && !text.empty();
-  if constexpr (std::is_floating_point_v<Number>) good = good && std::isfinite(value);
-  if (!good) {
-    throw usage_error(fmt::format("{}: expected {}, got \"{}\"", what, kind, one_line(text)));
-  }
-  return value;
-}
-
-int64_t whole(const Words& words, size_t at) {
-  return parse_number<int64_t>(words[0], words[at], "a whole number");
-}
-
-double number(const Words& words, size_t at) {
-  return parse_number<double>(words[0], words[at], "a number");
+  throw unknown_name(what, name, list_of(names));
 }
 
 int side(const Words& words, size_t at) {
@@ -102,7 +71,7 @@ int side(const Words& words, size_t at) {
 template <typename Enum>
 Enum state_name(const Words& words, std::optional<Enum> parsed,
                 const std::vector<std::string>& names) {
-  if (!parsed) throw unknown(words[0], words[1], names);
+  if (!parsed) throw unknown_name(words[0], words[1], names);
   return *parsed;
 }
 
@@ -136,7 +105,7 @@ ScriptWord make_query(const Words& w) {
 }
 
 ScriptWord make_reverse(const Words& w) {
-  if (w[1] != "on" && w[1] != "off") throw unknown(w[0], w[1], {"on", "off"});
+  if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
   return act(action::SetReverse{w[1] == "on"});
 }
 
@@ -192,14 +161,16 @@ ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; 
 ScriptWord make_other(const Words& w) {
   if (w[1] == "capture") return word::NotYet{w[0]};
   const std::vector<std::string> kinds{"capture", "step", "layer", "head"};
-  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end()) throw unknown(w[0], w[1], kinds);
+  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end())
+    throw unknown_name(w[0], w[1], kinds);
   whole(w, 2);
   return word::NotYet{w[0]};
 }
 
 ScriptWord make_difference(const Words& w) {
   const std::vector<std::string> kinds{"off", "signed", "abs", "logratio"};
-  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end()) throw unknown(w[0], w[1], kinds);
+  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end())
+    throw unknown_name(w[0], w[1], kinds);
   return word::NotYet{w[0]};
 }
 
@@ -249,14 +220,14 @@ ScriptWord make_expect(const Words& w) {
   expect.op = choose<CompareOp>("expect: operator", kOps, w[2]);
   expect.text = fmt::format("{}", fmt::join(w.subspan(3), " "));
   if (is_number(expect.name)) {
-    expect.number = parse_number<double>(fmt::format("expect {}", w[1]), expect.text, "a number");
+    expect.number = parse_script_number(fmt::format("expect {}", w[1]), expect.text);
   } else if (expect.op != CompareOp::equal && expect.op != CompareOp::unequal) {
     throw usage_error(
         fmt::format("expect {}: is a word, and is compared by == or !=, not {}", w[1], w[2]));
   }
   const auto values = values_of(expect.name);
   if (!values.empty() && std::find(values.begin(), values.end(), expect.text) == values.end()) {
-    throw unknown(fmt::format("expect {}", w[1]), expect.text, values);
+    throw unknown_name(fmt::format("expect {}", w[1]), expect.text, values);
   }
   return expect;
 }

@@ -122,9 +122,13 @@ Session read_session(const path& file) {
 void write_session(const Session& session, const path& file, bool force) {
   const std::string text = session_text(session, folder_of_session(file));
   std::vector<path> inputs;
-  for (const path& input : {session.capture, path(session.tensors.q), path(session.tensors.k),
-                            path(session.tensors.v)}) {
-    if (!input.empty()) inputs.push_back(input);
+  for (const std::string& input :
+       {session.capture.string(), session.tensors.q, session.tensors.k, session.tensors.v}) {
+    // Of FILE:KEY the file too.
+    if (!input.empty()) inputs.emplace_back(input);
+    if (const size_t key = input.rfind(':'); key != std::string::npos && key > 0) {
+      inputs.emplace_back(input.substr(0, key));
+    }
   }
   ExportFile out(file, {.force = force, .inputs = inputs});
   out.create_part();

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -15,6 +17,32 @@ constexpr int kMaxPasses = 5;
 /// The entries of a texel of `size` entries, the first one `begin`, that lie in [low, high).
 double overlap(double begin, double size, double low, double high) {
   return std::max(0.0, std::min(begin + size, high) - std::max(begin, low));
+}
+
+constexpr int kMantissaBits = 10;
+
+/// The part of its octave, in bins, that a float is in, by the first bits of its mantissa.
+std::array<uint8_t, 1 << kMantissaBits> octave_parts() {
+  std::array<uint8_t, 1 << kMantissaBits> parts{};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const double mantissa = 1 + (static_cast<double>(i) + 0.5) / static_cast<double>(parts.size());
+    parts[i] = static_cast<uint8_t>(ValueHistogram::kBinsPerOctave * std::log2(mantissa));
+  }
+  return parts;
+}
+
+/// The bin of a weight above 0. A view shows more than a million texels, each of which would take a
+/// logarithm; read from the bits, a bin's edge is a thousandth of an octave off.
+size_t octave_bin(float value) {
+  static const auto kParts = octave_parts();
+  constexpr int kBias = 127, kFraction = 23;
+  constexpr int kBins = (ValueHistogram::kHighestOctave - ValueHistogram::kLowestOctave) *
+                        ValueHistogram::kBinsPerOctave;
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const int octave = static_cast<int>(bits >> kFraction) - kBias;
+  const int part = kParts[bits >> (kFraction - kMantissaBits) & (kParts.size() - 1)];
+  const int bin = (octave - ValueHistogram::kLowestOctave) * ValueHistogram::kBinsPerOctave + part;
+  return static_cast<size_t>(std::clamp(bin, 0, kBins - 1));
 }
 
 /// Calls `count(value, entries)` for every texel of which the view shows some.
@@ -91,16 +119,25 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
   const int bins = weights ? (kHighestOctave - kLowestOctave) * kBinsPerOctave : kLinearBins;
   counts_.assign(static_cast<size_t>(bins), 0);
   total_ = zeros_ = 0;
+  if (weights) {
+    for (const MapTile* tile : tiles) {
+      each_texel(*tile, view, pool, [&](float value, double entries) {
+        if (value > 0 && std::isfinite(value)) {
+          counts_[octave_bin(value)] += entries;
+          total_ += entries;
+        } else if (value == 0) {
+          zeros_ += entries;
+        }
+      });
+    }
+    return;
+  }
   const double per_unit = high_ > low_ ? bins / (high_ - low_) : 0;
   for (const MapTile* tile : tiles) {
     each_texel(*tile, view, pool, [&](float value, double entries) {
-      if (!std::isfinite(value) || (weights && value < 0)) return;
-      if (weights && value == 0) {
-        zeros_ += entries;
-        return;
-      }
-      const double place = ((weights ? std::log2(value) : double{value}) - low_) * per_unit;
-      counts_[static_cast<size_t>(std::clamp(place, 0.0, bins - 1.0))] += entries;
+      if (!std::isfinite(value)) return;
+      const double at = (double{value} - low_) * per_unit;
+      counts_[static_cast<size_t>(std::clamp(at, 0.0, bins - 1.0))] += entries;
       total_ += entries;
     });
   }

@@ -26,6 +26,7 @@ class ValueHistogram {
   /// shows some of, each counted by the entries seen. Where some tiles are exact, only those;
   /// exact() says so. Weights of 0 count as zeros, of masked logits (−inf) and NaN nothing is
   /// counted.
+  /// Takes some 5 to 20 ns a texel: for when tiles or view changed, not for every frame.
   static ValueHistogram of(std::span<const std::shared_ptr<const MapTile>> tiles,
                            const MapRect& view, ViewPool pool);
 
