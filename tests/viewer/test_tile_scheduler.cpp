@@ -130,7 +130,7 @@ TEST_CASE("nothing is computed twice, and what is not wanted any more not at all
 TEST_CASE("what was not used for longest makes room, wishes stay") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   // Norms and buffers, and some tiles of 512 KiB.
-  const int64_t memory = int64_t{3840} << 10;
+  const int64_t memory = int64_t{3600} << 10;
   Steps steps(problem, memory);
   std::vector<TileId> tiles;
   for (int64_t col = 0; col < 8; ++col) tiles.push_back({kHead, MapQuantity::weights, 0, 0, col});
