@@ -56,7 +56,7 @@ class FineTileJob : public MapJob {
 
  private:
   void fill(Workbench& bench, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
-    const int64_t step = bench.rows_per_call(cols_.size(), false);
+    const int64_t step = bench.rows_per_call(cols_.size(), false, known || !divided_);
     TexelRow texels;
     for (int64_t first = slab.begin; first < slab.end; first += step) {
       const IndexRange rows{first, std::min(slab.end, first + step)};

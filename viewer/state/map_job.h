@@ -40,7 +40,7 @@ class MapJob {
   /// A piece failed: what was kept with the head for it is of no use any more.
   virtual void abandon(HeadData& head) { (void)head; }
 
-  int64_t running = 0;  ///< pieces under way
+  int64_t running = 0;  ///< pieces under way, the one being taken included
 
  private:
   const HeadId head_;

@@ -123,7 +123,7 @@ class CutJob : public MapJob {
 
   std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
     const std::shared_ptr<OverviewProgress> sampled = head.of(id_.quantity).sampled;
-    if (!sampled || running > 0 || sampled->stages_done <= sampled->stages_of(id_)) {
+    if (!sampled || running > 1 || sampled->stages_done <= sampled->stages_of(id_)) {
       return std::nullopt;
     }
     // std::function wants what can be copied.

@@ -80,15 +80,17 @@ bool TileScheduler::exact(const HeadId& id) const {
   return data->quantities[1].complete || !wants_logits(id);
 }
 
-std::optional<Assignment> TileScheduler::choose() {
+std::optional<Assignment> TileScheduler::choose(bool only_lines) {
   for (size_t i = 0; i < order_.size(); ++i) {
     const Ordered& ordered = order_[i];
+    // Lines come first.
+    if (only_lines && !std::holds_alternative<LineRequest>(ordered.key)) return std::nullopt;
     HeadData& head = heads_.at(ordered.job->head());
     if (is_failed(ordered.key, head.id) || ordered.job->done(head)) continue;
     Assignment assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
     head.used = store_.tick();
     if (ordered.job->needs_bound() && head.bound == nullptr) {
-      if (head.binding) continue;
+      if (head.binding || only_lines) continue;
       head.binding = true;
       ++head.running;
       return assignment;

@@ -54,7 +54,9 @@ class TileScheduler {
   /// Throws Error(usage) where something is not in the capture; nothing has changed then.
   void want(TileWishes wishes);
   /// Nothing where all that is wanted is done or under way.
-  std::optional<Assignment> choose();
+  std::optional<Assignment> choose() { return choose(false); }
+  /// A piece of a line that can be begun with at once; nothing where there is none.
+  std::optional<Assignment> choose_line() { return choose(true); }
   /// The results of a piece; true where something new can be found.
   bool finish(const Assignment& done, const TakeIn& take_in);
   /// `bound` null: it failed.
@@ -74,6 +76,7 @@ class TileScheduler {
   MemoryReservation reserve(int64_t bytes, std::string_view purpose);
 
  private:
+  std::optional<Assignment> choose(bool only_lines);
   struct Ordered {
     JobKey key;
     std::shared_ptr<MapJob> job;

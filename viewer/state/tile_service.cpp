@@ -76,6 +76,8 @@ class TileService::Impl {
   }
 
   void work();
+  /// Lines that came in since: a worker looks after them in the middle of larger pieces.
+  void run_lines(Workbench& bench);
   void run(const Assignment& assignment, Workbench& bench);
   /// Returns with the lock held, as it was called.
   void bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock);
@@ -104,7 +106,11 @@ class TileService::Impl {
 };
 
 void TileService::Impl::work() {
-  Workbench bench(backend_, buffer_bytes_, reserve_unlocked());
+  Workbench line_bench(backend_, buffer_bytes_, reserve_unlocked());
+  bool at_line = false;
+  Workbench bench(backend_, buffer_bytes_, reserve_unlocked(), [&] {
+    if (!at_line) run_lines(line_bench);
+  });
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const std::optional<Assignment> next = scheduler_.choose();
@@ -117,9 +123,21 @@ void TileService::Impl::work() {
       continue;
     }
     look_up_norms(*next);
+    at_line = std::holds_alternative<LineRequest>(next->key);
     lock.unlock();
     run(*next, bench);
     lock.lock();
+  }
+}
+
+void TileService::Impl::run_lines(Workbench& bench) {
+  while (true) {
+    std::unique_lock lock(mutex_);
+    if (stopping_) throw Error(ErrorCode::interrupted, "the window was closed");
+    const std::optional<Assignment> next = scheduler_.choose_line();
+    lock.unlock();
+    if (!next) return;
+    run(*next, bench);
   }
 }
 

@@ -1,6 +1,8 @@
 #include "viewer/state/workbench.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 
 #include "core/panel.h"
 
@@ -9,6 +11,8 @@ namespace {
 
 /// The fastest first: a backend reads K once for all rows of a call.
 constexpr int64_t kCallRows[] = {96, 48, 24, 12};
+/// What a call should take at most where it can be cut: a line that follows the mouse waits for it.
+constexpr double kCallSeconds = 0.02;
 
 }  // namespace
 
@@ -20,13 +24,29 @@ bool needs_norms(const AttentionProblem& problem, MapQuantity quantity) {
   return quantity == MapQuantity::weights && is_normalised(problem.score());
 }
 
-int64_t Workbench::rows_per_call(int64_t keys, bool one_product) const {
+int64_t Workbench::rows_per_call(int64_t keys, bool one_product, bool known) const {
+  const double flops = 2.0 * static_cast<double>(problem().head_dim()) *
+                       static_cast<double>(known ? keys : problem().num_keys());
+  const double quick = flops_a_second_ * kCallSeconds / flops;
   for (const int64_t rows : kCallRows) {
     const int64_t bytes = backend_.workspace_bytes(problem(), rows, keys, one_product) +
                           rows * (keys * static_cast<int64_t>(sizeof(float)) + row_bytes());
-    if (bytes <= bytes_) return rows;
+    const bool last = rows == kCallRows[std::size(kCallRows) - 1];
+    if (bytes <= bytes_ && (last || static_cast<double>(rows) <= quick)) return rows;
   }
   return 1;
+}
+
+void Workbench::timed(int64_t rows, int64_t keys, const std::function<void()>& call) {
+  if (pause_) pause_();
+  const auto start = std::chrono::steady_clock::now();
+  call();
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  // Backends take rows by the dozen; small calls tell nothing.
+  const double flops = 2.0 * static_cast<double>(problem().head_dim()) * static_cast<double>(keys) *
+                       static_cast<double>(std::max<int64_t>(12, rows));
+  if (flops < 1e7 || spent.count() <= 0) return;
+  flops_a_second_ += 0.25 * (flops / spent.count() - flops_a_second_);
 }
 
 std::byte* Workbench::grow(Buffer& buffer, int64_t bytes) {
@@ -52,7 +72,8 @@ QueryBlock Workbench::read(std::span<const int64_t> list, IndexRange rows) {
 
 void Workbench::norms(const QueryBlock& rows, std::span<RowNorm> norms) {
   const auto count = static_cast<int64_t>(rows.index.size());
-  map_->head->row_norms(rows, norms, workspace(count, 0, false));
+  timed(count, problem().num_keys(),
+        [&] { map_->head->row_norms(rows, norms, workspace(count, 0, false)); });
 }
 
 const float* Workbench::entries(const QueryBlock& rows, std::span<RowNorm> norms, bool known,
@@ -62,12 +83,16 @@ const float* Workbench::entries(const QueryBlock& rows, std::span<RowNorm> norms
   const EmitTarget target{{&block, 1}, keys.size(), keys.size(), Encoding::f32};
   const bool divided = needs_norms(problem(), quantity);
   if (divided && !known && keys.size() == problem().num_keys()) {
-    map_->head->emit_panel(rows, norms, keys, target, workspace(count, keys.size(), true));
+    timed(count, keys.size(), [&] {
+      map_->head->emit_panel(rows, norms, keys, target, workspace(count, keys.size(), true));
+    });
   } else {
     if (divided && !known) this->norms(rows, norms);
     const std::span<const RowNorm> used = divided ? norms : std::span<RowNorm>();
-    map_->head->emit(rows, used, keys, quantity_of(quantity), target,
-                     workspace(count, keys.size(), false));
+    timed(count, keys.size(), [&] {
+      map_->head->emit(rows, used, keys, quantity_of(quantity), target,
+                       workspace(count, keys.size(), false));
+    });
   }
   return reinterpret_cast<const float*>(block);
 }
@@ -89,10 +114,10 @@ const PanelReduction& Workbench::reduce(IndexRange rows, const ReductionRequest&
   const std::span<std::byte> space = workspace(step, keys, true);
   for (int64_t first = 0; first < rows.size(); first += step) {
     const int64_t count = std::min(step, rows.size() - first);
-    map_->head->reduce(
-        {queries.data + first * row_bytes(),
-         queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count))},
-        first, reduction_, space);
+    const QueryBlock part{
+        queries.data + first * row_bytes(),
+        queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count))};
+    timed(count, keys, [&] { map_->head->reduce(part, first, reduction_, space); });
   }
   return reduction_;
 }

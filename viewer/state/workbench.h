@@ -34,17 +34,20 @@ bool needs_norms(const AttentionProblem& problem, MapQuantity quantity);
 /// Results are borrowed and valid until the next call. Not thread-safe.
 class Workbench {
  public:
-  /// Borrows the backend. Calls with many rows are cut so that the buffers of one call stay around
-  /// `bytes`.
-  Workbench(const TileBackend& backend, int64_t bytes, Reserve reserve)
-      : backend_(backend), bytes_(bytes), reserve_(std::move(reserve)) {}
+  /// Borrows the backend. Work on many rows is cut into calls of the backend whose buffers stay
+  /// around `bytes`, and that take some milliseconds on this machine as it is now. `pause`, which
+  /// may be empty, is called before each.
+  Workbench(const TileBackend& backend, int64_t bytes, Reserve reserve,
+            std::function<void()> pause = {})
+      : backend_(backend), bytes_(bytes), reserve_(std::move(reserve)), pause_(std::move(pause)) {}
 
   void put(std::shared_ptr<const BoundMap> map) { map_ = std::move(map); }
   const AttentionProblem& problem() const { return *map_->problem; }
   int64_t row_bytes() const { return problem().q().row_bytes(); }
 
-  /// Rows that one call should take at most, where the entries of `keys` keys are wanted.
-  int64_t rows_per_call(int64_t keys, bool one_product) const;
+  /// Rows that one call should take at most, where the entries of `keys` keys are wanted, from one
+  /// product with their norms or not; `known`: without their norms.
+  int64_t rows_per_call(int64_t keys, bool one_product, bool known = false) const;
 
   QueryBlock read(IndexRange rows) { return read({}, rows); }
   QueryBlock read(std::span<const int64_t> rows) {
@@ -65,12 +68,16 @@ class Workbench {
     AlignedVector<std::byte> bytes;
   };
   QueryBlock read(std::span<const int64_t> list, IndexRange rows);
+  /// Runs a call of the backend that meets `rows` rows with `keys` keys, and measures it.
+  void timed(int64_t rows, int64_t keys, const std::function<void()>& call);
   std::byte* grow(Buffer& buffer, int64_t bytes);
   std::span<std::byte> workspace(int64_t rows, int64_t keys, bool one_product);
 
   const TileBackend& backend_;
   const int64_t bytes_;
   const Reserve reserve_;
+  const std::function<void()> pause_;
+  double flops_a_second_ = 5e10;  ///< of late
   std::shared_ptr<const BoundMap> map_;
   Buffer index_, queries_, workspace_, entries_;
   MemoryReservation reduction_bytes_;
