@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <array>
 #include <charconv>
 #include <fstream>
 
@@ -53,8 +54,8 @@ ChosenQuery parse_start_query(const std::string& text, const CallEntry& call, in
   }
   if (numbers.size() == 3) return query_at(names, {numbers[0], numbers[1], numbers[2]});
   if (numbers[0] < 0 || numbers[0] >= names.grid->tokens()) {
-    throw usage_error(fmt::format("--query {}: the sequence has 0 ... {}", numbers[0],
-                                  names.grid->tokens() - 1));
+    throw usage_error(
+        fmt::format("--query {}: the sequence has 0 ... {}", numbers[0], names.grid->tokens() - 1));
   }
   return {{numbers[0]}};
 }
@@ -70,8 +71,8 @@ void prepare(const ViewRequest& o, Document& document) {
   apply(action::SelectHead{{place, first.batch.front(), first.heads.front()}});
   if (o.reverse) apply(action::SetReverse{true});
   if (!o.query.empty()) {
-    apply(action::PickQuery{
-        parse_start_query(o.query, *first.call, first.batch.front(), o.reverse)});
+    apply(
+        action::PickQuery{parse_start_query(o.query, *first.call, first.batch.front(), o.reverse)});
   }
   document.history.restart(document.history.now());
 }
@@ -119,6 +120,7 @@ int run_view(const ViewRequest& o) {
   if (selects_something(o)) {
     settings.prepare = [&o](Document& document) { prepare(o, document); };
   }
+  const InterruptWatch interrupt;
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   const int64_t memory = memory_limit(o.run);
   settings.make_source = [&](const Capture& capture, std::function<void()> wake) {
@@ -128,7 +130,6 @@ int run_view(const ViewRequest& o) {
     service.cache_folders = cache_folders(o.cache, capture);
     return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
   };
-  const InterruptWatch interrupt;
   settings.stop = interrupt.token();
   const ViewerEnd end = run_viewer(settings, [](const std::string& problem) {
     write_error_text("attnscope: " + one_line(problem) + "\n");

@@ -7,7 +7,8 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   add_capture_options(command, o.capture);
   const std::string start = "What is shown first";
   command
-      .add_option("--query", o.query, "a token at a latent frame, row, column, or an index of the sequence")
+      .add_option("--query", o.query,
+                  "a token at a latent frame, row, column, or an index of the sequence")
       .type_name("T,Y,X|N")
       .group(start);
   command.add_flag("--reverse", o.reverse, "show who attends to the token");
@@ -36,7 +37,8 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   command
-      .add_option("--texture-memory", o.texture_memory, "graphics memory for tiles (default 512MiB)")
+      .add_option("--texture-memory", o.texture_memory,
+                  "graphics memory for tiles (default 512MiB)")
       .type_name("SIZE")
       .group("Computation");
   add_cache_option(command, o.cache);

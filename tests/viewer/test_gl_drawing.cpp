@@ -96,8 +96,8 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
   CHECK(picture.at(0, 7) == Rgb{0, 0, 0});
 
   c.use_mean = true;
-  CHECK(worst_column(p.draw(c, 256), Colormap::viridis,
-                     [&](int x) { return log_unit(x) - 0.2; }) <= kTolerance);
+  CHECK(worst_column(p.draw(c, 256), Colormap::viridis, [&](int x) { return log_unit(x) - 0.2; }) <=
+        kTolerance);
   c.factor = 4;
   CHECK(worst_column(p.draw(c, 256), Colormap::viridis, log_unit) <= kTolerance);
   c.use_mean = false;
@@ -107,12 +107,12 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
   c.spread = gl::MapColours::Spread::linear;
   c.low = 0;
   c.high = 0.5f;
-  CHECK(worst_column(p.draw(c, 256), Colormap::magma,
-                     [&](int x) { return value(x) / 0.5; }) <= kTolerance);
+  CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) { return value(x) / 0.5; }) <=
+        kTolerance);
   c.spread = gl::MapColours::Spread::sqrt;
   c.high = 1;
-  CHECK(worst_column(p.draw(c, 256), Colormap::magma,
-                     [&](int x) { return std::sqrt(value(x)); }) <= kTolerance);
+  CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) { return std::sqrt(value(x)); }) <=
+        kTolerance);
   c.spread = gl::MapColours::Spread::symlog;
   c.linear = 0.001f;
   c.high = static_cast<float>(std::log2(1 + 1 / 0.001));
@@ -190,7 +190,8 @@ TEST_CASE("textures stay within their memory and give up what was drawn longest 
   const Window window(hidden());
   const FullSource source;
   TileTextures textures(3 * gl::TexturePool::kSlotBytes);
-  CHECK_FALSE(textures.upload(source, std::vector{tile_at(0, 0), tile_at(0, 1), tile_at(0, 2)}, 1e3));
+  CHECK_FALSE(
+      textures.upload(source, std::vector{tile_at(0, 0), tile_at(0, 1), tile_at(0, 2)}, 1e3));
   CHECK(textures.has(tile_at(0, 0)));
   textures.use(tile_at(0, 0));
   textures.upload(source, std::vector{tile_at(1, 0)}, 1e3);
@@ -246,8 +247,10 @@ TEST_CASE("an idle window draws nothing and uses no processor time") {
 }
 
 TEST_CASE("a filmstrip's frames fit and do not overlap") {
-  for (const auto& [frames, height, width] :
-       {std::tuple<int64_t, int64_t, int64_t>{7, 12, 12}, {13, 30, 45}, {33, 45, 80}, {1, 90, 160}}) {
+  for (const auto& [frames, height, width] : {std::tuple<int64_t, int64_t, int64_t>{7, 12, 12},
+                                              {13, 30, 45},
+                                              {33, 45, 80},
+                                              {1, 90, 160}}) {
     const ScreenRect area{10, 20, 446, 380};
     const FilmLayout film = FilmLayout::fit(area, frames, height, width, 18, 8);
     CHECK(film.cell > 0);

@@ -55,7 +55,7 @@ expect head == 3
 key [
 expect head == 2
 click "Query/Attended by"
-expect reverse == true
+expect reverse == on
 query 3 8 7
 wait exact
 expect exact == true
@@ -79,9 +79,8 @@ wait idle
 TEST_CASE("what a window's probe tells agrees with double precision") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
-  ReferenceCall call({.batch = 1, .heads = 2, .kv_heads = 2, .queries = 300, .keys = 300,
-                      .width = 16},
-                     7);
+  ReferenceCall call(
+      {.batch = 1, .heads = 2, .kv_heads = 2, .queries = 300, .keys = 300, .width = 16}, 7);
   call.fact("grid", "3x10x10");
   call.write(folder.path() / "call.safetensors");
   const WindowResult r =
@@ -93,8 +92,7 @@ TEST_CASE("what a window's probe tells agrees with double precision") {
   REQUIRE(lines.size() == 4);
   for (const std::string& line : lines) {
     const auto entry = nlohmann::json::parse(line);
-    const double expected =
-        call.row(0, 1, entry["q"].get<int64_t>())[entry["k"].get<size_t>()];
+    const double expected = call.row(0, 1, entry["q"].get<int64_t>())[entry["k"].get<size_t>()];
     INFO(line);
     CHECK(std::abs(entry["weight"].get<double>() - expected) <= 1e-4 * expected);
     CHECK(entry["exact"] == true);
@@ -108,8 +106,8 @@ TEST_CASE("a script that expects something else ends with its line's number") {
       run_window(folder.path().string(), {kSample}, "wait picture\nexpect head == 3\nquit\n");
   CHECK(r.exit_code == 1);
   CHECK(contains(r.err, "script.txt:2: expect head == 3"));
-  const WindowResult click = run_window(folder.path().string(), {kSample},
-                                        "wait picture\nclick \"Toolbar/Nothing\"\n");
+  const WindowResult click =
+      run_window(folder.path().string(), {kSample}, "wait picture\nclick \"Toolbar/Nothing\"\n");
   CHECK(click.exit_code == 1);
   CHECK(contains(click.err, "script.txt:2: "));
 }
@@ -120,8 +118,7 @@ TEST_CASE("a broken file opened in the window is a dialog, and the capture stays
   std::ofstream(folder / "broken.safetensors") << "this is no tensor file";
   ReferenceCall({.batch = 1, .heads = 1, .kv_heads = 1, .queries = 40, .keys = 40}, 3)
       .write(folder.path() / "good.safetensors");
-  const WindowResult r =
-      run_window(folder.path().string(), {"good.safetensors"}, R"(wait exact
+  const WindowResult r = run_window(folder.path().string(), {"good.safetensors"}, R"(wait exact
 key Ctrl+O
 click "Browser/broken.safetensors"
 shot dialog.png
@@ -138,6 +135,19 @@ wait exact
   CHECK(std::filesystem::file_size(folder.path() / "dialog.png") > 1000);
 }
 
+TEST_CASE("--screenshot waits for exact tiles and replaces nothing unasked") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::string at = folder.path().string();
+  CHECK(run_window(at, {kSample, "--screenshot", "map.png"}).exit_code == 0);
+  CHECK(std::filesystem::file_size(folder.path() / "map.png") > 20000);
+  const WindowResult again = run_window(at, {kSample, "--screenshot", "map.png"});
+  CHECK(again.exit_code == 1);
+  CHECK(contains(again.err, "map.png"));
+  CHECK(run_window(at, {kSample, "--screenshot", "map.png", "--force"}).exit_code == 0);
+  CHECK(run_window(at, {kSample, "--screenshot", "map.gif"}).exit_code == 2);
+}
+
 TEST_CASE("a session brings the view back") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
@@ -150,7 +160,7 @@ TEST_CASE("a session brings the view back") {
   const WindowResult restored =
       run_window(folder.path().string(), {"--session", "view.json"},
                  "expect layer == 3\nexpect head == 2\nexpect query == \"2 5 6\"\n"
-                 "expect reverse == true\nexpect colormap == magma\nexpect pool == mean\n");
+                 "expect reverse == on\nexpect colormap == magma\nexpect pool == mean\n");
   CHECK(restored.err == "");
   CHECK(restored.exit_code == 0);
 }

@@ -119,7 +119,8 @@ void ViewerApp::refresh_histogram() {
     TileId top{state.head, key.quantity, geometry.top_level, 0, 0};
     if (auto tile = document_->tiles->find(top)) key.tiles.push_back(std::move(tile));
   }
-  if (counting_.valid() && counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+  if (counting_.valid() &&
+      counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
     histogram_ = counting_.get();
     histogram_key_ = std::move(counting_key_);
   }

@@ -21,9 +21,9 @@ class FrameClock {
 
 /// What the window measures about itself; scripts print it.
 struct FrameCounters {
-  int64_t frames = 0;          ///< drawn since the window was opened
-  double frame_ms_max = 0;     ///< largest own work of a frame (uploads, panels, draw calls; without
-                               ///< waiting for the screen) since the capture's first picture
+  int64_t frames = 0;       ///< drawn since the window was opened
+  double frame_ms_max = 0;  ///< largest own work of a frame (uploads, panels, draw calls; without
+                            ///< waiting for the screen) since the capture's first picture
   std::optional<double> first_picture_ms;  ///< from opening the capture until something stood
                                            ///< everywhere in its view
   std::optional<double> query_ms;          ///< from asking for the last line until it was drawn

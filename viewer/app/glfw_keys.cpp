@@ -8,15 +8,22 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array kNamed{
-    std::pair{GLFW_KEY_LEFT, Key::left},           std::pair{GLFW_KEY_RIGHT, Key::right},
-    std::pair{GLFW_KEY_UP, Key::up},               std::pair{GLFW_KEY_DOWN, Key::down},
-    std::pair{GLFW_KEY_PAGE_UP, Key::page_up},     std::pair{GLFW_KEY_PAGE_DOWN, Key::page_down},
-    std::pair{GLFW_KEY_HOME, Key::home},           std::pair{GLFW_KEY_END, Key::end},
-    std::pair{GLFW_KEY_INSERT, Key::insert},       std::pair{GLFW_KEY_DELETE, Key::del},
-    std::pair{GLFW_KEY_BACKSPACE, Key::backspace}, std::pair{GLFW_KEY_ENTER, Key::enter},
-    std::pair{GLFW_KEY_KP_ENTER, Key::enter},      std::pair{GLFW_KEY_ESCAPE, Key::escape},
-    std::pair{GLFW_KEY_TAB, Key::tab},             std::pair{GLFW_KEY_SPACE, Key::space}};
+constexpr std::array kNamed{std::pair{GLFW_KEY_LEFT, Key::left},
+                            std::pair{GLFW_KEY_RIGHT, Key::right},
+                            std::pair{GLFW_KEY_UP, Key::up},
+                            std::pair{GLFW_KEY_DOWN, Key::down},
+                            std::pair{GLFW_KEY_PAGE_UP, Key::page_up},
+                            std::pair{GLFW_KEY_PAGE_DOWN, Key::page_down},
+                            std::pair{GLFW_KEY_HOME, Key::home},
+                            std::pair{GLFW_KEY_END, Key::end},
+                            std::pair{GLFW_KEY_INSERT, Key::insert},
+                            std::pair{GLFW_KEY_DELETE, Key::del},
+                            std::pair{GLFW_KEY_BACKSPACE, Key::backspace},
+                            std::pair{GLFW_KEY_ENTER, Key::enter},
+                            std::pair{GLFW_KEY_KP_ENTER, Key::enter},
+                            std::pair{GLFW_KEY_ESCAPE, Key::escape},
+                            std::pair{GLFW_KEY_TAB, Key::tab},
+                            std::pair{GLFW_KEY_SPACE, Key::space}};
 
 /// GLFW's codes of printable keys are the ASCII codes of a US keyboard.
 bool is_letter_or_digit(int key) {

@@ -40,8 +40,8 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& rect, const Scene& sce
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
   if (state.show_histogram) {
-    const float height = std::round(
-        std::clamp(rect.height() * histogram_share_, ui.px(110), rect.height() * 0.6f));
+    const float height =
+        std::round(std::clamp(rect.height() * histogram_share_, ui.px(110), rect.height() * 0.6f));
     const ScreenRect histogram{middle, rect.y1 - height, rect.x1, rect.y1};
     query.y1 = histogram.y0 - gap;
     moved = splitter(ui, "Split/Rows", {middle, query.y1, rect.x1, histogram.y0}, false);

@@ -5,10 +5,13 @@
 
 namespace attnscope {
 
+void check_picture_name(const std::filesystem::path& file) {
+  if (file.extension() == ".png") return;
+  throw usage_error(one_line(file.string()) + ": pictures of the window are .png files");
+}
+
 void write_picture(const gl::ReadPixels& picture, const std::filesystem::path& file, bool force) {
-  if (file.extension() != ".png") {
-    throw usage_error(one_line(file.string()) + ": pictures of the window are .png files");
-  }
+  check_picture_name(file);
   PartFile part(file, force);
   PngWriter writer(part, picture.width, picture.height);
   const auto width = static_cast<size_t>(picture.width);

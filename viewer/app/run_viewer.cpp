@@ -65,6 +65,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   std::optional<Script> script;
   if (!settings.script.empty()) script = read_script(settings.script);
   if (!settings.screenshot.empty()) {
+    check_picture_name(settings.screenshot);
     ExportFile::check_target(settings.screenshot, {.force = settings.force});
   }
   const bool hidden = script || !settings.screenshot.empty();

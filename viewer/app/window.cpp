@@ -54,8 +54,8 @@ Window::Window(const Settings& settings) {
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
   glfwWindowHint(GLFW_VISIBLE, settings.visible ? GLFW_TRUE : GLFW_FALSE);
-  window_ = glfwCreateWindow(settings.width, settings.height, settings.title.c_str(), nullptr,
-                             nullptr);
+  window_ =
+      glfwCreateWindow(settings.width, settings.height, settings.title.c_str(), nullptr, nullptr);
   if (window_ == nullptr) {
     const std::string cause = one_line(last_glfw_error());
     glfwTerminate();
@@ -65,8 +65,7 @@ Window::Window(const Settings& settings) {
   glfwSwapInterval(settings.visible ? 1 : 0);
   glfwSetWindowUserPointer(window_, this);
   glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double, double) { of(w).request_frames(); });
-  glfwSetMouseButtonCallback(window_,
-                             [](GLFWwindow* w, int, int, int) { of(w).request_frames(); });
+  glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int, int, int) { of(w).request_frames(); });
   glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { of(w).request_frames(); });
   glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
     of(w).on_key(key, action, mods);
@@ -75,14 +74,17 @@ Window::Window(const Settings& settings) {
   glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { of(w).request_frames(); });
   glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { of(w).request_frames(); });
   glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { of(w).request_frames(); });
-  glfwSetFramebufferSizeCallback(window_,
-                                 [](GLFWwindow* w, int, int) { of(w).request_frames(); });
+  glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) { of(w).request_frames(); });
   glfwSetDropCallback(window_, [](GLFWwindow* w, int count, const char** paths) {
     of(w).request_frames();
     if (count > 0 && of(w).handlers_.drop) of(w).handlers_.drop(paths[0]);
   });
   float scale_y = 1;
   glfwGetWindowContentScale(window_, &scale_, &scale_y);
+  // Where the window's units are larger than pixels, they bear a part of the scale already.
+  int units = 0, unit_rows = 0;
+  glfwGetWindowSize(window_, &units, &unit_rows);
+  if (units > 0) scale_ *= static_cast<float>(units) / static_cast<float>(width());
   scale_ = std::clamp(scale_, 1.0f, 4.0f);
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;

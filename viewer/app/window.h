@@ -23,7 +23,7 @@ class Window {
     bool visible = true;
   };
   struct Handlers {
-    std::function<void(const KeyChord&)> key;       ///< that no text field takes
+    std::function<void(const KeyChord&)> key;      ///< that no text field takes
     std::function<void(const std::string&)> drop;  ///< a file that was dropped on the window
   };
 

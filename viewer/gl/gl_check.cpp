@@ -12,8 +12,7 @@ void check(const char* what) {
   // A lost context reports errors for ever.
   for (int i = 0; i < 16 && glGetError() != GL_NO_ERROR; ++i) {
   }
-  const ErrorCode code =
-      first == GL_OUT_OF_MEMORY ? ErrorCode::resource : ErrorCode::unavailable;
+  const ErrorCode code = first == GL_OUT_OF_MEMORY ? ErrorCode::resource : ErrorCode::unavailable;
   throw Error(code, fmt::format("OpenGL: {}: {}", what,
                                 first == GL_OUT_OF_MEMORY ? std::string("out of memory")
                                                           : fmt::format("error 0x{:04x}", first)));

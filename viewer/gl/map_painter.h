@@ -16,8 +16,8 @@ namespace attnscope::gl {
 /// t(v) by `spread`, the place in the colours is ((t(v) - low) / (high - low))^gamma.
 struct MapColours {
   enum class Spread : int { log2 = 0, linear = 1, sqrt = 2, symlog = 3 };
-  bool texels_are_log2 = true;  ///< of weights; logits are as they are
-  bool use_mean = false;        ///< the second number of a texel instead of the first
+  bool texels_are_log2 = true;   ///< of weights; logits are as they are
+  bool use_mean = false;         ///< the second number of a texel instead of the first
   Spread spread = Spread::log2;  ///< t: log2 v, v, sqrt v, sign(v) * log2(1 + |v| / linear)
   float factor = 1;
   float low = 0, high = 1;  ///< t of the range's ends
@@ -26,8 +26,8 @@ struct MapColours {
   std::array<float, 3> nothing{0.027f, 0.031f, 0.035f};  ///< colour of what the scale cannot show
 };
 
-/// A rectangle on the screen, in pixels from the top left, and the texels that fill it: x0 … x1 show
-/// columns u0 … u1 of the texture, y0 … y1 rows v0 … v1, in texels.
+/// A rectangle on the screen, in pixels from the top left, and the texels that fill it: x0 … x1
+/// show columns u0 … u1 of the texture, y0 … y1 rows v0 … v1, in texels.
 struct MapQuad {
   float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
   float u0 = 0, v0 = 0, u1 = 0, v1 = 0;
@@ -47,8 +47,8 @@ class MapPainter {
   MapPainter();
   /// Takes the 256 colours of a map.
   void set_colormap(Colormap map);
-  void draw_tiles(const TexturePool& pool, std::span<const MapQuad> quads, const MapColours& colours,
-                  const PaintArea& area);
+  void draw_tiles(const TexturePool& pool, std::span<const MapQuad> quads,
+                  const MapColours& colours, const PaintArea& area);
   void draw_grid(const GridTexture& grid, std::span<const MapQuad> quads, const MapColours& colours,
                  const PaintArea& area);
 

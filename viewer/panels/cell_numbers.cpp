@@ -53,8 +53,7 @@ void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewTransform& vi
   const float cell_height = static_cast<float>(1 / view.queries_per_pixel());
   if (level != 0 || cell_width < ui.px(kLeastCell) || cell_height < ui.px(kLeastCell)) return;
   ImFont* const font = ui.fonts.mono;
-  const int characters =
-      static_cast<int>((cell_width - ui.px(2)) / text_size(font, "0").x);
+  const int characters = static_cast<int>((cell_width - ui.px(2)) / text_size(font, "0").x);
   const MapRect& r = view.rect;
   const auto first = [](double at) { return std::max<int64_t>(0, static_cast<int64_t>(at)); };
   const int64_t last_query = std::min(scene.geometry.rows, static_cast<int64_t>(std::ceil(r.q1)));

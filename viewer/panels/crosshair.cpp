@@ -38,8 +38,8 @@ void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view)
   float top_edge = below + gap;
   if (top_edge + size.y + ui.px(6) > map.y1) top_edge = above - gap - size.y - ui.px(6);
   draw.AddRectFilled({left_edge, top_edge},
-                     {left_edge + size.x + ui.px(12), top_edge + size.y + ui.px(6)},
-                     ui.theme.pane, ui.px(3));
+                     {left_edge + size.x + ui.px(12), top_edge + size.y + ui.px(6)}, ui.theme.pane,
+                     ui.px(3));
   draw.AddRect({left_edge, top_edge},
                {left_edge + size.x + ui.px(12), top_edge + size.y + ui.px(6)}, ui.theme.border,
                ui.px(3));

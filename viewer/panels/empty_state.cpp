@@ -42,9 +42,8 @@ void draw_empty_state(const Ui& ui, const ScreenRect& rect,
   const float width = std::min(rect.width() - ui.px(48), ui.px(720));
   const float x = (rect.x0 + rect.x1 - width) / 2;
   const size_t shown = std::min<size_t>(recent.size(), 6);
-  const float whole =
-      ui.px(200 + 40 + 36 + 28 * 3) +
-      (shown > 0 ? ui.px(56) + static_cast<float>(shown) * ui.px(28) : 0);
+  const float whole = ui.px(200 + 40 + 36 + 28 * 3) +
+                      (shown > 0 ? ui.px(56) + static_cast<float>(shown) * ui.px(28) : 0);
   float y = rect.y0 + std::max(ui.px(24), (rect.height() - whole) / 2);
   draw_drop_target(ui, {x, y, x + width, y + ui.px(200)}, requests);
   y += ui.px(232);

@@ -56,13 +56,11 @@ void FileBrowser::draw_entries(const Ui& ui, float width, PanelRequests& request
              what, Align::right);
     return clicked;
   };
-  if (folder_.has_relative_path() &&
-      row("Browser/..", "..", "folder above", ui.theme.secondary)) {
+  if (folder_.has_relative_path() && row("Browser/..", "..", "folder above", ui.theme.secondary)) {
     enter = folder_.parent_path();
   }
   for (const Entry& entry : entries_) {
-    if (row("Browser/" + entry.name, entry.name,
-            entry.capture ? "capture" : "folder",
+    if (row("Browser/" + entry.name, entry.name, entry.capture ? "capture" : "folder",
             entry.capture ? ui.theme.text : ui.theme.secondary)) {
       if (entry.capture) {
         requests.open = entry.path.string();

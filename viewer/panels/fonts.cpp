@@ -35,9 +35,9 @@ std::map<std::string, fs::path> installed_fonts() {
 }
 
 /// What the window prints: Latin, Greek, punctuation, arrows, operators, shapes.
-constexpr std::array<ImWchar, 15> kGlyphs{0x20,   0x17f,  0x370,  0x3ff,  0x2010, 0x205e, 0x2070,
-                                          0x209f, 0x2190, 0x21ff, 0x2200, 0x22ff, 0x25a0, 0x25ff,
-                                          0};
+constexpr std::array<ImWchar, 15> kGlyphs{0x20,   0x17f,  0x370,  0x3ff,  0x2010,
+                                          0x205e, 0x2070, 0x209f, 0x2190, 0x21ff,
+                                          0x2200, 0x22ff, 0x25a0, 0x25ff, 0};
 
 /// ImGui's sizes are those of a line, which is taller than the em by what the face says.
 struct Face {
@@ -51,8 +51,8 @@ ImFont* add(const Face& face, float em) {
   config.PixelSnapH = true;
   config.FontBuilderFlags = ImGuiFreeTypeBuilderFlags_LightHinting;
   if (face.file) {
-    if (ImFont* font = atlas.AddFontFromFileTTF(face.file->c_str(), std::round(em * face.line_per_em),
-                                                &config, kGlyphs.data())) {
+    if (ImFont* font = atlas.AddFontFromFileTTF(
+            face.file->c_str(), std::round(em * face.line_per_em), &config, kGlyphs.data())) {
       return font;
     }
   }

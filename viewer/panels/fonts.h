@@ -21,8 +21,8 @@ struct Fonts {
 /// The first of the file names that exists in the system's and the user's font folders.
 std::optional<std::filesystem::path> find_font(const std::vector<std::string>& names);
 
-/// Fills ImGui's atlas with Inter (or Roboto, or DejaVu Sans) and a monospaced face, or with ImGui's
-/// own font where the system has none of them.
+/// Fills ImGui's atlas with Inter (or Roboto, or DejaVu Sans) and a monospaced face, or with
+/// ImGui's own font where the system has none of them.
 Fonts load_fonts(float scale);
 
 }  // namespace attnscope

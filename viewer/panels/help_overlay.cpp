@@ -42,11 +42,11 @@ bool draw_help(const Ui& ui, const ScreenRect& window) {
   const std::vector<HelpLine> lines = help_lines();
   const float line = ui.px(24);
   const int columns = window.width() >= ui.px(960) ? 2 : 1;
-  const size_t per_column = (lines.size() + static_cast<size_t>(columns) - 1) /
-                            static_cast<size_t>(columns);
+  const size_t per_column =
+      (lines.size() + static_cast<size_t>(columns) - 1) / static_cast<size_t>(columns);
   const float width = std::min(window.width() - ui.px(32), ui.px(columns == 2 ? 1080.0f : 560.0f));
-  const float height = std::min(window.height() - ui.px(32),
-                                static_cast<float>(per_column) * line + ui.px(72));
+  const float height =
+      std::min(window.height() - ui.px(32), static_cast<float>(per_column) * line + ui.px(72));
   const ImVec2 at{(window.x0 + window.x1 - width) / 2, (window.y0 + window.y1 - height) / 2};
   ImGui::SetNextWindowPos(at);
   ImGui::SetNextWindowSize({width, height});

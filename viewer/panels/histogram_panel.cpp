@@ -86,8 +86,7 @@ void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene
     draw.AddTriangleFilled({x - ui.px(5), plot.y1 + ui.px(9)}, {x + ui.px(6), plot.y1 + ui.px(9)},
                            {x + ui.px(0.5f), plot.y1 + ui.px(1)}, colour);
     if (!held || ImGui::GetIO().MouseDelta.x == 0) continue;
-    const double unit =
-        static_cast<double>((ImGui::GetIO().MousePos.x - plot.x0) / plot.width());
+    const double unit = static_cast<double>((ImGui::GetIO().MousePos.x - plot.x0) / plot.width());
     const double value = axis.value_at(std::clamp(unit, 0.0, 1.0));
     ColourRange wanted{false, range.low, range.high};
     (end == 0 ? wanted.low : wanted.high) = value;
@@ -126,8 +125,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
     return;
   }
   if (dragged_ < 0) axis_range_ = axis_range(scene);
-  const ScaleKind kind =
-      h.quantity() == MapQuantity::weights ? ScaleKind::log2 : ScaleKind::linear;
+  const ScaleKind kind = h.quantity() == MapQuantity::weights ? ScaleKind::log2 : ScaleKind::linear;
   const ColourScale axis(scene.scale.map(), kind, axis_range_);
   draw_bars(ui, plot, scene, axis);
   ImDrawList& draw = *ImGui::GetWindowDrawList();

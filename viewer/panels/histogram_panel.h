@@ -14,7 +14,7 @@ class HistogramPanel {
                  const ColourScale& axis) const;
   void drag_ends(const Ui& ui, const ScreenRect& plot, const Scene& scene, const ColourScale& axis,
                  PanelRequests& requests);
-  int dragged_ = -1;  ///< 0: the low end, 1: the high one
+  int dragged_ = -1;             ///< 0: the low end, 1: the high one
   ValueRange axis_range_{0, 1};  ///< held while an end is dragged
 };
 

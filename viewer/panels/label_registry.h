@@ -20,7 +20,9 @@ struct ScreenRect {
 class LabelRegistry {
  public:
   void clear() { rects_.clear(); }
-  void add(std::string label, const ScreenRect& rect) { rects_.insert_or_assign(std::move(label), rect); }
+  void add(std::string label, const ScreenRect& rect) {
+    rects_.insert_or_assign(std::move(label), rect);
+  }
   std::optional<ScreenRect> find(const std::string& label) const {
     const auto found = rects_.find(label);
     return found == rects_.end() ? std::nullopt : std::optional(found->second);

@@ -64,17 +64,27 @@ void MapLayer::add(const ScreenRect& clip) {
 
 void MapLayer::paint(const ImDrawList*, const ImDrawCmd* command) {
   const MapLayer& layer = *static_cast<const MapLayer*>(command->UserCallbackData);
+  // ImGui's units are pixels or, on some systems, larger than those.
   const ImVec2 display = ImGui::GetIO().DisplaySize;
+  const ImVec2 unit = ImGui::GetIO().DisplayFramebufferScale;
   const ImVec4& clip = command->ClipRect;
-  const gl::PaintArea area{static_cast<int>(display.x), static_cast<int>(display.y),
-                           static_cast<int>(clip.x),    static_cast<int>(clip.y),
-                           static_cast<int>(clip.z),    static_cast<int>(clip.w)};
+  const gl::PaintArea area{
+      static_cast<int>(display.x * unit.x), static_cast<int>(display.y * unit.y),
+      static_cast<int>(clip.x * unit.x),    static_cast<int>(clip.y * unit.y),
+      static_cast<int>(clip.z * unit.x),    static_cast<int>(clip.w * unit.y)};
   if (area.clip_x1 <= area.clip_x0 || area.clip_y1 <= area.clip_y0) return;
+  std::vector<gl::MapQuad> quads = layer.quads;
+  for (gl::MapQuad& q : quads) {
+    q.x0 *= unit.x;
+    q.x1 *= unit.x;
+    q.y0 *= unit.y;
+    q.y1 *= unit.y;
+  }
   layer.painter_->set_colormap(layer.map_);
   if (layer.pool_ != nullptr) {
-    layer.painter_->draw_tiles(*layer.pool_, layer.quads, layer.colours_, area);
+    layer.painter_->draw_tiles(*layer.pool_, quads, layer.colours_, area);
   } else {
-    layer.painter_->draw_grid(*layer.grid_, layer.quads, layer.colours_, area);
+    layer.painter_->draw_grid(*layer.grid_, quads, layer.colours_, area);
   }
 }
 

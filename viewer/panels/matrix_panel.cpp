@@ -73,11 +73,10 @@ void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform
                                : std::min(seen_.sampled_rows, drawn.tile->rows_per_texel);
     }
     seen_.exact = seen_.exact && drawn.tile->exact;
-    map_layer_.quads.push_back({view.x(piece.place.k0), view.y(piece.place.q0),
-                                view.x(piece.place.k1), view.y(piece.place.q1),
-                                static_cast<float>(piece.col0), static_cast<float>(piece.row0),
-                                static_cast<float>(piece.col1), static_cast<float>(piece.row1),
-                                drawn.slot});
+    map_layer_.quads.push_back(
+        {view.x(piece.place.k0), view.y(piece.place.q0), view.x(piece.place.k1),
+         view.y(piece.place.q1), static_cast<float>(piece.col0), static_cast<float>(piece.row0),
+         static_cast<float>(piece.col1), static_cast<float>(piece.row1), drawn.slot});
   }
   seen_.exact = seen_.exact && seen_.complete;
   map_layer_.add_tiles(textures_->pool(),
@@ -101,9 +100,8 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, ui.px(3))) {
     dragged_ = interacting_ = true;
     if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) {
-      requests.act(
-          action::Pan{-static_cast<double>(io.MouseDelta.y) * view.queries_per_pixel(),
-                      -static_cast<double>(io.MouseDelta.x) * view.keys_per_pixel()});
+      requests.act(action::Pan{-static_cast<double>(io.MouseDelta.y) * view.queries_per_pixel(),
+                               -static_cast<double>(io.MouseDelta.x) * view.keys_per_pixel()});
     }
   }
   if (hovered && io.MouseWheel != 0) {
@@ -213,12 +211,12 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const TileSourceStatus& work = scene.source;
   double progress = -1;
   if (work.busy) progress = work.exact_progress > 0 ? work.exact_progress : 1;
-  pane_header(ui, rect,
-              {"Matrix",
-               fmt::format("queries \u2193 {}   keys \u2192 {}", scene.geometry.rows,
-                           scene.geometry.cols),
-               ViewPane::matrix, progress},
-              scene.state, requests);
+  pane_header(
+      ui, rect,
+      {"Matrix",
+       fmt::format("queries \u2193 {}   keys \u2192 {}", scene.geometry.rows, scene.geometry.cols),
+       ViewPane::matrix, progress},
+      scene.state, requests);
   ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
                                             {areas.map.x1, areas.map.y1}, ui.theme.raised);
   draw_map(ui, scene, view);

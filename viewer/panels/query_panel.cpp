@@ -38,8 +38,9 @@ void QueryPanel::take_line(const Scene& scene) {
   made_ = wanted;
   const std::vector<float>& values = scene.line->values;
   std::vector<float> scaled(values.size());
-  std::transform(values.begin(), values.end(), scaled.begin(),
-                 [&](float v) { return static_cast<float>(static_cast<double>(v) * scene.factor); });
+  std::transform(values.begin(), values.end(), scaled.begin(), [&](float v) {
+    return static_cast<float>(static_cast<double>(v) * scene.factor);
+  });
   ColourChoice choice;
   choice.map = scene.scale.map();
   choice.scale = scene.scale.kind();
@@ -139,8 +140,8 @@ void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, const TokenNames& 
     const auto cell = [&](float at, float low, int64_t count) {
       return std::clamp<int64_t>(static_cast<int64_t>((at - low) / film_.cell), 0, count - 1);
     };
-    const int64_t token = grid.index_of(
-        {t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
+    const int64_t token =
+        grid.index_of({t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
     const bool same_tokens = scene.call.problem->id().kind != CallKind::cross;
     const bool reverse = scene.state.reverse;
     const int64_t chosen = scene.line->request.tokens.front();
@@ -162,8 +163,15 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
     const ScreenRect f = film_.frame(t);
     const float u = static_cast<float>(t % atlas_columns_ * grid.width());
     const float v = static_cast<float>(t / atlas_columns_ * grid.height());
-    layer_.quads.push_back({f.x0, f.y0, f.x1, f.y1, u, v, u + static_cast<float>(grid.width()),
-                            v + static_cast<float>(grid.height()), {}});
+    layer_.quads.push_back({f.x0,
+                            f.y0,
+                            f.x1,
+                            f.y1,
+                            u,
+                            v,
+                            u + static_cast<float>(grid.width()),
+                            v + static_cast<float>(grid.height()),
+                            {}});
     const std::string name = fmt::format("t{}", t);
     if (f.width() >= text_size(small, name).x) {
       put_text(ui, small, f.x0, f.y0 - ui.px(17), ui.theme.secondary, name);
@@ -222,9 +230,9 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
       share += static_cast<double>(v);
       if (v > line.values[static_cast<size_t>(best)]) best = i;
     }
-    words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * share,
-                         token_text(side, best),
-                         100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
+    words =
+        fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * share, token_text(side, best),
+                    100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
   }
   put_text(ui, small, x, y, ui.theme.secondary, fit_text(small, words, width));
 }
@@ -233,8 +241,9 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "query", rect);
   const bool picked = scene.state.query.has_value();
-  const float from = pane_header(ui, rect, {"Query", "", ViewPane::query, scene.line_pending ? 1.0 : -1.0},
-                                 scene.state, requests);
+  const float from =
+      pane_header(ui, rect, {"Query", "", ViewPane::query, scene.line_pending ? 1.0 : -1.0},
+                  scene.state, requests);
   controls(ui, rect, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;

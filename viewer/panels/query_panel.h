@@ -8,8 +8,8 @@
 
 namespace attnscope {
 
-/// The picked or pointed-at token's row (reverse: column) as frames of the video, or as a list where
-/// its other side has no grid.
+/// The picked or pointed-at token's row (reverse: column) as frames of the video, or as a list
+/// where its other side has no grid.
 class QueryPanel {
  public:
   explicit QueryPanel(gl::MapPainter& painter) : layer_(painter) {}

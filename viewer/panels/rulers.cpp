@@ -67,8 +67,8 @@ void label_blocks(const Ui& ui, const RulerAxis& axis, float a, float b, int64_t
   const double pixels = axis.pixels_per_token() * static_cast<double>(size);
   const int64_t stride = stride_for(pixels, room_for(ui, axis, name(count - 1)));
   const auto place = [&](double token) {
-    return static_cast<int64_t>(std::floor((token - static_cast<double>(begin)) /
-                                           static_cast<double>(size)));
+    return static_cast<int64_t>(
+        std::floor((token - static_cast<double>(begin)) / static_cast<double>(size)));
   };
   const int64_t first = std::clamp<int64_t>(place(axis.first), 0, count);
   const int64_t last = std::clamp<int64_t>(place(axis.last) + 1, 0, count);
@@ -104,9 +104,8 @@ void draw_video(const Ui& ui, const RulerAxis& axis, const Bands& bands) {
                [](int64_t t) { return fmt::format("t{}", t); });
   const double token = axis.pixels_per_token();
   if (token >= static_cast<double>(room_for(ui, axis, "x00"))) {
-    label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, 1, video.size(), [&](int64_t i) {
-      return fmt::format("x{}", i % grid.width());
-    });
+    label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, 1, video.size(),
+                 [&](int64_t i) { return fmt::format("x{}", i % grid.width()); });
   } else if (token * static_cast<double>(grid.width()) >=
              static_cast<double>(room_for(ui, axis, "y00"))) {
     label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, grid.width(),

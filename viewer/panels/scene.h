@@ -55,9 +55,9 @@ struct Scene {
 /// What a panel asks for beyond the state.
 struct PanelRequests {
   std::vector<Action> actions;
-  std::optional<MapPoint> hovered;     ///< the entry under the mouse
-  std::optional<int64_t> follow;       ///< the query (reverse: key) to show while none is picked
-  std::optional<std::string> open;     ///< a capture
+  std::optional<MapPoint> hovered;  ///< the entry under the mouse
+  std::optional<int64_t> follow;    ///< the query (reverse: key) to show while none is picked
+  std::optional<std::string> open;  ///< a capture
   bool show_browser = false;
   bool show_help = false;
 

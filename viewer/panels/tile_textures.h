@@ -26,8 +26,8 @@ class TileTextures {
   };
   Drawn use(const TileId& id);
   /// Uploads what the source has of `tiles`, in this order, new ones and those that became better
-  /// since, for at most about `milliseconds` (but one at least). Tiles of this list are not given up
-  /// for later ones of it. Whether something is left to upload.
+  /// since, for at most about `milliseconds` (but one at least). Tiles of this list are not given
+  /// up for later ones of it. Whether something is left to upload.
   bool upload(const TileSource& source, std::span<const TileId> tiles, double milliseconds);
   /// Another capture: everything is free again.
   void clear();

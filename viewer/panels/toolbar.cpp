@@ -62,8 +62,7 @@ void Toolbar::head_choices(const Ui& ui, const Scene& scene, PanelRequests& requ
   for (const HeadAxis axis : {HeadAxis::step, HeadAxis::layer, HeadAxis::head, HeadAxis::kind,
                               HeadAxis::branch, HeadAxis::batch}) {
     const std::vector<std::string> words = scene.picker.choices(here, axis);
-    const bool always =
-        axis == HeadAxis::step || axis == HeadAxis::layer || axis == HeadAxis::head;
+    const bool always = axis == HeadAxis::step || axis == HeadAxis::layer || axis == HeadAxis::head;
     // What there is only one of needs no control.
     if (words.size() < 2 && !always) continue;
     const std::string caption = capitalised(head_axis_name(axis));
@@ -77,8 +76,8 @@ void Toolbar::head_choices(const Ui& ui, const Scene& scene, PanelRequests& requ
     const int taken =
         choice(ui, "Toolbar", caption, words, place_of(words, value_on(values, axis)), box);
     if (taken >= 0) {
-      requests.act(action::SelectHead{
-          scene.picker.select(here, axis, words[static_cast<size_t>(taken)])});
+      requests.act(
+          action::SelectHead{scene.picker.select(here, axis, words[static_cast<size_t>(taken)])});
     }
   }
 }
@@ -116,8 +115,7 @@ void Toolbar::appearance(const Ui& ui, const Scene& scene, PanelRequests& reques
 void Toolbar::window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests) {
   const bool light = scene.state.theme == ViewTheme::light;
   const std::string theme = light ? "Dark" : "Light";
-  const float width =
-      segmented_width(ui, {"Open", theme, "?"}) + ui.px(8);
+  const float width = segmented_width(ui, {"Open", theme, "?"}) + ui.px(8);
   flow(ui, width, 12);
   const float right = rect_.x1 - ui.px(12) - width;
   const ImVec2 at = ImGui::GetCursorScreenPos();

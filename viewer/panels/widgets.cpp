@@ -102,9 +102,9 @@ int choice(const Ui& ui, const std::string& pane, const std::string& caption,
   const std::string now = chosen >= 0 ? words[static_cast<size_t>(chosen)] : "";
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(4), ui.px(4)));
   const std::string id = "##" + pane + caption;
-  const bool open = ImGui::BeginCombo(id.c_str(), now.c_str(),
-                                      words.size() > 1 ? ImGuiComboFlags_HeightLarge
-                                                       : ImGuiComboFlags_NoArrowButton);
+  const bool open = ImGui::BeginCombo(
+      id.c_str(), now.c_str(),
+      words.size() > 1 ? ImGuiComboFlags_HeightLarge : ImGuiComboFlags_NoArrowButton);
   if (!open) mark(ui, pane + "/" + caption);
   if (open) {
     for (size_t i = 0; i < words.size(); ++i) {
@@ -163,9 +163,9 @@ void begin_pane(const Ui& ui, const char* name, const ScreenRect& rect, bool fil
     ImGui::GetWindowDrawList()->AddRectFilled({rect.x0, rect.y0}, {rect.x1, rect.y1},
                                               ui.theme.pane);
   }
-  ImGui::BeginChild(name, {rect.width(), rect.height()}, false,
-                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse |
-                        ImGuiWindowFlags_NoNav);
+  ImGui::BeginChild(
+      name, {rect.width(), rect.height()}, false,
+      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
 }
 
 void end_pane() { ImGui::EndChild(); }

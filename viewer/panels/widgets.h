@@ -23,13 +23,13 @@ std::string fit_text(ImFont* font, const std::string& text, float width);
 bool tool_button(const Ui& ui, const std::string& label, const std::string& text, bool on,
                  const std::string& hint);
 
-/// Buttons side by side, of which one is chosen; gives the one that was clicked or −1. Registered as
-/// PANE/WORD each.
+/// Buttons side by side, of which one is chosen; gives the one that was clicked or −1. Registered
+/// as PANE/WORD each.
 int segmented(const Ui& ui, const std::string& pane, const std::vector<std::string>& words,
               int chosen, const std::string& hint);
 
-/// A caption and a list to choose from; gives what was chosen or −1. Registered as PANE/CAPTION, and
-/// its items, while it is open, as CAPTION/WORD.
+/// A caption and a list to choose from; gives what was chosen or −1. Registered as PANE/CAPTION,
+/// and its items, while it is open, as CAPTION/WORD.
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            const std::vector<std::string>& words, int chosen, float width);
 
