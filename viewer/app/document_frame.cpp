@@ -126,6 +126,13 @@ void ViewerApp::refresh_histogram() {
   }
   histogram_stale_ = !(key == histogram_key_);
   if (!histogram_stale_ || counting_.valid() || panels_.matrix().interacting()) return;
+  // The first tiles are counted at once, so that the first picture has its colours.
+  if (histogram_.empty() && key.tiles.size() <= 2) {
+    histogram_ = ValueHistogram::of(key.tiles, key.rect, key.pool);
+    histogram_key_ = std::move(key);
+    histogram_stale_ = false;
+    return;
+  }
   counting_key_ = key;
   counting_ = std::async(std::launch::async, [key = std::move(key), window = window_] {
     ValueHistogram counted = ValueHistogram::of(key.tiles, key.rect, key.pool);

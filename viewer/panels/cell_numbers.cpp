@@ -45,7 +45,9 @@ std::string number_within(double value, int characters) {
       if (static_cast<int>(text.size()) <= characters) return text;
     }
   }
-  return "";
+  // At least its power of ten.
+  const std::string power = fmt::format("e{:.0f}", std::floor(std::log10(std::abs(value))));
+  return value > 0 && static_cast<int>(power.size()) <= characters ? power : "";
 }
 
 void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewTransform& view, int level) {

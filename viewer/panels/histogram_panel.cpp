@@ -105,6 +105,10 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   if (!h.empty()) {
     detail = std::string(h.exact() ? "seen, exact" : "seen, sampled") + " \u00b7 log count";
   }
+  ImFont* const small = ui.fonts.secondary;
+  const float button = text_size(small, "Auto").x + ui.px(24);
+  const float title = text_size(ui.fonts.title, "Histogram").x + ui.px(24);
+  detail = fit_text(small, detail, rect.width() - title - button - ui.px(8));
   pane_header(ui, rect, {"Histogram", detail, ViewPane::histogram}, scene.state, requests);
   ImGui::PushFont(ui.fonts.secondary);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));

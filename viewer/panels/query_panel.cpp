@@ -77,8 +77,11 @@ void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, cons
   const std::vector<std::string> words{"Attends to", "Attended by"};
   float width = ui.px(17 * 2);
   for (const std::string& word : words) width += text_size(ui.fonts.secondary, word).x;
-  const bool picked = scene.state.query.has_value();
-  if (picked) width += text_size(ui.fonts.secondary, "Release").x + ui.px(24);
+  bool picked = scene.state.query.has_value();
+  const float release = text_size(ui.fonts.secondary, "Release").x + ui.px(24);
+  // Where there is no room, Esc and the right mouse button release the query too.
+  if (rect.x1 - ui.px(8) - width - release < from) picked = false;
+  if (picked) width += release;
   const float x = rect.x1 - ui.px(8) - width;
   if (x < from) return;
   ImGui::PushFont(ui.fonts.secondary);
