@@ -1,8 +1,7 @@
 #include "tests/viewer/hidden_window.h"
 
-#include <sys/wait.h>
-
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/catch.h"
@@ -29,19 +28,26 @@ std::string quoted(const std::string& text) {
 
 WindowResult run_window(const std::string& folder, const std::vector<std::string>& arguments,
                         const std::string& script) {
-  std::string command = "cd " + quoted(folder) +
-                        " && LIBGL_ALWAYS_SOFTWARE=1 ASAN_OPTIONS=detect_leaks=0 timeout 240 "
-                        "xvfb-run -a -s '-screen 0 1280x800x24' " +
-                        quoted(ATTNSCOPE_PROGRAM) + " view";
+  std::string command = quoted(ATTNSCOPE_PROGRAM) + " view";
   for (const std::string& argument : arguments) command += " " + quoted(argument);
   if (!script.empty()) {
     std::ofstream(folder + "/script.txt") << script;
     command += " --script script.txt";
   }
-  // xvfb-run without -e keeps what its child prints.
-  command += " >out.txt 2>err.txt </dev/null";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(folder + "/out.txt"),
+  // The program's exit code is written down within: xvfb-run has failures of its own when several
+  // are started at once, and is then tried again.
+  command += " >out.txt 2>err.txt </dev/null; echo $? >code.txt";
+  const std::string outer = "cd " + quoted(folder) +
+                            " && LIBGL_ALWAYS_SOFTWARE=1 ASAN_OPTIONS=detect_leaks=0 timeout 240 "
+                            "xvfb-run -a -s '-screen 0 1280x800x24' sh -c " +
+                            quoted(command) + " >/dev/null 2>&1";
+  std::filesystem::remove(folder + "/code.txt");
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    (void)!std::system(outer.c_str());
+    if (std::filesystem::exists(folder + "/code.txt")) break;
+  }
+  if (!std::filesystem::exists(folder + "/code.txt")) return {-1, "", "xvfb-run failed"};
+  return {std::stoi(read_bytes(folder + "/code.txt")), read_bytes(folder + "/out.txt"),
           read_bytes(folder + "/err.txt")};
 }
 

@@ -31,8 +31,8 @@ void check_golden(const std::string& name, const std::string& script,
   const TemporaryFolder folder;
   std::vector<std::string> arguments{kRoot + "/samples/moving-shapes", "--size", "960x640"};
   arguments.insert(arguments.end(), options.begin(), options.end());
-  const WindowResult r =
-      run_window(folder.path().string(), arguments, script + "\nwait exact\nshot now.png\n");
+  const WindowResult r = run_window(folder.path().string(), arguments,
+                                    script + "\nwait exact\nwait idle\nshot now.png\n");
   CHECK(r.err == "");
   REQUIRE(r.exit_code == 0);
   const fs::path golden = fs::path(kRoot) / "tests/golden" / (name + ".png");
@@ -83,8 +83,8 @@ TEST_CASE("pictures that differ are told apart") {
   const TemporaryFolder folder;
   const WindowResult r =
       run_window(folder.path().string(), {kRoot + "/samples/moving-shapes", "--size", "960x640"},
-                 "layer 2\nhead 0\nwait exact\nshot a.png\nlayer 3\nwait exact\nshot b.png\n"
-                 "layer 2\nwait exact\nshot c.png\n");
+                 "layer 2\nhead 0\nwait exact\nwait idle\nshot a.png\nlayer 3\nwait exact\n"
+                 "shot b.png\nlayer 2\nwait exact\nwait idle\nshot c.png\n");
   REQUIRE(r.exit_code == 0);
   const Picture a = read_png(folder / "a.png"), b = read_png(folder / "b.png");
   const Picture c = read_png(folder / "c.png");

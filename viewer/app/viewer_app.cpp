@@ -222,7 +222,10 @@ void ViewerApp::draw_frame() {
   }
   labels_.clear();
   window_->begin_frame([&] {
-    if (settings_.scripted_mouse) mouse_.feed();
+    if (!settings_.scripted_mouse) return;
+    // What a click brings about is drawn after its last step.
+    if (!mouse_.done()) window_->request_frames();
+    mouse_.feed();
   });
   const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale()};
   const ScreenRect window = window_rect();
