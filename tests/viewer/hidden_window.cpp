@@ -20,7 +20,7 @@ bool can_open_windows() {
 #endif
 }
 
-std::string quoted(const std::string& text) {
+std::string shell_word(const std::string& text) {
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";
@@ -28,8 +28,8 @@ std::string quoted(const std::string& text) {
 
 WindowResult run_window(const std::string& folder, const std::vector<std::string>& arguments,
                         const std::string& script) {
-  std::string command = quoted(ATTNSCOPE_PROGRAM) + " view";
-  for (const std::string& argument : arguments) command += " " + quoted(argument);
+  std::string command = shell_word(ATTNSCOPE_PROGRAM) + " view";
+  for (const std::string& argument : arguments) command += " " + shell_word(argument);
   if (!script.empty()) {
     std::ofstream(folder + "/script.txt") << script;
     command += " --script script.txt";
@@ -37,10 +37,10 @@ WindowResult run_window(const std::string& folder, const std::vector<std::string
   // The program's exit code is written down within: xvfb-run has failures of its own when several
   // are started at once, and is then tried again.
   command += " >out.txt 2>err.txt </dev/null; echo $? >code.txt";
-  const std::string outer = "cd " + quoted(folder) +
+  const std::string outer = "cd " + shell_word(folder) +
                             " && LIBGL_ALWAYS_SOFTWARE=1 ASAN_OPTIONS=detect_leaks=0 timeout 240 "
                             "xvfb-run -a -s '-screen 0 1280x800x24' sh -c " +
-                            quoted(command) + " >/dev/null 2>&1";
+                            shell_word(command) + " >/dev/null 2>&1";
   std::filesystem::remove(folder + "/code.txt");
   for (int attempt = 0; attempt < 3; ++attempt) {
     (void)!std::system(outer.c_str());

@@ -20,6 +20,6 @@ WindowResult run_window(const std::string& folder, const std::vector<std::string
                         const std::string& script = {});
 
 /// `text` as one word of a shell.
-std::string quoted(const std::string& text);
+std::string shell_word(const std::string& text);
 
 }  // namespace attnscope::test

@@ -169,14 +169,14 @@ TEST_CASE("view refuses what it cannot show in one line") {
   const TemporaryFolder folder;
   const std::string at = folder.path().string();
   const auto plain = [&](const std::string& arguments) {
-    const std::string command = "cd " + quoted(at) + " && env -u DISPLAY -u WAYLAND_DISPLAY " +
-                                quoted(ATTNSCOPE_PROGRAM) + " view " + arguments +
+    const std::string command = "cd " + shell_word(at) + " && env -u DISPLAY -u WAYLAND_DISPLAY " +
+                                shell_word(ATTNSCOPE_PROGRAM) + " view " + arguments +
                                 " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
     return WindowResult{WEXITSTATUS(status), read_bytes(folder / "out.txt"),
                         read_bytes(folder / "err.txt")};
   };
-  const WindowResult none = plain(quoted(kSample));
+  const WindowResult none = plain(shell_word(kSample));
   CHECK(none.exit_code == 1);
   CHECK(none.err ==
         "attnscope: no display: set DISPLAY or WAYLAND_DISPLAY, or run under xvfb-run\n");
@@ -185,11 +185,11 @@ TEST_CASE("view refuses what it cannot show in one line") {
   CHECK(exported.exit_code == 1);
   CHECK(contains(exported.err, "maps.h5: is an HDF5 export"));
   CHECK(lines_of(exported.err).size() == 1);
-  CHECK(plain(quoted(kSample) + " --size 100x100").exit_code == 2);
-  CHECK(plain(quoted(kSample) + " --theme pink").exit_code == 2);
+  CHECK(plain(shell_word(kSample) + " --size 100x100").exit_code == 2);
+  CHECK(plain(shell_word(kSample) + " --theme pink").exit_code == 2);
   CHECK(plain("--screenshot x.png").exit_code == 2);
   std::ofstream(folder / "bad.txt") << "wait picture\nfly away\n";
-  const WindowResult bad = plain(quoted(kSample) + " --script bad.txt");
+  const WindowResult bad = plain(shell_word(kSample) + " --script bad.txt");
   CHECK(bad.exit_code == 2);
   CHECK(contains(bad.err, "bad.txt:2: "));
 }
