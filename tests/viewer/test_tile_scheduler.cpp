@@ -27,7 +27,7 @@ std::vector<MapCall> calls_of(const AttentionProblem& problem) {
 /// A scheduler whose pieces are run one by one by the test.
 struct Steps {
   explicit Steps(const AttentionProblem& problem, int64_t memory = int64_t{256} << 20)
-      : scheduler(calls_of(problem), backend, memory),
+      : scheduler(calls_of(problem), memory),
         bench(backend, int64_t{8} << 20, [&](int64_t bytes, std::string_view purpose) {
           return scheduler.reserve(bytes, purpose);
         }) {}
@@ -238,6 +238,24 @@ TEST_CASE("a head that cannot be bound fails as a whole, once") {
   CHECK_FALSE(service.status().busy);
   CHECK(service.status().problem == "k.safetensors: gone");
   CHECK(backend.calls(FakeCall::bind) == 1);
+}
+
+TEST_CASE("a service ends in the middle of its work") {
+  AttentionCase description;
+  description.shape = {1, 2, 1, 2600, 1900, 16};
+  const Oracle oracle(description);
+  const TileId top{kHead, MapQuantity::weights, 4, 0, 0};
+  const TileId logits{kHead, MapQuantity::logits, 0, 1, 1};
+  for (int64_t i = 0; i < 12; ++i) {
+    ServiceHarness harness(oracle.problem());
+    harness.want(
+        {LineRequest{kHead, MapQuantity::weights, i % 2 == 0, {i}}, {}, {top, logits}, {kHead}});
+    if (i % 3 == 1) {
+      CHECK(harness.wait([&] { return harness.service().find(top) != nullptr; }));
+    } else if (i % 3 == 2) {
+      CHECK(harness.wait([&] { return harness.service().status().exact_progress > 0.2; }));
+    }
+  }
 }
 
 TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {

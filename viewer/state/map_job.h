@@ -18,7 +18,6 @@ using Piece = std::function<TakeIn(Workbench& bench)>;
 
 /// What jobs may use; with the service's lock held.
 struct JobTools {
-  const TileBackend& backend;
   Reserve reserve;
 };
 

@@ -20,11 +20,10 @@ std::string name_of(const HeadId& id) {
 
 }  // namespace
 
-TileScheduler::TileScheduler(std::vector<MapCall> calls, const TileBackend& backend, int64_t memory)
+TileScheduler::TileScheduler(std::vector<MapCall> calls, int64_t memory)
     : calls_(std::move(calls)),
       budget_(memory),
-      tools_{backend,
-             [this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); }} {}
+      tools_{[this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); }} {}
 
 const MapCall& TileScheduler::call(const HeadId& id) const {
   const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls_.size());

@@ -43,8 +43,7 @@ struct Assignment {
 /// of HeadData, is under its owner's lock.
 class TileScheduler {
  public:
-  /// Borrows the backend.
-  TileScheduler(std::vector<MapCall> calls, const TileBackend& backend, int64_t memory);
+  TileScheduler(std::vector<MapCall> calls, int64_t memory);
 
   MapGeometry geometry(const HeadId& head) const;
   const MapCall& call(const HeadId& head) const;

@@ -34,7 +34,7 @@ class TileService::Impl {
         workers_(settings.threads > 0 ? settings.threads : backend.workers()),
         buffer_bytes_(settings.memory / kBufferShare / workers_),
         wake_(std::move(wake)),
-        scheduler_(std::move(calls), backend, settings.memory),
+        scheduler_(std::move(calls), settings.memory),
         probe_bench_(backend, buffer_bytes_, reserve_unlocked()),
         keeper_(
             settings.cache_folders, backend.name(), reserve_unlocked(),
