@@ -7,7 +7,8 @@ are printed. attnscope runs as a whole process and computes more besides (see do
 blocks are a second process, which is counted too.
 
     python3 bench/peers.py build/release/bin/attnscope
-    python3 bench/peers.py build/release/bin/attnscope --grid 33x45x80 --text 256 --head-dim 128
+    python3 bench/peers.py build/release/bin/attnscope --grid 33x45x80 --text 256 --head-dim 128 \\
+        --torch-rows 5888
 """
 
 import argparse
@@ -24,12 +25,13 @@ from safetensors.torch import save_file
 
 def torch_metrics(q, k, text, frames, rows):
     """Row blocks in float32: every number from the block's softmax."""
-    size, dim = q.shape
+    count, dim = q.shape
+    size = len(k)
     q, k = q.float(), k.float()
     frame_keys = (size - text) // frames
     columns = torch.zeros(size)
     entropy, largest, masses, maxima, means = [], [], [], [], []
-    for begin in range(0, size, rows):
+    for begin in range(0, count, rows):
         weights = torch.softmax((q[begin : begin + rows] @ k.T) * dim**-0.5, -1)
         columns += weights.sum(0)
         entropy.append(-torch.special.xlogy(weights, weights).sum(-1))
@@ -49,6 +51,7 @@ def main():
     parser.add_argument("--text", type=int, default=226)
     parser.add_argument("--head-dim", type=int, default=64)
     parser.add_argument("--rows", type=int, default=256, help="rows a block of the torch code")
+    parser.add_argument("--torch-rows", type=int, help="time torch on the first N rows and scale")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
@@ -58,6 +61,7 @@ def main():
     size = args.text + frames * height * width
     shape = (1, 1, size, args.head_dim)
     q, k = torch.randn(shape).bfloat16(), torch.randn(shape).bfloat16()
+    torch_rows = min(args.torch_rows or size, size)
     with tempfile.TemporaryDirectory() as folder:
         capture = os.path.join(folder, "head.safetensors")
         facts = {"format": "attnscope-capture/1", "grid": args.grid}
@@ -77,15 +81,18 @@ def main():
         ways = {
             "attnscope stats": stats,
             "attnscope export --block 16": blocks,
-            "torch fp32": lambda: torch_metrics(q[0, 0], k[0, 0], args.text, frames, args.rows),
+            "torch fp32": lambda: torch_metrics(
+                q[0, 0, :torch_rows], k[0, 0], args.text, frames, args.rows
+            ),
         }
+        scale = {"torch fp32": size / torch_rows}
         seconds = {name: [] for name in ways}
         for run in range(args.runs + 1):
             for name, way in ways.items():
                 start = time.perf_counter()
                 way()
                 if run > 0:  # the first round warms caches and the allocator
-                    seconds[name].append(time.perf_counter() - start)
+                    seconds[name].append((time.perf_counter() - start) * scale.get(name, 1))
         medians = {name: statistics.median(values) for name, values in seconds.items()}
         print(f"S = {size}, d = {args.head_dim}, {args.threads} threads")
         for name, values in seconds.items():

@@ -116,8 +116,8 @@ void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunc
                                   o.pyramid ? "--pyramid" : "--block",
                                   export_product_name(product)));
   }
-  if (pooled && o.resume) {
-    throw usage_error("--resume: a pooled export that was interrupted starts afresh");
+  if (pooled && o.verify_all) {
+    throw usage_error("--verify-all: nothing of an interrupted pooled export is kept");
   }
   const bool maps = product == ExportProduct::weights || product == ExportProduct::logits ||
                     product == ExportProduct::rows;
@@ -338,15 +338,16 @@ int run_export(const ExportOptions& o) {
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   ExportSpec spec = make_spec(o, capture, *backend);
   if (spec.product == ExportProduct::pooled) {
-    return export_pooled(std::move(spec),
-                         {o.run,
-                          *backend,
-                          capture,
-                          console,
-                          o.out,
-                          {.force = o.force, .sync = o.sync, .inputs = capture.files()},
-                          o.dry_run,
-                          o.json});
+    return export_pooled(
+        std::move(spec),
+        {o.run,
+         *backend,
+         capture,
+         console,
+         o.out,
+         {.force = o.force, .sync = o.sync, .resume = o.resume, .inputs = capture.files()},
+         o.dry_run,
+         o.json});
   }
   const std::vector<HeadTask> tasks = export_tasks(spec);
   MemoryBudget budget(memory_limit(o.run));

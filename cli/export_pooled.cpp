@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "core/error.h"
 #include "core/value_check.h"
+#include "io/finished_run.h"
 #include "io/pooled_export.h"
 
 namespace attnscope {
@@ -37,6 +39,35 @@ void print_forecast(const PooledRun& r, const PooledForecast& f, const Reduction
   fmt::print("expected time  {} of computation\nmemory         {} of {}\nplan           {}\n",
              format_seconds(f.seconds), format_bytes(f.memory_bytes), format_bytes(f.budget_bytes),
              plan.describe());
+}
+
+/// Whether --resume finds the file complete. What an interrupted pooled export left is worth
+/// nothing; throws Error(file) where something else would be lost.
+bool finished_already(const PooledRun& r, const ExportSpec& spec) {
+  std::error_code none;
+  if (!r.write.resume || r.write.force) return false;
+  const std::string journal = r.out + ".journal";
+  if (std::filesystem::exists(journal, none)) {
+    throw file_error(journal, "",
+                     "is left from an export that is not pooled (--force gives it up)");
+  }
+  if (!std::filesystem::exists(r.out, none)) return false;
+  expect_same_run(finished_run(r.out, "pooled"),
+                  {{"capture_hash", spec.capture_hash},
+                   {"options", nlohmann::ordered_json::parse(spec.options_json)}},
+                  r.out);
+  r.console.say(r.out + " is complete already");
+  return true;
+}
+
+void print_written(const PooledRun& r, const PooledForecast& f, double seconds) {
+  if (!r.json) return;
+  print_json({{"format", "attnscope-export-result/1"},
+              {"out", r.out},
+              {"heads", f.heads},
+              {"bytes_written", seconds > 0 ? f.payload_bytes : 0},
+              {"seconds", seconds}},
+             false);
 }
 
 }  // namespace
@@ -76,6 +107,10 @@ int export_pooled(ExportSpec spec, const PooledRun& r) {
   for (const ReductionJob& job : wanted) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());
   spec.capture_hash = r.capture.content_hash(spec.calls, false, interrupts.token());
+  if (finished_already(r, spec)) {
+    print_written(r, forecast, 0);
+    return kExitOk;
+  }
   PooledExport pooled(std::move(spec), r.out, r.write);
   const auto start = std::chrono::steady_clock::now();
   {
@@ -90,14 +125,7 @@ int export_pooled(ExportSpec spec, const PooledRun& r) {
   }
   pooled.end();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  if (r.json) {
-    print_json({{"format", "attnscope-export-result/1"},
-                {"out", r.out},
-                {"heads", forecast.heads},
-                {"bytes_written", forecast.payload_bytes},
-                {"seconds", spent.count()}},
-               false);
-  }
+  print_written(r, forecast, spent.count());
   r.console.say(fmt::format("wrote {} ({} in {})", r.out, format_bytes(forecast.payload_bytes),
                             format_seconds(spent.count())));
   return kExitOk;

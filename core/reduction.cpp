@@ -1,9 +1,8 @@
 #include "core/reduction.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <utility>
+#include <functional>
 #include <vector>
 
 namespace attnscope {
@@ -31,33 +30,30 @@ double box_mass(const RowEntries<Real>& row, const TokenGrid& keys, IndexRange f
 
 IndexRange around(int64_t place, int64_t reach) { return {place - reach, place + reach + 1}; }
 
-/// Digits of a radix sort: positive floats have the order of their bits. 256 places to write to at
-/// a time stay in the cache.
-constexpr int kDigitBits = 8;
-constexpr size_t kDigits = size_t{1} << kDigitBits;
-constexpr int kPasses = 4;
+/// Positive floats have the order of their bits: a bucket holds those with the same exponent and
+/// the same five bits below it.
+constexpr int kBucketShift = 18;
+constexpr size_t kBuckets = size_t{1} << (31 - kBucketShift);
 
-/// Sorts the bits of positive floats, the largest first.
-void sort_descending(std::vector<uint32_t>& bits) {
-  std::array<std::array<uint32_t, kDigits>, kPasses> starts{};
-  const auto digit = [](uint32_t value, int pass) {
-    return (~value >> (pass * kDigitBits)) & (kDigits - 1);
-  };
-  for (const uint32_t value : bits) {
-    for (int pass = 0; pass < kPasses; ++pass) {
-      ++starts[static_cast<size_t>(pass)][digit(value, pass)];
-    }
+struct Bucket {
+  int64_t count = 0;
+  double mass = 0;
+};
+
+size_t bucket_of(float weight) { return std::bit_cast<uint32_t>(weight) >> kBucketShift; }
+
+/// The weights of a bucket, the largest first.
+template <typename Real>
+std::vector<float> sorted_bucket(const RowEntries<Real>& row, int64_t count, size_t bucket,
+                                 int64_t size) {
+  std::vector<float> weights;
+  weights.reserve(static_cast<size_t>(size));
+  for (int64_t key = 0; key < count; ++key) {
+    const auto weight = static_cast<float>(row[key]);
+    if (weight > 0 && bucket_of(weight) == bucket) weights.push_back(weight);
   }
-  std::vector<uint32_t> sorted(bits.size());
-  for (int pass = 0; pass < kPasses; ++pass) {
-    auto& start = starts[static_cast<size_t>(pass)];
-    // Weights are all much alike in their upper bits.
-    if (!bits.empty() && start[digit(bits[0], pass)] == bits.size()) continue;
-    uint32_t sum = 0;
-    for (uint32_t& count : start) sum += std::exchange(count, sum);
-    for (const uint32_t value : bits) sorted[start[digit(value, pass)]++] = value;
-    bits.swap(sorted);
-  }
+  std::sort(weights.begin(), weights.end(), std::greater<>());
+  return weights;
 }
 
 }  // namespace
@@ -85,25 +81,40 @@ PlaceMasses place_masses(const RowEntries<Real>& row, const TokenGrid& keys, Lat
 
 template <typename Real>
 KeyCounts count_keys(const RowEntries<Real>& row, int64_t count) {
-  std::vector<uint32_t> bits;
-  bits.reserve(static_cast<size_t>(count));
+  std::vector<Bucket> buckets(kBuckets);
   double total = 0;
   for (int64_t key = 0; key < count; ++key) {
     const auto weight = static_cast<float>(row[key]);
     if (!(weight > 0)) continue;
-    bits.push_back(std::bit_cast<uint32_t>(weight));
+    Bucket& bucket = buckets[bucket_of(weight)];
+    ++bucket.count;
+    bucket.mass += static_cast<double>(weight);
     total += static_cast<double>(weight);
   }
-  sort_descending(bits);
   KeyCounts counts{};
+  size_t share = 0;
   double sum = 0;
-  size_t taken = 0;
-  for (size_t i = 0; i < kKeyShares.size(); ++i) {
-    while (taken < bits.size() && sum < kKeyShares[i] * total) {
-      sum += static_cast<double>(std::bit_cast<float>(bits[taken++]));
+  int64_t taken = 0;
+  // Only the buckets in which a share is reached are sorted.
+  for (size_t b = kBuckets; b-- > 0 && share < counts.size();) {
+    const Bucket& bucket = buckets[b];
+    if (bucket.count == 0) continue;
+    if (sum + bucket.mass >= kKeyShares[share] * total) {
+      double inner = sum;
+      int64_t inner_taken = taken;
+      for (const float weight : sorted_bucket(row, count, b, bucket.count)) {
+        inner += static_cast<double>(weight);
+        ++inner_taken;
+        while (share < counts.size() && inner >= kKeyShares[share] * total) {
+          counts[share++] = inner_taken;
+        }
+      }
     }
-    counts[i] = static_cast<int64_t>(taken);
+    sum += bucket.mass;
+    taken += bucket.count;
   }
+  // Shares that rounding leaves open need every key.
+  for (; share < counts.size(); ++share) counts[share] = taken;
   return counts;
 }
 

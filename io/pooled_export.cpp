@@ -70,6 +70,7 @@ struct PooledExport::Impl {
         layout(make_export_layout(spec)),
         file(std::move(out), {.force = options.force,
                               .sync = options.sync,
+                              .resume = options.resume,
                               .bytes = payload_bytes(spec),
                               .inputs = options.inputs}),
         jobs(jobs_of(spec)) {

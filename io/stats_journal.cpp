@@ -1,8 +1,10 @@
 #include "io/stats_journal.h"
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "io/finished_run.h"
 
 namespace attnscope {
 namespace {
@@ -46,15 +48,10 @@ void StatsJournal::load() {
   const Json found = Json::parse(lines.front(), nullptr, false);
   if (found.is_discarded() || !found.is_object() ||
       found.value("format", "") != identity_["format"]) {
-    return;
+    throw file_error(file_.part_path().string(), "",
+                     "is no interrupted run of stats (--force gives it up)");
   }
-  for (const auto& [key, value] : identity_.items()) {
-    if (found.contains(key) && found[key] == value) continue;
-    throw file_error(file_.part_path().string(), key,
-                     "is of another run: expected " + line_of(value) + ", got " +
-                         line_of(found.contains(key) ? found[key] : Json()) +
-                         " (--force gives it up)");
-  }
+  expect_same_run(found, identity_, file_.part_path());
   size_ = static_cast<int64_t>(lines.front().size()) + 1;
   for (size_t i = 1; i < lines.size(); ++i) {
     Json record = Json::parse(lines[i], nullptr, false);

@@ -17,7 +17,7 @@ namespace attnscope {
 class StatsJournal {
  public:
   /// `identity` says what is computed from what. Throws what ExportFile's constructor throws;
-  /// Error(file) where OUT.part is of another identity. A .part that is no such list is given up.
+  /// Error(file) where `resume` finds an OUT.part of another identity, or one that is no such list.
   StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity,
                const ExportFileOptions& options);
 

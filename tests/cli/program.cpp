@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -53,6 +54,37 @@ namespace {
   _exit(127);
 }
 
+/// Whether the program's main thread keeps the signal for its watcher. It does not before the work
+/// begins, where the signal would end it.
+bool watches(pid_t child, int signal) {
+  std::ifstream status("/proc/" + std::to_string(child) + "/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.rfind("SigBlk:", 0) != 0) continue;
+    return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == child;
+}
+
+void await_signal_time(pid_t child, const ProgramSettings& settings) {
+  using std::chrono::milliseconds;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  const auto ready = [&] {
+    return (settings.signal == SIGKILL || watches(child, settings.signal)) &&
+           (settings.signal_from.empty() || std::filesystem::exists(settings.signal_from));
+  };
+  while (!ready() && !has_ended(child) && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(3));
+  }
+  std::this_thread::sleep_for(milliseconds(settings.signal_after_ms));
+}
+
 }  // namespace
 
 ProgramResult run_attnscope(const std::vector<std::string>& arguments,
@@ -64,7 +96,7 @@ ProgramResult run_attnscope(const std::vector<std::string>& arguments,
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) run_child(arguments, settings, out, err);
   if (settings.signal != 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(settings.signal_after_ms));
+    await_signal_time(child, settings);
     kill(child, settings.signal);
   }
   int status = 0;

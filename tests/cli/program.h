@@ -16,8 +16,11 @@ struct ProgramResult {
 };
 
 struct ProgramSettings {
-  int signal = 0;  ///< sent after `signal_after_ms`, where not 0
+  /// Sent, where not 0, once the program watches for it (SIGKILL: at once), `signal_from` exists,
+  /// and `signal_after_ms` have passed since.
+  int signal = 0;
   int signal_after_ms = 0;
+  std::string signal_from = {};
   int64_t max_file_bytes = 0;  ///< RLIMIT_FSIZE, where not 0
   int64_t soft_files = 0;      ///< soft RLIMIT_NOFILE, where not 0
   bool close_stderr = false;

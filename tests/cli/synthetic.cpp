@@ -52,12 +52,4 @@ void write_synthetic_head(const std::string& path, int64_t tokens, int64_t d) {
   if (!file) throw std::runtime_error("cannot write " + path);
 }
 
-bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
-
 }  // namespace attnscope::test

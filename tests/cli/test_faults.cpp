@@ -6,20 +6,13 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/cli/fault_settings.h"
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
 
 using namespace attnscope::test;
 
 namespace {
-
-ProgramSettings with_fault(const std::string& kind, long number, const std::string& count = "") {
-  ProgramSettings settings;
-  settings.environment = {std::string("LD_PRELOAD=") + ATTNSCOPE_FAULT_LIBRARY,
-                          "ATTNSCOPE_FAULT=" + kind + ":" + std::to_string(number)};
-  if (!count.empty()) settings.environment.push_back("ATTNSCOPE_FAULT_COUNT=" + count);
-  return settings;
-}
 
 std::vector<std::string> export_to(const std::string& capture, const std::string& out) {
   return {"export", capture, "-o", out, "--quiet", "--threads", "2"};

@@ -140,7 +140,7 @@ TEST_CASE("pooled exports that cannot be meant are refused") {
   } cases[] = {{{"--product", "weights", "--block", "16"}, "--block belongs to"},
                {{"--pyramid"}, "--pyramid belongs to"},
                {{"--block", "0"}, "--block"},
-               {{"--block", "16", "--resume"}, "--resume"},
+               {{"--block", "16", "--resume", "--verify-all"}, "--verify-all"},
                {{"--block", "16", "--compress", "gzip"}, "--compress"},
                {{"--block", "16", "--dtype", "u8"}, "--dtype"},
                {{"--product", "pool"}, "did you mean pooled"}};
@@ -151,4 +151,33 @@ TEST_CASE("pooled exports that cannot be meant are refused") {
     CHECK(result.err.find(c.text) != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(folder / "x.h5"));
   }
+}
+
+TEST_CASE("a pooled export with --resume is complete, of another run, or starts afresh") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "pooled.h5";
+  const auto resume = [&](const char* block) {
+    return run_attnscope({"export", sample("moving-shapes"), "--layers", "2", "--product", "pooled",
+                          "--block", block, "-o", out, "--resume"});
+  };
+  std::ofstream(out + ".part") << "what a killed run left";
+  const auto first = resume("16");
+  INFO(first.err);
+  REQUIRE(first.exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(out + ".part"));
+  const std::string bytes = read_file(out);
+  const auto again = resume("16");
+  INFO(again.err);
+  CHECK(again.exit_code == 0);
+  CHECK(again.err.find("is complete already") != std::string::npos);
+  const auto other = resume("32");
+  INFO(other.err);
+  CHECK(other.exit_code == 1);
+  CHECK(other.err.find("block: expected 32, got 16") != std::string::npos);
+  CHECK(read_file(out) == bytes);
+  std::filesystem::remove(out);
+  std::ofstream(out + ".journal") << "of tiles";
+  std::ofstream(out + ".part") << "tiles";
+  CHECK(resume("16").exit_code == 1);
+  CHECK(read_file(out + ".part") == "tiles");
 }

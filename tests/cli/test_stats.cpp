@@ -269,6 +269,42 @@ TEST_CASE("interrupted stats go on where they were") {
   CHECK_FALSE(std::filesystem::exists(out + ".part"));
 }
 
+TEST_CASE("a complete output is not computed again, and nothing else is taken for one") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  const auto stats = [&](const std::string& out, std::vector<std::string> more) {
+    more.insert(more.begin(), {"stats", capture, "--layers", "1", "-o", out});
+    return run_attnscope(more);
+  };
+  for (const char* name : {"s.json", "s.h5"}) {
+    const std::string out = folder / name;
+    REQUIRE(stats(out, {"--quiet"}).exit_code == 0);
+    const std::string bytes = read_file(out);
+    const auto again = stats(out, {"--resume"});
+    INFO(again.err);
+    CHECK(again.exit_code == 0);
+    CHECK(again.err.find("is complete already") != std::string::npos);
+    const auto other = stats(out, {"--resume", "--sample", "9"});
+    INFO(other.err);
+    CHECK(other.exit_code == 1);
+    CHECK(other.err.find("sample: expected 9, got null") != std::string::npos);
+    CHECK(read_file(out) == bytes);
+    CHECK(stats(out, {"--resume", "--sample", "9", "--force", "--quiet"}).exit_code == 0);
+    CHECK(read_file(out) != bytes);
+  }
+  const std::string csv = folder / "s.csv";
+  std::ofstream(csv) << "step,layer\n";
+  CHECK(stats(csv, {"--resume"}).exit_code == 1);
+  CHECK(read_file(csv) == "step,layer\n");
+  const std::string part = folder / "t.json.part";
+  std::ofstream(part) << "something else\n";
+  const auto refused = stats(folder / "t.json", {"--resume"});
+  INFO(refused.err);
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.err.find("no interrupted run") != std::string::npos);
+  CHECK(read_file(part) == "something else\n");
+}
+
 TEST_CASE("stats name the class of every synthetic head") {
   const TemporaryFolder folder;
   // Full size where that takes seconds, a smaller grid under a sanitizer.

@@ -149,7 +149,8 @@ TEST_CASE("a synth run that is interrupted or killed leaves no capture") {
   INFO(interrupted.err);
   CHECK(interrupted.exit_code == 4);
   CHECK(fs::is_empty(folder.path()));
-  const auto killed = run_attnscope(arguments, {.signal = SIGKILL, .signal_after_ms = 300});
+  const auto killed = run_attnscope(
+      arguments, {.signal = SIGKILL, .signal_after_ms = 100, .signal_from = out + ".part"});
   CHECK(killed.exit_code == 128 + SIGKILL);
   CHECK_FALSE(fs::exists(out));
   CHECK(fs::exists(out + ".part"));

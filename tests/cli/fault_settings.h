@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "tests/cli/program.h"
+
+namespace attnscope::test {
+
+/// The program with its `number`-th call of `kind` ("pwrite", "fsync", "new" …) failing; −1: none,
+/// and `count` gets how many there were.
+inline ProgramSettings with_fault(const std::string& kind, long number,
+                                  const std::string& count = "") {
+  ProgramSettings settings;
+  settings.environment = {std::string("LD_PRELOAD=") + ATTNSCOPE_FAULT_LIBRARY,
+                          "ATTNSCOPE_FAULT=" + kind + ":" + std::to_string(number)};
+  if (!count.empty()) settings.environment.push_back("ATTNSCOPE_FAULT_COUNT=" + count);
+  return settings;
+}
+
+}  // namespace attnscope::test

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace attnscope::test {
+
+/// Whether a sanitizer watches this build, which makes arithmetic ten times dearer.
+constexpr bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace attnscope::test
