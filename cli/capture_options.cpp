@@ -62,9 +62,13 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
       .group(facts);
 }
 
+FactOverrides fact_overrides(const CaptureOptions& o) {
+  return {given(o.layout), given(o.grid),   given(o.text),         given(o.scale),
+          given(o.mask),   given(o.preset), score_option(o.score), o.mask_option};
+}
+
 Capture open_capture(const CaptureOptions& o, const Console& console) {
-  FactOverrides overrides{given(o.layout), given(o.grid),   given(o.text),         given(o.scale),
-                          given(o.mask),   given(o.preset), score_option(o.score), o.mask_option};
+  const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");

@@ -22,6 +22,8 @@ struct CaptureOptions {
 /// whose --mask means something else names the call's own mask otherwise.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
+/// What the options override. Throws Error(usage) for a score that does not exist.
+FactOverrides fact_overrides(const CaptureOptions& options);
 /// Opens it and says its notes. Throws Error(usage) when neither or both were given.
 Capture open_capture(const CaptureOptions& options, const Console& console);
 

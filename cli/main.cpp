@@ -72,11 +72,11 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.allow_extras();
   app.footer("Every subcommand has its own --help with examples.");
-  const std::vector<Command> commands{add_info_command(app),    add_export_command(app),
-                                      add_query_command(app),   add_stats_command(app),
-                                      add_render_command(app),  add_mask_command(app),
-                                      add_rollout_command(app), add_synth_command(app),
-                                      add_verify_command(app),  add_bench_command(app)};
+  const std::vector<Command> commands{
+      add_info_command(app),    add_export_command(app), add_query_command(app),
+      add_stats_command(app),   add_render_command(app), add_mask_command(app),
+      add_rollout_command(app), add_view_command(app),   add_synth_command(app),
+      add_verify_command(app),  add_bench_command(app)};
   for (const Command& command : commands) command.parser.app().allow_extras();
   try {
     app.parse(argc, argv);

@@ -117,7 +117,7 @@ void add_colour_options(CommandParser& command, ColourOptions& o) {
   command.add_option("--colormap", o.map, "viridis, cividis, magma, inferno, turbo, grey")
       .type_name("NAME")
       .group(group);
-  command.add_option("--colour-scale", o.scale, "log, linear or sqrt")
+  command.add_option("--colour-scale", o.scale, "log, linear, sqrt or symlog")
       .type_name("NAME")
       .group(group);
   command
@@ -138,7 +138,7 @@ ColourChoice parse_colours(const ColourOptions& o, ScaleKind default_scale) {
   choice.scale = default_scale;
   if (!o.scale.empty()) {
     const auto scale = parse_scale_kind(o.scale);
-    if (!scale) throw unknown_name("--colour-scale", o.scale, {"log", "linear", "sqrt"});
+    if (!scale) throw unknown_name("--colour-scale", o.scale, {"log", "linear", "sqrt", "symlog"});
     choice.scale = *scale;
   }
   choice.range = parse_range_choice(o.range, "--range");

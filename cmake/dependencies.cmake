@@ -25,3 +25,38 @@ if(NOT TARGET CLI11::CLI11)
   pkg_check_modules(CLI11 REQUIRED IMPORTED_TARGET CLI11)
   add_library(CLI11::CLI11 ALIAS PkgConfig::CLI11)
 endif()
+
+# The window. Debian's Dear ImGui has its GLFW and OpenGL backends built in; elsewhere they may lie in
+# libraries of their own, and IMGUI_LIBRARIES may name them all.
+if(ATTNSCOPE_VIEWER)
+  pkg_check_modules(glfw3 IMPORTED_TARGET glfw3)
+  pkg_check_modules(epoxy IMPORTED_TARGET epoxy)
+  pkg_check_modules(freetype2 IMPORTED_TARGET freetype2)
+  pkg_check_modules(stb QUIET IMPORTED_TARGET stb)
+  find_path(IMGUI_INCLUDE_DIR imgui.h PATH_SUFFIXES imgui)
+  find_path(IMGUI_BACKENDS_INCLUDE_DIR imgui_impl_glfw.h
+            HINTS "${IMGUI_INCLUDE_DIR}/backends" PATH_SUFFIXES imgui/backends backends)
+  find_library(IMGUI_LIBRARY imgui)
+  set(missing "")
+  foreach(package glfw3 epoxy freetype2)
+    if(NOT TARGET PkgConfig::${package})
+      string(APPEND missing " ${package}")
+    endif()
+  endforeach()
+  if(NOT IMGUI_INCLUDE_DIR OR NOT IMGUI_BACKENDS_INCLUDE_DIR OR NOT IMGUI_LIBRARY)
+    string(APPEND missing " imgui (with its glfw and opengl3 backends)")
+  endif()
+  if(missing)
+    message(FATAL_ERROR "The window needs:${missing}. Install libimgui-dev libglfw3-dev libepoxy-dev "
+                        "libfreetype-dev (docs/install.md), or configure with "
+                        "-DATTNSCOPE_VIEWER=OFF to build everything but the window.")
+  endif()
+  add_library(attnscope_imgui INTERFACE)
+  target_include_directories(attnscope_imgui SYSTEM INTERFACE "${IMGUI_INCLUDE_DIR}"
+                             "${IMGUI_BACKENDS_INCLUDE_DIR}")
+  target_link_libraries(attnscope_imgui INTERFACE "${IMGUI_LIBRARY}" PkgConfig::freetype2
+                        PkgConfig::glfw3 ${CMAKE_DL_LIBS})
+  if(TARGET PkgConfig::stb)
+    target_link_libraries(attnscope_imgui INTERFACE PkgConfig::stb)
+  endif()
+endif()

@@ -14,7 +14,9 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 3> kScaleNames{"log", "linear", "sqrt"};
+constexpr std::array<std::string_view, 4> kScaleNames{"log", "linear", "sqrt", "symlog"};
+/// Of the range's larger end, the part below which symlog is about linear: ten octaves are seen.
+constexpr double kLinearPart = 1.0 / 1024;
 
 /// numpy's default: linear between the neighbours in order. `sorted` must not be empty.
 double quantile(const std::vector<float>& sorted, double q) {
@@ -41,18 +43,6 @@ double round_step(double value) {
   return 10 * power;
 }
 
-ValueRange widened(ValueRange range, ScaleKind kind) {
-  if (kind == ScaleKind::log2) {
-    const double octaves = std::log2(range.high / range.low);
-    if (octaves >= 1) return range;
-    const double more = std::exp2((1 - octaves) / 2);
-    return {range.low / more, range.high * more};
-  }
-  const double size = std::max(std::abs(range.low), std::abs(range.high));
-  if (range.high - range.low > 1e-6 * size) return range;
-  return {range.low - size / 2, range.high + size / 2};
-}
-
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
@@ -72,6 +62,18 @@ std::optional<ScaleKind> parse_scale_kind(std::string_view name) {
     if (kScaleNames[i] == name) return static_cast<ScaleKind>(i);
   }
   return std::nullopt;
+}
+
+ValueRange widened_range(ValueRange range, ScaleKind kind) {
+  if (kind == ScaleKind::log2) {
+    const double octaves = std::log2(range.high / range.low);
+    if (octaves >= 1) return range;
+    const double more = std::exp2((1 - octaves) / 2);
+    return {range.low / more, range.high * more};
+  }
+  const double size = std::max(std::abs(range.low), std::abs(range.high));
+  if (range.high - range.low > 1e-6 * size) return range;
+  return {range.low - size / 2, range.high + size / 2};
 }
 
 RangeChoice parse_range_choice(std::string_view text, std::string_view option) {
@@ -118,13 +120,31 @@ ColourScale ColourScale::fit(const ColourChoice& choice, std::span<const float> 
     return {choice.map, choice.scale, {choice.range.low, choice.range.high}};
   }
   std::vector<float> counted;
-  const bool positive = choice.scale != ScaleKind::linear;
+  const bool positive = choice.scale == ScaleKind::log2 || choice.scale == ScaleKind::sqrt;
   std::copy_if(values.begin(), values.end(), std::back_inserter(counted),
                [&](float v) { return std::isfinite(v) && (positive ? v > 0 : v != 0); });
   if (counted.empty()) return {choice.map, choice.scale, {0.5, 1}};
   std::sort(counted.begin(), counted.end());
   const ValueRange range{quantile(counted, choice.range.low), quantile(counted, choice.range.high)};
-  return {choice.map, choice.scale, widened(range, choice.scale)};
+  return {choice.map, choice.scale, widened_range(range, choice.scale)};
+}
+
+double ColourScale::linear_part() const {
+  return std::max(std::abs(range_.low), std::abs(range_.high)) * kLinearPart;
+}
+
+double ColourScale::transformed(double value) const {
+  switch (kind_) {
+    case ScaleKind::log2:
+      return std::log2(value);
+    case ScaleKind::sqrt:
+      return std::sqrt(value);
+    case ScaleKind::symlog:
+      return std::copysign(std::log2(1 + std::abs(value) / linear_part()), value);
+    case ScaleKind::linear:
+      break;
+  }
+  return value;
 }
 
 double ColourScale::unit(double value) const {
@@ -137,6 +157,11 @@ double ColourScale::unit(double value) const {
       if (!(value >= 0)) return kNone;
       const double low = std::sqrt(range_.low);
       return (std::sqrt(value) - low) / (std::sqrt(range_.high) - low);
+    }
+    case ScaleKind::symlog: {
+      if (std::isnan(value)) return kNone;
+      const double low = transformed(range_.low);
+      return (transformed(value) - low) / (transformed(range_.high) - low);
     }
     case ScaleKind::linear:
       break;
@@ -152,6 +177,11 @@ double ColourScale::value_at(double unit) const {
       const double low = std::sqrt(range_.low);
       const double root = low + unit * (std::sqrt(range_.high) - low);
       return root * root;
+    }
+    case ScaleKind::symlog: {
+      const double low = transformed(range_.low);
+      const double place = low + unit * (transformed(range_.high) - low);
+      return std::copysign((std::exp2(std::abs(place)) - 1) * linear_part(), place);
     }
     case ScaleKind::linear:
       break;
@@ -175,6 +205,7 @@ std::vector<double> ColourScale::tick_values(double gap) const {
     }
     return values;
   }
+  if (kind_ == ScaleKind::symlog) return symlog_tick_values(gap);
   // On a sqrt scale round values crowd at one end: the largest come first, the crowd stays out.
   const double step = round_step((range_.high - range_.low) * std::min(gap, 0.5));
   const auto first = static_cast<int64_t>(std::ceil(range_.low / step - 1e-9));
@@ -185,6 +216,38 @@ std::vector<double> ColourScale::tick_values(double gap) const {
     }
   }
   std::reverse(values.begin(), values.end());
+  return values;
+}
+
+std::vector<double> ColourScale::symlog_tick_values(double gap) const {
+  // 0 first, then powers of ten from the largest down, then round values between them: what comes
+  // first keeps its place.
+  std::vector<double> wanted{0};
+  const double largest = std::max(std::abs(range_.low), std::abs(range_.high));
+  const auto top = static_cast<int>(std::floor(std::log10(largest) + 1e-9));
+  const auto bottom = static_cast<int>(std::floor(std::log10(linear_part())));
+  for (int e = top; e >= bottom; --e) {
+    for (const double sign : {1.0, -1.0}) wanted.push_back(sign * std::pow(10.0, e));
+  }
+  const double step = round_step((range_.high - range_.low) * std::min(gap, 0.5));
+  const auto first = static_cast<int64_t>(std::ceil(range_.low / step - 1e-9));
+  const auto last = static_cast<int64_t>(std::floor(range_.high / step + 1e-9));
+  // The ends before the middle, and both sides alike.
+  for (int64_t n = std::max(std::abs(first), std::abs(last)); n > 0; --n) {
+    for (const int64_t each : {n, -n}) {
+      if (each >= first && each <= last) wanted.push_back(static_cast<double>(each) * step);
+    }
+  }
+  std::vector<double> values;
+  for (const double value : wanted) {
+    const double place = unit(value);
+    const bool fits = place > -1e-9 && place < 1 + 1e-9 &&
+                      std::all_of(values.begin(), values.end(), [&](double other) {
+                        return std::abs(unit(other) - place) >= gap * (1 - 1e-9);
+                      });
+    if (fits) values.push_back(value);
+  }
+  std::sort(values.begin(), values.end());
   return values;
 }
 

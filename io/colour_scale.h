@@ -11,9 +11,11 @@
 
 namespace attnscope {
 
-/// How values are spread over the colours: by their logarithm, as they are, by their square root.
-enum class ScaleKind : uint8_t { log2, linear, sqrt };
-/// "log", "linear", "sqrt".
+/// How values are spread over the colours: by their logarithm, as they are, by their square root,
+/// or by the logarithm of their distance from 0 on both sides of it (symlog), which is nearly
+/// linear below a 1024th of the range's larger end.
+enum class ScaleKind : uint8_t { log2, linear, sqrt, symlog };
+/// "log", "linear", "sqrt", "symlog".
 std::string_view scale_kind_name(ScaleKind kind);
 std::optional<ScaleKind> parse_scale_kind(std::string_view name);
 
@@ -22,6 +24,10 @@ struct ValueRange {
   double low = 0;
   double high = 0;
 };
+
+/// At least an octave (log2), or where low and high are next to the same, half of their size more
+/// on both sides: an even row is shown in the middle of the colours.
+ValueRange widened_range(ValueRange range, ScaleKind kind);
 
 /// Where the ends come from: quantiles of the values, or given.
 struct RangeChoice {
@@ -58,12 +64,17 @@ class ColourScale {
   /// The chosen range, by quantiles of the finite values that are not 0 (greater than 0 for log and
   /// sqrt; interpolated as NumPy does), widened to an octave (linear, sqrt: where it is a single
   /// value, by half of it) so that an even row is shown in the middle of the colours. Where no
-  /// value is left, 0.5 to 1.
+  /// value is left, 0.5 to 1. See widened_range().
   static ColourScale fit(const ColourChoice& choice, std::span<const float> values);
 
   Colormap map() const { return map_; }
   ScaleKind kind() const { return kind_; }
   const ValueRange& range() const { return range_; }
+  /// What is spread evenly over the colours: log₂ v, v, √v or sign(v)·log₂(1 + |v| /
+  /// linear_part()). The value must be one that the scale can show.
+  double transformed(double value) const;
+  /// Symlog: the size of values up to which it is about linear.
+  double linear_part() const;
   /// 0…1 within the range, less or more beyond it; −inf for what the scale cannot show.
   double unit(double value) const;
   /// The value at a unit of 0…1.
@@ -77,6 +88,7 @@ class ColourScale {
 
  private:
   std::vector<double> tick_values(double gap) const;
+  std::vector<double> symlog_tick_values(double gap) const;
 
   Colormap map_;
   ScaleKind kind_;

@@ -109,6 +109,15 @@ TEST_CASE("colours, scale and range are those asked for") {
   REQUIRE(high.exit_code == 0);
   CHECK(count(read_png(folder / "high.png"), colormap_at(Colormap::magma, 1)) >
         7 * 12 * 12 * 18 * 17);
+  // A range on both sides of 0 is for a scale that has a place for it, and not the linear one.
+  for (const char* scale : {"linear", "symlog"}) {
+    const auto both = render({"--picture", "matrix", "--layers", "3", "--heads", "1",
+                              "--colour-scale", scale, "--range", "-0.1:0.1"},
+                             folder / (std::string(scale) + ".png"));
+    INFO(both.err);
+    REQUIRE(both.exit_code == 0);
+  }
+  CHECK(read_file(folder / "linear.png") != read_file(folder / "symlog.png"));
 }
 
 TEST_CASE("metrics in a heatmap are those of the sample") {

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "io/canvas.h"
@@ -64,7 +67,8 @@ TEST_CASE("an even row is shown in the middle, nothing at all somewhere") {
 }
 
 TEST_CASE("units, values and colours agree on every scale") {
-  for (const ScaleKind kind : {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt}) {
+  for (const ScaleKind kind :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
     const ColourScale scale(Colormap::inferno, kind, {0.25, 4});
     INFO(scale_kind_name(kind));
     for (const double unit : {0.0, 0.2, 0.5, 1.0}) {
@@ -97,7 +101,8 @@ TEST_CASE("ticks are round, ascending and far enough apart") {
   REQUIRE(linear.size() == 6);
   CHECK(linear[1].label == "2e-3");
   CHECK(linear[1].unit == Approx(0.2));
-  for (const ScaleKind kind : {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt}) {
+  for (const ScaleKind kind :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
     for (const ValueRange range :
          {ValueRange{1e-30, 1}, {1e-6, 3e-6}, {0.5, 1}, {3, 4.7}, {1, 9e8}}) {
       for (const double gap : {0.02, 0.09, 0.3, 0.5}) {
@@ -114,6 +119,55 @@ TEST_CASE("ticks are round, ascending and far enough apart") {
       }
     }
   }
+}
+
+TEST_CASE("symlog shows both sides of 0 by their octaves") {
+  const ColourScale even(Colormap::grey, ScaleKind::symlog, {-8, 8});
+  CHECK(even.linear_part() == 8.0 / 1024);
+  CHECK(even.unit(0) == Approx(0.5));
+  CHECK(even.unit(8) == Approx(1));
+  CHECK(even.unit(-8) == Approx(0).margin(1e-12));
+  // log2(1 + 1024·v/8) of v = 1/4 is log2(33), of the end log2(1025).
+  CHECK(even.unit(0.25) == Approx(0.5 + 0.5 * std::log2(33) / std::log2(1025)));
+  CHECK(even.unit(-0.25) == Approx(1 - even.unit(0.25)));
+  CHECK(even.value_at(even.unit(-0.125)) == Approx(-0.125));
+  CHECK(even.transformed(-0.25) == Approx(-std::log2(33)));
+  const ColourScale uneven(Colormap::grey, ScaleKind::symlog, {-1, 4});
+  CHECK(uneven.unit(-1) == Approx(0).margin(1e-12));
+  CHECK(uneven.unit(4) == Approx(1));
+  CHECK(uneven.unit(0) == Approx(std::log2(257) / (std::log2(257) + std::log2(1025))));
+  CHECK(same(uneven.colour(std::nan("")), kMaskedCell));
+  CHECK(same(uneven.colour(0), colormap_at(Colormap::grey, uneven.unit(0))));
+  CHECK(parse_scale_kind("symlog") == ScaleKind::symlog);
+  // Negative values count in the automatic range, zeros do not.
+  const ColourScale fit = ColourScale::fit({Colormap::grey, ScaleKind::symlog, {true, 0, 1}},
+                                           std::vector{-3.f, 0.f, 5.f});
+  CHECK(fit.range().low == -3);
+  CHECK(fit.range().high == 5);
+
+  const auto ticks = even.ticks(0.1);
+  const auto zero = std::find_if(ticks.begin(), ticks.end(),
+                                 [](const ScaleTick& tick) { return tick.label == "0"; });
+  REQUIRE(zero != ticks.end());
+  CHECK(zero->unit == Approx(0.5));
+  std::vector<std::string> labels;
+  for (const ScaleTick& tick : ticks) labels.push_back(tick.label);
+  for (const char* label : {"1", "-1", "0.1", "-0.1"}) {
+    CHECK(std::count(labels.begin(), labels.end(), label) == 1);
+  }
+  for (size_t i = 0; i < ticks.size(); ++i) {
+    CHECK(ticks[i].unit == Approx(1 - ticks[ticks.size() - 1 - i].unit).margin(1e-9));
+  }
+  for (size_t i = 1; i < ticks.size(); ++i) CHECK(ticks[i].unit - ticks[i - 1].unit >= 0.0999);
+}
+
+TEST_CASE("what is next to nothing is widened") {
+  CHECK(widened_range({1, 1}, ScaleKind::log2).high == Approx(std::sqrt(2)));
+  CHECK(widened_range({1, 1}, ScaleKind::log2).low == Approx(std::sqrt(0.5)));
+  CHECK(widened_range({1, 4}, ScaleKind::log2).high == 4);
+  CHECK(widened_range({-2, -2}, ScaleKind::symlog).low == -3);
+  CHECK(widened_range({-2, -2}, ScaleKind::linear).high == -1);
+  CHECK(widened_range({0.5, 0.6}, ScaleKind::linear).high == 0.6);
 }
 
 TEST_CASE("numbers are short") {

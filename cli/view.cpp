@@ -1,0 +1,149 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <charconv>
+#include <fstream>
+
+#include "cli/cache_option.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/interrupt.h"
+#include "cli/view_options.h"
+#include "core/error.h"
+#include "core/memory_budget.h"
+#include "kernels/backend_factory.h"
+#include "viewer/app/run_viewer.h"
+#include "viewer/state/query_words.h"
+#include "viewer/state/tile_service.h"
+
+namespace attnscope {
+namespace {
+
+/// "1280x800"
+std::pair<int, int> parse_window_size(const std::string& text) {
+  int width = 0, height = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, width);
+  const bool cross = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
+  const auto second = cross ? std::from_chars(first.ptr + 1, end, height) : first;
+  if (!cross || second.ec != std::errc() || second.ptr != end || width < 320 || height < 240 ||
+      width > 16384 || height > 16384) {
+    throw usage_error(
+        fmt::format("--size {}: expected WxH in pixels, 320x240 to 16384x16384", one_line(text)));
+  }
+  return {width, height};
+}
+
+/// "T,Y,X" or an index of the sequence.
+ChosenQuery parse_start_query(const std::string& text, const CallEntry& call, int64_t batch,
+                              bool keys) {
+  std::vector<int64_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    int64_t number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || (next != end && *next != ',') || next + 1 == end) break;
+    numbers.push_back(number);
+    at = next == end ? end : next + 1;
+  }
+  const TokenNames names = TokenNames::of(call, batch, keys);
+  if (at != end || (numbers.size() != 1 && numbers.size() != 3)) {
+    throw usage_error(
+        fmt::format("--query {}: expected T,Y,X or an index of the sequence", one_line(text)));
+  }
+  if (numbers.size() == 3) return query_at(names, {numbers[0], numbers[1], numbers[2]});
+  if (numbers[0] < 0 || numbers[0] >= names.grid->tokens()) {
+    throw usage_error(
+        fmt::format("--query {}: the sequence has 0 ... {}", numbers[0], names.grid->tokens() - 1));
+  }
+  return {{numbers[0]}};
+}
+
+/// Shows the first of the selected heads, and the query.
+void prepare(const ViewRequest& o, Document& document) {
+  const auto selected = document.capture.select(parse_selection(o.selection));
+  const auto apply = [&](const Action& action) {
+    document.history.apply(action, document.limits, 0);
+  };
+  const SelectedCall& first = selected.front();
+  const int64_t place = first.call - document.capture.calls().data();
+  apply(action::SelectHead{{place, first.batch.front(), first.heads.front()}});
+  if (o.reverse) apply(action::SetReverse{true});
+  if (!o.query.empty()) {
+    apply(
+        action::PickQuery{parse_start_query(o.query, *first.call, first.batch.front(), o.reverse)});
+  }
+  document.history.restart(document.history.now());
+}
+
+bool selects_something(const ViewRequest& o) {
+  const SelectionOptions all;
+  const SelectionOptions& s = o.selection;
+  return s.steps != all.steps || s.layers != all.layers || s.heads != all.heads ||
+         s.batch != all.batch || !s.branches.empty() || !s.kinds.empty() || !o.query.empty() ||
+         o.reverse;
+}
+
+/// An HDF5 file: an export, which the window does not show yet.
+void refuse_export(const std::string& path) {
+  std::array<char, 8> head{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(head.data(), head.size())) return;
+  if (std::string_view(head.data(), head.size()) != "\x89HDF\r\n\x1a\n") return;
+  throw Error(ErrorCode::unavailable,
+              one_line(path) +
+                  ": is an HDF5 export, and the window shows captures (Q and K) alone; open the "
+                  "capture that it was made from");
+}
+
+int run_view(const ViewRequest& o) {
+  const Console console(o.quiet);
+  ViewerSettings settings;
+  if (!o.size.empty()) settings.size = parse_window_size(o.size);
+  if (!o.theme.empty()) settings.theme = parse_theme(o.theme);
+  settings.session = o.session;
+  settings.script = o.script;
+  settings.screenshot = o.screenshot;
+  settings.force = o.force;
+  settings.texture_bytes = parse_size(o.texture_memory, "--texture-memory", int64_t{512} << 20);
+  const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
+  if (bare || !o.capture.capture.empty()) {
+    refuse_export(o.capture.capture);
+    // Its notes, and what is wrong with it, are told before there is a window.
+    const Capture checked = open_capture(o.capture, console);
+    settings.origin =
+        CaptureOrigin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
+  } else if (!o.screenshot.empty() && o.session.empty() && o.script.empty()) {
+    throw usage_error("--screenshot needs a CAPTURE, a --session or a --script");
+  }
+  if (selects_something(o)) {
+    settings.prepare = [&o](Document& document) { prepare(o, document); };
+  }
+  const InterruptWatch interrupt;
+  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  const int64_t memory = memory_limit(o.run);
+  settings.make_source = [&](const Capture& capture, std::function<void()> wake) {
+    TileService::Settings service;
+    service.memory = memory;
+    service.threads = o.run.threads;
+    service.cache_folders = cache_folders(o.cache, capture);
+    return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
+  };
+  settings.stop = interrupt.token();
+  const ViewerEnd end = run_viewer(settings, [](const std::string& problem) {
+    write_error_text("attnscope: " + one_line(problem) + "\n");
+  });
+  if (end == ViewerEnd::stopped) return kExitInterrupted;
+  return end == ViewerEnd::failed ? kExitFailure : kExitOk;
+}
+
+}  // namespace
+
+Command add_view_command(CLI::App& app) {
+  auto options = std::make_shared<ViewRequest>();
+  CommandParser command = add_view_options(app, *options);
+  return {command, [options] { return run_view(*options); }};
+}
+
+}  // namespace attnscope

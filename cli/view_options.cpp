@@ -1,0 +1,56 @@
+#include "cli/view_options.h"
+
+namespace attnscope {
+
+CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
+  CommandParser command(app, "view", "the window: a map at any zoom, and any token's volume");
+  add_capture_options(command, o.capture);
+  const std::string start = "What is shown first";
+  command
+      .add_option("--query", o.query,
+                  "a token at a latent frame, row, column, or an index of the sequence")
+      .type_name("T,Y,X|N")
+      .group(start);
+  command.add_flag("--reverse", o.reverse, "show who attends to the token");
+  command.add_option("--theme", o.theme, "light or dark")
+      .one_of({"light", "dark"})
+      .type_name("NAME")
+      .group(start);
+  command.add_option("--size", o.size, "of the window in pixels (default 1280x800)")
+      .type_name("WxH")
+      .group(start);
+  const std::string files = "Sessions, pictures, scripts";
+  command.add_option("--session", o.session, "restore this session, and save it with Ctrl+S")
+      .type_name("FILE")
+      .group(files);
+  command
+      .add_option("--screenshot", o.screenshot,
+                  "write the window as a .png when all of it is exact, and end; no window is seen")
+      .type_name("FILE")
+      .group(files);
+  command
+      .add_option("--script", o.script,
+                  "run these commands without a visible window: see docs/viewer.md")
+      .type_name("FILE")
+      .group(files);
+  command.add_flag("--force", o.force, "pictures and sessions replace files that exist");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command
+      .add_option("--texture-memory", o.texture_memory,
+                  "graphics memory for tiles (default 512MiB)")
+      .type_name("SIZE")
+      .group("Computation");
+  add_cache_option(command, o.cache);
+  command.add_flag("--quiet", o.quiet, "no narration");
+  command.footer(
+      "Examples:\n"
+      "  attnscope view samples/moving-shapes\n"
+      "  attnscope view dump/ --layers 12 --heads 3 --query 6,15,22\n"
+      "  attnscope view --q q.npy --k k.npy --preset cogvideox-5b\n"
+      "  attnscope view dump/ --theme light --size 1600x1000 --screenshot map.png\n"
+      "  xvfb-run -a attnscope view dump/ --script tour.txt     # on a server without a screen");
+  return command;
+}
+
+}  // namespace attnscope

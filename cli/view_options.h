@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "cli/cache_option.h"
+#include "cli/capture_options.h"
+
+namespace attnscope {
+
+/// What `attnscope view` was asked for.
+struct ViewRequest {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  RunOptions run;
+  std::string cache;
+  std::string query, script, screenshot, session, theme, size;
+  std::string texture_memory = "512MiB";
+  bool reverse = false;
+  bool force = false;
+  bool quiet = false;
+};
+
+/// The command line of `attnscope view`, the same whether the window was built or not.
+CommandParser add_view_options(CLI::App& app, ViewRequest& request);
+
+}  // namespace attnscope

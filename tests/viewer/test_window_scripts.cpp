@@ -1,0 +1,195 @@
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/catch.h"
+#include "tests/cli/reference_call.h"
+#include "tests/temporary_folder.h"
+#include "tests/viewer/hidden_window.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+const std::string kSample = std::string(ATTNSCOPE_SOURCE_DIR) + "/samples/moving-shapes";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a script in a hidden window chooses, clicks and expects") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r = run_window(folder.path().string(), {kSample}, R"(wait picture
+expect rows == 1024
+expect level <= 2
+layer 2
+head 1
+expect layer == 2
+click "Toolbar/Logit"
+expect product == logits
+expect scale == linear
+click "Toolbar/Weight"
+click "Toolbar/Mean"
+expect pool == mean
+click "Toolbar/Scale"
+click "Scale/sqrt"
+expect scale == sqrt
+click "Toolbar/Head"
+click "Head/3"
+expect head == 3
+key ]
+expect head == 3
+key [
+expect head == 2
+click "Query/Attended by"
+expect reverse == on
+query 3 8 7
+wait exact
+expect exact == true
+expect query == "3 8 7"
+click "Query/t5"
+expect query != "3 8 7"
+key Escape
+expect query == none
+key Ctrl+Z
+expect query != none
+click "Toolbar/Help"
+key Escape
+print texture_mib
+wait idle
+)");
+  CHECK(r.err == "");
+  CHECK(r.exit_code == 0);
+  CHECK(contains(r.out, "texture_mib "));
+}
+
+TEST_CASE("what a window's probe tells agrees with double precision") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  ReferenceCall call(
+      {.batch = 1, .heads = 2, .kv_heads = 2, .queries = 300, .keys = 300, .width = 16}, 7);
+  call.fact("grid", "3x10x10");
+  call.write(folder.path() / "call.safetensors");
+  const WindowResult r =
+      run_window(folder.path().string(), {"call.safetensors", "--heads", "1"},
+                 "wait exact\nprobe 0 0\nprobe 299 1\nprobe 17 255\nprobe 256 256\n");
+  CHECK(r.err == "");
+  REQUIRE(r.exit_code == 0);
+  const auto lines = lines_of(r.out);
+  REQUIRE(lines.size() == 4);
+  for (const std::string& line : lines) {
+    const auto entry = nlohmann::json::parse(line);
+    const double expected = call.row(0, 1, entry["q"].get<int64_t>())[entry["k"].get<size_t>()];
+    INFO(line);
+    CHECK(std::abs(entry["weight"].get<double>() - expected) <= 1e-4 * expected);
+    CHECK(entry["exact"] == true);
+  }
+}
+
+TEST_CASE("a script that expects something else ends with its line's number") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r =
+      run_window(folder.path().string(), {kSample}, "wait picture\nexpect head == 3\nquit\n");
+  CHECK(r.exit_code == 1);
+  CHECK(contains(r.err, "script.txt:2: expect head == 3"));
+  const WindowResult click =
+      run_window(folder.path().string(), {kSample}, "wait picture\nclick \"Toolbar/Nothing\"\n");
+  CHECK(click.exit_code == 1);
+  CHECK(contains(click.err, "script.txt:2: "));
+}
+
+TEST_CASE("a broken file opened in the window is a dialog, and the capture stays") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  std::ofstream(folder / "broken.safetensors") << "this is no tensor file";
+  ReferenceCall({.batch = 1, .heads = 1, .kv_heads = 1, .queries = 40, .keys = 40}, 3)
+      .write(folder.path() / "good.safetensors");
+  const WindowResult r = run_window(folder.path().string(), {"good.safetensors"}, R"(wait exact
+key Ctrl+O
+click "Browser/broken.safetensors"
+shot dialog.png
+click "Error/Close"
+expect rows == 40
+expect exact == true
+probe 3 4
+key Ctrl+O
+click "Browser/good.safetensors"
+wait exact
+)");
+  CHECK(r.err == "");
+  CHECK(r.exit_code == 0);
+  CHECK(std::filesystem::file_size(folder.path() / "dialog.png") > 1000);
+}
+
+TEST_CASE("--screenshot waits for exact tiles and replaces nothing unasked") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::string at = folder.path().string();
+  CHECK(run_window(at, {kSample, "--screenshot", "map.png"}).exit_code == 0);
+  CHECK(std::filesystem::file_size(folder.path() / "map.png") > 20000);
+  const WindowResult again = run_window(at, {kSample, "--screenshot", "map.png"});
+  CHECK(again.exit_code == 1);
+  CHECK(contains(again.err, "map.png"));
+  CHECK(run_window(at, {kSample, "--screenshot", "map.png", "--force"}).exit_code == 0);
+  CHECK(run_window(at, {kSample, "--screenshot", "map.gif"}).exit_code == 2);
+}
+
+TEST_CASE("a session brings the view back") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult saved = run_window(
+      folder.path().string(), {kSample},
+      "layer 3\nhead 2\nquery 2 5 6\nreverse on\ncolormap magma\npool mean\nzoom 100 200 300 400\n"
+      "wait picture\nsave-session view.json\n");
+  CHECK(saved.err == "");
+  REQUIRE(saved.exit_code == 0);
+  const WindowResult restored =
+      run_window(folder.path().string(), {"--session", "view.json"},
+                 "expect layer == 3\nexpect head == 2\nexpect query == \"2 5 6\"\n"
+                 "expect reverse == on\nexpect colormap == magma\nexpect pool == mean\n");
+  CHECK(restored.err == "");
+  CHECK(restored.exit_code == 0);
+}
+
+TEST_CASE("view refuses what it cannot show in one line") {
+  const TemporaryFolder folder;
+  const std::string at = folder.path().string();
+  const auto plain = [&](const std::string& arguments) {
+    const std::string command = "cd " + shell_word(at) + " && env -u DISPLAY -u WAYLAND_DISPLAY " +
+                                shell_word(ATTNSCOPE_PROGRAM) + " view " + arguments +
+                                " >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return WindowResult{WEXITSTATUS(status), read_bytes(folder / "out.txt"),
+                        read_bytes(folder / "err.txt")};
+  };
+  const WindowResult none = plain(shell_word(kSample));
+  CHECK(none.exit_code == 1);
+  CHECK(none.err ==
+        "attnscope: no display: set DISPLAY or WAYLAND_DISPLAY, or run under xvfb-run\n");
+  std::ofstream(folder / "maps.h5", std::ios::binary) << "\x89HDF\r\n\x1a\n and more";
+  const WindowResult exported = plain("maps.h5");
+  CHECK(exported.exit_code == 1);
+  CHECK(contains(exported.err, "maps.h5: is an HDF5 export"));
+  CHECK(lines_of(exported.err).size() == 1);
+  CHECK(plain(shell_word(kSample) + " --size 100x100").exit_code == 2);
+  CHECK(plain(shell_word(kSample) + " --theme pink").exit_code == 2);
+  CHECK(plain("--screenshot x.png").exit_code == 2);
+  std::ofstream(folder / "bad.txt") << "wait picture\nfly away\n";
+  const WindowResult bad = plain(shell_word(kSample) + " --script bad.txt");
+  CHECK(bad.exit_code == 2);
+  CHECK(contains(bad.err, "bad.txt:2: "));
+}

@@ -1,0 +1,90 @@
+#include "viewer/app/app_script_host.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "core/error.h"
+#include "viewer/app/picture_file.h"
+
+namespace attnscope {
+
+void AppScriptHost::open(const std::string& path) { app_->open(std::filesystem::path(path)); }
+
+void AppScriptHost::resize(int width, int height) { app_->window().resize(width, height); }
+
+const Capture* AppScriptHost::capture() const {
+  return app_->document() != nullptr ? &app_->document()->capture : nullptr;
+}
+
+const ViewState& AppScriptHost::state() const {
+  return app_->document() != nullptr ? app_->document()->history.now() : nothing_;
+}
+
+void AppScriptHost::act(const Action& action) { app_->act(action); }
+
+bool AppScriptHost::click(const std::string& label) {
+  const auto rect = app_->labels().find(label);
+  if (!rect) return false;
+  app_->mouse().click((rect->x0 + rect->x1) / 2, (rect->y0 + rect->y1) / 2);
+  app_->window().request_frames();
+  return true;
+}
+
+std::vector<std::string> AppScriptHost::labels() const { return app_->labels().names(); }
+
+void AppScriptHost::press(const KeyChord& chord) { app_->press(chord); }
+
+/// Over when the mouse's last move was drawn, and what it brought about.
+bool AppScriptHost::input_done() const {
+  return app_->mouse().done() && app_->window().frames_due() == 0;
+}
+
+bool AppScriptHost::reached(WaitFor what) const { return app_->reached(what); }
+
+std::string AppScriptHost::waiting_for() const {
+  const TileSourceStatus status = app_->source_status();
+  if (!status.problem.empty()) return status.problem;
+  return fmt::format("{} pieces of work are left", status.queue);
+}
+
+std::optional<double> AppScriptHost::measured(ScriptName name) const {
+  const FrameCounters& counters = app_->counters();
+  switch (name) {
+    case ScriptName::first_picture_ms:
+      return counters.first_picture_ms;
+    case ScriptName::query_ms:
+      return counters.query_ms;
+    case ScriptName::frame_ms_max:
+      return counters.frame_ms_max;
+    case ScriptName::frames:
+      return static_cast<double>(counters.frames);
+    case ScriptName::texture_mib:
+      return app_->texture_mib();
+    case ScriptName::host_mib:
+      return static_cast<double>(app_->source_status().host_bytes) / 0x1p20;
+    case ScriptName::queue:
+      return static_cast<double>(app_->source_status().queue);
+    case ScriptName::level:
+      return app_->level();
+    default:
+      return std::nullopt;
+  }
+}
+
+ScriptHost::Probed AppScriptHost::probe(int64_t query, int64_t key) {
+  Document* document = app_->document();
+  if (document == nullptr) throw usage_error("no capture is open");
+  return {document->tiles->probe(document->history.now().head, query, key), true};
+}
+
+void AppScriptHost::print(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void AppScriptHost::shot(const std::string& path) { write_picture(app_->picture(), path, force_); }
+
+void AppScriptHost::save_session(const std::string& path) { app_->save_session(path); }
+
+}  // namespace attnscope

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+
+#include "viewer/app/viewer_app.h"
+#include "viewer/state/script_runner.h"
+
+namespace attnscope {
+
+/// What a script does to the window.
+class AppScriptHost : public ScriptHost {
+ public:
+  /// Borrows the app. Pictures and sessions replace what is there only with `force`.
+  AppScriptHost(ViewerApp& app, bool force) : app_(&app), force_(force) {}
+
+  void open(const std::string& path) override;
+  void resize(int width, int height) override;
+  const Capture* capture() const override;
+  const ViewState& state() const override;
+  void act(const Action& action) override;
+  bool click(const std::string& label) override;
+  std::vector<std::string> labels() const override;
+  void press(const KeyChord& chord) override;
+  bool input_done() const override;
+  bool reached(WaitFor what) const override;
+  std::string waiting_for() const override;
+  std::optional<double> measured(ScriptName name) const override;
+  bool exact() const override { return app_->exact(); }
+  Probed probe(int64_t query, int64_t key) override;
+  void print(const std::string& line) override;
+  void shot(const std::string& path) override;
+  bool shot_done() const override { return true; }
+  void save_session(const std::string& path) override;
+
+ private:
+  ViewerApp* app_;
+  bool force_;
+  ViewState nothing_;  ///< the state of a window without a capture
+};
+
+}  // namespace attnscope

@@ -1,0 +1,184 @@
+// How the window's frame of an open capture is made: what is wished for, uploaded, and shown.
+#include <imgui.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/error.h"
+#include "viewer/app/viewer_app.h"
+
+namespace attnscope {
+namespace {
+
+/// What the uploads of a frame may take, so that the window follows the mouse.
+constexpr double kUploadMsMoving = 4;
+constexpr double kUploadMsStill = 12;
+
+/// The token whose line is shown before anything was pointed at: one in the middle of the video.
+int64_t first_followed(const TokenGrid& grid) {
+  const IndexRange video = grid.video_range();
+  const IndexRange all = video.empty() ? IndexRange{0, grid.tokens()} : video;
+  if (!grid.has_grid()) return all.begin + all.size() / 2;
+  return grid.index_of({grid.frames() / 2, grid.height() / 2, grid.width() / 2});
+}
+
+bool same(const TileWishes& a, const TileWishes& b) {
+  return a.line == b.line && a.other_line == b.other_line && a.tiles == b.tiles &&
+         a.exact == b.exact;
+}
+
+}  // namespace
+
+/// Asks for what is seen, where that has changed.
+void ViewerApp::wish() {
+  const ViewState& state = document_->history.now();
+  const MapGeometry geometry = document_->tiles->geometry(state.head);
+  TileWishes wishes;
+  wishes.line = line_wanted_;
+  wishes.tiles = wanted_tiles(state, geometry, panels_.matrix().pane_size());
+  wishes.exact = {state.head};
+  if (same(wishes, wishes_)) return;
+  wishes_ = wishes;
+  document_->tiles->want(std::move(wishes));
+}
+
+void ViewerApp::refresh_line() {
+  const ViewState& state = document_->history.now();
+  const AttentionProblem& problem = *document_->call().problem;
+  const TokenGrid& side = state.reverse ? problem.key_tokens() : problem.query_tokens();
+  if (!followed_ || *followed_ >= side.tokens()) followed_ = first_followed(side);
+  const std::optional<LineRequest> wanted = wanted_line(state, followed_);
+  if (wanted != line_wanted_) {
+    line_wanted_ = wanted;
+    line_since_ = clock_.milliseconds();
+  }
+  if (!line_wanted_) {
+    line_.reset();
+    return;
+  }
+  const LineRequest& request = *line_wanted_;
+  if (auto found = document_->tiles->find_line(request)) {
+    if (found != line_) counters_.query_ms = clock_.milliseconds() - line_since_;
+    line_ = std::move(found);
+  } else if (line_) {
+    // An older line stays until the new one is there, unless it belongs to something else.
+    const LineRequest& shown = line_->request;
+    const bool related = shown.head == request.head && shown.quantity == request.quantity &&
+                         shown.reverse == request.reverse;
+    if (!related) line_.reset();
+  }
+}
+
+void ViewerApp::refresh_readout() {
+  if (!hovered_) {
+    readout_.reset();
+    return;
+  }
+  const ViewState& state = document_->history.now();
+  const MapGeometry geometry = document_->tiles->geometry(state.head);
+  if (hovered_->query >= geometry.rows || hovered_->key >= geometry.cols) {
+    readout_.reset();
+    return;
+  }
+  if (!readout_ || !(readout_->point == *hovered_)) readout_ = PointReadout{*hovered_, {}, {}};
+  // Before anything of the head is there, asking for an entry would wait for the head to be read.
+  if (!readout_->entry && panels_.matrix().seen().complete) {
+    try {
+      readout_->entry = document_->tiles->probe(state.head, hovered_->query, hovered_->key);
+    } catch (const Error& e) {
+      fail("This entry cannot be computed", e.what());
+      readout_.reset();
+      return;
+    }
+  }
+  const bool own_row = line_ && !line_->request.reverse && line_->request.tokens.size() == 1 &&
+                       line_->request.tokens.front() == hovered_->query;
+  readout_->rank.reset();
+  if (!own_row) return;
+  const float value = line_->values[static_cast<size_t>(hovered_->key)];
+  readout_->rank = 1 + std::count_if(line_->values.begin(), line_->values.end(),
+                                     [&](float other) { return other > value; });
+}
+
+/// Counts the values that are seen again where they have changed; not while the map is moved, so
+/// that colours do not flicker.
+void ViewerApp::refresh_histogram() {
+  const ViewState& state = document_->history.now();
+  const MapGeometry geometry = document_->tiles->geometry(state.head);
+  const PaneSize pane = panels_.matrix().pane_size();
+  if (pane.width <= 0) return;
+  HistogramKey key;
+  key.rect = state.rect;
+  key.pool = state.pool;
+  key.quantity = product_quantity(state.product);
+  const int level = view_level(state.rect, geometry, pane);
+  for (const TileId& id : seen_tiles(state, geometry, level)) {
+    if (auto tile = document_->tiles->find(id)) key.tiles.push_back(std::move(tile));
+  }
+  if (key.tiles.empty()) {
+    TileId top{state.head, key.quantity, geometry.top_level, 0, 0};
+    if (auto tile = document_->tiles->find(top)) key.tiles.push_back(std::move(tile));
+  }
+  if (counting_.valid() &&
+      counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    histogram_ = counting_.get();
+    histogram_key_ = std::move(counting_key_);
+  }
+  histogram_stale_ = !(key == histogram_key_);
+  if (!histogram_stale_ || counting_.valid() || panels_.matrix().interacting()) return;
+  // The first tiles are counted at once, so that the first picture has its colours.
+  if (histogram_.empty() && key.tiles.size() <= 2) {
+    histogram_ = ValueHistogram::of(key.tiles, key.rect, key.pool);
+    histogram_key_ = std::move(key);
+    histogram_stale_ = false;
+    return;
+  }
+  counting_key_ = key;
+  counting_ = std::async(std::launch::async, [key = std::move(key), window = window_] {
+    ValueHistogram counted = ValueHistogram::of(key.tiles, key.rect, key.pool);
+    window->wake();
+    return counted;
+  });
+}
+
+void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
+  Document& d = *document_;
+  refresh_line();
+  wish();
+  uploads_left_ = textures_.upload(
+      *d.tiles, wishes_.tiles, panels_.matrix().interacting() ? kUploadMsMoving : kUploadMsStill);
+  if (uploads_left_) window_->request_frames();
+  refresh_readout();
+  refresh_histogram();
+  const ViewState& state = d.history.now();
+  const CallEntry& call = d.call();
+  const int64_t keys = call.problem->num_keys();
+  const Scene scene{
+      .state = state,
+      .capture = d.capture,
+      .call = call,
+      .picker = d.picker,
+      .queries = TokenNames::of(call, state.head.batch, false),
+      .keys = TokenNames::of(call, state.head.batch, true),
+      .tiles = *d.tiles,
+      .geometry = d.tiles->geometry(state.head),
+      .scale = shown_scale(state, shown_range(state, histogram_, keys)),
+      .factor = product_factor(state.product, keys),
+      .histogram = histogram_,
+      .readout = readout_,
+      .line = line_,
+      .line_pending = line_wanted_ && !(line_ && line_->request == *line_wanted_),
+      .source = d.tiles->status(),
+      .texture_mib = texture_mib(),
+  };
+  const PaneSize before = panels_.matrix().pane_size();
+  panels_.draw(ui, window, scene, requests);
+  const PaneSize after = panels_.matrix().pane_size();
+  // Wishes are for a pane's size, which is known once it was drawn.
+  if (before.width != after.width || before.height != after.height) window_->request_frames();
+  if (panels_.matrix().seen().complete && !counters_.first_picture_ms) {
+    counters_.first_picture_ms = clock_.milliseconds() - opened_at_;
+  }
+}
+
+}  // namespace attnscope

@@ -1,0 +1,84 @@
+#include "viewer/app/panel_set.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attnscope {
+namespace {
+
+constexpr float kGap = 4;  ///< between panes; where splitters are
+
+}  // namespace
+
+float PanelSet::splitter(const Ui& ui, const char* label, const ScreenRect& rect, bool upright) {
+  ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+  ImGui::InvisibleButton(label, {rect.width(), rect.height()});
+  mark(ui, label);
+  const bool held = ImGui::IsItemActive();
+  if (held || ImGui::IsItemHovered()) {
+    ImGui::SetMouseCursor(upright ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
+    ImGui::GetWindowDrawList()->AddRectFilled({rect.x0, rect.y0}, {rect.x1, rect.y1},
+                                              ui.theme.hovered);
+  }
+  if (!held) return 0;
+  return upright ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
+}
+
+void PanelSet::draw_split(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                          PanelRequests& requests) {
+  const ViewState& state = scene.state;
+  const float gap = ui.px(kGap);
+  const float least = std::min(ui.px(240), rect.width() * 0.3f);
+  const float right_width =
+      std::clamp(rect.width() * state.split_query, least, rect.width() - least);
+  const float middle = std::round(rect.x1 - right_width);
+  const ScreenRect left{rect.x0, rect.y0, middle - gap, rect.y1};
+  ScreenRect query{middle, rect.y0, rect.x1, rect.y1};
+  float moved = splitter(ui, "Split/Columns", {middle - gap, rect.y0, middle, rect.y1}, true);
+  if (moved != 0) {
+    const float share = (right_width - moved) / rect.width();
+    requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
+  }
+  if (state.show_histogram) {
+    const float height =
+        std::round(std::clamp(rect.height() * histogram_share_, ui.px(110), rect.height() * 0.6f));
+    const ScreenRect histogram{middle, rect.y1 - height, rect.x1, rect.y1};
+    query.y1 = histogram.y0 - gap;
+    moved = splitter(ui, "Split/Rows", {middle, query.y1, rect.x1, histogram.y0}, false);
+    if (moved != 0) histogram_share_ = (height - moved) / rect.height();
+    histogram_.draw(ui, histogram, scene, requests);
+  }
+  matrix_.draw(ui, left, scene, requests);
+  query_.draw(ui, query, scene, requests);
+}
+
+void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
+                    PanelRequests& requests) {
+  const float gap = ui.px(kGap);
+  const float status = ui.px(kStatusHeight);
+  const float bar = std::round(toolbar_.height());
+  toolbar_.draw(ui, {window.x0, window.y0, window.x1, window.y0 + bar}, scene, requests);
+  const ScreenRect rest{window.x0, window.y0 + bar + gap, window.x1, window.y1 - status - gap};
+  switch (scene.state.maximised.value_or(ViewPane::matrix)) {
+    case ViewPane::query:
+      query_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::histogram:
+      histogram_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::matrix:
+      if (scene.state.maximised) {
+        matrix_.draw(ui, rest, scene, requests);
+      } else {
+        draw_split(ui, rest, scene, requests);
+      }
+      break;
+  }
+  std::string resolution = resolution_text(matrix_.seen());
+  if (matrix_.seen().level > 0) {
+    resolution = "level " + std::to_string(matrix_.seen().level) + " \u00b7 " + resolution;
+  }
+  draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution);
+}
+
+}  // namespace attnscope

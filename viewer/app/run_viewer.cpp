@@ -1,0 +1,105 @@
+#include "viewer/app/run_viewer.h"
+
+#include <cstdlib>
+
+#include "core/error.h"
+#include "io/export_file.h"
+#include "viewer/app/app_script_host.h"
+#include "viewer/app/picture_file.h"
+#include "viewer/app/viewer_app.h"
+#include "viewer/state/recent_files.h"
+
+namespace attnscope {
+namespace {
+
+/// How often a script looks whether what it waits for is there.
+constexpr double kScriptSeconds = 0.02;
+
+void open_first(ViewerApp& app, const ViewerSettings& settings) {
+  if (settings.origin) {
+    app.open(*settings.origin);
+  } else if (!settings.session.empty() && is_session_file(settings.session)) {
+    app.open(settings.session);
+  }
+  if (app.document() != nullptr && settings.prepare) settings.prepare(*app.document());
+}
+
+ViewerEnd run_script(ViewerApp& app, const ViewerSettings& settings, const Script& script,
+                     const std::function<void(const std::string&)>& complain) {
+  AppScriptHost host(app, settings.force);
+  ScriptRunner runner(script, host);
+  while (!app.window().should_close() && !settings.stop.stop_requested()) {
+    app.step(kScriptSeconds);
+    const ScriptRunner::State state = runner.step(app.seconds());
+    if (state == ScriptRunner::State::failed) {
+      complain(runner.error());
+      return ViewerEnd::failed;
+    }
+    if (state == ScriptRunner::State::finished) return ViewerEnd::closed;
+  }
+  return settings.stop.stop_requested() ? ViewerEnd::stopped : ViewerEnd::closed;
+}
+
+ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
+  while (!settings.stop.stop_requested()) {
+    app.step(kScriptSeconds);
+    const std::string problem = app.source_status().problem;
+    if (!problem.empty()) throw Error(ErrorCode::file, problem);
+    if (!app.reached(WaitFor::exact)) continue;
+    write_picture(app.picture(), settings.screenshot, settings.force);
+    return ViewerEnd::closed;
+  }
+  return ViewerEnd::stopped;
+}
+
+ViewerEnd run_window(ViewerApp& app, const ViewerSettings& settings) {
+  while (!app.window().should_close() && !settings.stop.stop_requested()) app.step(-1);
+  return settings.stop.stop_requested() ? ViewerEnd::stopped : ViewerEnd::closed;
+}
+
+}  // namespace
+
+ViewerEnd run_viewer(const ViewerSettings& settings,
+                     const std::function<void(const std::string&)>& complain) {
+  // A script with a mistake, and a capture without one, are told before a window is opened.
+  std::optional<Script> script;
+  if (!settings.script.empty()) script = read_script(settings.script);
+  if (!settings.screenshot.empty()) {
+    check_picture_name(settings.screenshot);
+    ExportFile::check_target(settings.screenshot, {.force = settings.force});
+  }
+  const bool hidden = script || !settings.screenshot.empty();
+  Window::Settings window_settings;
+  if (settings.size) {
+    window_settings.width = settings.size->first;
+    window_settings.height = settings.size->second;
+  } else if (!settings.session.empty() && is_session_file(settings.session)) {
+    const Session session = read_session(settings.session);
+    window_settings.width = session.width;
+    window_settings.height = session.height;
+  }
+  window_settings.visible = !hidden;
+  Window window(window_settings);
+  ViewerApp::Settings app_settings;
+  app_settings.make_source = settings.make_source;
+  app_settings.texture_bytes = settings.texture_bytes;
+  app_settings.session = settings.session;
+  app_settings.force = settings.force;
+  app_settings.theme = settings.theme;
+  app_settings.scripted_mouse = hidden;
+  if (!hidden) {
+    app_settings.recent_list =
+        recent_files_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")).value_or("");
+  }
+  ViewerApp app(window, app_settings);
+  const std::stop_callback wake(settings.stop, [&] { window.wake(); });
+  open_first(app, settings);
+  if (script) {
+    const ViewerEnd end = run_script(app, settings, *script, complain);
+    if (end != ViewerEnd::closed || settings.screenshot.empty()) return end;
+  }
+  if (!settings.screenshot.empty()) return take_screenshot(app, settings);
+  return run_window(app, settings);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "viewer/app/document.h"
+
+namespace attnscope {
+
+/// What the window is to be opened with.
+struct ViewerSettings {
+  std::optional<CaptureOrigin> origin;  ///< opened at once; none: the window begins empty
+  std::filesystem::path session;        ///< restored, where it exists; Ctrl+S writes it
+  std::filesystem::path script;         ///< run without a visible window
+  std::filesystem::path screenshot;     ///< written once all that is seen is exact, then it ends
+  std::optional<ViewTheme> theme;
+  std::optional<std::pair<int, int>> size;  ///< of the window
+  int64_t texture_bytes = int64_t{512} << 20;
+  bool force = false;
+  MakeTileSource make_source;
+  /// Changes the first capture's view (which head, which query) before it is shown.
+  std::function<void(Document&)> prepare;
+  std::stop_token stop;  ///< closes the window
+};
+
+/// How a window ended.
+enum class ViewerEnd : uint8_t { closed, failed, stopped };
+
+/// Opens the window and runs it until it is closed, its script ends, or a stop is requested; a
+/// script's failure is told by `complain`. Throws Error(unavailable) where there is no display, and
+/// what opening the capture throws.
+ViewerEnd run_viewer(const ViewerSettings& settings,
+                     const std::function<void(const std::string&)>& complain);
+
+}  // namespace attnscope

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+
+namespace attnscope {
+
+/// Feeds a scripted mouse to ImGui in place of the real one: the one file that knows how the
+/// installed version takes input. (Keys go to the window's commands directly, as chords.)
+class ScriptedMouse {
+ public:
+  /// Moves there, presses and lets go, over the next few frames.
+  void click(float x, float y);
+  /// Whether all of it was fed.
+  bool done() const { return steps_.empty(); }
+  /// Call between the backend's NewFrame and ImGui's.
+  void feed();
+
+ private:
+  struct Step {
+    float x = 0, y = 0;
+    bool down = false;
+  };
+  std::deque<Step> steps_;
+  std::optional<Step> last_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,321 @@
+#include "viewer/app/viewer_app.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "viewer/app/picture_file.h"
+#include "viewer/panels/empty_state.h"
+#include "viewer/panels/error_dialog.h"
+#include "viewer/panels/help_overlay.h"
+#include "viewer/state/recent_files.h"
+
+namespace attnscope {
+namespace {
+
+/// While work goes on, its progress is shown this often.
+constexpr double kProgressSeconds = 0.1;
+
+ScreenRect window_rect() {
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  return {0, 0, size.x, size.y};
+}
+
+}  // namespace
+
+ViewerApp::ViewerApp(Window& window, Settings settings)
+    : window_(&window),
+      settings_(std::move(settings)),
+      textures_(settings_.texture_bytes),
+      panels_(painter_, textures_) {
+  window_->set_handlers({[this](const KeyChord& chord) { press(chord); },
+                         [this](const std::string& path) { try_open(path); }});
+  if (!settings_.recent_list.empty()) recent_ = recent_files(settings_.recent_list);
+}
+
+ViewerApp::~ViewerApp() { window_->set_handlers({}); }
+
+void ViewerApp::open(const CaptureOrigin& origin) {
+  auto document =
+      Document::open(origin, settings_.make_source, [window = window_] { window->wake(); });
+  show(std::move(document));
+}
+
+void ViewerApp::open(const std::filesystem::path& path) {
+  if (!is_session_file(path)) {
+    open(CaptureOrigin{path, {}, {}});
+    return;
+  }
+  const Session session = read_session(path);
+  auto document = Document::open({session.capture, session.tensors, session.facts},
+                                 settings_.make_source, [window = window_] { window->wake(); });
+  document->history.restart(restored_view(session, document->picker, document->limits));
+  settings_.session = path;
+  show(std::move(document));
+}
+
+void ViewerApp::show(std::unique_ptr<Document> document) {
+  if (settings_.theme) {
+    document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
+  }
+  // The old workers end before the old capture does, and before anything of the new one is drawn.
+  document_ = std::move(document);
+  textures_.clear();
+  wishes_ = {};
+  followed_.reset();
+  line_.reset();
+  line_wanted_.reset();
+  hovered_.reset();
+  readout_.reset();
+  if (counting_.valid()) counting_.wait();
+  counting_ = {};
+  histogram_ = {};
+  histogram_key_ = {};
+  counters_.first_picture_ms.reset();
+  counters_.query_ms.reset();
+  counters_.frame_ms_max = 0;
+  opened_at_ = clock_.milliseconds();
+  changed_ = true;
+  window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
+  if (!settings_.recent_list.empty() && !document_->origin.path.empty()) {
+    remember_file(settings_.recent_list, document_->origin.path);
+    recent_ = recent_files(settings_.recent_list);
+  }
+  window_->request_frames();
+}
+
+void ViewerApp::fail(const std::string& title, const std::string& message) {
+  failure_ = Failure{title, one_line(message)};
+  window_->request_frames();
+}
+
+void ViewerApp::try_open(const std::filesystem::path& path) {
+  try {
+    open(path);
+  } catch (const Error& e) {
+    fail("This capture cannot be opened", e.what());
+  }
+}
+
+void ViewerApp::act(const Action& action) {
+  if (!document_) throw usage_error("no capture is open");
+  if (const auto* theme = std::get_if<action::SetTheme>(&action)) settings_.theme = theme->theme;
+  document_->history.apply(action, document_->limits, seconds());
+  changed_ = true;
+  window_->request_frames();
+}
+
+void ViewerApp::save_session(const std::filesystem::path& file) {
+  if (!document_) throw usage_error("no capture is open");
+  write_session(document_->session(window_->width(), window_->height()), file, settings_.force);
+}
+
+void ViewerApp::write_session_or_fail() {
+  std::filesystem::path file = settings_.session;
+  if (file.empty() && document_) {
+    file = document_->origin.name().string() + ".session.json";
+  }
+  try {
+    if (!document_) throw usage_error("no capture is open");
+    // A session replaces an older one of the same name, and nothing else.
+    write_session(document_->session(window_->width(), window_->height()), file,
+                  settings_.force || is_session_file(file));
+  } catch (const Error& e) {
+    fail("The session cannot be saved", e.what());
+  }
+}
+
+void ViewerApp::write_picture_or_fail() {
+  try {
+    for (int number = 1;; ++number) {
+      const std::filesystem::path file = "attnscope-" + std::to_string(number) + ".png";
+      if (std::filesystem::exists(file)) continue;
+      write_picture(picture(), file, false);
+      return;
+    }
+  } catch (const Error& e) {
+    fail("The picture cannot be written", e.what());
+  }
+}
+
+void ViewerApp::press(const KeyChord& chord) {
+  window_->request_frames();
+  changed_ = true;
+  if (chord.key == Key::escape) {
+    if (failure_) {
+      failure_.reset();
+    } else if (browser_.is_open()) {
+      browser_.close();
+    } else if (help_) {
+      help_ = false;
+    } else if (document_ && document_->history.now().query) {
+      act(action::DropQuery{});
+    }
+    return;
+  }
+  if (const auto command = command_on(chord)) run_command(*command);
+}
+
+void ViewerApp::run_command(CommandId command) {
+  switch (command) {
+    case CommandId::help:
+      help_ = !help_;
+      return;
+    case CommandId::open:
+      browser_.open(document_ && !document_->origin.path.empty()
+                        ? std::filesystem::absolute(document_->origin.path).parent_path()
+                        : std::filesystem::current_path());
+      return;
+    case CommandId::save_session:
+      write_session_or_fail();
+      return;
+    case CommandId::picture:
+      write_picture_or_fail();
+      return;
+    default:
+      break;
+  }
+  if (!document_) return;
+  if (command == CommandId::back) {
+    document_->history.undo();
+  } else if (command == CommandId::forward) {
+    document_->history.redo();
+  } else if (command == CommandId::pick_query) {
+    if (document_->history.now().query) {
+      act(action::DropQuery{});
+    } else if (followed_) {
+      act(action::PickQuery{{{*followed_}}});
+    }
+  } else if (const auto action =
+                 command_action(command, document_->history.now(), document_->picker)) {
+    act(*action);
+  }
+}
+
+ViewTheme ViewerApp::theme() const {
+  if (document_) return document_->history.now().theme;
+  return settings_.theme.value_or(ViewTheme::dark);
+}
+
+void ViewerApp::apply(PanelRequests& requests) {
+  if (requests.hovered != hovered_) window_->request_frames();
+  hovered_ = requests.hovered;
+  if (requests.follow && requests.follow != followed_) {
+    followed_ = requests.follow;
+    window_->request_frames();
+  }
+  for (const Action& action : requests.actions) act(action);
+  if (document_ && ImGui::IsMouseReleased(0)) document_->history.end_gesture();
+  if (requests.show_help) help_ = true;
+  if (requests.show_browser) run_command(CommandId::open);
+  if (requests.open) try_open(*requests.open);
+}
+
+void ViewerApp::draw_frame() {
+  const double start = clock_.milliseconds();
+  const bool first_drawn = counters_.first_picture_ms.has_value();
+  changed_ = false;
+  if (applied_theme_ != theme()) {
+    applied_theme_ = theme();
+    apply_theme(theme_of(theme()), window_->scale());
+  }
+  labels_.clear();
+  window_->begin_frame([&] {
+    if (!settings_.scripted_mouse) return;
+    // What a click brings about is drawn after its last step.
+    if (!mouse_.done()) window_->request_frames();
+    mouse_.feed();
+  });
+  const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale()};
+  const ScreenRect window = window_rect();
+  PanelRequests requests;
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize({window.width(), window.height()});
+  ImGui::Begin("root", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+  if (document_) {
+    draw_document(ui, window, requests);
+  } else {
+    draw_empty_state(ui, window, recent_, requests);
+  }
+  ImGui::End();
+  if (browser_.is_open()) browser_.draw(ui, window, requests);
+  if (help_) help_ = draw_help(ui, window);
+  if (failure_ && !draw_error(ui, window, failure_->title, failure_->message)) failure_.reset();
+  glViewport(0, 0, window_->width(), window_->height());
+  const ImVec4 ground = to_vec4(ui.theme.window);
+  glDisable(GL_SCISSOR_TEST);
+  glClearColor(ground.x, ground.y, ground.z, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  window_->render();
+  const double worked = clock_.milliseconds() - start;
+  window_->swap();
+  window_->frame_done();
+  ++counters_.frames;
+  if (first_drawn) counters_.frame_ms_max = std::max(counters_.frame_ms_max, worked);
+  apply(requests);
+}
+
+bool ViewerApp::step(double seconds) {
+  window_->wait(wait_seconds(seconds));
+  const bool progress = document_ && (document_->tiles->status().busy || histogram_stale_);
+  if (window_->frames_due() == 0 && !progress && mouse_.done()) return false;
+  draw_frame();
+  return true;
+}
+
+/// How long the loop may sleep: `limit`, or until progress is to be shown.
+double ViewerApp::wait_seconds(double limit) const {
+  const bool soon = document_ && (document_->tiles->status().busy || histogram_stale_);
+  if (!mouse_.done()) return 0;
+  if (!soon) return limit;
+  return limit < 0 ? kProgressSeconds : std::min(limit, kProgressSeconds);
+}
+
+gl::ReadPixels ViewerApp::picture() {
+  gl::Framebuffer target(window_->width(), window_->height());
+  target.bind();
+  const ImVec4 ground = to_vec4(theme_of(theme()).window);
+  glDisable(GL_SCISSOR_TEST);
+  glClearColor(ground.x, ground.y, ground.z, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  window_->render();
+  gl::Framebuffer::unbind();
+  return target.read();
+}
+
+double ViewerApp::texture_mib() const {
+  return static_cast<double>(textures_.pool().bytes()) / 0x1p20;
+}
+
+TileSourceStatus ViewerApp::source_status() const {
+  return document_ ? document_->tiles->status() : TileSourceStatus{};
+}
+
+bool ViewerApp::exact() const {
+  return document_ && panels_.matrix().seen().exact && !histogram_stale_ && !uploads_left_;
+}
+
+bool ViewerApp::reached(WaitFor what) const {
+  if (!document_ || changed_) return false;
+  const bool line = line_ && line_wanted_ && line_->request == *line_wanted_;
+  switch (what) {
+    case WaitFor::picture:
+      return panels_.matrix().seen().complete;
+    case WaitFor::query:
+      return line;
+    case WaitFor::exact:
+      return exact() && line && window_->frames_due() == 0;
+    case WaitFor::idle: {
+      const TileSourceStatus status = document_->tiles->status();
+      return !status.busy && status.queue == 0 && !histogram_stale_ && !uploads_left_ &&
+             window_->frames_due() == 0;
+    }
+  }
+  return false;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <string>
+
+#include "viewer/app/document.h"
+#include "viewer/app/frame_counters.h"
+#include "viewer/app/panel_set.h"
+#include "viewer/app/scripted_mouse.h"
+#include "viewer/app/window.h"
+#include "viewer/gl/framebuffer.h"
+#include "viewer/panels/file_browser.h"
+#include "viewer/state/commands.h"
+#include "viewer/state/script.h"
+
+namespace attnscope {
+
+/// The window's contents: a capture (or none), the panels, and one frame after the other. Only on
+/// the window's thread.
+class ViewerApp {
+ public:
+  struct Settings {
+    MakeTileSource make_source;
+    int64_t texture_bytes = int64_t{512} << 20;
+    std::filesystem::path session;      ///< where Ctrl+S writes; empty: beside the capture
+    std::filesystem::path recent_list;  ///< empty: none is kept
+    bool force = false;                 ///< pictures and sessions replace what is there
+    std::optional<ViewTheme> theme;
+    bool scripted_mouse = false;  ///< the real mouse is ignored
+  };
+  /// Borrows the window.
+  ViewerApp(Window& window, Settings settings);
+  ~ViewerApp();
+
+  /// Throws where the capture cannot be opened; what was open stays then.
+  void open(const CaptureOrigin& origin);
+  /// A capture or a session; the same.
+  void open(const std::filesystem::path& path);
+  /// The same, but what went wrong is shown in a dialog.
+  void try_open(const std::filesystem::path& path);
+  void act(const Action& action);
+  void press(const KeyChord& chord);
+  void save_session(const std::filesystem::path& file);
+
+  /// Draws one frame and shows it.
+  void draw_frame();
+  /// Sleeps until a frame is due and draws it, or until `seconds` are over. Whether it drew one.
+  bool step(double seconds);
+  /// The frame that was drawn last, as a picture.
+  gl::ReadPixels picture();
+
+  Document* document() { return document_.get(); }
+  const Document* document() const { return document_.get(); }
+  const FrameCounters& counters() const { return counters_; }
+  const LabelRegistry& labels() const { return labels_; }
+  ScriptedMouse& mouse() { return mouse_; }
+  bool reached(WaitFor what) const;
+  bool exact() const;
+  int level() const { return panels_.matrix().seen().level; }
+  double texture_mib() const;
+  TileSourceStatus source_status() const;
+  Window& window() { return *window_; }
+  double seconds() const { return clock_.milliseconds() / 1000; }
+
+ private:
+  void show(std::unique_ptr<Document> document);
+  void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
+  void wish();
+  void refresh_line();
+  void refresh_readout();
+  void refresh_histogram();
+  void apply(PanelRequests& requests);
+  void run_command(CommandId command);
+  void set_theme(ViewTheme theme);
+  void fail(const std::string& title, const std::string& message);
+  void write_session_or_fail();
+  void write_picture_or_fail();
+  ViewTheme theme() const;
+  double wait_seconds(double limit) const;
+
+  Window* window_;
+  Settings settings_;
+  FrameClock clock_;
+  FrameCounters counters_;
+  gl::MapPainter painter_;
+  TileTextures textures_;
+  PanelSet panels_;
+  FileBrowser browser_;
+  LabelRegistry labels_;
+  ScriptedMouse mouse_;
+  std::unique_ptr<Document> document_;
+
+  struct Failure {
+    std::string title, message;
+  };
+  std::optional<Failure> failure_;
+  bool help_ = false;
+  std::optional<ViewTheme> applied_theme_;
+  std::vector<std::filesystem::path> recent_;
+
+  TileWishes wishes_;
+  std::optional<int64_t> followed_;  ///< token whose line is shown while none is picked
+  std::shared_ptr<const MapLine> line_;
+  std::optional<LineRequest> line_wanted_;
+  double line_since_ = 0;
+  std::optional<MapPoint> hovered_;
+  std::optional<PointReadout> readout_;
+  ValueHistogram histogram_;
+  std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
+  struct HistogramKey {
+    MapRect rect;
+    ViewPool pool = ViewPool::max;
+    MapQuantity quantity = MapQuantity::weights;
+    std::vector<std::shared_ptr<const MapTile>> tiles;
+    friend bool operator==(const HistogramKey&, const HistogramKey&) = default;
+  } histogram_key_, counting_key_;
+  bool histogram_stale_ = false;
+  bool uploads_left_ = false;
+  bool changed_ = true;  ///< since the last frame was drawn
+  double opened_at_ = 0;
+};
+
+}  // namespace attnscope

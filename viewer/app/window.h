@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "viewer/panels/fonts.h"
+#include "viewer/state/key_chord.h"
+
+struct GLFWwindow;
+
+namespace attnscope {
+
+/// A window with an OpenGL 3.3 context and Dear ImGui in it. One at a time; everything but wake()
+/// only on the thread that made it.
+class Window {
+ public:
+  struct Settings {
+    std::string title = "attnscope";
+    int width = 1280, height = 800;
+    bool visible = true;
+  };
+  struct Handlers {
+    std::function<void(const KeyChord&)> key;      ///< that no text field takes
+    std::function<void(const std::string&)> drop;  ///< a file that was dropped on the window
+  };
+
+  /// Throws Error(unavailable) where there is no display, or no OpenGL 3.3.
+  explicit Window(const Settings& settings);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
+  void set_title(const std::string& title);
+  void resize(int width, int height);
+  int width() const;
+  int height() const;
+  float scale() const { return scale_; }
+  const Fonts& fonts() const { return fonts_; }
+  bool should_close() const;
+  void close();
+
+  /// Sleeps until something happened or `seconds` are over (negative: for as long as it takes), not
+  /// at all while frames are due; then takes the events in.
+  void wait(double seconds);
+  /// Frames that are due after the last event.
+  int frames_due() const { return frames_due_; }
+  /// Something has changed: kFramesAfterEvent frames are due.
+  void request_frames();
+  /// The same from any thread; ends wait().
+  void wake();
+  static constexpr int kFramesAfterEvent = 3;
+
+  /// Begins a frame of ImGui; `input` is called when the real input is in place, to replace it.
+  void begin_frame(const std::function<void()>& input);
+  /// Ends it and draws it into the framebuffer that is bound; may be repeated.
+  void render();
+  void swap();
+  void frame_done();
+
+ private:
+  void on_key(int key, int action, int mods);
+  void on_character(unsigned code);
+  static Window& of(GLFWwindow* window);
+
+  GLFWwindow* window_ = nullptr;
+  Handlers handlers_;
+  Fonts fonts_;
+  float scale_ = 1;
+  int frames_due_ = kFramesAfterEvent;
+  std::atomic<bool> woken_{false};
+};
+
+}  // namespace attnscope

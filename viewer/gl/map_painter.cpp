@@ -1,0 +1,260 @@
+#include "viewer/gl/map_painter.h"
+
+#include <algorithm>
+#include <string>
+
+namespace attnscope::gl {
+namespace {
+
+const char* const kVertexShader = R"(#version 330 core
+layout(location = 0) in vec2 place;
+layout(location = 1) in vec3 texel;
+layout(location = 2) in vec4 texels;
+uniform vec2 area;
+out vec3 at;
+flat out vec2 low_texel;
+flat out vec2 high_texel;
+void main() {
+  at = texel;
+  low_texel = texels.xy;
+  high_texel = texels.zw;
+  gl_Position = vec4(place.x / area.x * 2.0 - 1.0, 1.0 - place.y / area.y * 2.0, 0.0, 1.0);
+}
+)";
+
+// Both programs share what a number means. A number that the scale cannot show (weight 0 on a log
+// scale, a masked logit) has a colour of its own; values beyond the range take the range's ends.
+const char* const kColours = R"(
+uniform sampler2D table;
+uniform bool texels_are_log2;
+uniform int spread;
+uniform float factor;
+uniform float low;
+uniform float high;
+uniform float linear;
+uniform float gamma;
+uniform vec3 nothing;
+out vec4 colour;
+
+void paint(float number) {
+  bool absent = isinf(number) || isnan(number);
+  float bent;
+  if (spread == 0 && texels_are_log2) {
+    bent = number + log2(factor);
+  } else {
+    float v = number * factor;
+    if (texels_are_log2) {
+      v = absent ? 0.0 : exp2(number) * factor;
+      absent = false;
+    }
+    if (spread == 0) {
+      absent = absent || v <= 0.0;
+      bent = absent ? 0.0 : log2(v);
+    } else if (spread == 1) {
+      bent = v;
+    } else if (spread == 2) {
+      absent = absent || v < 0.0;
+      bent = sqrt(max(v, 0.0));
+    } else {
+      bent = sign(v) * log2(1.0 + abs(v) / linear);
+    }
+  }
+  if (absent) {
+    colour = vec4(nothing, 1.0);
+    return;
+  }
+  float place = pow(clamp((bent - low) / (high - low), 0.0, 1.0), gamma);
+  colour = vec4(texture(table, vec2((place * 255.0 + 0.5) / 256.0, 0.5)).rgb, 1.0);
+}
+)";
+
+// Where texels are smaller than pixels, a pixel shows all of those under it: their largest, so that
+// no peak falls between pixels, or their mean.
+const char* const kTileShader = R"(
+uniform sampler2DArray tiles;
+uniform bool use_mean;
+in vec3 at;
+flat in vec2 low_texel;
+flat in vec2 high_texel;
+void main() {
+  vec2 width = clamp(vec2(abs(dFdx(at.x)), abs(dFdy(at.y))), 0.0, 8.0);
+  ivec2 first = ivec2(floor(max(at.xy - 0.5 * width, low_texel)));
+  ivec2 last = ivec2(ceil(min(at.xy + 0.5 * width, high_texel))) - 1;
+  if (width.x <= 0.5) first.x = last.x = int(at.x);
+  if (width.y <= 0.5) first.y = last.y = int(at.y);
+  first = clamp(first, ivec2(0), ivec2(255));
+  last = clamp(last, first, ivec2(255));
+  int layer = int(at.z + 0.5);
+  float peak = texelFetch(tiles, ivec3(first, layer), 0).r;
+  float sum = 0.0;
+  for (int y = first.y; y <= last.y; ++y) {
+    for (int x = first.x; x <= last.x; ++x) {
+      vec2 pair = texelFetch(tiles, ivec3(x, y, layer), 0).rg;
+      peak = max(peak, pair.r);
+      sum += texels_are_log2 ? exp2(pair.g) : pair.g;
+    }
+  }
+  if (!use_mean) {
+    paint(peak);
+  } else {
+    float mean = sum / float((last.x - first.x + 1) * (last.y - first.y + 1));
+    paint(texels_are_log2 ? log2(mean) : mean);
+  }
+}
+)";
+
+const char* const kGridShader = R"(
+uniform sampler2D grid;
+in vec3 at;
+flat in vec2 low_texel;
+flat in vec2 high_texel;
+void main() {
+  vec2 width = clamp(vec2(abs(dFdx(at.x)), abs(dFdy(at.y))), 0.0, 8.0);
+  ivec2 first = ivec2(floor(max(at.xy - 0.5 * width, low_texel)));
+  ivec2 last = ivec2(ceil(min(at.xy + 0.5 * width, high_texel))) - 1;
+  if (width.x <= 0.5) first.x = last.x = int(at.x);
+  if (width.y <= 0.5) first.y = last.y = int(at.y);
+  last = max(first, last);
+  float number = texelFetch(grid, first, 0).r;
+  for (int y = first.y; y <= last.y; ++y) {
+    for (int x = first.x; x <= last.x; ++x) number = max(number, texelFetch(grid, ivec2(x, y), 0).r);
+  }
+  paint(number);
+}
+)";
+
+const std::string kFragmentHead = "#version 330 core\n";
+
+GLuint new_buffer() {
+  GLuint name = 0;
+  glGenBuffers(1, &name);
+  return name;
+}
+
+GLuint new_vertex_array() {
+  GLuint name = 0;
+  glGenVertexArrays(1, &name);
+  return name;
+}
+
+GLuint new_texture() {
+  GLuint name = 0;
+  glGenTextures(1, &name);
+  return name;
+}
+
+constexpr int kFloatsPerVertex = 9;
+
+}  // namespace
+
+MapPainter::MapPainter()
+    : tiles_("tiles", kVertexShader, kFragmentHead + kColours + kTileShader),
+      grid_("grid", kVertexShader, kFragmentHead + kColours + kGridShader),
+      vertices_(new_vertex_array()),
+      buffer_(new_buffer()),
+      table_(new_texture()) {
+  glBindVertexArray(vertices_.get());
+  glBindBuffer(GL_ARRAY_BUFFER, buffer_.get());
+  constexpr GLsizei kStride = kFloatsPerVertex * sizeof(float);
+  glEnableVertexAttribArray(0);
+  glVertexAttribPointer(0, 2, GL_FLOAT, GL_FALSE, kStride, nullptr);
+  glEnableVertexAttribArray(1);
+  glVertexAttribPointer(1, 3, GL_FLOAT, GL_FALSE, kStride,
+                        reinterpret_cast<const void*>(2 * sizeof(float)));
+  glEnableVertexAttribArray(2);
+  glVertexAttribPointer(2, 4, GL_FLOAT, GL_FALSE, kStride,
+                        reinterpret_cast<const void*>(5 * sizeof(float)));
+  glBindVertexArray(0);
+  set_colormap(Colormap::viridis);
+}
+
+void MapPainter::set_colormap(Colormap map) {
+  if (have_table_ && map == colormap_) return;
+  std::array<Rgb, 256> colours{};
+  for (size_t i = 0; i < colours.size(); ++i) {
+    colours[i] = colormap_at(map, static_cast<double>(i) / 255.0);
+  }
+  glBindTexture(GL_TEXTURE_2D, table_.get());
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, 256, 1, 0, GL_RGB, GL_UNSIGNED_BYTE, colours.data());
+  check("colour table");
+  colormap_ = map;
+  have_table_ = true;
+}
+
+void MapPainter::prepare(const ShaderProgram& program, const MapColours& c, const PaintArea& area) {
+  program.use();
+  glUniform2f(program.uniform("area"), static_cast<float>(area.width),
+              static_cast<float>(area.height));
+  glUniform1i(program.uniform("texels_are_log2"), c.texels_are_log2 ? 1 : 0);
+  glUniform1i(program.uniform("use_mean"), c.use_mean ? 1 : 0);
+  glUniform1i(program.uniform("spread"), static_cast<int>(c.spread));
+  glUniform1f(program.uniform("factor"), c.factor);
+  glUniform1f(program.uniform("low"), c.low);
+  glUniform1f(program.uniform("high"), c.high);
+  glUniform1f(program.uniform("linear"), c.linear);
+  glUniform1f(program.uniform("gamma"), c.gamma);
+  glUniform3f(program.uniform("nothing"), c.nothing[0], c.nothing[1], c.nothing[2]);
+  glUniform1i(program.uniform("table"), 1);
+  glActiveTexture(GL_TEXTURE1);
+  glBindTexture(GL_TEXTURE_2D, table_.get());
+  glActiveTexture(GL_TEXTURE0);
+  glDisable(GL_BLEND);
+  glDisable(GL_CULL_FACE);
+  glDisable(GL_DEPTH_TEST);
+  glEnable(GL_SCISSOR_TEST);
+  glViewport(0, 0, area.width, area.height);
+  glScissor(area.clip_x0, area.height - area.clip_y1, std::max(0, area.clip_x1 - area.clip_x0),
+            std::max(0, area.clip_y1 - area.clip_y0));
+}
+
+void MapPainter::draw(std::span<const MapQuad> quads) {
+  scratch_.clear();
+  for (const MapQuad& q : quads) {
+    const float layer = static_cast<float>(q.slot.layer);
+    const auto corner = [&](float x, float y, float u, float v) {
+      scratch_.insert(scratch_.end(), {x, y, u, v, layer, q.u0, q.v0, q.u1, q.v1});
+    };
+    corner(q.x0, q.y0, q.u0, q.v0);
+    corner(q.x1, q.y0, q.u1, q.v0);
+    corner(q.x0, q.y1, q.u0, q.v1);
+    corner(q.x0, q.y1, q.u0, q.v1);
+    corner(q.x1, q.y0, q.u1, q.v0);
+    corner(q.x1, q.y1, q.u1, q.v1);
+  }
+  glBindVertexArray(vertices_.get());
+  glBindBuffer(GL_ARRAY_BUFFER, buffer_.get());
+  glBufferData(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(scratch_.size() * sizeof(float)),
+               scratch_.data(), GL_STREAM_DRAW);
+  glDrawArrays(GL_TRIANGLES, 0, static_cast<GLsizei>(scratch_.size() / kFloatsPerVertex));
+}
+
+void MapPainter::draw_tiles(const TexturePool& pool, std::span<const MapQuad> quads,
+                            const MapColours& colours, const PaintArea& area) {
+  prepare(tiles_, colours, area);
+  glUniform1i(tiles_.uniform("tiles"), 0);
+  // Quads are painted in order (a finer tile over its stand-in), so only neighbours of the same
+  // page share a draw call.
+  for (size_t first = 0; first < quads.size();) {
+    size_t last = first;
+    while (last < quads.size() && quads[last].slot.page == quads[first].slot.page) ++last;
+    pool.bind(quads[first].slot.page);
+    draw(quads.subspan(first, last - first));
+    first = last;
+  }
+  check("drawing tiles");
+}
+
+void MapPainter::draw_grid(const GridTexture& grid, std::span<const MapQuad> quads,
+                           const MapColours& colours, const PaintArea& area) {
+  prepare(grid_, colours, area);
+  glUniform1i(grid_.uniform("grid"), 0);
+  grid.bind();
+  draw(quads);
+  check("drawing a line");
+}
+
+}  // namespace attnscope::gl

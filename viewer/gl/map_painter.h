@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "io/colormap.h"
+#include "viewer/gl/grid_texture.h"
+#include "viewer/gl/shader_program.h"
+#include "viewer/gl/texture_pool.h"
+
+namespace attnscope::gl {
+
+/// How numbers become colours. What the numbers are is part of it, so that nothing is uploaded anew
+/// when any of this changes. With v the value of a texel (2^texel for weights) times `factor`, and
+/// t(v) by `spread`, the place in the colours is ((t(v) - low) / (high - low))^gamma.
+struct MapColours {
+  enum class Spread : int { log2 = 0, linear = 1, sqrt = 2, symlog = 3 };
+  bool texels_are_log2 = true;   ///< of weights; logits are as they are
+  bool use_mean = false;         ///< the second number of a texel instead of the first
+  Spread spread = Spread::log2;  ///< t: log2 v, v, sqrt v, sign(v) * log2(1 + |v| / linear)
+  float factor = 1;
+  float low = 0, high = 1;  ///< t of the range's ends
+  float linear = 1;
+  float gamma = 1;
+  std::array<float, 3> nothing{0.027f, 0.031f, 0.035f};  ///< colour of what the scale cannot show
+};
+
+/// A rectangle on the screen, in pixels from the top left, and the texels that fill it: x0 … x1
+/// show columns u0 … u1 of the texture, y0 … y1 rows v0 … v1, in texels.
+struct MapQuad {
+  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  float u0 = 0, v0 = 0, u1 = 0, v1 = 0;
+  PoolSlot slot;  ///< of a pool's tile; unused for a GridTexture
+};
+
+/// Pixels of the drawing area and of the part of it that may be painted, from the top left.
+struct PaintArea {
+  int width = 0, height = 0;
+  int clip_x0 = 0, clip_y0 = 0, clip_x1 = 0, clip_y1 = 0;
+};
+
+/// Draws texels through a colour table. Leaves its own program, buffers and scissor bound. Only on
+/// the context's thread.
+class MapPainter {
+ public:
+  MapPainter();
+  /// Takes the 256 colours of a map.
+  void set_colormap(Colormap map);
+  void draw_tiles(const TexturePool& pool, std::span<const MapQuad> quads,
+                  const MapColours& colours, const PaintArea& area);
+  void draw_grid(const GridTexture& grid, std::span<const MapQuad> quads, const MapColours& colours,
+                 const PaintArea& area);
+
+ private:
+  void prepare(const ShaderProgram& program, const MapColours& colours, const PaintArea& area);
+  void draw(std::span<const MapQuad> quads);
+
+  ShaderProgram tiles_, grid_;
+  VertexArrayName vertices_;
+  BufferName buffer_;
+  TextureName table_;
+  Colormap colormap_ = Colormap::viridis;
+  bool have_table_ = false;
+  std::vector<float> scratch_;
+};
+
+}  // namespace attnscope::gl

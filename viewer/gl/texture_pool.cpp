@@ -1,0 +1,45 @@
+#include "viewer/gl/texture_pool.h"
+
+#include <algorithm>
+
+namespace attnscope::gl {
+
+TexturePool::TexturePool(int64_t bytes) : slots_(std::max<int64_t>(1, bytes / kSlotBytes)) {}
+
+void TexturePool::add_page() {
+  const int layers = static_cast<int>(std::min<int64_t>(kLayers, slots_ - made_));
+  GLuint name = 0;
+  glGenTextures(1, &name);
+  TextureName page(name);
+  glBindTexture(GL_TEXTURE_2D_ARRAY, name);
+  glTexParameteri(GL_TEXTURE_2D_ARRAY, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
+  glTexParameteri(GL_TEXTURE_2D_ARRAY, GL_TEXTURE_MAG_FILTER, GL_NEAREST);
+  glTexParameteri(GL_TEXTURE_2D_ARRAY, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
+  glTexParameteri(GL_TEXTURE_2D_ARRAY, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
+  glTexImage3D(GL_TEXTURE_2D_ARRAY, 0, GL_RG16F, kSide, kSide, layers, 0, GL_RG, GL_HALF_FLOAT,
+               nullptr);
+  check("texture page");
+  const int number = static_cast<int>(pages_.size());
+  pages_.push_back(std::move(page));
+  made_ += layers;
+  for (int layer = layers; layer-- > 0;) free_.push_back({number, layer});
+}
+
+std::optional<PoolSlot> TexturePool::take() {
+  if (free_.empty() && made_ < slots_) add_page();
+  if (free_.empty()) return std::nullopt;
+  const PoolSlot slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+void TexturePool::upload(PoolSlot slot, int rows, int cols, std::span<const uint16_t> pairs) {
+  bind(slot.page);
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
+  glTexSubImage3D(GL_TEXTURE_2D_ARRAY, 0, 0, 0, slot.layer, cols, rows, 1, GL_RG, GL_HALF_FLOAT,
+                  pairs.data());
+  check("tile upload");
+  ++uploads_;
+}
+
+}  // namespace attnscope::gl

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "viewer/panels/widgets.h"
+
+namespace attnscope {
+
+/// What went wrong, with the file and the cause; everything else stays as it was. False once it was
+/// closed.
+bool draw_error(const Ui& ui, const ScreenRect& window, const std::string& title,
+                const std::string& message);
+
+}  // namespace attnscope

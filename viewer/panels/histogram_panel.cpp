@@ -1,0 +1,148 @@
+#include "viewer/panels/histogram_panel.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "viewer/panels/legend.h"
+
+namespace attnscope {
+namespace {
+
+/// Values that something was counted for, and the ends of the colours, with a little air.
+ValueRange axis_range(const Scene& scene) {
+  const ValueHistogram& h = scene.histogram;
+  double low = scene.scale.range().low, high = scene.scale.range().high;
+  for (size_t i = 0; i < h.counts().size(); ++i) {
+    if (h.counts()[i] <= 0) continue;
+    low = std::min(low, h.edge(i) * scene.factor);
+    high = std::max(high, h.edge(i + 1) * scene.factor);
+  }
+  if (h.quantity() == MapQuantity::weights) return {std::max(low / 2, 1e-30), high * 2};
+  const double air = (high - low) * 0.05;
+  return {low - air, high + air};
+}
+
+float place(const ScreenRect& plot, const ColourScale& axis, double value) {
+  const double unit = std::clamp(axis.unit(value), 0.0, 1.0);
+  return plot.x0 + plot.width() * static_cast<float>(unit);
+}
+
+}  // namespace
+
+void HistogramPanel::draw_bars(const Ui& ui, const ScreenRect& plot, const Scene& scene,
+                               const ColourScale& axis) const {
+  const ValueHistogram& h = scene.histogram;
+  const int columns = std::max(1, static_cast<int>(plot.width() / ui.px(3)));
+  std::vector<double> counts(static_cast<size_t>(columns));
+  for (size_t i = 0; i < h.counts().size(); ++i) {
+    if (h.counts()[i] <= 0) continue;
+    // A bin may be wider than a column: it is shared out evenly.
+    const auto at = [&](size_t edge) {
+      return std::clamp(axis.unit(h.edge(edge) * scene.factor), 0.0, 1.0) * columns;
+    };
+    const double from = at(i), to = std::max(at(i + 1), from + 1e-9);
+    const int last = std::min(columns - 1, static_cast<int>(to));
+    for (int c = std::min(columns - 1, static_cast<int>(from)); c <= last; ++c) {
+      const double part = std::min<double>(c + 1, to) - std::max<double>(c, from);
+      if (part > 0) counts[static_cast<size_t>(c)] += h.counts()[i] * part / (to - from);
+    }
+  }
+  const double most = std::max(1.0, *std::max_element(counts.begin(), counts.end()));
+  // From one entry to the most, by the logarithm.
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  for (int c = 0; c < columns; ++c) {
+    const double count = counts[static_cast<size_t>(c)];
+    if (count <= 0) continue;
+    const double share = (std::log10(std::max(count, 1.0)) + 0.15) / (std::log10(most) + 0.15);
+    const float x = plot.x0 + plot.width() * static_cast<float>(c) / static_cast<float>(columns);
+    const float y = plot.y1 - plot.height() * static_cast<float>(std::min(1.0, share));
+    const double value = axis.value_at((c + 0.5) / columns);
+    draw.AddRectFilled({std::round(x), std::round(y)}, {std::round(x) + ui.px(2), plot.y1},
+                       to_u32(scene.scale.colour(value)));
+  }
+}
+
+void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene& scene,
+                               const ColourScale& axis, PanelRequests& requests) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const ValueRange range = scene.scale.range();
+  for (int end = 0; end < 2; ++end) {
+    const float x = std::round(place(plot, axis, end == 0 ? range.low : range.high));
+    const float half = ui.px(6);
+    ImGui::SetCursorScreenPos({x - half, plot.y0});
+    ImGui::PushID(end);
+    ImGui::InvisibleButton("end", {2 * half, plot.height() + ui.px(10)});
+    ImGui::PopID();
+    mark(ui, end == 0 ? "Histogram/Black" : "Histogram/White");
+    const bool held = ImGui::IsItemActive();
+    if (held) dragged_ = end;
+    const bool bright = held || ImGui::IsItemHovered();
+    if (bright) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+    const ImU32 colour = bright ? ui.theme.text : ui.theme.secondary;
+    draw.AddRectFilled({x, plot.y0}, {x + ui.px(1), plot.y1 + ui.px(2)}, colour);
+    draw.AddTriangleFilled({x - ui.px(5), plot.y1 + ui.px(9)}, {x + ui.px(6), plot.y1 + ui.px(9)},
+                           {x + ui.px(0.5f), plot.y1 + ui.px(1)}, colour);
+    if (!held || ImGui::GetIO().MouseDelta.x == 0) continue;
+    const double unit = static_cast<double>((ImGui::GetIO().MousePos.x - plot.x0) / plot.width());
+    const double value = axis.value_at(std::clamp(unit, 0.0, 1.0));
+    ColourRange wanted{false, range.low, range.high};
+    (end == 0 ? wanted.low : wanted.high) = value;
+    // The ends do not pass each other.
+    if (wanted.low < wanted.high) requests.act(action::SetRange{wanted});
+  }
+  if (!ImGui::IsMouseDown(0)) dragged_ = -1;
+}
+
+void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                          PanelRequests& requests) {
+  begin_pane(ui, "histogram", rect);
+  const bool automatic = scene.state.range.automatic;
+  const ValueHistogram& h = scene.histogram;
+  std::string detail;
+  if (!h.empty()) {
+    detail = std::string(h.exact() ? "seen, exact" : "seen, sampled") + " \u00b7 log count";
+  }
+  ImFont* const small = ui.fonts.secondary;
+  const float button = text_size(small, "Auto").x + ui.px(24);
+  const float title = text_size(ui.fonts.title, "Histogram").x + ui.px(24);
+  detail = fit_text(small, detail, rect.width() - title - button - ui.px(8));
+  pane_header(ui, rect, {"Histogram", detail, ViewPane::histogram}, scene.state, requests);
+  ImGui::PushFont(ui.fonts.secondary);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+  ImGui::SetCursorScreenPos(
+      {rect.x1 - ui.px(24) - text_size(ui.fonts.secondary, "Auto").x, rect.y0 + ui.px(4)});
+  if (tool_button(ui, "Histogram/Auto", "Auto", automatic, "colours from 1 % to 99.9 %")) {
+    const ValueRange now = scene.scale.range();
+    requests.act(action::SetRange{{!automatic, now.low, now.high}});
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  const ScreenRect plot{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 12),
+                        rect.x1 - ui.px(12), rect.y1 - ui.px(32)};
+  if (plot.height() < ui.px(8) || h.empty()) {
+    put_text(ui, ui.fonts.secondary, plot.x0, plot.y0, ui.theme.secondary,
+             h.empty() ? "computing \u2026" : "");
+    end_pane();
+    return;
+  }
+  if (dragged_ < 0) axis_range_ = axis_range(scene);
+  const ScaleKind kind = h.quantity() == MapQuantity::weights ? ScaleKind::log2 : ScaleKind::linear;
+  const ColourScale axis(scene.scale.map(), kind, axis_range_);
+  draw_bars(ui, plot, scene, axis);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.AddLine({plot.x0, plot.y1}, {plot.x1, plot.y1}, ui.theme.border);
+  const double gap = std::min(0.5, static_cast<double>(ui.px(64) / plot.width()));
+  for (const ScaleTick& tick : axis.ticks(gap)) {
+    const float width = text_size(ui.fonts.mono, tick.label).x;
+    const float x = plot.x0 + plot.width() * static_cast<float>(tick.unit);
+    put_text(ui, ui.fonts.mono, std::clamp(x - width / 2, plot.x0, plot.x1 - width),
+             plot.y1 + ui.px(11), ui.theme.secondary, tick.label);
+  }
+  drag_ends(ui, plot, scene, axis, requests);
+  end_pane();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attnscope {
+
+/// A rectangle on the screen, in pixels from the window's top left.
+struct ScreenRect {
+  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  float width() const { return x1 - x0; }
+  float height() const { return y1 - y0; }
+  bool contains(float x, float y) const { return x >= x0 && x < x1 && y >= y0 && y < y1; }
+};
+
+/// What can be clicked in the frame that was drawn last, by name: "Toolbar/Logit". Filled while the
+/// panels draw; for scripts and tests.
+class LabelRegistry {
+ public:
+  void clear() { rects_.clear(); }
+  void add(std::string label, const ScreenRect& rect) {
+    rects_.insert_or_assign(std::move(label), rect);
+  }
+  std::optional<ScreenRect> find(const std::string& label) const {
+    const auto found = rects_.find(label);
+    return found == rects_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// All of them, ascending; what an error message lists.
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, rect] : rects_) names.push_back(name);
+    return names;
+  }
+
+ private:
+  std::map<std::string, ScreenRect> rects_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,91 @@
+#include "viewer/panels/map_layer.h"
+
+#include <imgui.h>
+
+#include "viewer/state/value_range.h"
+
+namespace attnscope {
+
+gl::MapColours painter_colours(const ViewState& state, const ColourScale& scale, double factor,
+                               const Theme& theme) {
+  const ShaderScale shader = shader_scale(scale, factor);
+  gl::MapColours colours;
+  colours.texels_are_log2 = state.product != ViewProduct::logits;
+  colours.use_mean = state.pool == ViewPool::mean;
+  switch (shader.kind) {
+    case ScaleKind::log2:
+      colours.spread = gl::MapColours::Spread::log2;
+      break;
+    case ScaleKind::linear:
+      colours.spread = gl::MapColours::Spread::linear;
+      break;
+    case ScaleKind::sqrt:
+      colours.spread = gl::MapColours::Spread::sqrt;
+      break;
+    case ScaleKind::symlog:
+      colours.spread = gl::MapColours::Spread::symlog;
+      break;
+  }
+  colours.factor = shader.factor;
+  colours.low = shader.low;
+  colours.high = shader.high;
+  colours.linear = shader.linear;
+  const ImVec4 nothing = to_vec4(theme.nothing);
+  colours.nothing = {nothing.x, nothing.y, nothing.z};
+  return colours;
+}
+
+void MapLayer::add_tiles(const gl::TexturePool& pool, const gl::MapColours& colours, Colormap map,
+                         const ScreenRect& clip) {
+  pool_ = &pool;
+  grid_ = nullptr;
+  colours_ = colours;
+  map_ = map;
+  add(clip);
+}
+
+void MapLayer::add_grid(const gl::GridTexture& grid, const gl::MapColours& colours, Colormap map,
+                        const ScreenRect& clip) {
+  pool_ = nullptr;
+  grid_ = &grid;
+  colours_ = colours;
+  map_ = map;
+  add(clip);
+}
+
+void MapLayer::add(const ScreenRect& clip) {
+  if (quads.empty()) return;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.PushClipRect({clip.x0, clip.y0}, {clip.x1, clip.y1}, true);
+  draw.AddCallback(&MapLayer::paint, this);
+  draw.AddCallback(ImDrawCallback_ResetRenderState, nullptr);
+  draw.PopClipRect();
+}
+
+void MapLayer::paint(const ImDrawList*, const ImDrawCmd* command) {
+  const MapLayer& layer = *static_cast<const MapLayer*>(command->UserCallbackData);
+  // ImGui's units are pixels or, on some systems, larger than those.
+  const ImVec2 display = ImGui::GetIO().DisplaySize;
+  const ImVec2 unit = ImGui::GetIO().DisplayFramebufferScale;
+  const ImVec4& clip = command->ClipRect;
+  const gl::PaintArea area{
+      static_cast<int>(display.x * unit.x), static_cast<int>(display.y * unit.y),
+      static_cast<int>(clip.x * unit.x),    static_cast<int>(clip.y * unit.y),
+      static_cast<int>(clip.z * unit.x),    static_cast<int>(clip.w * unit.y)};
+  if (area.clip_x1 <= area.clip_x0 || area.clip_y1 <= area.clip_y0) return;
+  std::vector<gl::MapQuad> quads = layer.quads;
+  for (gl::MapQuad& q : quads) {
+    q.x0 *= unit.x;
+    q.x1 *= unit.x;
+    q.y0 *= unit.y;
+    q.y1 *= unit.y;
+  }
+  layer.painter_->set_colormap(layer.map_);
+  if (layer.pool_ != nullptr) {
+    layer.painter_->draw_tiles(*layer.pool_, quads, layer.colours_, area);
+  } else {
+    layer.painter_->draw_grid(*layer.grid_, quads, layer.colours_, area);
+  }
+}
+
+}  // namespace attnscope

@@ -1,0 +1,244 @@
+#include "viewer/panels/matrix_panel.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "viewer/panels/cell_numbers.h"
+#include "viewer/panels/crosshair.h"
+#include "viewer/panels/legend.h"
+#include "viewer/panels/rulers.h"
+
+namespace attnscope {
+namespace {
+
+constexpr float kRulerHeight = 40;
+constexpr float kRulerWidth = 64;
+constexpr float kFooterHeight = 104;
+constexpr float kMiniSide = 88;
+
+RulerAxis key_axis(const Scene& scene, const ViewTransform& v) {
+  return {scene.keys, v.area.x0, v.area.x1, v.rect.k0, v.rect.k1, false};
+}
+
+RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
+  return {scene.queries, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
+}
+
+std::string texel_text(int level) {
+  const int64_t side = int64_t{1} << level;
+  return level == 0 ? "" : fmt::format("{0}\u00d7{0} entries", side);
+}
+
+}  // namespace
+
+std::string resolution_text(const SeenExactness& seen) {
+  if (!seen.complete) return "computing";
+  if (seen.exact) return "exact";
+  if (seen.sampled_rows == 0) return "coarser, refining";
+  return fmt::format("sampled {} of {} rows", seen.sampled_rows, int64_t{1} << seen.level);
+}
+
+struct MatrixPanel::Areas {
+  ScreenRect map, top, left, footer, mini;
+};
+
+MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect) const {
+  Areas a;
+  const float map_top = rect.y0 + ui.px(kHeaderHeight + kRulerHeight);
+  const float map_left = rect.x0 + ui.px(kRulerWidth);
+  const float map_bottom = std::max(map_top + ui.px(32), rect.y1 - ui.px(kFooterHeight));
+  a.map = {std::round(map_left), std::round(map_top), std::floor(rect.x1 - ui.px(12)),
+           std::floor(map_bottom)};
+  a.map.x1 = std::max(a.map.x1, a.map.x0 + ui.px(32));
+  a.top = {a.map.x0, rect.y0 + ui.px(kHeaderHeight + 2), a.map.x1, a.map.y0 - ui.px(1)};
+  a.left = {rect.x0 + ui.px(4), a.map.y0, a.map.x0 - ui.px(1), a.map.y1};
+  a.footer = {a.map.x0, a.map.y1, a.map.x1, rect.y1};
+  const float side = ui.px(kMiniSide);
+  a.mini = {a.footer.x1 - side, a.footer.y0 + ui.px(8), a.footer.x1, a.footer.y0 + ui.px(8) + side};
+  return a;
+}
+
+void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view) {
+  const DrawPlan plan = plan_drawing(scene.state, scene.geometry, pane_,
+                                     [&](const TileId& id) { return textures_->has(id); });
+  map_layer_.quads.clear();
+  seen_ = {plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0};
+  for (const DrawnTile& piece : plan.tiles) {
+    const TileTextures::Drawn drawn = textures_->use(piece.source);
+    if (piece.source.level == plan.level && !drawn.tile->exact) {
+      seen_.sampled_rows = seen_.sampled_rows == 0
+                               ? drawn.tile->rows_per_texel
+                               : std::min(seen_.sampled_rows, drawn.tile->rows_per_texel);
+    }
+    seen_.exact = seen_.exact && drawn.tile->exact;
+    map_layer_.quads.push_back(
+        {view.x(piece.place.k0), view.y(piece.place.q0), view.x(piece.place.k1),
+         view.y(piece.place.q1), static_cast<float>(piece.col0), static_cast<float>(piece.row0),
+         static_cast<float>(piece.col1), static_cast<float>(piece.row1), drawn.slot});
+  }
+  seen_.exact = seen_.exact && seen_.complete;
+  map_layer_.add_tiles(textures_->pool(),
+                       painter_colours(scene.state, scene.scale, scene.factor, ui.theme),
+                       scene.scale.map(), view.area);
+}
+
+void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                             PanelRequests& requests) {
+  ImGui::SetCursorScreenPos({view.area.x0, view.area.y0});
+  ImGui::InvisibleButton("map", {view.area.width(), view.area.height()});
+  ui.labels.add("Matrix/Map", view.area);
+  const ImGuiIO& io = ImGui::GetIO();
+  const bool hovered = ImGui::IsItemHovered();
+  const double key = view.key(io.MousePos.x);
+  const double query = view.query(io.MousePos.y);
+  const bool inside = key >= 0 && query >= 0 && key < static_cast<double>(scene.geometry.cols) &&
+                      query < static_cast<double>(scene.geometry.rows);
+  interacting_ = false;
+  if (ImGui::IsItemActivated()) dragged_ = false;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, ui.px(3))) {
+    dragged_ = interacting_ = true;
+    if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) {
+      requests.act(action::Pan{-static_cast<double>(io.MouseDelta.y) * view.queries_per_pixel(),
+                               -static_cast<double>(io.MouseDelta.x) * view.keys_per_pixel()});
+    }
+  }
+  if (hovered && io.MouseWheel != 0) {
+    interacting_ = true;
+    requests.act(action::ZoomAt{query, key, std::pow(1.25, static_cast<double>(io.MouseWheel))});
+  }
+  if (!hovered || !inside) return;
+  const MapPoint point{static_cast<int64_t>(query), static_cast<int64_t>(key)};
+  requests.hovered = point;
+  requests.follow = scene.state.reverse ? point.key : point.query;
+  if (ImGui::IsMouseDoubleClicked(0)) {
+    requests.act(action::ZoomAt{query, key, 2});
+  } else if (ImGui::IsItemDeactivated() && !dragged_) {
+    requests.act(action::PickQuery{{{*requests.follow}}});
+  }
+  if (ImGui::IsMouseClicked(1)) requests.act(action::DropQuery{});
+}
+
+/// The picked tokens' rows, or columns where the view is reversed.
+void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
+                                  const ViewTransform& view) const {
+  if (!scene.state.query) return;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  for (const int64_t token : scene.state.query->tokens) {
+    const double from = static_cast<double>(token);
+    if (scene.state.reverse) {
+      const float x = std::round((view.x(from) + view.x(from + 1)) / 2);
+      draw.AddLine({x, view.area.y0}, {x, view.area.y1}, ui.theme.key, ui.px(1));
+    } else {
+      const float y = std::round((view.y(from) + view.y(from + 1)) / 2);
+      draw.AddLine({view.area.x0, y}, {view.area.x1, y}, ui.theme.query, ui.px(1));
+    }
+  }
+}
+
+void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                                PanelRequests& requests) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const MapGeometry& g = scene.geometry;
+  TileId top{scene.state.head, product_quantity(scene.state.product), g.top_level, 0, 0};
+  // The whole map, in its own proportions within the square.
+  const double longest = static_cast<double>(std::max(g.rows, g.cols));
+  const auto share = [&](int64_t n) {
+    return std::max(0.15f, static_cast<float>(static_cast<double>(n) / longest));
+  };
+  const ScreenRect whole{area.x1 - area.width() * share(g.cols), area.y0, area.x1,
+                         area.y0 + area.height() * share(g.rows)};
+  draw.AddRectFilled({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.raised);
+  mini_layer_.quads.clear();
+  if (textures_->has(top)) {
+    const TileTextures::Drawn drawn = textures_->use(top);
+    mini_layer_.quads.push_back({whole.x0, whole.y0, whole.x1, whole.y1, 0, 0,
+                                 static_cast<float>(drawn.tile->cols),
+                                 static_cast<float>(drawn.tile->rows), drawn.slot});
+    mini_layer_.add_tiles(textures_->pool(),
+                          painter_colours(scene.state, scene.scale, scene.factor, ui.theme),
+                          scene.scale.map(), whole);
+  }
+  const ViewTransform view{fit_rect(g.rows, g.cols), whole};
+  const MapRect& r = scene.state.rect;
+  const auto clamp_x = [&](double k) { return std::clamp(view.x(k), whole.x0, whole.x1); };
+  const auto clamp_y = [&](double q) { return std::clamp(view.y(q), whole.y0, whole.y1); };
+  draw.AddRect({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.border);
+  const float x0 = clamp_x(r.k0), y0 = clamp_y(r.q0);
+  const float x1 = std::max(clamp_x(r.k1), x0 + ui.px(6));
+  const float y1 = std::max(clamp_y(r.q1), y0 + ui.px(6));
+  draw.AddRect({x0 - 1, y0 - 1}, {x1 + 1, y1 + 1}, IM_COL32(0, 0, 0, 160), 0, 0, ui.px(3));
+  draw.AddRect({x0, y0}, {x1, y1}, IM_COL32(255, 255, 255, 255), 0, 0, ui.px(1));
+  ImGui::SetCursorScreenPos({whole.x0, whole.y0});
+  ImGui::InvisibleButton("minimap", {whole.width(), whole.height()});
+  mark(ui, "Matrix/Overview");
+  if (ImGui::IsItemActive()) {
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    const double queries = view.query(mouse.y) - (r.q0 + r.q1) / 2;
+    const double keys = view.key(mouse.x) - (r.k0 + r.k1) / 2;
+    if (queries != 0 || keys != 0) requests.act(action::Pan{queries, keys});
+    interacting_ = true;
+  }
+}
+
+void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
+  const ViewState& s = scene.state;
+  std::string caption = unit_name(s.product) + ", " + std::string(scale_name(s.scale));
+  const std::string texel = texel_text(seen_.level);
+  if (!texel.empty()) {
+    caption += fmt::format(" \u00b7 {} of {}", s.pool == ViewPool::max ? "max" : "mean", texel);
+  }
+  caption += " \u00b7 " + resolution_text(seen_);
+  const float room = area.width() - ui.px(kMiniSide + 24);
+  const float width = std::min(ui.px(360), room);
+  draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
+              caption, room);
+  ImFont* const small = ui.fonts.secondary;
+  const std::string score = "softmax over all keys";
+  std::string about = scene.picker.title(s.head);
+  if (scene.call.problem->score() == ScoreFunction::softmax) about += " \u00b7 " + score;
+  put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary,
+           fit_text(small, about, room));
+}
+
+void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                       PanelRequests& requests) {
+  begin_pane(ui, "matrix", rect);
+  const Areas areas = areas_of(ui, rect);
+  pane_ = {areas.map.width(), areas.map.height()};
+  const ViewTransform view{scene.state.rect, areas.map};
+  const TileSourceStatus& work = scene.source;
+  double progress = -1;
+  if (work.busy) progress = work.exact_progress > 0 ? work.exact_progress : 1;
+  pane_header(
+      ui, rect,
+      {"Matrix",
+       fmt::format("queries \u2193 {}   keys \u2192 {}", scene.geometry.rows, scene.geometry.cols),
+       ViewPane::matrix, progress},
+      scene.state, requests);
+  ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
+                                            {areas.map.x1, areas.map.y1}, ui.theme.raised);
+  draw_map(ui, scene, view);
+  take_mouse(ui, scene, view, requests);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
+  draw_cell_numbers(ui, scene, view, seen_.level);
+  draw_frame_lines(ui, areas.map, key_axis(scene, view));
+  draw_frame_lines(ui, areas.map, query_axis(scene, view));
+  draw_query_line(ui, scene, view);
+  if (scene.readout) draw_crosshair(ui, scene, view);
+  draw.PopClipRect();
+  std::optional<int64_t> query, key;
+  if (scene.readout) {
+    query = scene.readout->point.query;
+    key = scene.readout->point.key;
+  }
+  draw_ruler(ui, areas.top, key_axis(scene, view), key, ui.theme.key);
+  draw_ruler(ui, areas.left, query_axis(scene, view), query, ui.theme.query);
+  draw_footer(ui, areas.footer, scene);
+  draw_mini_map(ui, areas.mini, scene, requests);
+  end_pane();
+}
+
+}  // namespace attnscope

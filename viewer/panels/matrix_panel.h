@@ -1,0 +1,55 @@
+#pragma once
+
+#include "viewer/panels/map_layer.h"
+#include "viewer/panels/tile_textures.h"
+#include "viewer/panels/view_transform.h"
+#include "viewer/panels/widgets.h"
+#include "viewer/state/wishes.h"
+
+namespace attnscope {
+
+/// How well the part of the map that is seen is known.
+struct SeenExactness {
+  bool complete = false;  ///< something stands everywhere
+  bool exact = false;     ///< all of it, at the view's own level
+  int level = 0;
+  int64_t sampled_rows = 0;  ///< where not exact: rows a texel at the least, 0 for a coarser level
+};
+/// "exact", "2×2 entries a texel, exact", "sampled 4 of 32 rows" …
+std::string resolution_text(const SeenExactness& seen);
+
+/// The map itself: zoomed and dragged, with rulers, frame lines, crosshair, a small overall view
+/// and a legend.
+class MatrixPanel {
+ public:
+  MatrixPanel(gl::MapPainter& painter, TileTextures& textures)
+      : textures_(&textures), map_layer_(painter), mini_layer_(painter) {}
+
+  void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
+
+  /// Of the area that the map was drawn in last; what wishes are made for.
+  PaneSize pane_size() const { return pane_; }
+  const SeenExactness& seen() const { return seen_; }
+  /// Colours of the map's tiles changed places: the mouse is held or turned.
+  bool interacting() const { return interacting_; }
+
+ private:
+  struct Areas;
+  Areas areas_of(const Ui& ui, const ScreenRect& rect) const;
+  void draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view);
+  void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                  PanelRequests& requests);
+  void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
+  void draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                     PanelRequests& requests);
+  void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
+
+  TileTextures* textures_;
+  MapLayer map_layer_, mini_layer_;
+  PaneSize pane_;
+  SeenExactness seen_;
+  bool interacting_ = false;
+  bool dragged_ = false;  ///< since the button went down
+};
+
+}  // namespace attnscope

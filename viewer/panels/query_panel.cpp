@@ -1,0 +1,290 @@
+#include "viewer/panels/query_panel.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "viewer/panels/legend.h"
+#include "viewer/state/wishes.h"
+
+namespace attnscope {
+namespace {
+
+/// The tokens that the line has a number for.
+const TokenNames& shown_side(const Scene& scene) {
+  return scene.line->request.reverse ? scene.queries : scene.keys;
+}
+
+/// The tokens that the line belongs to.
+const TokenNames& chosen_side(const Scene& scene) {
+  return scene.line->request.reverse ? scene.keys : scene.queries;
+}
+
+std::string chosen_text(const Scene& scene) {
+  const auto& tokens = scene.line->request.tokens;
+  if (tokens.size() > 1) return fmt::format("mean of {} tokens", tokens.size());
+  return token_text(chosen_side(scene), tokens.front());
+}
+
+}  // namespace
+
+/// Uploads the line and fits its colours, where something of that has changed.
+void QueryPanel::take_line(const Scene& scene) {
+  const Made wanted{scene.line, scene.state.product, scene.state.scale, scene.state.colormap};
+  if (wanted == made_) return;
+  const bool new_line = wanted.line != made_.line;
+  made_ = wanted;
+  const std::vector<float>& values = scene.line->values;
+  std::vector<float> scaled(values.size());
+  std::transform(values.begin(), values.end(), scaled.begin(), [&](float v) {
+    return static_cast<float>(static_cast<double>(v) * scene.factor);
+  });
+  ColourChoice choice;
+  choice.map = scene.scale.map();
+  choice.scale = scene.scale.kind();
+  const TokenGrid& grid = *shown_side(scene).grid;
+  const IndexRange video = grid.video_range();
+  const std::span<const float> seen =
+      grid.has_grid() ? std::span(scaled).subspan(static_cast<size_t>(video.begin),
+                                                  static_cast<size_t>(video.size()))
+                      : std::span<const float>(scaled);
+  scale_ = ColourScale::fit(choice, seen);
+  if (!new_line || !grid.has_grid()) return;
+  const int64_t frames = grid.frames(), height = grid.height(), width = grid.width();
+  atlas_columns_ = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(frames))));
+  const int64_t lines = (frames + atlas_columns_ - 1) / atlas_columns_;
+  const int64_t columns = atlas_columns_ * width;
+  std::vector<float> texels(static_cast<size_t>(columns * lines * height));
+  const bool logs = scene.line->request.quantity == MapQuantity::weights;
+  for (int64_t t = 0; t < frames; ++t) {
+    for (int64_t y = 0; y < height; ++y) {
+      const int64_t row = t / atlas_columns_ * height + y;
+      const int64_t to = row * columns + t % atlas_columns_ * width;
+      const int64_t from = video.begin + (t * height + y) * width;
+      for (int64_t x = 0; x < width; ++x) {
+        const float v = values[static_cast<size_t>(from + x)];
+        texels[static_cast<size_t>(to + x)] = logs ? std::log2(v) : v;
+      }
+    }
+  }
+  grid_.upload(static_cast<int>(lines * height), static_cast<int>(columns), texels);
+}
+
+void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
+                          PanelRequests& requests) {
+  const std::vector<std::string> words{"Attends to", "Attended by"};
+  float width = ui.px(17 * 2);
+  for (const std::string& word : words) width += text_size(ui.fonts.secondary, word).x;
+  bool picked = scene.state.query.has_value();
+  const float release = text_size(ui.fonts.secondary, "Release").x + ui.px(24);
+  // Where there is no room, Esc and the right mouse button release the query too.
+  if (rect.x1 - ui.px(8) - width - release < from) picked = false;
+  if (picked) width += release;
+  const float x = rect.x1 - ui.px(8) - width;
+  if (x < from) return;
+  ImGui::PushFont(ui.fonts.secondary);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+  ImGui::SetCursorScreenPos({x, rect.y0 + ui.px(4)});
+  if (picked) {
+    if (tool_button(ui, "Query/Release", "Release", false, "follow the mouse again (Q)")) {
+      requests.act(action::DropQuery{});
+    }
+    ImGui::SameLine(0, ui.px(8));
+  }
+  const int taken = segmented(ui, "Query", words, scene.state.reverse ? 1 : 0,
+                              "where the token looks, or which tokens look at it (R)");
+  if (taken >= 0) requests.act(action::SetReverse{taken == 1});
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
+/// Outlines the tokens that the line belongs to where they are among the cells.
+void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene, const TokenNames& side) const {
+  if (scene.call.problem->id().kind == CallKind::cross) return;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
+  for (const int64_t token : scene.line->request.tokens) {
+    const auto at = side.grid->coord(token);
+    if (!at) continue;
+    ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
+    // A cell of a pixel or two is outlined from outside, so that it stays to be seen.
+    const float grow = std::max(1.0f, (ui.px(6) - cell.width()) / 2);
+    draw.AddRect({cell.x0 - grow - 2, cell.y0 - grow - 2}, {cell.x1 + grow + 2, cell.y1 + grow + 2},
+                 IM_COL32(0, 0, 0, 150), 0, 0, ui.px(2));
+    draw.AddRect({cell.x0 - grow, cell.y0 - grow}, {cell.x1 + grow, cell.y1 + grow}, colour, 0, 0,
+                 ui.px(2));
+  }
+  // The other end of the entry under the mouse.
+  if (!scene.readout) return;
+  const bool reverse = scene.line->request.reverse;
+  const int64_t other = reverse ? scene.readout->point.query : scene.readout->point.key;
+  if (const auto at = side.grid->coord(other)) {
+    ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
+    const float grow = std::max(1.0f, (ui.px(6) - cell.width()) / 2);
+    draw.AddRect({cell.x0 - grow, cell.y0 - grow}, {cell.x1 + grow, cell.y1 + grow},
+                 reverse ? ui.theme.query : ui.theme.key, 0, 0, ui.px(1));
+  }
+}
+
+void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, const TokenNames& side,
+                            PanelRequests& requests) {
+  const TokenGrid& grid = *side.grid;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  for (int64_t t = 0; t < grid.frames(); ++t) {
+    const ScreenRect f = film_.frame(t);
+    ImGui::SetCursorScreenPos({f.x0, f.y0});
+    ImGui::PushID(static_cast<int>(t));
+    const bool clicked = ImGui::InvisibleButton("frame", {f.width(), f.height()});
+    ImGui::PopID();
+    mark(ui, fmt::format("Query/t{}", t));
+    if (!ImGui::IsItemHovered()) continue;
+    const auto cell = [&](float at, float low, int64_t count) {
+      return std::clamp<int64_t>(static_cast<int64_t>((at - low) / film_.cell), 0, count - 1);
+    };
+    const int64_t token =
+        grid.index_of({t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
+    const bool same_tokens = scene.call.problem->id().kind != CallKind::cross;
+    const bool reverse = scene.state.reverse;
+    const int64_t chosen = scene.line->request.tokens.front();
+    if (clicked && same_tokens) requests.act(action::PickQuery{{{token}}});
+    if (!scene.state.query && same_tokens) requests.follow = token;
+    requests.hovered = reverse ? MapPoint{token, chosen} : MapPoint{chosen, token};
+  }
+}
+
+void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                           PanelRequests& requests) {
+  const TokenNames& side = shown_side(scene);
+  const TokenGrid& grid = *side.grid;
+  film_ = FilmLayout::fit(area, grid.frames(), grid.height(), grid.width(), ui.px(18), ui.px(8));
+  if (film_.cell <= 0) return;
+  layer_.quads.clear();
+  ImFont* const small = ui.fonts.secondary;
+  for (int64_t t = 0; t < grid.frames(); ++t) {
+    const ScreenRect f = film_.frame(t);
+    const float u = static_cast<float>(t % atlas_columns_ * grid.width());
+    const float v = static_cast<float>(t / atlas_columns_ * grid.height());
+    layer_.quads.push_back({f.x0,
+                            f.y0,
+                            f.x1,
+                            f.y1,
+                            u,
+                            v,
+                            u + static_cast<float>(grid.width()),
+                            v + static_cast<float>(grid.height()),
+                            {}});
+    const std::string name = fmt::format("t{}", t);
+    if (f.width() >= text_size(small, name).x) {
+      put_text(ui, small, f.x0, f.y0 - ui.px(17), ui.theme.secondary, name);
+    }
+  }
+  gl::MapColours colours = painter_colours(scene.state, *scale_, scene.factor, ui.theme);
+  colours.use_mean = false;
+  layer_.add_grid(grid_, colours, scale_->map(), area);
+  outline_chosen(ui, scene, side);
+  film_mouse(ui, scene, side, requests);
+}
+
+/// Bars of the largest numbers, for tokens that have no place in a video.
+void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                           const TokenNames& side) {
+  const std::vector<float>& values = scene.line->values;
+  std::vector<int64_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  const float line = ui.px(22);
+  const size_t count =
+      std::min(order.size(), static_cast<size_t>(std::max(1.0f, area.height() / line)));
+  const auto value = [&](int64_t i) { return values[static_cast<size_t>(i)]; };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](int64_t a, int64_t b) { return value(a) > value(b); });
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const float bar = area.x0 + area.width() * 0.5f;
+  const float room = area.x1 - bar;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t token = order[i];
+    const float y = area.y0 + static_cast<float>(i) * line;
+    put_text(ui, ui.fonts.secondary, area.x0, y + ui.px(2), ui.theme.text,
+             fit_text(ui.fonts.secondary, token_text(side, token), bar - area.x0 - ui.px(80)));
+    const double shown = static_cast<double>(value(token)) * scene.factor;
+    put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary,
+             short_number(shown), Align::right);
+    const float unit = static_cast<float>(std::clamp(scale_->unit(shown), 0.0, 1.0));
+    draw.AddRectFilled({bar, y + ui.px(4)}, {bar + std::max(1.0f, room * unit), y + ui.px(16)},
+                       to_u32(scale_->colour(shown)));
+  }
+}
+
+/// How much of a row lies on the text, and on which of its words.
+void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
+                             const TokenNames& side) const {
+  ImFont* const small = ui.fonts.secondary;
+  const MapLine& line = *scene.line;
+  const IndexRange text = side.grid->text_range();
+  const bool sums = !line.request.reverse && line.request.quantity == MapQuantity::weights &&
+                    scene.call.problem->score() != ScoreFunction::sigmoid;
+  std::string words;
+  if (!text.empty() && sums) {
+    double share = 0;
+    int64_t best = text.begin;
+    for (int64_t i = text.begin; i < text.end; ++i) {
+      const float v = line.values[static_cast<size_t>(i)];
+      share += static_cast<double>(v);
+      if (v > line.values[static_cast<size_t>(best)]) best = i;
+    }
+    words =
+        fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * share, token_text(side, best),
+                    100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
+  }
+  put_text(ui, small, x, y, ui.theme.secondary, fit_text(small, words, width));
+}
+
+void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                      PanelRequests& requests) {
+  begin_pane(ui, "query", rect);
+  const bool picked = scene.state.query.has_value();
+  const float from =
+      pane_header(ui, rect, {"Query", "", ViewPane::query, scene.line_pending ? 1.0 : -1.0},
+                  scene.state, requests);
+  controls(ui, rect, from + ui.px(8), scene, requests);
+  shown_ = false;
+  ImFont* const small = ui.fonts.secondary;
+  const float left = rect.x0 + ui.px(12);
+  const float right = rect.x1 - ui.px(12);
+  const float top = rect.y0 + ui.px(kHeaderHeight + 10);
+  if (!scene.line) {
+    put_text(ui, small, left, top, ui.theme.secondary,
+             scene.line_pending ? "computing \u2026" : "point at a row of the map");
+    end_pane();
+    return;
+  }
+  shown_ = true;
+  take_line(scene);
+  const TokenNames& side = shown_side(scene);
+  const std::string who = chosen_text(scene);
+  const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
+  put_text(ui, small, left, top, colour, who);
+  put_text(ui, small, left + text_size(small, who).x + ui.px(12), top, ui.theme.secondary,
+           picked ? "picked" : "follows the mouse, click to pick");
+  const float bottom = rect.y1 - ui.px(kLegendHeight + 34);
+  const ScreenRect area{left, top + ui.px(24), right, bottom};
+  float legend_top = bottom + ui.px(8);
+  if (side.grid->has_grid()) {
+    draw_film(ui, area, scene, requests);
+    legend_top = std::min(legend_top, film_.bottom() + ui.px(12));
+  } else {
+    draw_list(ui, area, scene, side);
+  }
+  const std::string caption =
+      unit_name(scene.state.product) + ", " + std::string(scale_name(scene.state.scale)) +
+      (scene.line->request.reverse ? " \u00b7 exact column" : " \u00b7 exact row") +
+      (side.grid->has_grid() ? ", one range for all frames" : "");
+  const float width = std::min(ui.px(360), right - left);
+  draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
+              caption, right - left);
+  draw_shares(ui, left, legend_top + ui.px(kLegendHeight + 2), right - left, scene, side);
+  end_pane();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+
+#include "viewer/panels/film_layout.h"
+#include "viewer/panels/map_layer.h"
+#include "viewer/panels/widgets.h"
+
+namespace attnscope {
+
+/// The picked or pointed-at token's row (reverse: column) as frames of the video, or as a list
+/// where its other side has no grid.
+class QueryPanel {
+ public:
+  explicit QueryPanel(gl::MapPainter& painter) : layer_(painter) {}
+
+  void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
+  /// Whether the line of the picked query is what was drawn last.
+  bool shown() const { return shown_; }
+
+ private:
+  void take_line(const Scene& scene);
+  void controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
+                PanelRequests& requests);
+  void draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene, PanelRequests& requests);
+  void film_mouse(const Ui& ui, const Scene& scene, const TokenNames& side,
+                  PanelRequests& requests);
+  void outline_chosen(const Ui& ui, const Scene& scene, const TokenNames& side) const;
+  void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);
+  void draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
+                   const TokenNames& side) const;
+
+  MapLayer layer_;
+  gl::GridTexture grid_;
+  FilmLayout film_;
+  bool shown_ = false;
+  /// What the texture and the scale were made of.
+  struct Made {
+    std::shared_ptr<const MapLine> line;
+    ViewProduct product = ViewProduct::weights;
+    ViewScale scale = ViewScale::log;
+    std::string colormap;
+    friend bool operator==(const Made&, const Made&) = default;
+  } made_;
+  std::optional<ColourScale> scale_;
+  int64_t atlas_columns_ = 1;  ///< frames side by side in the texture
+};
+
+}  // namespace attnscope

@@ -1,0 +1,17 @@
+#include "viewer/panels/scene.h"
+
+namespace attnscope {
+
+std::string unit_name(ViewProduct product) {
+  switch (product) {
+    case ViewProduct::logits:
+      return "logit";
+    case ViewProduct::lift:
+      return "lift (weight \u00d7 keys)";
+    case ViewProduct::weights:
+      break;
+  }
+  return "weight";
+}
+
+}  // namespace attnscope

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/capture.h"
+#include "io/colour_scale.h"
+#include "viewer/panels/fonts.h"
+#include "viewer/panels/label_registry.h"
+#include "viewer/panels/theme.h"
+#include "viewer/state/head_picker.h"
+#include "viewer/state/query_words.h"
+#include "viewer/state/tile_source.h"
+#include "viewer/state/value_range.h"
+#include "viewer/state/view_state.h"
+
+namespace attnscope {
+
+/// An entry of the map, by its places in the sequences.
+struct MapPoint {
+  int64_t query = 0;
+  int64_t key = 0;
+  friend bool operator==(const MapPoint&, const MapPoint&) = default;
+};
+
+/// What the status line and the crosshair tell about the entry under the mouse.
+struct PointReadout {
+  MapPoint point;
+  std::optional<ProbedEntry> entry;  ///< none: not computed yet
+  std::optional<int64_t> rank;       ///< of the key among the row's keys, from 1
+};
+
+/// Everything that panels read. Borrowed for one frame; nothing here is changed by drawing.
+struct Scene {
+  const ViewState& state;
+  const Capture& capture;
+  const CallEntry& call;
+  const HeadPicker& picker;
+  TokenNames queries, keys;
+  const TileSource& tiles;
+  MapGeometry geometry;
+  ColourScale scale;                ///< of the matrix
+  double factor = 1;                ///< weights are multiplied by it: the number of keys, or 1
+  const ValueHistogram& histogram;  ///< of what is seen of the map
+  std::optional<PointReadout> readout;
+  /// The line that the query volume shows; it may lag behind the mouse by a moment.
+  std::shared_ptr<const MapLine> line;
+  bool line_pending = false;
+  TileSourceStatus source;
+  double texture_mib = 0;
+};
+
+/// What a panel asks for beyond the state.
+struct PanelRequests {
+  std::vector<Action> actions;
+  std::optional<MapPoint> hovered;  ///< the entry under the mouse
+  std::optional<int64_t> follow;    ///< the query (reverse: key) to show while none is picked
+  std::optional<std::string> open;  ///< a capture
+  bool show_browser = false;
+  bool show_help = false;
+
+  template <class T>
+  void act(T action) {
+    actions.emplace_back(std::move(action));
+  }
+};
+
+/// What drawing needs beside the scene. Borrowed for one frame.
+struct Ui {
+  const Theme& theme;
+  const Fonts& fonts;
+  LabelRegistry& labels;
+  float scale = 1;  ///< the display's
+
+  float px(float length) const { return length * scale; }
+};
+
+/// "weight", "logit", "lift (weight × keys)".
+std::string unit_name(ViewProduct product);
+
+}  // namespace attnscope

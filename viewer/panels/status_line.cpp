@@ -1,0 +1,80 @@
+#include "viewer/panels/status_line.h"
+
+#include <fmt/core.h>
+
+#include "viewer/panels/widgets.h"
+
+namespace attnscope {
+namespace {
+
+/// Parts of a line with a thin gap between them.
+struct LineWriter {
+  const Ui& ui;
+  float x, y, right;
+
+  void word(ImFont* font, ImU32 colour, const std::string& text) {
+    if (x >= right) return;
+    const std::string shown = fit_text(font, text, right - x);
+    put_text(ui, font, x, y + (ui.px(kStatusHeight) - font->FontSize) / 2, colour, shown);
+    x += text_size(font, shown).x;
+  }
+  void gap() { word(ui.fonts.secondary, ui.theme.secondary, "   "); }
+};
+
+std::string work_text(const Scene& scene) {
+  const TileSourceStatus& s = scene.source;
+  std::string text;
+  if (s.busy && s.exact_progress > 0 && s.exact_progress < 1) {
+    text = fmt::format("exact pass {:.0f} %", 100 * s.exact_progress);
+    if (s.exact_seconds_left >= 0) text += fmt::format(", {:.0f} s left", s.exact_seconds_left);
+    text += "   ";
+  }
+  return text + fmt::format("queue {}   cache {:.0f} + {:.0f} MiB", s.queue,
+                            static_cast<double>(s.host_bytes) / 0x1p20, scene.texture_mib);
+}
+
+void write_readout(LineWriter& line, const Scene& scene, const std::string& resolution) {
+  const Fonts& fonts = line.ui.fonts;
+  const Theme& theme = line.ui.theme;
+  if (!scene.readout) {
+    line.word(fonts.secondary, theme.secondary,
+              scene.picker.title(scene.state.head) + "   point at the map to read it");
+    return;
+  }
+  const PointReadout& r = *scene.readout;
+  line.word(fonts.secondary, theme.query, "q " + token_text(scene.queries, r.point.query));
+  line.word(fonts.secondary, theme.secondary, "  \u2192  ");
+  line.word(fonts.secondary, theme.key, "k " + token_text(scene.keys, r.point.key));
+  line.gap();
+  if (r.entry) {
+    const auto value = [&](const char* name, const std::string& number) {
+      line.word(fonts.secondary, theme.secondary, name);
+      line.word(fonts.mono, theme.text, number);
+      line.gap();
+    };
+    value("weight ", fmt::format("{:<10.4g}", r.entry->weight));
+    value("logit ", fmt::format("{:<8.3f}", r.entry->logit));
+    if (r.rank) value("rank ", fmt::format("{}", *r.rank));
+  }
+  line.word(fonts.secondary, theme.secondary, resolution);
+}
+
+}  // namespace
+
+void draw_status_line(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                      const std::string& resolution) {
+  begin_pane(ui, "status", rect);
+  const std::string work = work_text(scene);
+  const float right = rect.x1 - ui.px(12);
+  const float left_of_work = right - text_size(ui.fonts.secondary, work).x;
+  LineWriter line{ui, rect.x0 + ui.px(12), rect.y0, left_of_work - ui.px(16)};
+  if (!scene.source.problem.empty()) {
+    line.word(ui.fonts.secondary, ui.theme.problem, scene.source.problem);
+  } else {
+    write_readout(line, scene, resolution);
+  }
+  LineWriter{ui, left_of_work, rect.y0, rect.x1}.word(ui.fonts.secondary, ui.theme.secondary, work);
+  end_pane();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,173 @@
+#include "viewer/panels/widgets.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attnscope {
+
+ScreenRect item_rect() {
+  const ImVec2 low = ImGui::GetItemRectMin();
+  const ImVec2 high = ImGui::GetItemRectMax();
+  return {low.x, low.y, high.x, high.y};
+}
+
+void mark(const Ui& ui, const std::string& label) { ui.labels.add(label, item_rect()); }
+
+ImVec2 text_size(ImFont* font, const std::string& text) {
+  return font->CalcTextSizeA(font->FontSize, 1e9f, 0, text.data(), text.data() + text.size());
+}
+
+void put_text(const Ui&, ImFont* font, float x, float y, ImU32 colour, const std::string& text,
+              Align align) {
+  if (align != Align::left) {
+    const float width = text_size(font, text).x;
+    x -= align == Align::right ? width : width / 2;
+  }
+  ImGui::GetWindowDrawList()->AddText(font, font->FontSize, {std::round(x), std::round(y)}, colour,
+                                      text.data(), text.data() + text.size());
+}
+
+std::string fit_text(ImFont* font, const std::string& text, float width) {
+  if (text_size(font, text).x <= width) return text;
+  std::string cut = text;
+  while (!cut.empty()) {
+    // Not within a character of several bytes.
+    do cut.pop_back();
+    while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xc0) == 0x80);
+    if (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0xc0) cut.pop_back();
+    if (text_size(font, cut + "\u2026").x <= width) break;
+  }
+  return cut.empty() ? "" : cut + "\u2026";
+}
+
+namespace {
+
+void hint_for_item(const std::string& hint) {
+  if (!hint.empty() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", hint.c_str());
+}
+
+bool styled_button(const Ui& ui, const std::string& text, bool on) {
+  const Theme& t = ui.theme;
+  ImGui::PushStyleColor(ImGuiCol_Button, to_vec4(on ? t.pressed : t.raised));
+  ImGui::PushStyleColor(ImGuiCol_ButtonHovered, to_vec4(on ? t.pressed : t.hovered));
+  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(on ? t.text : t.secondary));
+  const bool clicked = ImGui::Button(text.c_str());
+  ImGui::PopStyleColor(3);
+  return clicked;
+}
+
+}  // namespace
+
+bool tool_button(const Ui& ui, const std::string& label, const std::string& text, bool on,
+                 const std::string& hint) {
+  ImGui::PushID(label.c_str());
+  const bool clicked = styled_button(ui, text, on);
+  ImGui::PopID();
+  mark(ui, label);
+  hint_for_item(hint);
+  return clicked;
+}
+
+int segmented(const Ui& ui, const std::string& pane, const std::vector<std::string>& words,
+              int chosen, const std::string& hint) {
+  int clicked = -1;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(1), ui.px(6)));
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) ImGui::SameLine();
+    const int index = static_cast<int>(i);
+    ImGui::PushID((pane + words[i]).c_str());
+    if (styled_button(ui, words[i], index == chosen)) clicked = index;
+    ImGui::PopID();
+    mark(ui, pane + "/" + words[i]);
+    ImGui::PopStyleVar();
+    hint_for_item(hint);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(1), ui.px(6)));
+  }
+  ImGui::PopStyleVar();
+  return clicked;
+}
+
+int choice(const Ui& ui, const std::string& pane, const std::string& caption,
+           const std::vector<std::string>& words, int chosen, float width) {
+  int taken = -1;
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(ui.fonts.secondary);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = text_size(ui.fonts.secondary, caption);
+  put_text(ui, ui.fonts.secondary, at.x, at.y + (ImGui::GetFrameHeight() - size.y) / 2 + ui.px(1),
+           ui.theme.secondary, caption);
+  ImGui::PopFont();
+  ImGui::SetCursorScreenPos({at.x + size.x + ui.px(6), at.y});
+  ImGui::SetNextItemWidth(ui.px(width));
+  const std::string now = chosen >= 0 ? words[static_cast<size_t>(chosen)] : "";
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(4), ui.px(4)));
+  const std::string id = "##" + pane + caption;
+  const bool open = ImGui::BeginCombo(
+      id.c_str(), now.c_str(),
+      words.size() > 1 ? ImGuiComboFlags_HeightLarge : ImGuiComboFlags_NoArrowButton);
+  if (!open) mark(ui, pane + "/" + caption);
+  if (open) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      const int index = static_cast<int>(i);
+      ImGui::PushID(index);
+      if (ImGui::Selectable(words[i].c_str(), index == chosen)) taken = index;
+      if (index == chosen && ImGui::IsWindowAppearing()) ImGui::SetScrollHereY();
+      ImGui::PopID();
+      mark(ui, caption + "/" + words[i]);
+    }
+    ImGui::EndCombo();
+  }
+  ImGui::PopStyleVar();
+  return taken;
+}
+
+float pane_header(const Ui& ui, const ScreenRect& rect, const PaneHeader& header,
+                  const ViewState& state, PanelRequests& requests) {
+  const float height = ui.px(kHeaderHeight);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+  ImGui::PushID(header.title.c_str());
+  ImGui::InvisibleButton("header", {rect.width(), height});
+  ImGui::SetItemAllowOverlap();
+  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(0)) {
+    const bool already = state.maximised == header.pane;
+    requests.act(action::Maximise{already ? std::nullopt : std::optional(header.pane)});
+  }
+  ImGui::PopID();
+  ui.labels.add(header.title + "/Header", {rect.x0, rect.y0, rect.x1, rect.y0 + height});
+  ImFont* const title = ui.fonts.title;
+  const float x = rect.x0 + ui.px(12);
+  put_text(ui, title, x, rect.y0 + (height - title->FontSize) / 2, ui.theme.text, header.title);
+  float end = x + text_size(title, header.title).x;
+  if (!header.detail.empty()) {
+    ImFont* const small = ui.fonts.secondary;
+    end += ui.px(12);
+    put_text(ui, small, end, rect.y0 + (height - small->FontSize) / 2 + ui.px(2),
+             ui.theme.secondary, header.detail);
+    end += text_size(small, header.detail).x;
+  }
+  const float line = rect.y0 + height - ui.px(1);
+  draw.AddRectFilled({rect.x0, line}, {rect.x1, line + ui.px(1)}, ui.theme.border);
+  if (header.progress >= 0) {
+    const float share = static_cast<float>(std::clamp(header.progress, 0.0, 1.0));
+    draw.AddRectFilled({rect.x0, line - ui.px(1)},
+                       {rect.x0 + rect.width() * std::max(share, 0.02f), line + ui.px(1)},
+                       ui.theme.secondary);
+  }
+  return end;
+}
+
+void begin_pane(const Ui& ui, const char* name, const ScreenRect& rect, bool fill) {
+  ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+  if (fill) {
+    ImGui::GetWindowDrawList()->AddRectFilled({rect.x0, rect.y0}, {rect.x1, rect.y1},
+                                              ui.theme.pane);
+  }
+  ImGui::BeginChild(
+      name, {rect.width(), rect.height()}, false,
+      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+}
+
+void end_pane() { ImGui::EndChild(); }
+
+}  // namespace attnscope

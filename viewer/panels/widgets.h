@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "viewer/panels/scene.h"
+
+namespace attnscope {
+
+/// The rectangle of the item that was drawn last, registered as `label`.
+void mark(const Ui& ui, const std::string& label);
+ScreenRect item_rect();
+
+/// Text at a place, not part of ImGui's flow.
+enum class Align { left, centre, right };
+void put_text(const Ui& ui, ImFont* font, float x, float y, ImU32 colour, const std::string& text,
+              Align align = Align::left);
+ImVec2 text_size(ImFont* font, const std::string& text);
+/// `text` cut with … so that it is at most `width` wide.
+std::string fit_text(ImFont* font, const std::string& text, float width);
+
+/// A button with a word or sign; `on` draws it as chosen. Registered as `label`.
+bool tool_button(const Ui& ui, const std::string& label, const std::string& text, bool on,
+                 const std::string& hint);
+
+/// Buttons side by side, of which one is chosen; gives the one that was clicked or −1. Registered
+/// as PANE/WORD each.
+int segmented(const Ui& ui, const std::string& pane, const std::vector<std::string>& words,
+              int chosen, const std::string& hint);
+
+/// A caption and a list to choose from; gives what was chosen or −1. Registered as PANE/CAPTION,
+/// and its items, while it is open, as CAPTION/WORD.
+int choice(const Ui& ui, const std::string& pane, const std::string& caption,
+           const std::vector<std::string>& words, int chosen, float width);
+
+/// The 28 px header of a pane: its title, and the line under it that moves while work is done.
+/// Double click maximises the pane. `progress` below 0: idle; above 1: how far is not known.
+struct PaneHeader {
+  std::string title;
+  std::string detail;  ///< secondary text after the title
+  ViewPane pane = ViewPane::matrix;
+  double progress = -1;
+};
+/// Gives the x where the header's text ends. The header takes the top of `rect`.
+float pane_header(const Ui& ui, const ScreenRect& rect, const PaneHeader& header,
+                  const ViewState& state, PanelRequests& requests);
+constexpr float kHeaderHeight = 28;
+
+/// An invisible child window over `rect` that a panel draws in; end with end_pane().
+void begin_pane(const Ui& ui, const char* name, const ScreenRect& rect, bool fill = true);
+void end_pane();
+
+}  // namespace attnscope

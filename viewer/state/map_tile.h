@@ -1,0 +1,83 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace attnscope {
+
+/// One head of one call of a capture, by places: of the call in Capture::calls(), of the batch
+/// item, of the head in the call's tensors.
+struct HeadId {
+  int64_t call = 0;
+  int64_t batch = 0;
+  int64_t head = 0;
+  friend auto operator<=>(const HeadId&, const HeadId&) = default;
+};
+
+/// What the numbers of a tile are. Lift (weight · keys) is a scaling of weights that drawing does.
+enum class MapQuantity : uint8_t { weights, logits };
+
+/// Texels along a tile's side.
+inline constexpr int64_t kTileSide = 256;
+
+/// A tile of the map's pyramid: texel (r, c) of level L covers the 2^L × 2^L entries from row
+/// (row·kTileSide + r)·2^L and column (col·kTileSide + c)·2^L on; fewer at the map's far edges.
+struct TileId {
+  HeadId head;
+  MapQuantity quantity = MapQuantity::weights;
+  int level = 0;
+  int64_t row = 0;
+  int64_t col = 0;
+  friend auto operator<=>(const TileId&, const TileId&) = default;
+};
+
+/// Sizes of a head's map and its pyramid. A value.
+struct MapGeometry {
+  int64_t rows = 0;    ///< queries
+  int64_t cols = 0;    ///< keys
+  int top_level = 0;   ///< the first level on which the whole map is one tile
+  int base_level = 0;  ///< the finest level that is kept whole; finer tiles are computed one by one
+
+  static MapGeometry of(int64_t rows, int64_t cols);
+  int64_t texel_rows(int level) const { return (rows + (int64_t{1} << level) - 1) >> level; }
+  int64_t texel_cols(int level) const { return (cols + (int64_t{1} << level) - 1) >> level; }
+  int64_t tile_rows(int level) const { return (texel_rows(level) + kTileSide - 1) / kTileSide; }
+  int64_t tile_cols(int level) const { return (texel_cols(level) + kTileSide - 1) / kTileSide; }
+};
+
+/// A tile's numbers. Immutable once it was published.
+struct MapTile {
+  TileId id;
+  int64_t rows = 0, cols = 0;  ///< texels; kTileSide but at the far edges
+  /// Rows of the map that were computed for each row of texels: 2^level (or what there is) where
+  /// the tile is exact, fewer where it is a sample of them.
+  int64_t rows_per_texel = 0;
+  bool exact = false;
+  std::vector<float> max, mean;  ///< [rows, cols]: over the entries computed, masked ones included
+                                 ///< as weight 0 or logit −inf (which means leave out)
+};
+
+/// One row or column of the map, or the mean of several: a number a token.
+struct LineRequest {
+  HeadId head;
+  MapQuantity quantity = MapQuantity::weights;
+  bool reverse = false;         ///< of these keys over all queries, not of these queries over keys
+  std::vector<int64_t> tokens;  ///< ascending; places in the sequence; more than one: their mean
+  friend auto operator<=>(const LineRequest&, const LineRequest&) = default;
+};
+
+struct MapLine {
+  LineRequest request;
+  std::vector<float> values;  ///< [keys], or [queries] where reverse
+};
+
+/// One entry of the map, exact.
+struct ProbedEntry {
+  int64_t query = 0, key = 0;
+  double weight = 0;
+  double logit = 0;  ///< −inf where the mask leaves the entry out
+};
+
+}  // namespace attnscope

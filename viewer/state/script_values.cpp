@@ -1,0 +1,80 @@
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "io/capture.h"
+#include "viewer/state/query_words.h"
+#include "viewer/state/script_runner.h"
+
+namespace attnscope {
+namespace {
+
+const CallEntry& shown_call(ScriptName name, const ScriptHost& host) {
+  if (host.capture() == nullptr) {
+    throw usage_error(fmt::format("{}: no capture is open", script_name_text(name)));
+  }
+  return host.capture()->calls()[static_cast<size_t>(host.state().head.call)];
+}
+
+/// Whole numbers as such, others with six digits.
+std::string number_text(double value) {
+  if (std::abs(value) < 1e15 && value == std::floor(value)) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.6g}", value);
+}
+
+}  // namespace
+
+std::string script_value(ScriptName name, const ScriptHost& host) {
+  const ViewState& state = host.state();
+  switch (name) {
+    case ScriptName::first_picture_ms:
+    case ScriptName::query_ms:
+    case ScriptName::frame_ms_max:
+    case ScriptName::frames:
+    case ScriptName::texture_mib:
+    case ScriptName::host_mib:
+    case ScriptName::queue:
+    case ScriptName::level: {
+      const auto value = host.measured(name);
+      if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
+      return number_text(*value);
+    }
+    case ScriptName::rows:
+      return std::to_string(shown_call(name, host).problem->num_queries());
+    case ScriptName::cols:
+      return std::to_string(shown_call(name, host).problem->num_keys());
+    case ScriptName::step:
+      return std::to_string(shown_call(name, host).id.step);
+    case ScriptName::layer:
+      return std::to_string(shown_call(name, host).id.layer);
+    case ScriptName::batch:
+      shown_call(name, host);
+      return std::to_string(state.head.batch);
+    case ScriptName::head:
+      shown_call(name, host);
+      return std::to_string(state.head.head);
+    case ScriptName::exact:
+      shown_call(name, host);
+      return host.exact() ? "true" : "false";
+    case ScriptName::branch:
+      return branch_of(shown_call(name, host).id, state.head.batch);
+    case ScriptName::query: {
+      const CallEntry& call = shown_call(name, host);
+      return query_words(TokenNames::of(call, state.head.batch, state.reverse), state.query);
+    }
+    case ScriptName::reverse:
+      return state.reverse ? "on" : "off";
+    case ScriptName::product:
+      return std::string(product_name(state.product));
+    case ScriptName::pool:
+      return std::string(pool_name(state.pool));
+    case ScriptName::scale:
+      return std::string(scale_name(state.scale));
+    case ScriptName::colormap:
+      return state.colormap;
+  }
+  return "";
+}
+
+}  // namespace attnscope

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace attnscope {
+
+inline constexpr std::string_view kSessionFormat = "attnscope-session/1";
+
+/// A path (a :KEY behind it stays) as a session in `folder` holds it: relative where it is below
+/// that, else absolute.
+std::string stored_path(const std::string& name, const std::filesystem::path& folder);
+/// The way back: absolute, without dots.
+std::string opened_path(const std::string& name, const std::filesystem::path& folder);
+/// The same for --mask, which may be the name of a pattern.
+std::string stored_mask(const std::string& mask, const std::filesystem::path& folder);
+std::string opened_mask(const std::string& mask, const std::filesystem::path& folder);
+
+}  // namespace attnscope
