@@ -171,6 +171,35 @@ TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
   CHECK(steps.scheduler.status(1).problem.empty());
 }
 
+TEST_CASE("a late failure ends nothing that has begun anew") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem);
+  const TileWishes wishes{{}, {}, {}, {kHead}};
+  steps.scheduler.want(wishes);
+  const Assignment first = steps.bound_choice();
+  const Assignment late = *steps.scheduler.choose();
+  REQUIRE(std::get<PassKey>(late.key) == std::get<PassKey>(first.key));
+  steps.scheduler.fail(first, "the disk is gone");
+  CHECK(contains(steps.scheduler.status(2).problem, "the disk is gone"));
+  steps.scheduler.want({});
+  steps.scheduler.want(wishes);
+  steps.run(*steps.scheduler.choose());
+  steps.scheduler.fail(late, "the disk is gone");
+  CHECK(steps.scheduler.status(2).problem.empty());
+  steps.run_all();
+  CHECK(steps.scheduler.exact(kHead));
+  // A failure of what nobody wants any more is no problem of anybody's.
+  const LineRequest line{kHead, MapQuantity::logits, false, {1}};
+  steps.scheduler.want({line, {}, {}, {}});
+  const Assignment unwanted = *steps.scheduler.choose();
+  steps.scheduler.want({});
+  steps.scheduler.fail(unwanted, "the disk is gone");
+  CHECK(steps.scheduler.status(2).problem.empty());
+  steps.scheduler.want({line, {}, {}, {}});
+  steps.run_all();
+  CHECK(steps.scheduler.find(line));
+}
+
 TEST_CASE("a failing piece is told and not tried forever") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   FakeBackend backend;

@@ -175,7 +175,15 @@ void TileScheduler::fail(const Assignment& assignment, const std::string& proble
   }
   --head.running;
   --assignment.job->running;
+  const auto job = jobs_.find(assignment.key);
+  // Another piece of the job failed before; what has begun anew since is not this one's to end.
+  if (job == jobs_.end() || job->second != assignment.job) return;
   assignment.job->abandon(head);
+  // Nobody waits for it any more.
+  if (!ordered_.contains(assignment.key)) {
+    jobs_.erase(job);
+    return;
+  }
   mark_failed(assignment.key, problem);
   fail_dependents(assignment.key);
 }
