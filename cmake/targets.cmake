@@ -12,7 +12,10 @@ if(ATTNSCOPE_SANITIZE)
   target_compile_options(attnscope_flags INTERFACE -fsanitize=${ATTNSCOPE_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=all
                          # GCC sees uninitialised use in the code that it instrumented itself.
-                         -Wno-maybe-uninitialized)
+                         -Wno-maybe-uninitialized
+                         # What a target goes without: its property, because options of its own
+                         # come before these.
+                         $<$<BOOL:$<TARGET_PROPERTY:ATTNSCOPE_NO_SANITIZE>>:-fno-sanitize=$<TARGET_PROPERTY:ATTNSCOPE_NO_SANITIZE>>)
   target_link_options(attnscope_flags INTERFACE -fsanitize=${ATTNSCOPE_SANITIZE})
 endif()
 
@@ -24,6 +27,20 @@ function(attnscope_skip_sanitized_optimisation target)
   endif()
 endfunction()
 
+# The headers that every file of a target includes again are parsed once in sanitizer builds, which
+# check behaviour; the others compile each file from its own includes, and so check those.
+# attnscope_precompile(target HEADERS…)
+function(attnscope_precompile target)
+  if(ATTNSCOPE_SANITIZE)
+    target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <functional> <map>
+                              <memory> <mutex> <optional> <span> <string> <vector> ${ARGN})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # Lets ccache see through them.
+      target_compile_options(${target} PRIVATE -fpch-preprocess)
+    endif()
+  endif()
+endfunction()
+
 # attnscope_library(NAME SOURCES …  PUBLIC targets…  PRIVATE targets…): target attnscope_NAME,
 # alias attnscope::NAME. Includes are written from the project's root: "core/error.h".
 function(attnscope_library name)
@@ -32,4 +49,10 @@ function(attnscope_library name)
   add_library(attnscope::${name} ALIAS attnscope_${name})
   target_include_directories(attnscope_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags ${ARG_PRIVATE})
+  list(FIND ARG_PRIVATE nlohmann_json::nlohmann_json json)
+  if(json EQUAL -1)
+    attnscope_precompile(attnscope_${name})
+  else()
+    attnscope_precompile(attnscope_${name} <fmt/format.h> <nlohmann/json.hpp>)
+  endif()
 endfunction()

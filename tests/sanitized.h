@@ -4,7 +4,7 @@ namespace attnscope::test {
 
 /// Whether a sanitizer watches this build, which makes arithmetic ten times dearer.
 constexpr bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ATTNSCOPE_SANITIZED)
   return true;
 #else
   return false;

@@ -10,14 +10,9 @@
 namespace attnscope::test {
 
 bool can_open_windows() {
-#if defined(__SANITIZE_THREAD__)
-  WARN("skipped: the drawing library's own threads look like races to ThreadSanitizer");
-  return false;
-#else
   static const bool installed = std::system("command -v xvfb-run >/dev/null 2>&1") == 0;
   if (!installed) WARN("skipped: xvfb-run is not installed");
   return installed;
-#endif
 }
 
 std::string shell_word(const std::string& text) {

@@ -135,7 +135,7 @@ wait exact
   CHECK(std::filesystem::file_size(folder.path() / "dialog.png") > 1000);
 }
 
-TEST_CASE("--screenshot waits for exact tiles and replaces nothing unasked") {
+TEST_CASE("a screenshot waits for exact tiles and replaces nothing unasked") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
   const std::string at = folder.path().string();
