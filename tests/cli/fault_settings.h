@@ -3,6 +3,7 @@
 #include <string>
 
 #include "tests/cli/program.h"
+#include "tests/project_paths.h"
 
 namespace attnscope::test {
 
@@ -11,7 +12,7 @@ namespace attnscope::test {
 inline ProgramSettings with_fault(const std::string& kind, long number,
                                   const std::string& count = "") {
   ProgramSettings settings;
-  settings.environment = {std::string("LD_PRELOAD=") + ATTNSCOPE_FAULT_LIBRARY,
+  settings.environment = {"LD_PRELOAD=" + fault_library(),
                           "ATTNSCOPE_FAULT=" + kind + ":" + std::to_string(number)};
   if (!count.empty()) settings.environment.push_back("ATTNSCOPE_FAULT_COUNT=" + count);
   return settings;

@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/project_paths.h"
+
 namespace attnscope::test {
 namespace {
 
@@ -21,7 +23,7 @@ namespace {
                             const ProgramSettings& settings, const std::string& out,
                             const std::string& err) {
   std::vector<char*> argv;
-  std::string program = ATTNSCOPE_PROGRAM;
+  std::string program = program_path();
   argv.push_back(program.data());
   std::vector<std::string> copies = arguments;
   for (std::string& argument : copies) argv.push_back(argument.data());
@@ -110,13 +112,9 @@ ProgramResult run_attnscope(const std::vector<std::string>& arguments,
   return result;
 }
 
-std::string sample(const std::string& name) {
-  return std::string(ATTNSCOPE_SOURCE_DIR) + "/samples/" + name;
-}
+std::string sample(const std::string& name) { return project_folder() + "/samples/" + name; }
 
-std::string test_data(const std::string& name) {
-  return std::string(ATTNSCOPE_SOURCE_DIR) + "/tests/data/" + name;
-}
+std::string test_data(const std::string& name) { return project_folder() + "/tests/data/" + name; }
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

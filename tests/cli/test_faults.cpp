@@ -9,6 +9,7 @@
 #include "tests/cli/fault_settings.h"
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
+#include "tests/project_paths.h"
 
 using namespace attnscope::test;
 
@@ -110,8 +111,7 @@ TEST_CASE("a file system without locks and reservations is used, and told of") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
   ProgramSettings poor;
-  poor.environment = {std::string("LD_PRELOAD=") + ATTNSCOPE_FAULT_LIBRARY,
-                      "ATTNSCOPE_FAULT=unsupported"};
+  poor.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT=unsupported"};
   const std::vector<std::string> arguments{"export", sample("moving-shapes"), "-o", out, "--layers",
                                            "0"};
   const auto written = run_attnscope(arguments, poor);

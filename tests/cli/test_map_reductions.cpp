@@ -76,7 +76,7 @@ bool close(double got, double expected) {
 
 }  // namespace
 
-TEST_CASE("pooled maps are the blocks' maxima and means") {
+TEST_CASE("pooled maps are the blocks' maxima and means", "[numbers]") {
   for (const bool causal : {false, true}) {
     const Capture capture = sample_capture(causal);
     const AttentionProblem& problem = *capture.calls()[1].problem;

@@ -59,7 +59,7 @@ void check_level(const DatasetValues& map, const DatasetValues& max, const Datas
 
 }  // namespace
 
-TEST_CASE("pooled exports are the maxima and means of an exported map's blocks") {
+TEST_CASE("pooled exports are the maxima and means of an exported map's blocks", "[numbers]") {
   const TemporaryFolder folder;
   for (const std::vector<std::string>& crop :
        {std::vector<std::string>{}, {"--rows", "5:700", "--cols", "16:1000"}}) {

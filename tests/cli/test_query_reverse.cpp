@@ -183,7 +183,7 @@ TEST_CASE("reversed scores without norms agree with the rows") {
   }
 }
 
-TEST_CASE("keys far apart and very many keys are averaged like few") {
+TEST_CASE("keys far apart and very many keys are averaged like few", "[numbers]") {
   const TemporaryFolder folder;
   const std::string head = folder / "head.safetensors";
   write_synthetic_head(head, 6000, 8);

@@ -43,7 +43,7 @@ size_t files_in(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("every kind of picture is drawn at the size it says") {
+TEST_CASE("every kind of picture is drawn at the size it says", "[numbers]") {
   const TemporaryFolder folder;
   const std::vector<std::vector<std::string>> kinds{
       {"matrix", "--layers", "1", "--heads", "0", "--block", "16"},
@@ -92,7 +92,7 @@ TEST_CASE("the same picture comes out whatever the memory and threads") {
   CHECK(read_file(folder / "a.png") == read_file(folder / "b.png"));
 }
 
-TEST_CASE("colours, scale and range are those asked for") {
+TEST_CASE("colours, scale and range are those asked for", "[numbers]") {
   const TemporaryFolder folder;
   // Every weight is far below the range, so all cells have the colour of its low end.
   const auto low =
@@ -120,7 +120,7 @@ TEST_CASE("colours, scale and range are those asked for") {
   CHECK(read_file(folder / "linear.png") != read_file(folder / "symlog.png"));
 }
 
-TEST_CASE("metrics in a heatmap are those of the sample") {
+TEST_CASE("metrics in a heatmap are those of the sample", "[numbers]") {
   const TemporaryFolder folder;
   const auto result =
       render({"--picture", "heatmap", "--metric", "text_mass", "--json"}, folder / "h.png");

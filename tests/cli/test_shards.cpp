@@ -41,7 +41,7 @@ void require_run(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-TEST_CASE("compressed exports hold what plain ones hold") {
+TEST_CASE("compressed exports hold what plain ones hold", "[numbers]") {
   const TemporaryFolder folder;
   for (const std::vector<std::string>& what : {std::vector<std::string>{},
                                                {"--dtype", "u8"},

@@ -109,7 +109,7 @@ void check_near(const json& got, double expected, double tolerance) {
 
 }  // namespace
 
-TEST_CASE("stats are what an exported map adds up to") {
+TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
   const TemporaryFolder folder;
   const Grid grid = sample_grid();
   REQUIRE(run_attnscope({"export", sample("moving-shapes"), "--layers", "2", "--dtype", "f32", "-o",
@@ -186,7 +186,7 @@ TEST_CASE("sampled stats come with the error that they have") {
   CHECK(far <= checked / 10);
 }
 
-TEST_CASE("stats files hold the same numbers in every format") {
+TEST_CASE("stats files hold the same numbers in every format", "[numbers]") {
   const TemporaryFolder folder;
   const std::vector<std::string> common{"stats", sample("moving-shapes"), "--quiet", "-o"};
   for (const std::string name : {"s.json", "s.csv", "s.h5"}) {

@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/io/call_file.h"
 #include "tests/io/tensor_files.h"
+#include "tests/project_paths.h"
 #include "tests/temporary_folder.h"
 
 using namespace attnscope;
@@ -32,8 +33,7 @@ CallFile video_call() {
 }  // namespace
 
 TEST_CASE("the sample capture opens with its facts") {
-  const Capture capture =
-      Capture::open(std::string(ATTNSCOPE_SOURCE_DIR) + "/samples/moving-shapes");
+  const Capture capture = Capture::open(project_folder() + "/samples/moving-shapes");
   CHECK(capture.notes().empty());
   CHECK(capture.unknown_keys().empty());
   CHECK(capture.frames().size() == 7);

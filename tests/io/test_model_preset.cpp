@@ -4,6 +4,7 @@
 #include "io/model_preset.h"
 #include "tests/catch.h"
 #include "tests/io/tensor_files.h"
+#include "tests/project_paths.h"
 #include "tests/temporary_folder.h"
 
 using namespace attnscope;
@@ -67,8 +68,7 @@ TEST_CASE("presets are found by name, and a misspelt one gets a suggestion") {
 }
 
 TEST_CASE("the manual's table of presets is the program's") {
-  std::istringstream manual(
-      read_bytes(std::string(ATTNSCOPE_SOURCE_DIR) + "/docs/capture-format.md"));
+  std::istringstream manual(read_bytes(project_folder() + "/docs/capture-format.md"));
   std::vector<std::string> rows;
   for (std::string line; std::getline(manual, line);) {
     if (line.rfind("| ", 0) == 0) rows.push_back(line);

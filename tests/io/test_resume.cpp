@@ -249,7 +249,7 @@ TEST_CASE("hundreds of kills at random times lose nothing that was committed") {
   CHECK(with_tiles > wanted / 20);
 }
 
-TEST_CASE("every flipped byte of an export is found") {
+TEST_CASE("every flipped byte of an export is found", "[numbers]") {
   const TemporaryFolder folder;
   CallFacts facts = joint_facts();
   facts.heads = 1;

@@ -145,7 +145,7 @@ constexpr DType kDTypes[] = {DType::f32, DType::f16, DType::bf16};
 
 }  // namespace
 
-TEST_CASE("every shape and dtype agrees with double precision") {
+TEST_CASE("every shape and dtype agrees with double precision", "[numbers]") {
   const Shape shapes[] = {
       {1, 1, 1, 1, 1, 1},     {1, 1, 1, 1, 5, 3},     {1, 1, 1, 3, 257, 1},
       {1, 1, 1, 130, 31, 3},  {2, 4, 2, 25, 511, 32}, {1, 6, 2, 13, 256, 64},
@@ -171,7 +171,7 @@ TEST_CASE("every mask agrees with double precision for every score function") {
   }
 }
 
-TEST_CASE("every mask and dtype agrees with double precision across many key blocks") {
+TEST_CASE("every mask and dtype agrees with double precision across many key blocks", "[numbers]") {
   for (const std::string_view mask : kMaskNames) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       check_case({.shape = {1, 1, 1, 40, 1031, 12}, .dtype = dtype, .mask = mask});

@@ -6,7 +6,7 @@
 
 namespace attnscope::test {
 
-TEST_CASE("sampled rows of a sequence of 119056 tokens agree with double precision") {
+TEST_CASE("sampled rows of a sequence of 119056 tokens agree with double precision", "[numbers]") {
   // The rows of Q that are asked for are all there is of it; K is whole.
   const int64_t keys = 119056;
   const Oracle oracle({.shape = {1, 1, 1, 5, keys, 128}, .dtype = DType::bf16, .amplitude = 1.2});

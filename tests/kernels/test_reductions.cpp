@@ -361,7 +361,8 @@ TEST_CASE("all reductions of joint attention agree with double precision") {
   }
 }
 
-TEST_CASE("reductions agree with double precision under every mask and score function") {
+TEST_CASE("reductions agree with double precision under every mask and score function",
+          "[numbers]") {
   for (const std::string_view mask : kMaskNames) {
     for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::sigmoid,
                                       ScoreFunction::linear_elu1, ScoreFunction::linear_relu}) {
@@ -383,7 +384,7 @@ TEST_CASE("blocks of any size agree with double precision") {
   }
 }
 
-TEST_CASE("reductions of long rows agree with double precision") {
+TEST_CASE("reductions of long rows agree with double precision", "[numbers]") {
   // Segments of more than 4096 keys, frames that end anywhere, and several row blocks.
   const AttentionCase description{.shape = {1, 1, 1, 9030, 9030, 8},
                                   .grid = {2, 1, 4500},

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/catch.h"
+#include "tests/project_paths.h"
 #include "tests/temporary_folder.h"
 
 namespace attnscope::test {
@@ -23,7 +24,7 @@ std::string shell_word(const std::string& text) {
 
 WindowResult run_window(const std::string& folder, const std::vector<std::string>& arguments,
                         const std::string& script) {
-  std::string command = shell_word(ATTNSCOPE_PROGRAM) + " view";
+  std::string command = shell_word(program_path()) + " view";
   for (const std::string& argument : arguments) command += " " + shell_word(argument);
   if (!script.empty()) {
     std::ofstream(folder + "/script.txt") << script;

@@ -1,4 +1,5 @@
 #include "tests/catch.h"
+#include "tests/project_paths.h"
 #include "tests/viewer/fake_captures.h"
 #include "viewer/state/commands.h"
 #include "viewer/state/script.h"
@@ -7,8 +8,7 @@ using namespace attnscope;
 using namespace attnscope::test;
 
 TEST_CASE("the documentation lists every word of a script and every key") {
-  const std::string text =
-      read_bytes(std::string(ATTNSCOPE_SOURCE_DIR) + "/docs/window-scripts.md");
+  const std::string text = read_bytes(project_folder() + "/docs/window-scripts.md");
   std::string words = "| command | what it does |\n|---|---|\n";
   for (const ScriptWordHelp& word : script_word_help()) {
     // A bar within a table's cell is escaped.
@@ -22,8 +22,7 @@ TEST_CASE("the documentation lists every word of a script and every key") {
 }
 
 TEST_CASE("the documentation's example is a script") {
-  const std::string text =
-      read_bytes(std::string(ATTNSCOPE_SOURCE_DIR) + "/docs/window-scripts.md");
+  const std::string text = read_bytes(project_folder() + "/docs/window-scripts.md");
   const size_t begin = text.find("```\n") + 4;
   const Script script = parse_script(text.substr(begin, text.find("```", begin) - begin), "docs");
   CHECK(script.lines.size() == 8);

@@ -8,6 +8,7 @@
 #include "core/dtype.h"
 #include "kernels/backend_factory.h"
 #include "tests/catch.h"
+#include "tests/project_paths.h"
 #include "viewer/app/viewer_app.h"
 #include "viewer/panels/film_layout.h"
 #include "viewer/state/tile_service.h"
@@ -223,7 +224,7 @@ TEST_CASE("an idle window draws nothing and uses no processor time") {
                                          std::move(wake));
   };
   ViewerApp app(window, settings);
-  app.open(std::filesystem::path(std::string(ATTNSCOPE_SOURCE_DIR) + "/samples/moving-shapes"));
+  app.open(std::filesystem::path(test::project_folder() + "/samples/moving-shapes"));
   const double limit = app.seconds() + 120;
   while (!app.reached(WaitFor::idle) && app.seconds() < limit) app.step(0.02);
   REQUIRE(app.reached(WaitFor::idle));

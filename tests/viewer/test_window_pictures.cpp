@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "tests/catch.h"
+#include "tests/project_paths.h"
 #include "tests/temporary_folder.h"
 #include "tests/viewer/hidden_window.h"
 #include "tests/viewer/picture_compare.h"
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kRoot = ATTNSCOPE_SOURCE_DIR;
+const std::string kRoot = project_folder();
 /// Of the status line, which has sizes of caches.
 constexpr uint32_t kStatusRows = 28;
 

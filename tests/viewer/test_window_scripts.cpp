@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/reference_call.h"
+#include "tests/project_paths.h"
 #include "tests/temporary_folder.h"
 #include "tests/viewer/hidden_window.h"
 
@@ -14,7 +15,7 @@ using namespace attnscope::test;
 
 namespace {
 
-const std::string kSample = std::string(ATTNSCOPE_SOURCE_DIR) + "/samples/moving-shapes";
+const std::string kSample = project_folder() + "/samples/moving-shapes";
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
@@ -170,7 +171,7 @@ TEST_CASE("view refuses what it cannot show in one line") {
   const std::string at = folder.path().string();
   const auto plain = [&](const std::string& arguments) {
     const std::string command = "cd " + shell_word(at) + " && env -u DISPLAY -u WAYLAND_DISPLAY " +
-                                shell_word(ATTNSCOPE_PROGRAM) + " view " + arguments +
+                                shell_word(program_path()) + " view " + arguments +
                                 " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
     return WindowResult{WEXITSTATUS(status), read_bytes(folder / "out.txt"),

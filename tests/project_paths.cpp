@@ -1,0 +1,9 @@
+#include "tests/project_paths.h"
+
+namespace attnscope::test {
+
+std::string project_folder() { return ATTNSCOPE_SOURCE_DIR; }
+std::string program_path() { return ATTNSCOPE_PROGRAM; }
+std::string fault_library() { return ATTNSCOPE_FAULT_LIBRARY; }
+
+}  // namespace attnscope::test

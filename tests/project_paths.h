@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+namespace attnscope::test {
+
+/// The project's folder. Folders are compiled into one file only, so that compiler caches know the
+/// others again in another clone.
+std::string project_folder();
+/// The program that was built with the tests.
+std::string program_path();
+/// What makes the program's system calls fail when it is preloaded; tests/cli/fault.cpp.
+std::string fault_library();
+
+}  // namespace attnscope::test
