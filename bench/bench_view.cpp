@@ -16,6 +16,8 @@ using namespace attnscope;
 
 namespace {
 
+constexpr int64_t kHoveredRows = 100;
+
 using Clock = std::chrono::steady_clock;
 
 double milliseconds_since(Clock::time_point start) {
@@ -72,24 +74,18 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
   waiter.wait([&] { return service.find(top) != nullptr; });
   std::printf("%-34s %7.1f ms\n", "first sampled overview", milliseconds_since(start));
 
+  // A hand moves the mouse for a while, and rests.
   std::vector<double> rows;
-  const auto pass = Clock::now();
-  for (int64_t i = 0; !service.exact(head); ++i) {
+  for (int64_t i = 0; i < kHoveredRows && !service.exact(head); ++i) {
     const int64_t row = i * 7919 % geometry.rows;
     const LineRequest line{head, weights, false, {row}};
     service.want({line, {}, {top}, {head}});
     rows.push_back(waiter.wait([&] { return service.find_line(line) != nullptr; }));
     // A mouse reports a hundred times a second at most.
     waiter.wait([&, from = Clock::now()] { return milliseconds_since(from) > 20; });
-    if (milliseconds_since(pass) > 25000) break;
   }
-  if (service.exact(head)) {
-    std::printf("%-34s %7.1f ms\n", "exact overview, rows meanwhile", milliseconds_since(start));
-  } else {
-    std::printf("%-34s %7.1f %% after %.1f s, %.0f s left\n", "exact overview",
-                100 * service.status().exact_progress, milliseconds_since(start) / 1000,
-                service.status().exact_seconds_left);
-  }
+  waiter.wait([&] { return service.exact(head); });
+  std::printf("%-34s %7.1f ms\n", "exact overview", milliseconds_since(start));
   if (!rows.empty()) print_lines("a row while the pass runs", rows);
 
   const auto tile_time = [&](const char* what, const TileId& id) {
@@ -100,15 +96,13 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
   tile_time("a tile of level 0", {head, weights, 0, geometry.tile_rows(0) / 2, 3});
   tile_time("a tile of the level below the base",
             {head, weights, middle, geometry.tile_rows(middle) / 2, 1});
-  if (service.exact(head)) {
-    std::vector<double> columns;
-    for (int64_t i = 0; i < 10; ++i) {
-      const LineRequest line{head, weights, true, {(i * 7919) % geometry.cols}};
-      service.want({line, {}, {}, {}});
-      columns.push_back(waiter.wait([&] { return service.find_line(line) != nullptr; }));
-    }
-    print_lines("a column, norms known", columns);
+  std::vector<double> columns;
+  for (int64_t i = 0; i < 10; ++i) {
+    const LineRequest line{head, weights, true, {(i * 7919) % geometry.cols}};
+    service.want({line, {}, {}, {}});
+    columns.push_back(waiter.wait([&] { return service.find_line(line) != nullptr; }));
   }
+  print_lines("a column, norms known", columns);
   std::vector<double> probes;
   for (int64_t i = 0; i < 20; ++i) {
     const auto from = Clock::now();

@@ -305,6 +305,8 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
       service.find({{0, 0, 1}, MapQuantity::weights, 2, 0, 0});
       service.status();
       service.exact({0, 0, 2});
+      // Workers give way to it.
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   });
   for (int64_t i = 0; i < 60; ++i) {
@@ -322,6 +324,7 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   harness.want({{}, {}, {}, {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}});
   REQUIRE(harness.wait_idle());
   stop = true;
+  CHECK(service.status().problem == "");
   for (int64_t head = 0; head < 3; ++head) {
     CHECK(service.exact({0, 0, head}));
     const MapReference reference(oracle, {0, 0, head}, MapQuantity::weights);

@@ -147,7 +147,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   wish();
   uploads_left_ = textures_.upload(
       *d.tiles, wishes_.tiles, panels_.matrix().interacting() ? kUploadMsMoving : kUploadMsStill);
-  if (uploads_left_) window_->request_frames();
+  draw_again_ = uploads_left_;
   refresh_readout();
   refresh_histogram();
   const ViewState& state = d.history.now();
@@ -175,7 +175,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   panels_.draw(ui, window, scene, requests);
   const PaneSize after = panels_.matrix().pane_size();
   // Wishes are for a pane's size, which is known once it was drawn.
-  if (before.width != after.width || before.height != after.height) window_->request_frames();
+  if (before.width != after.width || before.height != after.height) draw_again_ = true;
   if (panels_.matrix().seen().complete && !counters_.first_picture_ms) {
     counters_.first_picture_ms = clock_.milliseconds() - opened_at_;
   }

@@ -14,8 +14,8 @@
 namespace attnscope {
 namespace {
 
-/// While work goes on, its progress is shown this often.
-constexpr double kProgressSeconds = 0.1;
+/// So long after the last input, somebody is taken to be at the mouse or the keys.
+constexpr double kAttentiveSeconds = 1;
 
 ScreenRect window_rect() {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
@@ -259,20 +259,40 @@ void ViewerApp::draw_frame() {
   apply(requests);
 }
 
-bool ViewerApp::step(double seconds) {
-  window_->wait(wait_seconds(seconds));
-  const bool progress = document_ && (document_->tiles->status().busy || histogram_stale_);
-  if (window_->frames_due() == 0 && !progress && mouse_.done()) return false;
+/// Work goes on whose progress is shown.
+bool ViewerApp::working() const {
+  return document_ && (document_->tiles->status().busy || histogram_stale_);
+}
+
+/// What the workers have brought is what somebody is waiting for.
+bool ViewerApp::is_awaited() const {
+  if (!document_ || !counters_.first_picture_ms) return true;
+  if (!line_wanted_ || (line_ && line_->request == *line_wanted_)) return false;
+  return document_->tiles->find_line(*line_wanted_) != nullptr;
+}
+
+bool ViewerApp::step(double limit) {
+  window_->wait(wait_seconds(limit));
+  news_ = window_->woken() || news_;
+  const double began = seconds();
+  const bool input = window_->frames_due() > 0 || !mouse_.done();
+  if (input) input_at_ = began;
+  if (!input && !draw_again_ && !(news_ && is_awaited()) && !pacer_.due(began, news_, working())) {
+    return false;
+  }
+  news_ = false;
+  draw_again_ = false;
   draw_frame();
+  pacer_.drew(began, seconds(), began < input_at_ + kAttentiveSeconds);
   return true;
 }
 
-/// How long the loop may sleep: `limit`, or until progress is to be shown.
+/// How long the loop may sleep: `limit`, or until a frame is due.
 double ViewerApp::wait_seconds(double limit) const {
-  const bool soon = document_ && (document_->tiles->status().busy || histogram_stale_);
-  if (!mouse_.done()) return 0;
-  if (!soon) return limit;
-  return limit < 0 ? kProgressSeconds : std::min(limit, kProgressSeconds);
+  if (!mouse_.done() || draw_again_) return 0;
+  const double due = pacer_.wait(seconds(), news_, working());
+  if (due < 0 || limit < 0) return std::max(due, limit);
+  return std::min(limit, due);
 }
 
 gl::ReadPixels ViewerApp::picture() {
@@ -312,7 +332,7 @@ bool ViewerApp::reached(WaitFor what) const {
     case WaitFor::idle: {
       const TileSourceStatus status = document_->tiles->status();
       return !status.busy && status.queue == 0 && !histogram_stale_ && !uploads_left_ &&
-             window_->frames_due() == 0;
+             window_->frames_due() == 0 && !draw_again_ && !news_;
     }
   }
   return false;

@@ -7,6 +7,7 @@
 
 #include "viewer/app/document.h"
 #include "viewer/app/frame_counters.h"
+#include "viewer/app/frame_pacer.h"
 #include "viewer/app/panel_set.h"
 #include "viewer/app/scripted_mouse.h"
 #include "viewer/app/window.h"
@@ -79,11 +80,17 @@ class ViewerApp {
   void write_picture_or_fail();
   ViewTheme theme() const;
   double wait_seconds(double limit) const;
+  bool working() const;
+  bool is_awaited() const;
 
   Window* window_;
   Settings settings_;
   FrameClock clock_;
   FrameCounters counters_;
+  FramePacer pacer_;
+  bool news_ = false;        ///< workers brought something since the last frame
+  bool draw_again_ = false;  ///< the last frame left something to do
+  double input_at_ = 0;      ///< when frames were last drawn for somebody's hand
   gl::MapPainter painter_;
   TileTextures textures_;
   PanelSet panels_;

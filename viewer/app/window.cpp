@@ -132,7 +132,6 @@ void Window::wait(double seconds) {
   } else {
     glfwWaitEventsTimeout(seconds);
   }
-  if (woken_.exchange(false)) request_frames();
 }
 
 void Window::request_frames() { frames_due_ = kFramesAfterEvent; }

@@ -50,8 +50,9 @@ class Window {
   int frames_due() const { return frames_due_; }
   /// Something has changed: kFramesAfterEvent frames are due.
   void request_frames();
-  /// The same from any thread; ends wait().
+  /// From any thread: ends wait(), and woken() is true once.
   void wake();
+  bool woken() { return woken_.exchange(false); }
   static constexpr int kFramesAfterEvent = 3;
 
   /// Begins a frame of ImGui; `input` is called when the real input is in place, to replace it.

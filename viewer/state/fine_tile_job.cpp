@@ -87,9 +87,9 @@ class FineTileJob : public MapJob {
 
 }  // namespace
 
-int64_t piece_rows(const AttentionProblem& problem, int64_t keys) {
-  const double flops = 2.0 * static_cast<double>(problem.head_dim()) * static_cast<double>(keys);
-  return std::max<int64_t>(1, static_cast<int64_t>(std::min(kPieceFlops / flops, 1e9)));
+int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops) {
+  const double row = 2.0 * static_cast<double>(problem.head_dim()) * static_cast<double>(keys);
+  return std::max<int64_t>(1, static_cast<int64_t>(std::min(flops / row, 1e9)));
 }
 
 std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadData& head) {

@@ -50,6 +50,13 @@ int64_t HeadData::bytes() const {
   return bytes;
 }
 
+bool HeadData::drop(MapQuantity quantity) {
+  OfQuantity& of = this->of(quantity);
+  const bool any = of.exact_memory.bytes() > 0 || of.sampled != nullptr;
+  of = {};
+  return any;
+}
+
 void HeadData::drop() {
   bound = nullptr;
   norms = {};

@@ -95,6 +95,8 @@ struct HeadData {
   bool holds_memory() const { return bound != nullptr || bytes() > 0; }
   /// Forgets all that can be computed again.
   void drop();
+  /// Forgets the tiles of one quantity; true where there were any.
+  bool drop(MapQuantity quantity);
 };
 
 }  // namespace attnscope

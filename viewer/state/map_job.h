@@ -47,8 +47,8 @@ class MapJob {
 
 /// Multiplications of a piece, times two: some 10 ms of one core.
 inline constexpr double kPieceFlops = 2e9;
-/// Rows that cost about a piece each with `keys` keys; at least 1.
-int64_t piece_rows(const AttentionProblem& problem, int64_t keys);
+/// Rows that cost `flops` with `keys` keys; at least 1.
+int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops = kPieceFlops);
 
 std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadData& head);
 /// Of a tile finer than the base level.

@@ -7,7 +7,10 @@
 namespace attnscope {
 namespace {
 
+/// Panels are what a tile waits for that is wanted now, and what a backend reduces best: rows that
+/// meet K together.
 constexpr int64_t kMostPanelRows = 384;
+constexpr double kPanelFlops = 1.2e10;
 
 /// What a panel of rows gives.
 struct PanelResult {
@@ -123,7 +126,8 @@ class PassJob : public MapJob {
     ReductionRequest request;
     request.block = int64_t{1} << head.geometry.base_level;
     const int64_t multiple = PanelReduction::row_multiple(request);
-    const int64_t wanted = std::min(kMostPanelRows, piece_rows(*head.problem, head.geometry.cols));
+    const int64_t wanted =
+        std::min(kMostPanelRows, piece_rows(*head.problem, head.geometry.cols, kPanelFlops));
     return std::max<int64_t>(1, wanted / multiple) * multiple;
   }
 
@@ -139,11 +143,10 @@ class PassJob : public MapJob {
       of.exact.insert_or_assign(tile->id, tile);
       store.erase(tile->id);
     }
-    if (pass.rows_done == to.geometry.rows) {
-      of.complete = true;
-      of.sampled = nullptr;
-      of.pass = nullptr;
-    }
+    if (pass.rows_done < to.geometry.rows) return !result.completed.empty();
+    of.complete = true;
+    of.sampled = nullptr;
+    of.pass = nullptr;
     return true;
   }
 

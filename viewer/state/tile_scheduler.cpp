@@ -101,6 +101,12 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
     try {
       assignment.piece = ordered.job->take(head, tools_);
     } catch (const Error& error) {
+      --head.running;
+      --ordered.job->running;
+      // What is under way may leave room when it is done.
+      if (error.code() == ErrorCode::resource && any_running()) continue;
+      ++head.running;
+      ++ordered.job->running;
       fail(assignment, error.what());
       continue;
     }
@@ -141,6 +147,11 @@ void TileScheduler::finish_binding(HeadData& head, std::shared_ptr<const BoundMa
     if (count <= kMostBound || oldest == nullptr) return;
     oldest->bound = nullptr;
   }
+}
+
+bool TileScheduler::any_running() const {
+  return std::any_of(heads_.begin(), heads_.end(),
+                     [](const auto& head) { return head.second.running > 0; });
 }
 
 void TileScheduler::mark_failed(const JobKey& key, const std::string& problem) {
@@ -195,6 +206,7 @@ bool TileScheduler::make_room() {
   HeadData* bound = nullptr;
   for (auto& [id, other] : heads_) {
     if (other.running > 0) continue;
+    if (other.wanted && !wants_logits(id) && other.drop(MapQuantity::logits)) return true;
     if (other.bound && (bound == nullptr || other.used < bound->used)) bound = &other;
     if (other.wanted || !other.holds_memory()) continue;
     if (head == nullptr || other.used < head->used) head = &other;

@@ -91,6 +91,7 @@ class TileScheduler {
   void mark_failed(const JobKey& key, const std::string& problem);
   void fail_dependents(const JobKey& key);
   bool make_room();
+  bool any_running() const;
   const HeadData* find_head(const HeadId& id) const;
 
   const std::vector<MapCall> calls_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "viewer/state/give_way.h"
 #include "viewer/state/norm_keeper.h"
 #include "viewer/state/tile_scheduler.h"
 
@@ -41,6 +42,7 @@ class TileService::Impl {
             [this](const HeadId& id, std::vector<RowNorm> norms) { take_norms(id, norms); },
             [this](const std::string& problem) { take_warning(problem); }) {
     for (int i = 0; i < workers_; ++i) threads_.emplace_back([this] { work(); });
+    threads_.emplace_back([this] { follow_lines(); });
   }
 
   ~Impl() {
@@ -75,9 +77,11 @@ class TileService::Impl {
     };
   }
 
+  /// A worker's thread: what is most wanted, piece by piece.
   void work();
-  /// Lines that came in since: a worker looks after them in the middle of larger pieces.
-  void run_lines(Workbench& bench);
+  /// The thread of the line that follows the mouse, which waits for nobody's piece.
+  void follow_lines();
+  Workbench make_bench();
   void run(const Assignment& assignment, Workbench& bench);
   /// Returns with the lock held, as it was called.
   void bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock);
@@ -105,12 +109,16 @@ class TileService::Impl {
   std::vector<std::jthread> threads_;
 };
 
-void TileService::Impl::work() {
-  Workbench line_bench(backend_, buffer_bytes_, reserve_unlocked());
-  bool at_line = false;
-  Workbench bench(backend_, buffer_bytes_, reserve_unlocked(), [&] {
-    if (!at_line) run_lines(line_bench);
+Workbench TileService::Impl::make_bench() {
+  return Workbench(backend_, buffer_bytes_, reserve_unlocked(), [this] {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) throw Error(ErrorCode::interrupted, "the window was closed");
   });
+}
+
+void TileService::Impl::work() {
+  give_way();
+  Workbench bench = make_bench();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const std::optional<Assignment> next = scheduler_.choose();
@@ -123,21 +131,24 @@ void TileService::Impl::work() {
       continue;
     }
     look_up_norms(*next);
-    at_line = std::holds_alternative<LineRequest>(next->key);
     lock.unlock();
     run(*next, bench);
     lock.lock();
   }
 }
 
-void TileService::Impl::run_lines(Workbench& bench) {
-  while (true) {
-    std::unique_lock lock(mutex_);
-    if (stopping_) throw Error(ErrorCode::interrupted, "the window was closed");
+void TileService::Impl::follow_lines() {
+  Workbench bench = make_bench();
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
     const std::optional<Assignment> next = scheduler_.choose_line();
+    if (!next) {
+      changed_.wait(lock);
+      continue;
+    }
     lock.unlock();
-    if (!next) return;
     run(*next, bench);
+    lock.lock();
   }
 }
 

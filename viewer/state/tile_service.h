@@ -22,11 +22,12 @@ struct MapCall {
 /// The calls of a capture, in its order.
 std::vector<MapCall> map_calls(const Capture& capture);
 
-/// Computes tiles and lines from Q and K on worker threads of its own, in pieces of some
-/// milliseconds. What is most wanted comes first: the line, then tiles (of the base level and above
-/// at once from sampled rows, in up to three refinements; finer ones exactly), then passes that
-/// make whole pyramids exact. Exact numbers are those of an export: entries bit for bit, texels the
-/// largest of them and their mean. Row norms found in a pass are kept on disk for the next time.
+/// Computes tiles and lines from Q and K on threads of its own, in pieces of a fraction of a
+/// second. What is most wanted comes first: the line, which has a thread for itself before which
+/// the others give way, then tiles (of the base level and above at once from sampled rows, in up to
+/// three refinements; finer ones exactly), then passes that make whole pyramids exact. Exact
+/// numbers are those of an export: entries bit for bit, texels the largest of them and their mean.
+/// Row norms found in a pass are kept on disk for the next time.
 ///
 /// Logits: a pass of their own makes their pyramid exact while tiles of it are wanted for a head of
 /// TileWishes::exact. A reverse line needs all row norms of its head and brings about the pass that

@@ -11,8 +11,9 @@ namespace {
 
 /// The fastest first: a backend reads K once for all rows of a call.
 constexpr int64_t kCallRows[] = {96, 48, 24, 12};
-/// What a call should take at most where it can be cut: a line that follows the mouse waits for it.
-constexpr double kCallSeconds = 0.02;
+/// What a call should take at most where it can be cut: closing the window, and the next tile, wait
+/// for it.
+constexpr double kCallSeconds = 0.25;
 
 }  // namespace
 

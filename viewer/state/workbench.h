@@ -35,8 +35,8 @@ bool needs_norms(const AttentionProblem& problem, MapQuantity quantity);
 class Workbench {
  public:
   /// Borrows the backend. Work on many rows is cut into calls of the backend whose buffers stay
-  /// around `bytes`, and that take some milliseconds on this machine as it is now. `pause`, which
-  /// may be empty, is called before each.
+  /// around `bytes`, and that take a fraction of a second on this machine as it is now. `pause`,
+  /// which may be empty, is called before each.
   Workbench(const TileBackend& backend, int64_t bytes, Reserve reserve,
             std::function<void()> pause = {})
       : backend_(backend), bytes_(bytes), reserve_(std::move(reserve)), pause_(std::move(pause)) {}
