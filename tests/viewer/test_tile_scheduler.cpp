@@ -299,9 +299,8 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   const Oracle oracle(description);
   ServiceHarness harness(oracle.problem());
   TileService& service = harness.service();
-  std::atomic<bool> stop{false};
-  std::jthread reader([&] {
-    while (!stop) {
+  std::jthread reader([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
       service.find({{0, 0, 1}, MapQuantity::weights, 2, 0, 0});
       service.status();
       service.exact({0, 0, 2});
@@ -323,7 +322,7 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   }
   harness.want({{}, {}, {}, {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}});
   REQUIRE(harness.wait_idle());
-  stop = true;
+  reader.request_stop();
   CHECK(service.status().problem == "");
   for (int64_t head = 0; head < 3; ++head) {
     CHECK(service.exact({0, 0, head}));

@@ -12,6 +12,7 @@ void ScriptedMouse::click(float x, float y) {
   steps_.push_back({x, y, true});
   steps_.push_back({x, y, true});
   steps_.push_back({x, y, false});
+  steps_.push_back({-FLT_MAX, -FLT_MAX, false});
 }
 
 void ScriptedMouse::feed() {

@@ -9,7 +9,8 @@ namespace attnscope {
 /// installed version takes input. (Keys go to the window's commands directly, as chords.)
 class ScriptedMouse {
  public:
-  /// Moves there, presses and lets go, over the next few frames.
+  /// Moves there, presses, lets go and leaves, over the next few frames: no hint stays behind to
+  /// cover what a picture is to show.
   void click(float x, float y);
   /// Whether all of it was fed.
   bool done() const { return steps_.empty(); }

@@ -44,7 +44,7 @@ bool draw_help(const Ui& ui, const ScreenRect& window) {
   const int columns = window.width() >= ui.px(960) ? 2 : 1;
   const size_t per_column =
       (lines.size() + static_cast<size_t>(columns) - 1) / static_cast<size_t>(columns);
-  const float width = std::min(window.width() - ui.px(32), ui.px(columns == 2 ? 1080.0f : 560.0f));
+  const float width = std::min(window.width() - ui.px(32), ui.px(columns == 2 ? 1180.0f : 600.0f));
   const float height =
       std::min(window.height() - ui.px(32), static_cast<float>(per_column) * line + ui.px(72));
   const ImVec2 at{(window.x0 + window.x1 - width) / 2, (window.y0 + window.y1 - height) / 2};
@@ -68,9 +68,9 @@ bool draw_help(const Ui& ui, const ScreenRect& window) {
       continue;
     }
     put_text(ui, ui.fonts.mono, x, y + ui.px(1), ui.theme.key,
-             fit_text(ui.fonts.mono, lines[i].keys, ui.px(200)));
-    put_text(ui, ui.fonts.secondary, x + ui.px(208), y + ui.px(1), ui.theme.secondary,
-             fit_text(ui.fonts.secondary, lines[i].text, column - ui.px(216)));
+             fit_text(ui.fonts.mono, lines[i].keys, ui.px(256)));
+    put_text(ui, ui.fonts.secondary, x + ui.px(264), y + ui.px(1), ui.theme.secondary,
+             fit_text(ui.fonts.secondary, lines[i].text, column - ui.px(272)));
   }
   const bool outside = ImGui::IsMouseClicked(0) && !ImGui::IsWindowAppearing();
   ImGui::End();
