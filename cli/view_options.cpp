@@ -30,7 +30,7 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       .group(files);
   command
       .add_option("--script", o.script,
-                  "run these commands without a visible window: see docs/viewer.md")
+                  "run these commands without a visible window: see docs/window-scripts.md")
       .type_name("FILE")
       .group(files);
   command.add_flag("--force", o.force, "pictures and sessions replace files that exist");

@@ -1,4 +1,6 @@
 // Needs a display: run by ctest under xvfb-run.
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -245,6 +247,41 @@ TEST_CASE("an idle window draws nothing and uses no processor time") {
   window.wake();
   CHECK(app.step(5));
   CHECK(app.counters().frames == frames + 1);
+}
+
+TEST_CASE("what is dropped on the window is opened, and what cannot be leaves the capture") {
+  Window window(hidden());
+  const auto backend = make_backend(parse_backend("auto"), {1});
+  ViewerApp::Settings settings;
+  settings.scripted_mouse = true;
+  settings.make_source = [&](const Capture& capture, std::function<void()> wake) {
+    return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
+                                         std::move(wake));
+  };
+  ViewerApp app(window, settings);
+  GLFWwindow* const handle = glfwGetCurrentContext();
+  // What GLFW calls when the desktop says that files were dropped.
+  const GLFWdropfun dropped = glfwSetDropCallback(handle, nullptr);
+  REQUIRE(dropped);
+  glfwSetDropCallback(handle, dropped);
+  const auto drop = [&](const std::string& path) {
+    const char* paths[] = {path.c_str()};
+    dropped(handle, 1, paths);
+  };
+  const std::string capture = test::project_folder() + "/samples/moving-shapes";
+  CHECK(app.document() == nullptr);
+  drop(capture);
+  REQUIRE(app.document() != nullptr);
+  CHECK(app.document()->origin.path == capture);
+  CHECK_FALSE(app.failed());
+  drop(test::project_folder() + "/README.md");
+  CHECK(app.failed());
+  CHECK(app.document()->origin.path == capture);
+  // The dialog goes with Esc, and the next drop is taken.
+  app.press({Key::escape});
+  CHECK_FALSE(app.failed());
+  drop(capture);
+  CHECK_FALSE(app.failed());
 }
 
 TEST_CASE("a filmstrip's frames fit and do not overlap") {

@@ -55,6 +55,8 @@ class ViewerApp {
   Document* document() { return document_.get(); }
   const Document* document() const { return document_.get(); }
   const FrameCounters& counters() const { return counters_; }
+  /// Whether a dialog tells what went wrong.
+  bool failed() const { return failure_.has_value(); }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
   bool reached(WaitFor what) const;
