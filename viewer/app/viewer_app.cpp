@@ -216,6 +216,7 @@ void ViewerApp::draw_frame() {
   const double start = clock_.milliseconds();
   const bool first_drawn = counters_.first_picture_ms.has_value();
   changed_ = false;
+  drew_busy_ = is_source_busy();
   if (applied_theme_ != theme()) {
     applied_theme_ = theme();
     apply_theme(theme_of(theme()), window_->scale());
@@ -259,10 +260,13 @@ void ViewerApp::draw_frame() {
   apply(requests);
 }
 
-/// Work goes on whose progress is shown.
-bool ViewerApp::working() const {
-  return document_ && (document_->tiles->status().busy || histogram_stale_);
-}
+bool ViewerApp::is_source_busy() const { return document_ && document_->tiles->status().busy; }
+
+/// The end of the work is news: who did the last of it may not have said so yet.
+bool ViewerApp::has_come_to_rest() const { return drew_busy_ && !is_source_busy(); }
+
+/// Work goes on whose progress is shown, or has ended since.
+bool ViewerApp::working() const { return is_source_busy() || histogram_stale_ || drew_busy_; }
 
 /// What the workers have brought is what somebody is waiting for.
 bool ViewerApp::is_awaited() const {
@@ -273,7 +277,7 @@ bool ViewerApp::is_awaited() const {
 
 bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
-  news_ = window_->woken() || news_;
+  news_ = window_->woken() || news_ || has_come_to_rest();
   const double began = seconds();
   const bool input = window_->frames_due() > 0 || !mouse_.done();
   if (input) input_at_ = began;
@@ -290,7 +294,7 @@ bool ViewerApp::step(double limit) {
 /// How long the loop may sleep: `limit`, or until a frame is due.
 double ViewerApp::wait_seconds(double limit) const {
   if (!mouse_.done() || draw_again_) return 0;
-  const double due = pacer_.wait(seconds(), news_, working());
+  const double due = pacer_.wait(seconds(), news_ || has_come_to_rest(), working());
   if (due < 0 || limit < 0) return std::max(due, limit);
   return std::min(limit, due);
 }
@@ -331,8 +335,8 @@ bool ViewerApp::reached(WaitFor what) const {
       return exact() && line && window_->frames_due() == 0;
     case WaitFor::idle: {
       const TileSourceStatus status = document_->tiles->status();
-      return !status.busy && status.queue == 0 && !histogram_stale_ && !uploads_left_ &&
-             window_->frames_due() == 0 && !draw_again_ && !news_;
+      return !status.busy && status.queue == 0 && !drew_busy_ && !histogram_stale_ &&
+             !uploads_left_ && window_->frames_due() == 0 && !draw_again_ && !news_;
     }
   }
   return false;

@@ -82,6 +82,8 @@ class ViewerApp {
   void write_picture_or_fail();
   ViewTheme theme() const;
   double wait_seconds(double limit) const;
+  bool is_source_busy() const;
+  bool has_come_to_rest() const;
   bool working() const;
   bool is_awaited() const;
 
@@ -92,6 +94,7 @@ class ViewerApp {
   FramePacer pacer_;
   bool news_ = false;        ///< workers brought something since the last frame
   bool draw_again_ = false;  ///< the last frame left something to do
+  bool drew_busy_ = false;   ///< work went on when the last frame was begun
   double input_at_ = 0;      ///< when frames were last drawn for somebody's hand
   gl::MapPainter painter_;
   TileTextures textures_;
