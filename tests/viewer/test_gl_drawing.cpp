@@ -27,6 +27,23 @@ Window::Settings hidden() {
   return settings;
 }
 
+/// The window as the program opens it, with nothing open and out of sight.
+struct HiddenApp {
+  Window window{hidden()};
+  std::unique_ptr<TileBackend> backend = make_backend(parse_backend("auto"), {1});
+  ViewerApp app{window, settings()};
+
+  ViewerApp::Settings settings() const {
+    ViewerApp::Settings settings;
+    settings.scripted_mouse = true;
+    settings.make_source = [this](const Capture& capture, std::function<void()> wake) {
+      return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
+                                           std::move(wake));
+    };
+    return settings;
+  }
+};
+
 /// 256 × 256 texels: the weight at (r, c) goes from 2^-16 to 1 along columns and repeats down rows.
 std::vector<uint16_t> ramp_texels() {
   std::vector<uint16_t> pairs;
@@ -217,15 +234,8 @@ TEST_CASE("textures stay within their memory and give up what was drawn longest 
 }
 
 TEST_CASE("an idle window draws nothing and uses no processor time") {
-  Window window(hidden());
-  const auto backend = make_backend(parse_backend("auto"), {1});
-  ViewerApp::Settings settings;
-  settings.scripted_mouse = true;
-  settings.make_source = [&](const Capture& capture, std::function<void()> wake) {
-    return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
-                                         std::move(wake));
-  };
-  ViewerApp app(window, settings);
+  HiddenApp hidden_app;
+  ViewerApp& app = hidden_app.app;
   app.open(std::filesystem::path(test::project_folder() + "/samples/moving-shapes"));
   const double limit = app.seconds() + 120;
   while (!app.reached(WaitFor::idle) && app.seconds() < limit) app.step(0.02);
@@ -246,21 +256,14 @@ TEST_CASE("an idle window draws nothing and uses no processor time") {
   CHECK(app.counters().frames == frames);
   CHECK(cpu_seconds() - cpu < 0.03);
   // And it still wakes up.
-  window.wake();
+  hidden_app.window.wake();
   CHECK(app.step(5));
   CHECK(app.counters().frames == frames + 1);
 }
 
 TEST_CASE("what is dropped on the window is opened, and what cannot be leaves the capture") {
-  Window window(hidden());
-  const auto backend = make_backend(parse_backend("auto"), {1});
-  ViewerApp::Settings settings;
-  settings.scripted_mouse = true;
-  settings.make_source = [&](const Capture& capture, std::function<void()> wake) {
-    return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
-                                         std::move(wake));
-  };
-  ViewerApp app(window, settings);
+  HiddenApp hidden_app;
+  ViewerApp& app = hidden_app.app;
   GLFWwindow* const handle = glfwGetCurrentContext();
   // What GLFW calls when the desktop says that files were dropped.
   const GLFWdropfun dropped = glfwSetDropCallback(handle, nullptr);

@@ -171,6 +171,23 @@ TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
   CHECK(steps.scheduler.status(1).problem.empty());
 }
 
+TEST_CASE("what finds no memory waits for the pieces that are under way") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem, int64_t{1} << 20);
+  const LineRequest line{kHead, MapQuantity::weights, false, {1}};
+  steps.scheduler.want({line, {}, {}, {kHead}});
+  const Assignment running = steps.bound_choice();
+  REQUIRE(std::get<LineRequest>(running.key) == line);
+  CHECK_FALSE(steps.scheduler.choose());
+  CHECK(steps.scheduler.status(1).problem.empty());
+  CHECK(steps.scheduler.status(1).busy);
+  // Nothing is left to wait for.
+  steps.run(running);
+  CHECK_FALSE(steps.scheduler.choose());
+  CHECK(contains(steps.scheduler.status(1).problem, "overview"));
+  CHECK_FALSE(steps.scheduler.status(1).busy);
+}
+
 TEST_CASE("a late failure ends nothing that has begun anew") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem);

@@ -95,20 +95,18 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
       return assignment;
     }
     assignment.bound = head.bound;
+    const bool others_run = any_running();
     // Making room must not take away what the piece needs.
     ++head.running;
     ++ordered.job->running;
     try {
       assignment.piece = ordered.job->take(head, tools_);
     } catch (const Error& error) {
-      --head.running;
-      --ordered.job->running;
+      if (error.code() != ErrorCode::resource || !others_run) {
+        fail(assignment, error.what());
+        continue;
+      }
       // What is under way may leave room when it is done.
-      if (error.code() == ErrorCode::resource && any_running()) continue;
-      ++head.running;
-      ++ordered.job->running;
-      fail(assignment, error.what());
-      continue;
     }
     if (assignment.piece) return assignment;
     --head.running;
