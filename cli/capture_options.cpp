@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "core/score.h"
+#include "io/self_check.h"
 
 namespace attnscope {
 namespace {
@@ -67,7 +68,7 @@ FactOverrides fact_overrides(const CaptureOptions& o) {
           given(o.mask),   given(o.preset), score_option(o.score), o.mask_option};
 }
 
-Capture open_capture(const CaptureOptions& o, const Console& console) {
+Capture open_capture(const CaptureOptions& o, const Console& console, Glance glance) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.capture.empty()) {
@@ -81,6 +82,12 @@ Capture open_capture(const CaptureOptions& o, const Console& console) {
   Capture capture =
       bare ? Capture::from_tensors(o.tensors, overrides) : Capture::open(o.capture, overrides);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
+  const bool as_recorded = !overrides.mask && overrides.score == ScoreFunction::softmax;
+  if (glance == Glance::yes && as_recorded) {
+    if (const auto check = glance_at(capture)) {
+      console.warn("warning: " + glance_warning(capture, *check));
+    }
+  }
   return capture;
 }
 

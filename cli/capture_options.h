@@ -24,8 +24,13 @@ void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
 /// What the options override. Throws Error(usage) for a score that does not exist.
 FactOverrides fact_overrides(const CaptureOptions& options);
-/// Opens it and says its notes. Throws Error(usage) when neither or both were given.
-Capture open_capture(const CaptureOptions& options, const Console& console);
+/// Whether a capture that is opened is compared with a few of its own recorded outputs.
+enum class Glance : bool { no, yes };
+/// Opens it and says its notes, and what a glance at it found (not where an option asks for another
+/// score or mask: that is a question, not a correction). Throws Error(usage) when neither or both
+/// were given.
+Capture open_capture(const CaptureOptions& options, const Console& console,
+                     Glance glance = Glance::yes);
 
 /// What the options that say *which calls and heads* hold.
 struct SelectionOptions {

@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "cli/info_export.h"
 #include "cli/interrupt.h"
+#include "cli/verify_capture.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "io/export_verify.h"
@@ -17,15 +18,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct VerifyOptions {
-  std::string file;
-  bool json = false;
+  CommandParser command;
+  VerifyCaptureRequest request;
   bool quiet = false;
 };
 
-void print_report(const VerifyOptions& o, const VerifyReport& r) {
-  if (o.json) {
+void print_report(const std::string& file, bool as_json, const VerifyReport& r) {
+  if (as_json) {
     print_json({{"format", "attnscope-verify/1"},
-                {"file", o.file},
+                {"file", file},
                 {"good", r.good()},
                 {"complete", r.state.complete},
                 {"tiles_good", r.tiles_good},
@@ -54,19 +55,12 @@ void print_report(const VerifyOptions& o, const VerifyReport& r) {
              format_bytes(r.bytes));
 }
 
-int run_verify(const VerifyOptions& o) {
-  const Console console(o.quiet);
-  if (!is_hdf5_file(o.file)) {
-    if (!std::filesystem::exists(o.file)) {
-      throw file_error(o.file, "", "there is no such file");
-    }
-    throw file_error(o.file, "", "is no export: expected an HDF5 file that attnscope wrote");
-  }
+int verify_stored_export(const std::string& file, bool as_json, const Console& console) {
   VerifyReport report;
   try {
     const InterruptWatch interrupts;
     std::optional<Progress> progress;
-    report = verify_export(o.file, interrupts.token(), [&](int64_t done, int64_t total) {
+    report = verify_export(file, interrupts.token(), [&](int64_t done, int64_t total) {
       if (!progress) progress.emplace(console, "verify", total, 1.0, "tiles");
       progress->update(done);
     });
@@ -76,8 +70,28 @@ int run_verify(const VerifyOptions& o) {
     console.warn(error.what());
     return kExitDifference;
   }
-  print_report(o, report);
+  print_report(file, as_json, report);
   return report.good() ? kExitOk : kExitDifference;
+}
+
+/// An export has nothing to select in, and no facts to override.
+void refuse_capture_options(const CommandParser& command, const std::string& file) {
+  for (const char* option : {"--q", "--k", "--v", "--layout", "--grid", "--text", "--scale",
+                             "--mask", "--score", "--preset", "--steps", "--layers", "--heads",
+                             "--batch", "--branch", "--kind", "--threads"}) {
+    if (command.count(option) == 0) continue;
+    throw usage_error(fmt::format("{}: {} is an export, and all of it is checked", option, file));
+  }
+}
+
+int run_verify(const VerifyOptions& o) {
+  const Console console(o.quiet);
+  const std::string& file = o.request.capture.capture;
+  if (!file.empty() && is_hdf5_file(file)) {
+    refuse_capture_options(o.command, file);
+    return verify_stored_export(file, o.request.json, console);
+  }
+  return verify_capture(o.request, console);
 }
 
 }  // namespace
@@ -85,17 +99,32 @@ int run_verify(const VerifyOptions& o) {
 Command add_verify_command(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
   VerifyOptions& o = *options;
-  CommandParser command(app, "verify", "read an export back and compare it with its checksums");
-  command.add_option("file", o.file, "an export, or the OUT.part of an interrupted one")
-      .type_name("FILE")
-      .required();
-  command.add_flag("--json", o.json, "print JSON");
+  CommandParser command(
+      app, "verify",
+      "re-check an export against its checksums, or a capture against the outputs "
+      "that it recorded");
+  add_capture_options(command, o.request.capture);
+  add_selection_options(command, o.request.selection);
+  command.add_option("--threads", o.request.threads, "worker threads (default: one a core)")
+      .in_range(1, 4096)
+      .type_name("N");
+  command.add_flag("--json", o.request.json, "print JSON");
   command.add_flag("--quiet", o.quiet, "no progress");
   command.footer(
-      "Exit code 0: complete and as it was written; 3: something is bad or missing.\n"
+      "CAPTURE is a capture, an export, or the OUT.part of an interrupted one. Of an export every\n"
+      "checksum is read; of a capture the recorded output rows (or LSEs) are computed again from "
+      "q,\n"
+      "k, v and the facts, and where they differ the usual mistakes are tried: scale, mask, "
+      "layout,\n"
+      "batch half, heads, token order, RoPE, norm, another layer's keys.\n"
+      "Exit code 0: as it was written, or in agreement, or nothing recorded to check against;\n"
+      "3: something is bad, missing or does not agree.\n"
       "Examples:\n"
       "  attnscope verify maps.h5\n"
-      "  attnscope verify maps.h5.part --json");
+      "  attnscope verify maps.h5.part --json\n"
+      "  attnscope verify dump/ --layers 0\n"
+      "  attnscope verify dump/ --scale 0.125");
+  o.command = command;
   return {command, [options] { return run_verify(*options); }};
 }
 

@@ -111,7 +111,7 @@ int run_view(const ViewRequest& o) {
   if (bare || !o.capture.capture.empty()) {
     refuse_export(o.capture.capture);
     // Its notes, and what is wrong with it, are told before there is a window.
-    const Capture checked = open_capture(o.capture, console);
+    const Capture checked = open_capture(o.capture, console, Glance::no);
     settings.origin =
         CaptureOrigin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
   } else if (!o.screenshot.empty() && o.session.empty() && o.script.empty()) {
