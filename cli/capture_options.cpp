@@ -85,7 +85,7 @@ Capture open_capture(const CaptureOptions& o, const Console& console, Glance gla
   const bool as_recorded = !overrides.mask && overrides.score == ScoreFunction::softmax;
   if (glance == Glance::yes && as_recorded) {
     if (const auto check = glance_at(capture)) {
-      console.warn("warning: " + glance_warning(capture, *check));
+      console.warn("warning: " + one_line(capture.path().string()) + ": " + glance_warning(*check));
     }
   }
   return capture;

@@ -131,6 +131,9 @@ int run_view(const ViewRequest& o) {
     return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
   };
   settings.stop = interrupt.token();
+  settings.warn = [&console](const std::string& warning) {
+    console.warn("warning: " + one_line(warning));
+  };
   const ViewerEnd end = run_viewer(settings, [](const std::string& problem) {
     write_error_text("attnscope: " + one_line(problem) + "\n");
   });

@@ -68,7 +68,7 @@ void add_block(const KeyBlock& block, const float* logits, int64_t width, RowSta
   const int64_t count = block.keys.size();
   const double largest = double{*std::max_element(logits, logits + count)};
   if (largest == kNothing) return;
-  if (largest > row.reference) {
+  if (!(largest <= row.reference)) {  // NaN too, which then stays
     const double factor = std::exp(row.reference - largest);
     row.reference = largest;
     row.sum *= factor;
@@ -122,9 +122,11 @@ AttendedRows attend_rows(const AttendInputs& in, std::span<const int64_t> rows) 
   }
   for (size_t r = 0; r < rows.size(); ++r) {
     const RowState& row = states[r];
-    result.lse.push_back(row.sum > 0 ? row.reference + std::log(row.sum) : kNothing);
-    result.spread.push_back(row.sum > 0 ? std::sqrt(row.squares) / row.sum : 0);
-    for (int64_t c = 0; c < width && row.sum > 0; ++c) {
+    // Infinities in Q or K make NaN of all of it; only a row without keys has nothing.
+    const bool masked = row.reference == kNothing;
+    result.lse.push_back(masked ? kNothing : row.reference + std::log(row.sum));
+    result.spread.push_back(masked ? 0 : std::sqrt(row.squares) / row.sum);
+    for (int64_t c = 0; c < width && !masked; ++c) {
       result.outputs[r * static_cast<size_t>(width) + static_cast<size_t>(c)] /= row.sum;
     }
   }

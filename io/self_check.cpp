@@ -159,13 +159,12 @@ std::optional<CallCheck> glance_at(const Capture& capture, std::stop_token stop)
   return std::nullopt;
 }
 
-std::string glance_warning(const Capture& capture, const CallCheck& check) {
-  return one_line(fmt::format(
-      "{}: step {}, layer {}, head {}: its recorded {} not agree with its Q and K (error {:.2g}, "
-      "tolerance {:.2g}): the maps may not be the model's; attnscope verify {} looks for the cause",
-      capture.path().string(), check.call->id.step, check.call->id.layer, check.head,
-      check.against == "LSE" ? "LSE does" : "outputs do", check.error, check.tolerance,
-      capture.path().string()));
+std::string glance_warning(const CallCheck& check) {
+  return fmt::format(
+      "step {}, layer {}, head {}: the recorded {} not agree with Q and K (error {:.2g}, tolerance "
+      "{:.2g}); attnscope verify looks for the cause",
+      check.call->id.step, check.call->id.layer, check.head,
+      check.against == "LSE" ? "LSE does" : "outputs do", check.error, check.tolerance);
 }
 
 }  // namespace attnscope

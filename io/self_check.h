@@ -56,6 +56,6 @@ Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_t
 /// differs, or nothing.
 std::optional<CallCheck> glance_at(const Capture& capture, std::stop_token stop = {});
 /// What to say about it, one line.
-std::string glance_warning(const Capture& capture, const CallCheck& check);
+std::string glance_warning(const CallCheck& check);
 
 }  // namespace attnscope

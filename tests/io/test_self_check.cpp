@@ -299,7 +299,7 @@ TEST_CASE("keys of another layer") {
   CHECK(suspect.explanation.find("k of layer 5") != std::string::npos);
   const auto seen = glance_at(recording.open());
   REQUIRE(seen);
-  CHECK(glance_warning(recording.open(), *seen).find("attnscope verify") != std::string::npos);
+  CHECK(glance_warning(*seen).find("attnscope verify") != std::string::npos);
 }
 
 TEST_CASE("what is no known mistake is not given a name") {
@@ -322,7 +322,8 @@ TEST_CASE("outputs that are no numbers, or all zero, differ") {
 TEST_CASE("a q that holds no numbers is named") {
   RecordedCall call(17);
   call.attend();
-  call.q[5] = std::numeric_limits<float>::infinity();
+  SECTION("infinity") { call.q[5] = std::numeric_limits<float>::infinity(); }
+  SECTION("NaN") { call.q[5] = std::numeric_limits<float>::quiet_NaN(); }
   Recording recording;
   recording.add(call);
   const Suspect suspect = recording.culprit();

@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/cli/reference_call.h"
+#include "tests/io/recorded_call.h"
 #include "tests/project_paths.h"
 #include "tests/temporary_folder.h"
 #include "tests/viewer/hidden_window.h"
@@ -164,6 +165,31 @@ TEST_CASE("a session brings the view back") {
                  "expect reverse == on\nexpect colormap == magma\nexpect pool == mean\n");
   CHECK(restored.err == "");
   CHECK(restored.exit_code == 0);
+}
+
+TEST_CASE("a capture that does not agree with its own outputs is shown under a banner") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  RecordedCall call(1);
+  call.attend();
+  call.scale = 1;
+  call.file().write(folder.path() / "call.safetensors");
+  const WindowResult r = run_window(folder.path().string(), {"call.safetensors"}, R"(wait idle
+click "Warning/Text"
+click "Warning/Dismiss"
+wait idle
+click "Warning/Text"
+)");
+  // Once it is dismissed there is nothing to click.
+  CHECK(r.exit_code == 1);
+  CHECK(contains(r.err, "warning: step 0, layer 0, "));
+  CHECK(contains(r.err, "script.txt:5: "));
+  call.scale = 0.125;
+  call.file().write(folder.path() / "right.safetensors");
+  const WindowResult right = run_window(folder.path().string(), {"right.safetensors"},
+                                        "wait idle\nclick \"Warning/Text\"\n");
+  CHECK(contains(right.err, "script.txt:2: "));
+  CHECK(!contains(right.err, "warning"));
 }
 
 TEST_CASE("view refuses what it cannot show in one line") {

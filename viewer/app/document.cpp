@@ -14,10 +14,13 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Make
   HeadPicker picker(capture);
   ViewLimits limits = ViewLimits::of(capture);
   ViewState start = opened_view(limits);
-  auto document = std::unique_ptr<Document>(new Document{origin, std::move(capture),
-                                                         std::move(picker), std::move(limits),
-                                                         ViewHistory(std::move(start)), nullptr});
-  document->tiles = make(document->capture, std::move(wake));
+  auto document = std::unique_ptr<Document>(
+      new Document{origin, std::move(capture), std::move(picker), std::move(limits),
+                   ViewHistory(std::move(start)), nullptr, nullptr});
+  document->tiles = make(document->capture, wake);
+  if (!origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
+    document->glance = std::make_unique<CaptureGlance>(document->capture, std::move(wake));
+  }
   return document;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "io/capture.h"
+#include "viewer/state/capture_glance.h"
 #include "viewer/state/head_picker.h"
 #include "viewer/state/session.h"
 #include "viewer/state/tile_source.h"
@@ -36,7 +37,15 @@ struct Document {
   ViewLimits limits;
   ViewHistory history;
   std::unique_ptr<TileSource> tiles;
+  /// Null where the capture is shown otherwise than it was recorded.
+  std::unique_ptr<CaptureGlance> glance;
+  bool warning_told = false;
+  bool warning_dismissed = false;
 
+  /// What the glance found and nobody has dismissed.
+  std::string warning() const {
+    return glance && !warning_dismissed ? glance->warning() : std::string();
+  }
   /// Throws what Capture::open() throws.
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const MakeTileSource& make,
                                         std::function<void()> wake);

@@ -170,7 +170,12 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line_pending = line_wanted_ && !(line_ && line_->request == *line_wanted_),
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
+      .warning = d.warning(),
   };
+  if (!d.warning_told && d.glance && d.glance->done()) {
+    d.warning_told = true;
+    if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
+  }
   const PaneSize before = panels_.matrix().pane_size();
   panels_.draw(ui, window, scene, requests);
   const PaneSize after = panels_.matrix().pane_size();

@@ -58,7 +58,12 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
   const float status = ui.px(kStatusHeight);
   const float bar = std::round(toolbar_.height());
   toolbar_.draw(ui, {window.x0, window.y0, window.x1, window.y0 + bar}, scene, requests);
-  const ScreenRect rest{window.x0, window.y0 + bar + gap, window.x1, window.y1 - status - gap};
+  ScreenRect rest{window.x0, window.y0 + bar + gap, window.x1, window.y1 - status - gap};
+  if (!scene.warning.empty()) {
+    const float banner = ui.px(kBannerHeight);
+    draw_warning_banner(ui, {rest.x0, rest.y0, rest.x1, rest.y0 + banner}, scene, requests);
+    rest.y0 += banner + gap;
+  }
   switch (scene.state.maximised.value_or(ViewPane::matrix)) {
     case ViewPane::query:
       query_.draw(ui, rest, scene, requests);

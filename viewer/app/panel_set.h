@@ -5,6 +5,7 @@
 #include "viewer/panels/query_panel.h"
 #include "viewer/panels/status_line.h"
 #include "viewer/panels/toolbar.h"
+#include "viewer/panels/warning_banner.h"
 
 namespace attnscope {
 

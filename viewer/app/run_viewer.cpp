@@ -82,6 +82,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   Window window(window_settings);
   ViewerApp::Settings app_settings;
   app_settings.make_source = settings.make_source;
+  app_settings.warn = settings.warn;
   app_settings.texture_bytes = settings.texture_bytes;
   app_settings.session = settings.session;
   app_settings.force = settings.force;

@@ -23,7 +23,8 @@ struct ViewerSettings {
   MakeTileSource make_source;
   /// Changes the first capture's view (which head, which query) before it is shown.
   std::function<void(Document&)> prepare;
-  std::stop_token stop;  ///< closes the window
+  std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found
+  std::stop_token stop;                          ///< closes the window
 };
 
 /// How a window ended.

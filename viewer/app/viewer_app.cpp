@@ -207,6 +207,10 @@ void ViewerApp::apply(PanelRequests& requests) {
   }
   for (const Action& action : requests.actions) act(action);
   if (document_ && ImGui::IsMouseReleased(0)) document_->history.end_gesture();
+  if (requests.dismiss_warning) {
+    document_->warning_dismissed = true;
+    window_->request_frames();
+  }
   if (requests.show_help) help_ = true;
   if (requests.show_browser) run_command(CommandId::open);
   if (requests.open) try_open(*requests.open);
@@ -335,7 +339,8 @@ bool ViewerApp::reached(WaitFor what) const {
       return exact() && line && window_->frames_due() == 0;
     case WaitFor::idle: {
       const TileSourceStatus status = document_->tiles->status();
-      return !status.busy && status.queue == 0 && !drew_busy_ && !histogram_stale_ &&
+      const bool looked = !document_->glance || document_->warning_told;
+      return looked && !status.busy && status.queue == 0 && !drew_busy_ && !histogram_stale_ &&
              !uploads_left_ && window_->frames_due() == 0 && !draw_again_ && !news_;
     }
   }

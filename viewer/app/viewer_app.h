@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -29,7 +30,8 @@ class ViewerApp {
     std::filesystem::path recent_list;  ///< empty: none is kept
     bool force = false;                 ///< pictures and sessions replace what is there
     std::optional<ViewTheme> theme;
-    bool scripted_mouse = false;  ///< the real mouse is ignored
+    std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found
+    bool scripted_mouse = false;                   ///< the real mouse is ignored
   };
   /// Borrows the window.
   ViewerApp(Window& window, Settings settings);

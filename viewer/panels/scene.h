@@ -50,6 +50,7 @@ struct Scene {
   bool line_pending = false;
   TileSourceStatus source;
   double texture_mib = 0;
+  std::string warning;  ///< about the capture; empty: none, or dismissed
 };
 
 /// What a panel asks for beyond the state.
@@ -60,6 +61,7 @@ struct PanelRequests {
   std::optional<std::string> open;  ///< a capture
   bool show_browser = false;
   bool show_help = false;
+  bool dismiss_warning = false;
 
   template <class T>
   void act(T action) {
