@@ -23,6 +23,13 @@ bool is_there(const fs::path& path) {
   return fs::symlink_status(path).type() != fs::file_type::not_found;
 }
 
+/// frame0.png … as this program and the capture scripts name them.
+bool is_frame_picture(const fs::path& name) {
+  const std::string stem = name.stem().string();
+  return name.extension() == ".png" && stem.size() > 5 && stem.rfind("frame", 0) == 0 &&
+         stem.find_first_not_of("0123456789", 5) == std::string::npos;
+}
+
 bool belongs_to_capture(const fs::directory_entry& entry) {
   if (entry.is_symlink()) return false;
   fs::path name = entry.path().filename();
@@ -30,7 +37,8 @@ bool belongs_to_capture(const fs::directory_entry& entry) {
   if (entry.is_directory()) return name == ".attnscope";
   // What a killed run leaves of a file.
   if (name.extension() == ".part" || name.extension() == ".lock") name = name.stem();
-  return entry.is_regular_file() && (name == "capture.json" || name.extension() == ".safetensors");
+  return entry.is_regular_file() &&
+         (name == "capture.json" || name.extension() == ".safetensors" || is_frame_picture(name));
 }
 
 /// Only a folder that nobody misses is ever deleted.

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/capture_options.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/interrupt.h"
+#include "core/error.h"
+#include "core/memory_budget.h"
+#include "io/capture_copy.h"
+#include "io/capture_folder.h"
+#include "io/export_file.h"
+#include "io/synthetic_capture.h"
+
+namespace attnscope {
+namespace {
+
+struct ConvertOptions {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  std::string out;
+  std::string tokens;
+  std::string frames;
+  bool no_values = false;
+  bool dry_run = false;
+  bool force = false;
+  bool quiet = false;
+};
+
+/// The latent frames that all calls with a grid have.
+int64_t latent_frames(const std::vector<SelectedCall>& calls) {
+  int64_t frames = 0;
+  for (const SelectedCall& s : calls) {
+    const TokenGrid& grid = s.call->problem->query_tokens();
+    if (!grid.has_grid()) continue;
+    if (frames != 0 && frames != grid.frames()) {
+      throw usage_error(
+          fmt::format("--frames: the calls have {} and {} latent frames", frames, grid.frames()));
+    }
+    frames = grid.frames();
+  }
+  if (frames == 0) throw usage_error("--frames: no call has a grid, so nothing has frames");
+  return frames;
+}
+
+CaptureCopy describe_copy(const ConvertOptions& o, const Capture& capture) {
+  CaptureCopy copy;
+  copy.capture = &capture;
+  copy.calls = capture.select(parse_selection(o.selection));
+  copy.values = !o.no_values;
+  if (!o.tokens.empty()) copy.tokens = read_token_file(o.tokens);
+  if (!o.frames.empty()) copy.frames = frame_pictures(o.frames, latent_frames(copy.calls));
+  return copy;
+}
+
+std::string size_text(const CaptureCopy& copy, int64_t bytes) {
+  int64_t heads = 0;
+  for (const SelectedCall& s : copy.calls) {
+    heads += static_cast<int64_t>(s.batch.size() * s.heads.size());
+  }
+  return fmt::format("{} call{}, {} head{}, {}", copy.calls.size(),
+                     copy.calls.size() == 1 ? "" : "s", heads, heads == 1 ? "" : "s",
+                     format_bytes(bytes));
+}
+
+int run_convert(const ConvertOptions& o) {
+  const Console console(o.quiet);
+  const Capture capture = open_capture(o.capture, console);
+  const CaptureCopy copy = describe_copy(o, capture);
+  const int64_t bytes = check_capture_copy(copy, o.out);
+  if (is_single_capture_file(o.out)) {
+    ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
+  } else {
+    CaptureFolder::check_target(o.out, o.force);
+  }
+  for (const std::string& note : copy.notes()) console.say("note: " + note);
+  if (o.dry_run) {
+    fmt::print("{}\n", size_text(copy, bytes));
+    return kExitOk;
+  }
+  console.say(fmt::format("convert: {} to {}", size_text(copy, bytes), o.out));
+  const InterruptWatch interrupts;
+  Progress progress(console, "convert", bytes, 1, "B");
+  CopyControl control;
+  control.force = o.force;
+  control.stop = interrupts.token();
+  control.progress = [&](int64_t written) { progress.update(written); };
+  write_capture_copy(copy, o.out, control);
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_convert_command(CLI::App& app) {
+  auto options = std::make_shared<ConvertOptions>();
+  ConvertOptions& o = *options;
+  CommandParser command(app, "convert",
+                        "write selected calls and heads, with what was not recorded, as a capture");
+  add_capture_options(command, o.capture);
+  command
+      .add_option("-o", o.out,
+                  "the new capture: a folder, or one call's file when it ends in .safetensors")
+      .type_name("CAPTURE")
+      .required();
+  add_selection_options(command, o.selection);
+  const std::string more = "What is written";
+  command
+      .add_option("--tokens", o.tokens,
+                  "text tokens to record: a JSON list of strings (or one a batch item), or one a "
+                  "line")
+      .type_name("FILE")
+      .group(more);
+  command
+      .add_option("--frames", o.frames,
+                  "pictures to record: .png files, one a latent frame or those of the whole video")
+      .type_name("DIR")
+      .group(more);
+  command.add_flag("--no-values", o.no_values, "leave out v and the output rows (half the size)");
+  command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
+  command.add_flag("--force", o.force, "replace CAPTURE if it exists");
+  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  command.footer(
+      "Examples:\n"
+      "  attnscope convert dump/ --steps 10 --layers 12 --heads 3,7 -o two-heads\n"
+      "  attnscope convert dump/ --no-values -o half --dry-run\n"
+      "  attnscope convert dump/ --tokens tokens.json --frames pictures/ -o complete\n"
+      "  attnscope convert --q q.npy --k k.npy --preset cogvideox-5b -o call.safetensors");
+  return {command, [options] { return run_convert(*options); }};
+}
+
+}  // namespace attnscope

@@ -1,0 +1,187 @@
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/cli/hdf5_reader.h"
+#include "tests/cli/program.h"
+#include "tests/io/recorded_call.h"
+#include "tests/temporary_folder.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Two layers, two branches, four query heads on two key heads, with a mask tensor in one of them.
+std::string write_capture(const TemporaryFolder& folder) {
+  const auto path = folder.path() / "dump";
+  std::filesystem::create_directory(path);
+  for (int64_t layer : {2, 5}) {
+    RecordedCall call(static_cast<uint64_t>(layer));
+    call.layer = layer;
+    if (layer == 5) {
+      call.mask.assign(static_cast<size_t>(RecordedCall::kTokens * RecordedCall::kTokens), '\1');
+      for (size_t i = 2; i < call.mask.size(); i += 5) call.mask[i] = '\0';
+      call.mask_fact = "tensor";
+    }
+    call.attend([&](int64_t i, int64_t j) {
+      const auto at = static_cast<size_t>(i * RecordedCall::kTokens + j);
+      return call.mask.empty() || call.mask[at] != 0 ? 0 : -1e300;
+    });
+    CallFile file = call.file();
+    file.fact("model", "a model").fact("text_valid", "[3,4]").fact("timestep", "250");
+    file.fact("tokens", R"([["a","b","c","d"],["e","f","g","h"]])").fact("head_offset", "8");
+    file.write(path / ("layer" + std::to_string(layer) + ".safetensors"));
+  }
+  return path.string();
+}
+
+nlohmann::json info_of(const std::string& path) {
+  const ProgramResult r = run_attnscope({"info", path, "--json"});
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  return nlohmann::json::parse(r.out);
+}
+
+std::vector<double> weights_of(const TemporaryFolder& folder, std::vector<std::string> selection) {
+  const std::string out = (folder.path() / "weights.h5").string();
+  selection.insert(selection.begin(), "export");
+  selection.insert(selection.end(), {"-o", out, "--dtype", "f32", "--force", "--quiet"});
+  const ProgramResult r = run_attnscope(selection);
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  return read_dataset(out, "/calls/" + group_members(out, "/calls").front() + "/weights").values;
+}
+
+}  // namespace
+
+TEST_CASE("convert cuts calls, heads and branches out of a capture, and they agree") {
+  const TemporaryFolder folder;
+  const std::string dump = write_capture(folder);
+  const std::string out = (folder.path() / "cut").string();
+  const std::vector<std::string> cut{"--layers", "5", "--heads", "0,3", "--branch", "cond"};
+  std::vector<std::string> convert{"convert", dump, "-o", out};
+  convert.insert(convert.end(), cut.begin(), cut.end());
+  const ProgramResult r = run_attnscope(convert);
+  CHECK(r.exit_code == 0);
+  CHECK(contains(r.err, "convert: 1 call, 2 heads, "));
+  CHECK(run_attnscope({"verify", out}).exit_code == 0);
+  const auto call = info_of(out)["calls"][0];
+  CHECK(call["layer"] == 5);
+  CHECK(call["branches"] == std::vector<std::string>{"cond"});
+  CHECK(call["heads"] == 2);
+  CHECK(call["kv_heads"] == 2);
+  CHECK(call["mask"] == "tensor");
+  CHECK(call["facts"]["text_valid"]["value"] == std::vector<int>{4});
+  CHECK(call["facts"]["tokens"]["value"][0][0] == "e");
+  CHECK(call["facts"]["timestep"]["value"] == 250);
+  CHECK(call["facts"]["head_offset"]["value"] == 8);
+  CHECK(call["facts"]["extra"]["value"]["heads"] == std::vector<int>{8, 11});
+  CHECK(call["model"] == "a model");
+  std::vector<std::string> chosen{dump};
+  chosen.insert(chosen.end(), cut.begin(), cut.end());
+  const auto cut_weights = weights_of(folder, {out});
+  CHECK(cut_weights.size() == 2 * 28 * 28);
+  CHECK(cut_weights == weights_of(folder, chosen));
+}
+
+TEST_CASE("key heads shared by chosen query heads are kept shared where whole groups are taken") {
+  const TemporaryFolder folder;
+  const std::string dump = write_capture(folder);
+  const std::string out = (folder.path() / "group.safetensors").string();
+  REQUIRE(
+      run_attnscope({"convert", dump, "--layers", "2", "--heads", "2-3", "-o", out}).exit_code ==
+      0);
+  const auto call = info_of(out)["calls"][0];
+  CHECK(call["heads"] == 2);
+  CHECK(call["kv_heads"] == 1);
+  CHECK(call["facts"]["head_offset"]["value"] == 10);
+  CHECK(run_attnscope({"verify", out}).exit_code == 0);
+  // Three heads of two groups: keys once for each, and said.
+  const std::string three = (folder.path() / "three.safetensors").string();
+  const ProgramResult r =
+      run_attnscope({"convert", dump, "--layers", "2", "--heads", "1-3", "-o", three});
+  CHECK(contains(r.err, "the chosen heads share keys"));
+  CHECK(info_of(three)["calls"][0]["kv_heads"] == 3);
+  CHECK(run_attnscope({"verify", three}).exit_code == 0);
+}
+
+TEST_CASE("convert records tokens and pictures that were missing") {
+  const TemporaryFolder folder;
+  const std::string dump = write_capture(folder);
+  std::ofstream(folder.path() / "tokens.txt") << "one\ntwo\nthree\n";
+  const auto pictures = folder.path() / "pictures";
+  std::filesystem::create_directory(pictures);
+  for (int i : {0, 1, 2, 10, 11}) {
+    std::filesystem::copy_file(sample("moving-shapes") + "/frame0.png",
+                               pictures / ("f" + std::to_string(i) + ".png"));
+  }
+  std::ofstream(pictures / "f10.png", std::ios::app) << "marked";
+  const std::string out = (folder.path() / "complete").string();
+  std::vector<std::string> convert{
+      "convert",         dump, "--tokens", (folder.path() / "tokens.txt").string(), "--frames",
+      pictures.string(), "-o", out};
+  // Five pictures of a video of two latent frames: the first, and the first of the other four.
+  CHECK(run_attnscope(convert).exit_code == 0);
+  const auto info = info_of(out);
+  CHECK(info["frames"] == 2);
+  CHECK(info["calls"][0]["facts"]["tokens"]["value"] ==
+        std::vector<std::string>{"one", "two", "three"});
+  const auto catalogue =
+      nlohmann::json::parse(read_file(std::filesystem::path(out) / "capture.json"));
+  CHECK(catalogue["frames"][1]["t"] == 1);
+  CHECK(read_file(std::filesystem::path(out) / "frame0001.png") == read_file(pictures / "f1.png"));
+  // It may be replaced, pictures and all.
+  CHECK(run_attnscope(convert).exit_code == 1);
+  convert.emplace_back("--force");
+  CHECK(run_attnscope(convert).exit_code == 0);
+  std::filesystem::remove(pictures / "f11.png");
+  convert.back() = "--force";
+  std::filesystem::remove(pictures / "f0.png");
+  std::filesystem::remove(pictures / "f1.png");
+  std::filesystem::remove(pictures / "f2.png");
+  const ProgramResult few = run_attnscope(convert);
+  CHECK(few.exit_code == 2);
+  CHECK(contains(few.err, "has 1 .png files; expected 2"));
+}
+
+TEST_CASE("convert leaves values out when asked, and prints sizes without writing") {
+  const TemporaryFolder folder;
+  const std::string dump = write_capture(folder);
+  const std::string out = (folder.path() / "half").string();
+  const ProgramResult dry = run_attnscope({"convert", dump, "--no-values", "-o", out, "--dry-run"});
+  CHECK(dry.exit_code == 0);
+  CHECK(dry.out == "2 calls, 16 heads, 168.77 KiB\n");
+  CHECK_FALSE(std::filesystem::exists(out));
+  REQUIRE(run_attnscope({"convert", dump, "--no-values", "-o", out}).exit_code == 0);
+  CHECK(contains(run_attnscope({"verify", out}).out, "nothing recorded to check against"));
+}
+
+TEST_CASE("convert refuses what a capture cannot say, and its own input") {
+  const TemporaryFolder folder;
+  const std::string dump = write_capture(folder);
+  const auto refused = [&](std::vector<std::string> more, int code, const std::string& part) {
+    more.insert(more.begin(), {"convert", dump});
+    const ProgramResult r = run_attnscope(more);
+    INFO(r.err);
+    CHECK(r.exit_code == code);
+    CHECK(contains(r.err, part));
+  };
+  const std::string out = (folder.path() / "out").string();
+  refused({"-o", out + ".safetensors"}, 2, "holds one call, and 2 are selected");
+  refused({"-o", out, "--mask", "window:3"}, 2, "window:N is no fact");
+  refused({"-o", out, "--score", "sigmoid"}, 2, "a score is no fact");
+  refused({"-o", out, "--layers", "9"}, 2, "--layers");
+  refused({"-o", dump, "--force"}, 1, "is what is read");
+  std::ofstream(folder.path() / "many.json") << R"(["a","b","c","d","e"])";
+  refused({"-o", out, "--tokens", (folder.path() / "many.json").string()}, 2, "has 5 tokens, and");
+  std::ofstream(folder.path() / "bad.json") << R"(["a",3])";
+  refused({"-o", out, "--tokens", (folder.path() / "bad.json").string()}, 1,
+          "entry 1: expected a string");
+  refused({"-o", out, "--frames", (folder.path() / "none").string()}, 1, "cannot be read");
+  CHECK_FALSE(std::filesystem::exists(out));
+}
