@@ -218,6 +218,32 @@ void print_unknown(const Capture& capture) {
   }
 }
 
+/// What pictures and checks could use and nobody recorded, with what adds it.
+std::vector<std::string> missing_parts(const Capture& capture,
+                                       const std::vector<SelectedCall>& selected, bool bare) {
+  bool tokens = false, frames = false, outputs = false;
+  for (const SelectedCall& s : selected) {
+    const AttentionProblem& p = *s.call->problem;
+    tokens |= !p.key_tokens().text_range().empty() && s.call->tokens.empty();
+    frames |= p.query_tokens().has_grid() && capture.frames().empty();
+    outputs |= !s.call->lse && !(s.call->out && p.v());
+  }
+  const std::string convert = bare ? "the same options to attnscope convert, and "
+                                   : fmt::format("attnscope convert {} ", capture.path().string());
+  std::vector<std::string> lines;
+  if (tokens) {
+    lines.push_back("the text's tokens, to find words by: " + convert + "--tokens FILE -o NEW");
+  }
+  if (frames) {
+    lines.push_back("pictures of the video, to draw on: " + convert + "--frames DIR -o NEW");
+  }
+  if (outputs) {
+    lines.emplace_back(
+        "output rows with v, or the LSE, to check it with: record them when capturing");
+  }
+  return lines;
+}
+
 /// A text that every call records for itself: usually the same in all.
 void print_texts(const char* name, const std::vector<SelectedCall>& selected,
                  std::string CallEntry::*member) {
@@ -250,6 +276,7 @@ int run_info(const InfoOptions& o) {
     for (const SelectedCall& s : selected) json["calls"].push_back(call_json(*s.call));
     json["notes"] = capture.notes();
     json["unknown_keys"] = capture.unknown_keys();
+    json["missing"] = missing_parts(capture, selected, o.capture.capture.empty());
     print_json(json, true);
     return kExitOk;
   }
@@ -260,6 +287,9 @@ int run_info(const InfoOptions& o) {
   if (!capture.frames().empty()) fmt::print("frames: {} pictures\n", capture.frames().size());
   for (const ShapeGroup& group : group_by_shape(selected)) print_group(group);
   fmt::print("values: {}\n", values);
+  for (const std::string& line : missing_parts(capture, selected, o.capture.capture.empty())) {
+    fmt::print("not recorded: {}\n", one_line(line));
+  }
   print_unknown(capture);
   return kExitOk;
 }

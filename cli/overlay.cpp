@@ -78,7 +78,9 @@ OverlayFiles find_overlay(const std::string& text, const Capture& capture) {
     return overlay;
   }
   if (capture.frames().empty()) {
-    throw usage_error("--overlay capture: the capture has no frames; give a folder of .png files");
+    throw usage_error(
+        "--overlay capture: the capture has no frames; give a folder of .png files, or add them "
+        "with attnscope convert --frames DIR");
   }
   for (const FrameFile& frame : capture.frames()) {
     overlay.files.push_back(frame.file);

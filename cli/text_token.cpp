@@ -179,7 +179,7 @@ IndexRange resolve_text_token(const std::string& text, const PromptText& prompt)
   if (prompt.tokens.empty()) {
     throw usage_error(
         fmt::format("{}no token strings were recorded for {}; give a number from 0 "
-                    "to {}",
+                    "to {}, or add them with attnscope convert --tokens FILE",
                     option, prompt.where, prompt.length - 1));
   }
   std::vector<Piece> pieces;
