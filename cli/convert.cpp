@@ -116,14 +116,14 @@ Command add_convert_command(CLI::App& app) {
                   "pictures to record: .png files, one a latent frame or those of the whole video")
       .type_name("DIR")
       .group(more);
-  command.add_flag("--no-values", o.no_values, "leave out v and the output rows (half the size)");
+  command.add_flag("--no-values", o.no_values, "leave out v and the output rows");
   command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");
   command.add_flag("--quiet", o.quiet, "no narration, no progress");
   command.footer(
       "Examples:\n"
       "  attnscope convert dump/ --steps 10 --layers 12 --heads 3,7 -o two-heads\n"
-      "  attnscope convert dump/ --no-values -o half --dry-run\n"
+      "  attnscope convert dump/ --no-values -o less --dry-run\n"
       "  attnscope convert dump/ --tokens tokens.json --frames pictures/ -o complete\n"
       "  attnscope convert --q q.npy --k k.npy --preset cogvideox-5b -o call.safetensors");
   return {command, [options] { return run_convert(*options); }};
