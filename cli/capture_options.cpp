@@ -61,11 +61,27 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
       .add_option("--preset", o.preset, "a model whose grid and text to assume: cogvideox-5b, ...")
       .type_name("NAME")
       .group(facts);
+  command
+      .add_option("--rope", o.rope,
+                  "apply rotary embedding to q and k as they are read, where they were recorded\n"
+                  "before it: cogvideox, hunyuan, flux, wan, ltx[:HEADS], mochi:FILE[:KEY], gptj,\n"
+                  "llama")
+      .type_name("NAME")
+      .group(facts);
 }
 
 FactOverrides fact_overrides(const CaptureOptions& o) {
-  return {given(o.layout), given(o.grid),   given(o.text),         given(o.scale),
-          given(o.mask),   given(o.preset), score_option(o.score), o.mask_option};
+  FactOverrides facts;
+  facts.layout = given(o.layout);
+  facts.grid = given(o.grid);
+  facts.text = given(o.text);
+  facts.scale = given(o.scale);
+  facts.mask = given(o.mask);
+  facts.preset = given(o.preset);
+  facts.score = score_option(o.score);
+  facts.mask_option = o.mask_option;
+  facts.rope = given(o.rope);
+  return facts;
 }
 
 Capture open_capture(const CaptureOptions& o, const Console& console, Glance glance) {

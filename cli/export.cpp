@@ -169,7 +169,8 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
   const std::pair<const char*, std::string> facts[] = {
       {"scale", o.capture.scale},   {"mask", mask.empty() || word ? mask : "tensor"},
       {"layout", o.capture.layout}, {"grid", o.capture.grid},
-      {"text", o.capture.text},     {"preset", o.capture.preset}};
+      {"text", o.capture.text},     {"preset", o.capture.preset},
+      {"rope", o.capture.rope}};
   for (const auto& [name, value] : facts) {
     if (!value.empty()) json[name] = value;
   }

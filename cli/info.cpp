@@ -255,12 +255,25 @@ void print_texts(const char* name, const std::vector<SelectedCall>& selected,
   }
 }
 
+/// A map before RoPE or norm looks like one, and is not the model's.
+void warn_of_unknown_state(const std::vector<SelectedCall>& selected, const Console& console) {
+  const auto unknown = std::count_if(selected.begin(), selected.end(), [](const SelectedCall& s) {
+    return s.call->facts.count("q_state") == 0;
+  });
+  if (unknown == 0) return;
+  console.say(fmt::format(
+      "warning: {} of {} calls do not record what was applied to q and k (q_state): taken before "
+      "RoPE or QK norm, their maps are not the model's; --rope NAME applies RoPE",
+      unknown, selected.size()));
+}
+
 int run_info(const InfoOptions& o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
   if (is_hdf5_file(o.capture.capture)) return print_export_info(o.capture.capture, o.json);
   const Capture capture = open_capture(o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
+  warn_of_unknown_state(selected, console);
   const InterruptWatch interrupts;
   const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
   if (o.json) {

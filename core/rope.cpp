@@ -11,17 +11,18 @@ struct RopeInfo {
   std::string_view name;
   double base;
 };
-constexpr std::array<RopeInfo, 7> kRopes{{{RopeFamily::cogvideox, "cogvideox", 10000},
+constexpr std::array<RopeInfo, 8> kRopes{{{RopeFamily::cogvideox, "cogvideox", 10000},
                                           {RopeFamily::hunyuan, "hunyuan", 256},
                                           {RopeFamily::flux, "flux", 10000},
                                           {RopeFamily::wan, "wan", 10000},
                                           {RopeFamily::ltx, "ltx", 10000},
+                                          {RopeFamily::mochi, "mochi", 1},
                                           {RopeFamily::gptj, "gptj", 10000},
                                           {RopeFamily::llama, "llama", 10000}}};
 
-constexpr std::array<RopeFamily, 7> kFamilies{
+constexpr std::array<RopeFamily, 8> kFamilies{
     RopeFamily::cogvideox, RopeFamily::hunyuan, RopeFamily::flux, RopeFamily::wan,
-    RopeFamily::ltx,       RopeFamily::gptj,    RopeFamily::llama};
+    RopeFamily::ltx,       RopeFamily::mochi,   RopeFamily::gptj, RopeFamily::llama};
 
 /// LTX measures positions as shares of 20 frames of 1/25 s · 8 and of 2048 pixels, 32 a cell (the
 /// model's constants and its pipeline's default of 25 frames a second).
@@ -63,7 +64,7 @@ std::optional<HeadRotation> HeadRotation::make(RopeFamily family, const TokenGri
   if (family == RopeFamily::gptj || family == RopeFamily::llama) {
     if (d < 2 || d % 2 != 0) return std::nullopt;
     rotation.add_line(shape, base, family == RopeFamily::llama);
-    rotation.fill_tables({1, 1, 1}, 0);
+    rotation.fill_tables({1, 1, 1}, {});
     return rotation;
   }
   if (!tokens.has_grid()) return std::nullopt;
@@ -72,7 +73,19 @@ std::optional<HeadRotation> HeadRotation::make(RopeFamily family, const TokenGri
     rotation.add_ltx(shape, base);
     std::array<double, 3> factors = kLtxFactors;
     for (double& factor : factors) factor *= 2;
-    rotation.fill_tables(factors, -1);
+    rotation.fill_tables(factors, {-1, -1, -1});
+    return rotation;
+  }
+  if (family == RopeFamily::mochi) {
+    const auto count = static_cast<int64_t>(shape.learnt.size());
+    if (d % 2 != 0 || count != 3 * shape.heads * (d / 2)) return std::nullopt;
+    rotation.add_mochi(shape);
+    // Cells of a square of 192 x 192, scaled to the grid's area; y and x from the middle.
+    const double height = static_cast<double>(tokens.height());
+    const double width = static_cast<double>(tokens.width());
+    const double scale = std::sqrt(192.0 * 192.0 / (height * width));
+    rotation.fill_tables({1, scale, scale},
+                         {0, scale * (0.5 - height / 2), scale * (0.5 - width / 2)});
     return rotation;
   }
   const auto bands = bands_of(family, d);
@@ -83,7 +96,7 @@ std::optional<HeadRotation> HeadRotation::make(RopeFamily family, const TokenGri
   }
   if (channels != d) return std::nullopt;
   rotation.add_bands(bands, base);
-  rotation.fill_tables({1, 1, 1}, 0);
+  rotation.fill_tables({1, 1, 1}, {});
   return rotation;
 }
 
@@ -127,7 +140,18 @@ void HeadRotation::add_ltx(const Shape& shape, double base) {
   }
 }
 
-void HeadRotation::fill_tables(std::array<double, 3> factors, double offset) {
+void HeadRotation::add_mochi(const Shape& shape) {
+  // Turns of the same pair add their angles up.
+  const int64_t half = shape.head_dim / 2;
+  for (int64_t axis = 0; axis < 3; ++axis) {
+    for (int64_t i = 0; i < half; ++i) {
+      const auto at = static_cast<size_t>((axis * shape.heads + shape.head) * half + i);
+      add_pair(2 * i, 2 * i + 1, static_cast<size_t>(axis), double{shape.learnt[at]});
+    }
+  }
+}
+
+void HeadRotation::fill_tables(std::array<double, 3> factors, std::array<double, 3> offsets) {
   const std::array<int64_t, 3> extents{by_place_ ? tokens_.tokens() : tokens_.frames(),
                                        tokens_.height(), tokens_.width()};
   for (size_t a = 0; a < 3; ++a) {
@@ -136,7 +160,7 @@ void HeadRotation::fill_tables(std::array<double, 3> factors, double offset) {
     axis.positions = extents[a];
     for (int64_t position = 0; position < axis.positions; ++position) {
       for (double frequency : axis.frequencies) {
-        const double angle = frequency * (static_cast<double>(position) * factors[a] + offset);
+        const double angle = frequency * (static_cast<double>(position) * factors[a] + offsets[a]);
         axis.cosines.push_back(static_cast<float>(std::cos(angle)));
         axis.sines.push_back(static_cast<float>(std::sin(angle)));
       }

@@ -19,6 +19,7 @@ enum class RopeFamily : uint8_t {
   flux,       ///< the same bands, base 10000; Open-Sora 2 as well
   wan,        ///< y and x bands of 2⌊d/6⌋, t the rest, base 10000
   ltx,        ///< t, y, x in turn over the channels of all heads, fractional positions
+  mochi,      ///< every pair by t, y and x together, by learnt frequencies; y and x centred
   gptj,       ///< one axis, the place in the sequence; neighbouring channels, base 10000
   llama,      ///< the same, channel i with channel i + d/2
 };
@@ -37,10 +38,12 @@ class HeadRotation {
     int64_t heads = 1;  ///< of the model (ltx)
     int64_t head = 0;   ///< which of them
     double base = 0;    ///< instead of the family's; 0: the family's own
+    /// mochi: the model's pos_frequencies, [3, heads, head_dim / 2]; borrowed for the call.
+    std::span<const float> learnt = {};
   };
 
-  /// Nothing where the family does not suit: no grid for a family that needs one, or a head_dim
-  /// that cannot be cut into its bands.
+  /// Nothing where the family does not suit: no grid for a family that needs one, a head_dim
+  /// that cannot be cut into its bands, no learnt frequencies.
   static std::optional<HeadRotation> make(RopeFamily family, const TokenGrid& tokens,
                                           const Shape& shape);
 
@@ -64,8 +67,9 @@ class HeadRotation {
   void add_bands(std::array<int64_t, 3> bands, double base);
   void add_line(const Shape& shape, double base, bool halves);
   void add_ltx(const Shape& shape, double base);
-  /// angle = frequency · (position · factors[axis] + offset)
-  void fill_tables(std::array<double, 3> factors, double offset);
+  void add_mochi(const Shape& shape);
+  /// angle = frequency · (position · factors[axis] + offsets[axis])
+  void fill_tables(std::array<double, 3> factors, std::array<double, 3> offsets);
 
   TokenGrid tokens_;
   bool by_place_ = false;  ///< one axis, the index in the sequence

@@ -8,6 +8,7 @@
 #include "core/selection.h"
 #include "io/file_tensor.h"
 #include "io/model_preset.h"
+#include "io/rope_option.h"
 
 namespace attnscope {
 namespace {
@@ -47,6 +48,7 @@ class CallBuilder {
     if (overrides_.preset) apply_preset();
     make_identity();
     make_grid();
+    if (overrides_.rope) apply_rope();
     make_mask();
     make_scale();
     check_recorded_rows();
@@ -234,6 +236,27 @@ class CallBuilder {
       if (!recorded_text) facts_.set("text", text_grid.text_text(), "default");
       return 0;
     });
+  }
+
+  /// Turns q and k as they are read; `q_state` says so from then on.
+  void apply_rope() {
+    const std::string option = "--rope " + *overrides_.rope;
+    if (parts_.id.kind == CallKind::cross) {
+      notes_.push_back(facts_.name() + ": " + option + " leaves cross attention as it is");
+      return;
+    }
+    const std::string state = facts_.text("q_state").value_or("");
+    if (("," + state + ",").find(",rope,") != std::string::npos) {
+      throw usage_error(option + ": " + facts_.name() + " was recorded after it (q_state " + state +
+                        ")");
+    }
+    const RopeOption rope = RopeOption::parse(*overrides_.rope);
+    const int64_t offset = facts_.integer("head_offset").value_or(0);
+    parts_.q = rope.apply(parts_.q, parts_.query_tokens, offset);
+    // Where key heads are shared there is no telling which of the model's they are.
+    const bool shared = parts_.k.heads() != parts_.q.heads();
+    parts_.k = rope.apply(parts_.k, parts_.key_tokens, shared ? 0 : offset);
+    facts_.set("q_state", state.empty() ? "rope" : state + ",rope", "option " + option);
   }
 
   void set_text_valid(TokenGrid& grid, const CallFacts::Fact& fact) const {

@@ -26,6 +26,7 @@ struct FactOverrides {
   std::optional<std::string> preset;  ///< name of a ModelPreset: grid, text and head_dim to check
   ScoreFunction score = ScoreFunction::softmax;
   std::string mask_option = "--mask";  ///< how the command line calls `mask`
+  std::optional<std::string> rope;     ///< "cogvideox" …: q and k are turned when they are read
 };
 
 /// Tensors without metadata: FILE or FILE:KEY each.

@@ -208,6 +208,7 @@ bool CulpritSearch::try_positions() {
   struct Rotation {
     std::string name;
     std::optional<HeadRotation> q, k;
+    bool own_base = true;
   };
   std::vector<Rotation> rotations{{"", std::nullopt, std::nullopt}};
   for (RopeFamily family : rope_families()) {
@@ -224,7 +225,7 @@ bool CulpritSearch::try_positions() {
       if (!q || !k) continue;
       const std::string name =
           std::string(rope_name(family)) + (base > 0 ? fmt::format(" with base {:g}", base) : "");
-      rotations.push_back({name, std::move(q), std::move(k)});
+      rotations.push_back({name, std::move(q), std::move(k), base == 0});
     }
   }
   for (const Rotation& rotation : rotations) {
@@ -243,8 +244,11 @@ bool CulpritSearch::try_positions() {
       const std::string what = norm_name +
                                (norm_name.empty() || rotation.name.empty() ? "" : ", then ") +
                                (rotation.name.empty() ? "" : "RoPE of " + rotation.name);
+      const bool option = norm == Norm::none && rotation.own_base;
+      const std::string cure = option ? "; --rope " + rotation.name : "";
       if (attempt({norm == Norm::none ? "rope" : "norm",
-                   fmt::format("with {} applied to q and k (they were recorded before it)", what),
+                   fmt::format("with {} applied to q and k (they were recorded before it{})", what,
+                               cure),
                    std::move(inputs)})) {
         return true;
       }

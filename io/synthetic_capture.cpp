@@ -68,6 +68,7 @@ Json metadata_of(const SyntheticCapture& c, int64_t step, int64_t layer) {
              {"branches", Json(std::vector<std::string>{"synthetic"}).dump()},
              {"kind", c.tokens.text_range().empty() ? "self" : "joint"},
              {"layout", "bhsd"},
+             {"q_state", "final"},
              {"grid", c.tokens.grid_text()},
              {"text", c.tokens.text_text()}};
   if (!c.tokens.text_range().empty()) facts["tokens"] = Json(token_strings(c.tokens)).dump();

@@ -32,7 +32,9 @@ TEST_CASE("a rotation depends on the distance alone and keeps lengths") {
   const TokenGrid grid = TokenGrid::video(6 + 4 * 5 * 6, {4, 5, 6}, 6, TextPlace::start);
   const auto q = ramp(64, 0.3f), k = ramp(64, 0.7f);
   for (RopeFamily family : rope_families()) {
-    const auto rotation = HeadRotation::make(family, grid, {64, 2, 1, 0});
+    std::vector<float> learnt;
+    for (int i = 0; i < 3 * 2 * 32; ++i) learnt.push_back(0.001f * static_cast<float>(i % 37));
+    const auto rotation = HeadRotation::make(family, grid, {64, 2, 1, 0, learnt});
     REQUIRE(rotation);
     INFO(rope_name(family));
     const int64_t a = grid.index_of({0, 1, 2}), b = grid.index_of({2, 3, 1});
@@ -88,5 +90,6 @@ TEST_CASE("families that do not suit give nothing") {
   CHECK_FALSE(HeadRotation::make(RopeFamily::hunyuan, grid, {24, 1, 0, 0}));
   CHECK_FALSE(HeadRotation::make(RopeFamily::llama, grid, {7, 1, 0, 0}));
   for (RopeFamily family : rope_families()) CHECK(parse_rope(rope_name(family)) == family);
-  CHECK_FALSE(parse_rope("mochi"));
+  CHECK_FALSE(parse_rope("cogvideo"));
+  CHECK_FALSE(HeadRotation::make(RopeFamily::mochi, grid, {64, 1, 0, 0}));
 }

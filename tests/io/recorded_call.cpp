@@ -78,7 +78,10 @@ CallFile RecordedCall::file() const {
               raw(chosen))
       .tensor("out_rows", "I64", {static_cast<int64_t>(rows.size())}, raw(rows));
   if (!mask.empty()) file.tensor("mask", "BOOL", {kTokens, kTokens}, mask);
-  file.fact("grid", "2x3x4").fact("text", "4@start").fact("branches", R"(["uncond","cond"])");
+  file.fact("grid", "2x3x4")
+      .fact("text", "4@start")
+      .fact("q_state", "qk_norm")
+      .fact("branches", R"(["uncond","cond"])");
   file.fact("scale", std::to_string(scale)).fact("layer", std::to_string(layer));
   return file.fact("mask", mask_fact);
 }

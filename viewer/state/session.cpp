@@ -31,6 +31,7 @@ Json facts_json(const FactOverrides& facts, const path& folder) {
   add("text", facts.text);
   add("scale", facts.scale);
   add("preset", facts.preset);
+  add("rope", facts.rope);
   if (facts.mask) json["mask"] = stored_mask(*facts.mask, folder);
   if (facts.score != ScoreFunction::softmax) json["score"] = score_name(facts.score);
   return json;

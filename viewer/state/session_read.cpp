@@ -121,6 +121,7 @@ FactOverrides read_facts(Fields fields, const std::filesystem::path& folder) {
   take("text", facts.text);
   take("scale", facts.scale);
   take("preset", facts.preset);
+  take("rope", facts.rope);
   take("mask", facts.mask);
   if (facts.mask) facts.mask = opened_mask(*facts.mask, folder);
   if (fields.has("score")) {
