@@ -34,6 +34,13 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
   if (std::equal(kNpyMagic.begin(), kNpyMagic.end(), start.begin()) || extension == ".npy") {
     return open_npy(path);
   }
+  // A safetensors header is a JSON object: '{' (or white space before it) follows its length, which
+  // fits 32 bits. This comes first: a length of 640 bytes begins like a pickle.
+  const bool json = size == start.size() &&
+                    std::all_of(&start[4], &start[8], [](char c) { return c == 0; }) &&
+                    (start[8] == '{' || start[8] == ' ' || start[8] == '\t' || start[8] == '\n' ||
+                     start[8] == '\r');
+  if (json) return open_safetensors(path);
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOthers{
       {{"PK\x03\x04", "a zip file (.npz, .pt): save the tensors as safetensors or .npy"},
        {"\x89HDF", "an HDF5 file: save the tensors as safetensors or .npy"},
@@ -43,11 +50,7 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
       throw file_error(path.string(), "", "is " + std::string(text));
     }
   }
-  // A safetensors header is a JSON object: '{' (or white space before it) follows the length.
-  const bool json =
-      size == start.size() && (start[8] == '{' || start[8] == ' ' || start[8] == '\t' ||
-                               start[8] == '\n' || start[8] == '\r');
-  if (json || extension == ".safetensors") return open_safetensors(path);
+  if (extension == ".safetensors") return open_safetensors(path);
   throw file_error(path.string(), "", "is neither a safetensors nor a .npy file");
 }
 
