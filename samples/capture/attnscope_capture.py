@@ -270,15 +270,21 @@ def _family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[S
     return slots
 
 
-def _generic_slots(model: torch.nn.Module, prefix: str) -> list[Slot]:
-    """Innermost attention modules inside lists of blocks; a layer is an entry of such a list."""
-    names = [n for n, m in model.named_modules() if re.search(r"\.\d+\.", n) and _is_attention(m)]
+def _generic_slots(model: torch.nn.Module, prefix: str, pattern: str | None) -> list[Slot]:
+    """Innermost attention modules inside lists of blocks; a layer is an entry of such a list.
+
+    With a pattern, the modules whose names it matches instead.
+    """
+    if pattern is not None:
+        names = [n for n, _ in model.named_modules() if n and re.search(pattern, n)]
+    else:
+        names = [n for n, m in model.named_modules() if re.search(r"\.\d+\.", n) and _is_attention(m)]
     inner = [n for n in names if not any(o.startswith(n + ".") for o in names)]
     layers: dict[str, int] = {}
     slots = []
     for name in inner:
-        block = re.match(r".*?\.\d+(?=\.)", name)[0]  # type: ignore[index]
-        layer = layers.setdefault(block, len(layers))
+        block = re.match(r".*?\.\d+(?=\.)", name)
+        layer = layers.setdefault(block[0] if block else name, len(layers))
         slots.append(Slot(model.get_submodule(name), layer, prefix + name))
     return slots
 
@@ -546,9 +552,8 @@ class Writer:
         self.write_catalogue()
 
 
-def prepare_folder(out: str | os.PathLike[str], force: bool) -> Path:
-    """Creates `out`; with `force`, removes the capture that is in it."""
-    folder = Path(out)
+def prepare_folder(folder: Path, force: bool) -> None:
+    """Creates `folder`; with `force`, removes the capture that is in it."""
     old = folder / "capture.json"
     if folder.exists() and not folder.is_dir():
         raise CaptureError(f"{folder}: is no folder")
@@ -559,7 +564,6 @@ def prepare_folder(out: str | os.PathLike[str], force: bool) -> Path:
         for file in [*folder.glob("step*.safetensors"), *folder.glob("frame*.png"), old]:
             file.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 # ---------------------------------------------------------------- copying
@@ -629,19 +633,23 @@ class PromptWatch:
     """Learns the prompts and their token ids from what a pipeline gives its text encoders."""
 
     def __init__(self, pipe: Any, family: Family | None) -> None:
-        self.prompt: dict[str, str] = {}
-        self._ids: dict[str, list[tuple[torch.Tensor, torch.Tensor | None]]] = {}
-        self._pipe, self._family = pipe, family
+        self.prompt: dict[str, str] = {}  # branch -> prompt
+        self._ids: dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor | None]] = {}
+        self._pipe, self._encoders = pipe, family.encoders if family else ()
+        self._order: list[str] | None = None  # branches that the running encode_prompt encodes
+        self._calls: dict[str, int] = {}  # of each encoder in it
+        self._invocations = 0
         self._crop = 0
 
     def install(self, stack: contextlib.ExitStack) -> None:
-        for attribute, _ in self._family.encoders if self._family else ():
+        if not callable(getattr(self._pipe, "encode_prompt", None)):
+            return
+        for attribute, _ in self._encoders:
             encoder = getattr(self._pipe, attribute, None)
             if isinstance(encoder, torch.nn.Module):
                 hook = encoder.register_forward_pre_hook(self._seen(attribute), with_kwargs=True)
                 stack.callback(hook.remove)
-        if callable(getattr(self._pipe, "encode_prompt", None)):
-            stack.enter_context(_replaced(self._pipe, "encode_prompt", self._watched_encode()))
+        stack.enter_context(_replaced(self._pipe, "encode_prompt", self._watched_encode()))
 
     def _watched_encode(self) -> Callable[..., Any]:
         real = self._pipe.encode_prompt
@@ -649,49 +657,64 @@ class PromptWatch:
 
         def encode_prompt(*args: Any, **kwargs: Any) -> Any:
             with contextlib.suppress(TypeError):
-                given = signature.bind(*args, **kwargs).arguments
-                for name, branch in (("prompt", "cond"), ("negative_prompt", "uncond")):
-                    text = given.get(name)
-                    text = text[0] if isinstance(text, (list, tuple)) and text else text
-                    if isinstance(text, str) and branch not in self.prompt:
-                        self.prompt[branch] = text
-                template = given.get("prompt_template")
-                self._crop = (template or {}).get("crop_start") or 0
-            return real(*args, **kwargs)
+                self._begin(signature, signature.bind(*args, **kwargs).arguments)
+            try:
+                return real(*args, **kwargs)
+            finally:
+                self._order = None
 
         return encode_prompt
 
+    def _begin(self, signature: inspect.Signature, given: Mapping[str, Any]) -> None:
+        """Which branches the call encodes, in order: the prompt, then the negative prompt; pipelines
+        whose encode_prompt takes one prompt call it again for the negative one."""
+        names = [("prompt", "prompt_embeds", "cond"), ("negative_prompt", "negative_prompt_embeds", "uncond")]
+        if "negative_prompt" not in signature.parameters:
+            names = [("prompt", "prompt_embeds", ("cond", "uncond")[min(self._invocations, 1)])]
+        self._invocations += 1
+        self._calls = {}
+        self._order = [branch for _, embeds, branch in names if given.get(embeds) is None]
+        self._crop = (given.get("prompt_template") or {}).get("crop_start") or 0
+        for argument, _, branch in names:
+            text = given.get(argument)
+            text = text[0] if isinstance(text, (list, tuple)) and len(text) == 1 else text
+            if isinstance(text, str):
+                self.prompt[branch] = text
+
     def _seen(self, attribute: str) -> Callable[..., None]:
         def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            index = self._calls.get(attribute, 0)
+            self._calls[attribute] = index + 1
             ids = args[0] if args else kwargs.get("input_ids")
             mask = args[1] if len(args) > 1 else kwargs.get("attention_mask")
-            if isinstance(ids, torch.Tensor) and ids.ndim == 2:
-                self._ids.setdefault(attribute, []).append(
-                    (ids[0].cpu(), mask[0].cpu() if isinstance(mask, torch.Tensor) else None))
+            if self._order is None or index >= len(self._order) or not isinstance(ids, torch.Tensor):
+                return
+            key = (attribute, self._order[index])
+            self._ids.pop(key, None)
+            if ids.ndim == 2 and ids.shape[0] == 1:  # several prompts: which item is whose is not known
+                used = mask[0].bool().cpu() if isinstance(mask, torch.Tensor) else None
+                self._ids[key] = (ids[0, self._crop:].cpu(), used[self._crop:] if used is not None else None)
         return hook
 
     def tokens(self, branch: str, count: int) -> tuple[list[str] | None, int | None]:
-        """(token strings, valid tokens) of the branch's `count` text tokens; None: not known.
+        """(strings, how many are no padding) of the branch's `count` text tokens; None: not known.
 
-        Pipelines encode the prompt first, the negative prompt second.
+        Where the model drops padding (Mochi), `count` may be that number itself.
         """
-        place = {"cond": 0, "uncond": 1}.get(branch)
         strings: list[str] = []
-        valid: int | None = None
-        for attribute, tokenizer in self._family.encoders if self._family else ():
-            calls, words = self._ids.get(attribute, []), getattr(self._pipe, tokenizer, None)
-            if place is None or place >= len(calls) or words is None:
+        used = None
+        for attribute, tokenizer in self._encoders:
+            ids, mask = self._ids.get((attribute, branch), (None, None))
+            words = getattr(self._pipe, tokenizer, None)
+            if ids is None or words is None:
                 return None, None
-            ids, mask = calls[place]
-            ids = ids[self._crop:]
             strings += words.convert_ids_to_tokens(ids.tolist())
-            used = mask[self._crop:] if mask is not None else ids != words.pad_token_id
-            valid = int(used.sum())
-        if self._family.per_sample and valid == count:  # type: ignore[union-attr]
+            used = int((mask if mask is not None else ids != words.pad_token_id).sum())
+        if used == count and len(self._encoders) == 1:
             strings = strings[:count]
-        if len(strings) != count:
+        if not strings or len(strings) != count:
             return None, None
-        return strings, valid if len(self._family.encoders) == 1 else None  # type: ignore[union-attr]
+        return strings, used if len(self._encoders) == 1 else None
 
 
 @contextlib.contextmanager
@@ -814,6 +837,7 @@ class Options:
     q_state: str | None = None
     head_offset: int | None = None
     extra: Any = None
+    modules: str | None = None
     force: bool = False
     quiet: bool = False
 
@@ -836,7 +860,7 @@ class Capture:
             _check_runnable(transformer)
             prefix = name + "." if len(self._transformers) > 1 else ""
             found = (_family_slots(transformer, self._family, prefix) if self._family
-                     else _generic_slots(transformer, prefix))
+                     else _generic_slots(transformer, prefix, options.modules))
             _check_backend(found)
             self._slots[name] = found
         self._layer_test = parse_numbers(options.layers, "layers")
@@ -859,7 +883,8 @@ class Capture:
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = _as_grid(options.grid)
         self._planned: int | None = None
-        self.folder = prepare_folder(out, options.force)
+        self._first = True
+        self.folder = Path(out)
         self.writer: Writer | None = None
         self.finished = False
 
@@ -870,6 +895,9 @@ class Capture:
             raise CaptureError("another capture is running in this process: captures cannot be nested")
         try:
             self._stack.callback(_ACTIVE.release)
+            if self.writer is not None:
+                raise CaptureError("a capture runs once: make another one with capture()")
+            prepare_folder(self.folder, self.options.force)
             self.writer = Writer(self.folder)
             self._stack.callback(self.writer.close)
             self.writer.root.update(self._root_facts())
@@ -1092,13 +1120,14 @@ class Capture:
             if forward is None:
                 return
             chosen = [s for s in self._slots[name] if self._layer_test(s.layer)]
-            if not any(forward.calls.values()):
+            if self._first and not any(forward.calls.values()):
                 raise CaptureError(
                     "no scaled_dot_product_attention call came from the model's attention: another "
                     "attention backend or processor is set. diffusers: transformer."
                     'set_attention_backend("native") and the default processors (no xformers, sage or '
                     'flash); transformers: attn_implementation="sdpa"')
-            for slot in chosen:
+            self._first = False
+            for slot in chosen if forward.chosen else ():
                 due, came = self._due(slot, forward), forward.calls.get(id(slot.module), 0)
                 if came != due:
                     raise CaptureError(
@@ -1144,20 +1173,22 @@ class Capture:
         facts = self._call_facts(slot, forward, call, kind, index)
         if names is not None:
             branches = [names[i] for i in items]
-            facts.update(self._text_facts(forward, call, kind, branches, times, items, index))
+            facts.update(self._text_facts(slot, forward, call, kind, branches, times, items, index))
             expanded = [b for b in branches for _ in range(times)]
             facts["branches"] = expanded[:1] if len(set(expanded)) == 1 else expanded
             items = [i * times + j for i in items for j in range(times)]
         else:
-            facts.update(self._text_facts(forward, call, kind, [], 1, items, index))
+            facts.update(self._text_facts(slot, forward, call, kind, [], 1, items, index))
         module_heads = getattr(slot.module, "heads", None)
         self._save(call, items, facts, forward, self._offset(forward, call, slot, module_heads))
 
     def _kind(self, slot: Slot, call: Call) -> str:
         kind = self.options.kind or slot.kind
         if kind is None:
-            kind = "cross" if call.q.shape[2] != call.k.shape[2] else "self"
-            if self._hf and kind == "cross" and not re.search("cross|encoder_att", slot.name):
+            crossing = (getattr(slot.module, "is_cross_attention", False) is True
+                        or re.search("cross|encoder_att|encdec", slot.name, re.IGNORECASE))
+            kind = "cross" if crossing or call.q.shape[2] != call.k.shape[2] else "self"
+            if self._hf and kind == "cross" and not crossing:
                 raise CaptureError(f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: "
                                    "a cache of keys is in use. Run the model with use_cache=False, or "
                                    'record the first forward only (steps="0")')
@@ -1204,8 +1235,8 @@ class Capture:
             facts["q_state"] = state
         return facts
 
-    def _text_facts(self, forward: Forward, call: Call, kind: str, branches: list[str], times: int,
-                    items: list[int], index: int) -> dict[str, Any]:
+    def _text_facts(self, slot: Slot, forward: Forward, call: Call, kind: str, branches: list[str],
+                    times: int, items: list[int], index: int) -> dict[str, Any]:
         """grid, text, tokens and text_valid of a call, checked against its sequence."""
         grid = forward.grid
         facts: dict[str, Any] = {"grid": "x".join(map(str, grid))} if grid else {}
@@ -1227,14 +1258,16 @@ class Capture:
         elif self._hf and forward.arguments.get("input_ids") is not None:
             facts["text"] = "all"
         count = keys if facts.get("text") == "all" else _text_count(facts.get("text"))
-        if count:
+        if count and not branches:
+            decoding = kind == "self" and "decoder" in slot.name and getattr(
+                getattr(forward.model, "config", None), "is_encoder_decoder", False)
+            facts.update(self._hf_tokens(forward, count, "decoder_" if decoding else ""))
+        elif count:
             facts.update(self._token_facts(forward, branches, times, items, count, index))
         return facts
 
     def _token_facts(self, forward: Forward, branches: list[str], times: int, items: list[int],
                      count: int, index: int) -> dict[str, Any]:
-        if not branches:
-            return self._hf_tokens(forward, count)
         per_sample = self._family is not None and self._family.per_sample
         tokens, valid = [], []
         for place, branch in zip(items, branches):
@@ -1263,11 +1296,11 @@ class Capture:
             return words, given.get(branch) if isinstance(given, Mapping) else given
         return words, used if counted or not self._family else None
 
-    def _hf_tokens(self, forward: Forward, count: int) -> dict[str, Any]:
-        """Tokens of a language model, one list a batch item; [CLS] and the like of picture encoders."""
-        o, ids = self.options, forward.arguments.get("input_ids")
+    def _hf_tokens(self, forward: Forward, count: int, side: str) -> dict[str, Any]:
+        """Tokens of a language model, one list a batch item; `side`: "decoder_" for a decoder's own."""
+        o, ids = self.options, forward.arguments.get(side + "input_ids")
         facts: dict[str, Any] = {}
-        mask = forward.arguments.get("attention_mask")
+        mask = forward.arguments.get(side + "attention_mask")
         if o.tokens is not None:
             facts["tokens"] = o.tokens
         elif ids is not None and o.tokenizer is not None and ids.shape[1] == count:
@@ -1569,7 +1602,7 @@ def _pictures(video: Any) -> list[Any]:
     return [Image.fromarray(frame) for frame in data]
 
 
-def capture(model: Any, out: str | os.PathLike[str], **options: Any) -> Capture:
+def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Capture:
     """A context manager that records the attention calls of `model` into the folder `out`.
 
     model: a diffusers pipeline or transformer, a transformers model with sdpa attention, any module,
@@ -1584,6 +1617,8 @@ def capture(model: Any, out: str | os.PathLike[str], **options: Any) -> Capture:
     model, prompt, negative_prompt, tokenizer, tokens, text_valid, grid, text, kind, axes, q_state,
     head_offset, extra     facts, where the model does not tell or tells otherwise; tokens and
                            text_valid: for all branches, or a dict by branch
+    modules                of a model that is not known: a regular expression for the names of its
+                           attention modules
     force                  replace the capture in `out`
     quiet                  nothing on standard error
 
@@ -1596,7 +1631,7 @@ def capture(model: Any, out: str | os.PathLike[str], **options: Any) -> Capture:
     return Capture(model, out, Options(**options))
 
 
-def record(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: str | os.PathLike[str], *,
+def record(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: str | os.PathLike[str], /, *,
            mask: torch.Tensor | None = None, is_causal: bool = False, scale: float | None = None,
            enable_gqa: bool = False, step: int = 0, layer: int = 0, timestep: float | None = None,
            **options: Any) -> torch.Tensor:
