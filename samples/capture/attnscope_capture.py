@@ -482,7 +482,10 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     """Writes under a temporary name, syncs, renames: `path` is never half a file."""
     part = path.with_name(path.name + ".part")
     try:
+        part.touch()
+        mode = part.stat().st_mode  # the user's; safetensors would make it private
         write(part)
+        os.chmod(part, mode & 0o777)
         with open(part, "rb") as f:
             os.fsync(f.fileno())
         os.replace(part, path)
