@@ -88,6 +88,15 @@ def largest_named(spec: str | int | Iterable[int] | None) -> int | None:
     return max(numbers)
 
 
+def kind_test(kinds: str | Sequence[str]) -> Callable[[str], bool]:
+    """A test for the kinds that "all", "self" or ["self", "cross"] choose."""
+    chosen = [kinds] if isinstance(kinds, str) else list(kinds)
+    odd = set(chosen) - {"all", "self", "cross", "joint"}
+    if odd or not chosen:
+        raise CaptureError(f"kinds: expected all, self, cross or joint (got {kinds!r})")
+    return lambda kind: "all" in chosen or kind in chosen
+
+
 def head_range(spec: str | int | Iterable[int] | None, count: int) -> tuple[int, int]:
     """[first, end) of the chosen heads. One contiguous range: a capture records only its start."""
     test = parse_numbers(spec, "heads")
@@ -380,8 +389,8 @@ def _frames_per_latent(owner: Any, family: Family | None) -> int:
 
 def estimate(model: Any, *, grid: Grid | str | None = None, num_frames: int | None = None,
              height: int | None = None, width: int | None = None, text: int | Sequence[int] = 0,
-             layers: Any = "all", steps: Any = 0, heads: Any = "all", num_steps: int | None = None,
-             items: int = 1, values: bool = True, rows: int = 64,
+             layers: Any = "all", steps: Any = 0, heads: Any = "all",
+             kinds: str | Sequence[str] = "all", num_steps: int | None = None, items: int = 1, values: bool = True, rows: int = 64,
              dtype: torch.dtype | None = None) -> int:
     """Bytes of tensors that a capture of a diffusers pipeline or transformer will hold.
 
@@ -398,6 +407,7 @@ def estimate(model: Any, *, grid: Grid | str | None = None, num_frames: int | No
     where = _estimate_grid(model, transformer, family, grid, num_frames, height, width)
     words = [text] if isinstance(text, int) else list(text)
     layer_test, step_test = parse_numbers(layers, "layers"), parse_numbers(steps, "steps")
+    wanted = kind_test(kinds)
     last = largest_named(steps)
     count = num_steps if num_steps is not None else None if last is None else last + 1
     if count is None:
@@ -405,7 +415,7 @@ def estimate(model: Any, *, grid: Grid | str | None = None, num_frames: int | No
     kind = dtype or next(transformer.parameters()).dtype
     total = 0
     for slot in _family_slots(transformer, family, ""):
-        if layer_test(slot.layer):
+        if layer_test(slot.layer) and wanted(slot.kind or ""):
             chosen = head_range(heads, slot.module.heads)
             calls = _slot_sizes(family, slot, where, words, items, chosen, kind)
             total += sum(call.payload(values, rows) for call in calls)
@@ -475,7 +485,6 @@ class Job:
     tensors: dict[str, torch.Tensor]
     facts: dict[str, Any]
     ready: Any = None  # torch.cuda.Event
-    held: Any = None  # device tensors that the copy still reads
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -546,7 +555,6 @@ class Writer:
     def _write(self, job: Job) -> None:
         if job.ready is not None:
             job.ready.synchronize()
-        job.held = None
         facts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in job.facts.items()}
         replace_file(self.folder / job.name, lambda p: save_file(job.tensors, str(p), facts))
         self.bytes += sum(t.numel() * t.element_size() for t in job.tensors.values())
@@ -582,14 +590,14 @@ class Snapshot:
     def __init__(self) -> None:
         self._streams: dict[torch.device, Any] = {}
 
-    def take(self, tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], Any, Any]:
-        """(host tensors, event or None, device tensors to hold until the event)."""
+    def take(self, tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], Any]:
+        """(host tensors, the event after which they are complete; None: they are)."""
         with torch.no_grad():
             own = {n: t.detach().clone(memory_format=torch.contiguous_format)
                    for n, t in tensors.items()}
             device = next((t.device for t in own.values() if t.is_cuda), None)
             if device is None:
-                return {n: t.cpu() for n, t in own.items()}, None, None
+                return {n: t.cpu() for n, t in own.items()}, None
             stream = self._streams.setdefault(device, torch.cuda.Stream(device))
             stream.wait_stream(torch.cuda.current_stream(device))
             host = {}
@@ -599,10 +607,10 @@ class Snapshot:
                                              pin_memory=tensor.is_cuda)
                     host[name].copy_(tensor, non_blocking=True)
                     if tensor.is_cuda:
-                        tensor.record_stream(stream)
+                        tensor.record_stream(stream)  # its memory is not reused before the copy
                 event = torch.cuda.Event()
                 event.record(stream)
-            return host, event, own
+            return host, event
 
 
 def chosen_part(tensor: torch.Tensor, items: Sequence[int], heads: tuple[int, int]) -> torch.Tensor:
@@ -822,6 +830,7 @@ class Options:
     layers: Any = "all"
     steps: Any = "all"
     heads: Any = "all"
+    kinds: str | Sequence[str] = "all"
     branch: str | Sequence[str] = "cond"
     branches: Sequence[str] | None = None
     guidance: str | None = None
@@ -868,6 +877,7 @@ class Capture:
             self._slots[name] = found
         self._layer_test = parse_numbers(options.layers, "layers")
         self._step_test = parse_numbers(options.steps, "steps")
+        self._kind_test = kind_test(options.kinds)
         parse_numbers(options.heads, "heads")
         self._check_layers()
         guidance = options.guidance or (self._family.guidance if self._family else "batch")
@@ -1167,6 +1177,8 @@ class Capture:
             return
         call.check(slot.name)
         kind = self._kind(slot, call)
+        if not self._kind_test(kind):
+            return
         times = self._times(slot, forward)
         batch = call.q.shape[0]
         if names is None:
@@ -1364,8 +1376,8 @@ class Capture:
         size = sum(t.numel() * t.element_size() for t in tensors.values())
         self._announce(size, forward, facts)
         self._check_room(size)
-        host, event, held = self._snapshot.take(tensors)
-        self.writer.put(Job(name, host, facts, event, held))
+        host, event = self._snapshot.take(tensors)
+        self.writer.put(Job(name, host, facts, event))
 
     def _call_extra(self, forward: Forward | None) -> dict[str, Any]:
         extra = dict(self.options.extra or {})
@@ -1415,7 +1427,8 @@ class Capture:
         name = next(n for n, t in self._transformers.items() if t is forward.model)
         total = 0
         for slot in self._slots[name]:
-            if self._layer_test(slot.layer) and self._due(slot, forward):
+            if (self._layer_test(slot.layer) and self._kind_test(slot.kind or "")
+                    and self._due(slot, forward)):
                 heads = head_range(self.options.heads, slot.module.heads)
                 calls = _slot_sizes(self._family, slot, forward.grid, text, len(items), heads,
                                     next(slot.module.parameters()).dtype)
@@ -1612,6 +1625,7 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
     or None: every call in the block. Options, all by name:
 
     layers, steps, heads   "0,3-7", "8-", "0-39:5", "all", a number or a list; heads: one range
+    kinds                  all, self, cross, joint, or a list of these
     branch                 cond (default), uncond, both, or a list of names: what to record
     branches               the names, where they are not [uncond; cond] in a batch or cond, uncond in
                            separate forwards: one a batch item, or one a forward of a step

@@ -21,6 +21,7 @@ def parser(description: str, families: Sequence[str] = ()) -> argparse.ArgumentP
     p.add_argument("--layers", default="all", help="0,3-7  8-  0-39:5  all")
     p.add_argument("--steps", default="all", help="denoising steps to record, as --layers")
     p.add_argument("--heads", default="all", help="one range, as 4-7")
+    p.add_argument("--kinds", default="all", choices=["all", "self", "cross", "joint"])
     p.add_argument("--branch", default="cond", choices=["cond", "uncond", "both"])
     p.add_argument("--rows", type=int, default=64, help="rows of the true output, to check the capture by")
     p.add_argument("--no-values", action="store_true", help="leave out v: smaller, but it cannot be checked")
@@ -47,6 +48,7 @@ def fail(message: object) -> None:
 
 def capture_options(args: argparse.Namespace) -> dict[str, Any]:
     return {"layers": args.layers, "steps": args.steps, "heads": args.heads, "branch": args.branch,
+            "kinds": args.kinds,
             "rows": args.rows, "values": not args.no_values, "force": args.force,
             "extra": {"seed": args.seed, "num_steps": args.num_steps}}
 

@@ -20,6 +20,7 @@ FACTS = {
     "sd3": ({"joint": ("9@end", "qk_norm"), "self": ("none", "qk_norm")}, ["uncond", "cond"], 3, 12),
     "latte": ({"self": ("none", "none"), "cross": ("all", "none")}, "factorised", 4, 18),
 }
+KINDS = {"wan": "self", "ltx": "cross", "latte": ["cross"]}  # one of several
 VALID = {"hunyuan": {"cond": 5, "uncond": 3}, "ltx": {"cond": 5, "uncond": 1},
          "mochi": {"cond": 5, "uncond": 2}, "wan": {"cond": 5, "uncond": 2}}
 
@@ -191,7 +192,7 @@ class Variants(CaptureTest):
                            ("sd3", 9), ("latte", 8), ("mochi", 5)):
             small = small_models.FAMILIES[name]()
             for options in ({}, {"layers": "1-", "heads": "0-1", "steps": "1,2", "values": False},
-                            {"rows": 7, "steps": [0]}):
+                            {"rows": 7, "steps": [0], "kinds": KINDS.get(name, "joint")}):
                 out = self.folder / f"{name}{len(options)}"
                 given = {k: v for k, v in options.items()}
                 size = attnscope_capture.estimate(

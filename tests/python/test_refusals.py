@@ -164,6 +164,7 @@ class Refusals(CaptureTest):
                                ({"layers": "2-1"}, ("ends before it begins",)),
                                ({"steps": "last"}, ("expected numbers",)),
                                ({"layer": 3}, ("unknown option layer",)),
+                               ({"kinds": "temporal"}, ("self, cross or joint",)),
                                ({"guidance": "both"}, ("batch", "forwards")),
                                ({"grid": (2, 4, 6)}, ("78 tokens are not the grid 2x4x6",)),
                                ({"branch": "left"}, ("the batch has cond, uncond",)),
