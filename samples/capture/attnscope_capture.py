@@ -18,6 +18,7 @@ heads count from 0. Sizes are bytes.
 Other entries: record() for one call of a bare function, capture(None, …) for every call in a block,
 estimate() for the size of a dump before it is made.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -30,9 +31,10 @@ import re
 import shutil
 import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -69,7 +71,8 @@ def parse_numbers(spec: str | int | Iterable[int] | None, what: str) -> Callable
         match = re.fullmatch(r"\s*(\d+)(?:(-)(\d*)(?::(\d+))?)?\s*", part)
         if not match or match[4] == "0":
             raise CaptureError(
-                f'{what}: expected numbers as in "0,3-7", "8-", "0-39:5" or "all" (got "{spec}")')
+                f'{what}: expected numbers as in "0,3-7", "8-", "0-39:5" or "all" (got "{spec}")'
+            )
         first = int(match[1])
         last = first if not match[2] else int(match[3]) if match[3] else math.inf
         if last < first:
@@ -105,8 +108,10 @@ def head_range(spec: str | int | Iterable[int] | None, count: int) -> tuple[int,
         raise CaptureError(f"heads: the model has heads 0 to {count - 1} (asked for {largest})")
     chosen = [h for h in range(count) if test(h)]
     if not chosen or chosen != list(range(chosen[0], chosen[-1] + 1)):
-        raise CaptureError("heads: expected one contiguous range, since a capture records only where "
-                           f"it begins (got {spec!r}); record a range that holds them all")
+        raise CaptureError(
+            "heads: expected one contiguous range, since a capture records only where "
+            f"it begins (got {spec!r}); record a range that holds them all"
+        )
     return chosen[0], chosen[-1] + 1
 
 
@@ -117,8 +122,10 @@ def key_head_range(first: int, end: int, heads: int, key_heads: int) -> tuple[in
     group = heads // key_heads
     a, b = first // group, (end - 1) // group + 1
     if b - a > 1 and (first % group or end % group):
-        raise CaptureError(f"heads: groups of {group} query heads share a key head; choose whole "
-                           f"groups or heads of one group (got {first}-{end - 1})")
+        raise CaptureError(
+            f"heads: groups of {group} query heads share a key head; choose whole "
+            f"groups or heads of one group (got {first}-{end - 1})"
+        )
     return a, b
 
 
@@ -131,8 +138,7 @@ def _patched(dims: Sequence[int], patch: Sequence[int]) -> Grid:
 
 def _cogvideox_grid(model: Any, a: Mapping[str, Any]) -> Grid:
     c, x = model.config, a["hidden_states"]  # [B, T, C, H, W]
-    return _patched((x.shape[1], x.shape[3], x.shape[4]),
-                    (c.patch_size_t or 1, c.patch_size, c.patch_size))
+    return _patched((x.shape[1], x.shape[3], x.shape[4]), (c.patch_size_t or 1, c.patch_size, c.patch_size))
 
 
 def _hunyuan_grid(model: Any, a: Mapping[str, Any]) -> Grid:
@@ -218,30 +224,76 @@ class Family:
 _DUAL = ("transformer_blocks", "single_transformer_blocks")
 FAMILIES: dict[str, Family] = {
     "CogVideoXTransformer3DModel": Family(
-        ("transformer_blocks",), {"attn1": "joint"}, _cogvideox_grid, "start", rope=("joint",),
-        counted_text=True),
+        ("transformer_blocks",),
+        {"attn1": "joint"},
+        _cogvideox_grid,
+        "start",
+        rope=("joint",),
+        counted_text=True,
+    ),
     "HunyuanVideoTransformer3DModel": Family(
-        _DUAL, {"attn": "joint"}, _hunyuan_grid, "end", "forwards", ("joint",), _masked_valid,
-        key_mask={"joint": "row"}),
+        _DUAL,
+        {"attn": "joint"},
+        _hunyuan_grid,
+        "end",
+        "forwards",
+        ("joint",),
+        _masked_valid,
+        key_mask={"joint": "row"},
+    ),
     "WanTransformer3DModel": Family(
-        ("blocks",), {"attn1": "self", "attn2": "cross"}, _wan_grid, guidance="forwards",
-        rope=("self",), valid=_wan_valid),
+        ("blocks",),
+        {"attn1": "self", "attn2": "cross"},
+        _wan_grid,
+        guidance="forwards",
+        rope=("self",),
+        valid=_wan_valid,
+    ),
     "LTXVideoTransformer3DModel": Family(
-        ("transformer_blocks",), {"attn1": "self", "attn2": "cross"}, _ltx_grid, rope=("self",),
-        valid=_masked_valid, key_mask={"cross": "head_row"}, vae=(8, 32)),
+        ("transformer_blocks",),
+        {"attn1": "self", "attn2": "cross"},
+        _ltx_grid,
+        rope=("self",),
+        valid=_masked_valid,
+        key_mask={"cross": "head_row"},
+        vae=(8, 32),
+    ),
     "MochiTransformer3DModel": Family(
-        ("transformer_blocks",), {"attn1": "joint"}, _flat_patch_grid, "end", rope=("joint",),
-        valid=_masked_valid, per_sample=True, vae=(6, 8)),
+        ("transformer_blocks",),
+        {"attn1": "joint"},
+        _flat_patch_grid,
+        "end",
+        rope=("joint",),
+        valid=_masked_valid,
+        per_sample=True,
+        vae=(6, 8),
+    ),
     "FluxTransformer2DModel": Family(
-        _DUAL, {"attn": "joint"}, _flux_grid, "start", "forwards", ("joint",), vae=(1, 8),
-        encoders=(("text_encoder_2", "tokenizer_2"),), counted_text=True),
+        _DUAL,
+        {"attn": "joint"},
+        _flux_grid,
+        "start",
+        "forwards",
+        ("joint",),
+        vae=(1, 8),
+        encoders=(("text_encoder_2", "tokenizer_2"),),
+        counted_text=True,
+    ),
     "SD3Transformer2DModel": Family(
-        ("transformer_blocks",), {"attn": "joint", "attn2": "self"}, _sd3_grid, "end", vae=(1, 8),
-        encoders=(("text_encoder", "tokenizer"), ("text_encoder_3", "tokenizer_3"))),
+        ("transformer_blocks",),
+        {"attn": "joint", "attn2": "self"},
+        _sd3_grid,
+        "end",
+        vae=(1, 8),
+        encoders=(("text_encoder", "tokenizer"), ("text_encoder_3", "tokenizer_3")),
+    ),
     "LatteTransformer3DModel": Family(
-        ("transformer_blocks", "temporal_transformer_blocks"), {"attn1": "self", "attn2": "cross"},
-        _flat_patch_grid, interleaved={"transformer_blocks": "spatial",
-                                       "temporal_transformer_blocks": "temporal"}, vae=(1, 8)),
+        ("transformer_blocks", "temporal_transformer_blocks"),
+        {"attn1": "self", "attn2": "cross"},
+        _flat_patch_grid,
+        interleaved={"transformer_blocks": "spatial", "temporal_transformer_blocks": "temporal"},
+        vae=(1, 8),
+    ),
 }
 # Picture encoders of transformers: how many tokens stand before the patches.
 PICTURE_ENCODERS = {"ViTModel": 1, "ViTForImageClassification": 1, "DeiTModel": 2}
@@ -260,7 +312,8 @@ class Slot:
 
 def _is_attention(module: torch.nn.Module) -> bool:
     return bool(re.search(r"Attention|Attn", type(module).__name__)) and bool(
-        any(True for _ in module.parameters(recurse=True)))
+        any(True for _ in module.parameters(recurse=True))
+    )
 
 
 def _family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[Slot]:
@@ -274,8 +327,15 @@ def _family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[S
         for attribute, kind in family.attention.items():
             module = getattr(block, attribute, None)
             if module is not None:
-                slots.append(Slot(module, layer, f"{prefix}{name}.{i}.{attribute}", kind,
-                                  family.interleaved.get(name, "full")))
+                slots.append(
+                    Slot(
+                        module,
+                        layer,
+                        f"{prefix}{name}.{i}.{attribute}",
+                        kind,
+                        family.interleaved.get(name, "full"),
+                    )
+                )
     return slots
 
 
@@ -339,8 +399,15 @@ def _mask_bytes(style: str | None, items: int, heads: int, keys: int, itemsize: 
     return {None: 0, "row": items * keys, "head_row": items * heads * keys * itemsize}[style]
 
 
-def _slot_sizes(family: Family, slot: Slot, grid: Grid, text: Sequence[int], items: int,
-                heads: tuple[int, int], dtype: torch.dtype) -> list[CallSize]:
+def _slot_sizes(
+    family: Family,
+    slot: Slot,
+    grid: Grid,
+    text: Sequence[int],
+    items: int,
+    heads: tuple[int, int],
+    dtype: torch.dtype,
+) -> list[CallSize]:
     """The calls of `slot` in one forward of `items` chosen items with `text` tokens each."""
     module = slot.module
     count, itemsize = heads[1] - heads[0], torch.empty(0, dtype=dtype).element_size()
@@ -360,8 +427,15 @@ def _slot_sizes(family: Family, slot: Slot, grid: Grid, text: Sequence[int], ite
     return [size(items, text[0])]
 
 
-def _estimate_grid(owner: Any, model: Any, family: Family, grid: Grid | str | None, frames: int | None,
-                   height: int | None, width: int | None) -> Grid:
+def _estimate_grid(
+    owner: Any,
+    model: Any,
+    family: Family,
+    grid: Grid | str | None,
+    frames: int | None,
+    height: int | None,
+    width: int | None,
+) -> Grid:
     if isinstance(grid, str):
         grid = tuple(int(n) for n in grid.split("x"))  # type: ignore[assignment]
     if grid is not None:
@@ -373,25 +447,40 @@ def _estimate_grid(owner: Any, model: Any, family: Family, grid: Grid | str | No
     patch = model.config.patch_size if hasattr(model.config, "patch_size") else 1
     if isinstance(model, torch.nn.Module) and type(model).__name__ == "FluxTransformer2DModel":
         patch = 2  # its latents are packed 2 by 2 before they reach the transformer
-    patch = patch if isinstance(patch, (tuple, list)) else (
-        getattr(model.config, "patch_size_t", None) or 1, patch, patch)
+    patch = (
+        patch
+        if isinstance(patch, (tuple, list))
+        else (getattr(model.config, "patch_size_t", None) or 1, patch, patch)
+    )
     return -(-latent // patch[0]), height // pixels // patch[1], width // pixels // patch[2]
 
 
 def _frames_per_latent(owner: Any, family: Family | None) -> int:
     """Video frames a latent frame (the first latent frame is one frame)."""
-    for name in ("vae_scale_factor_temporal", "vae_temporal_compression_ratio",
-                 "vae_temporal_scale_factor"):
+    for name in ("vae_scale_factor_temporal", "vae_temporal_compression_ratio", "vae_temporal_scale_factor"):
         if isinstance(getattr(owner, name, None), int):
             return getattr(owner, name)
     return family.vae[0] if family else 1
 
 
-def estimate(model: Any, *, grid: Grid | str | None = None, num_frames: int | None = None,
-             height: int | None = None, width: int | None = None, text: int | Sequence[int] = 0,
-             layers: Any = "all", steps: Any = 0, heads: Any = "all",
-             kinds: str | Sequence[str] = "all", num_steps: int | None = None, items: int = 1, values: bool = True, rows: int = 64,
-             dtype: torch.dtype | None = None) -> int:
+def estimate(
+    model: Any,
+    *,
+    grid: Grid | str | None = None,
+    num_frames: int | None = None,
+    height: int | None = None,
+    width: int | None = None,
+    text: int | Sequence[int] = 0,
+    layers: Any = "all",
+    steps: Any = 0,
+    heads: Any = "all",
+    kinds: str | Sequence[str] = "all",
+    num_steps: int | None = None,
+    items: int = 1,
+    values: bool = True,
+    rows: int = 64,
+    dtype: torch.dtype | None = None,
+) -> int:
     """Bytes of tensors that a capture of a diffusers pipeline or transformer will hold.
 
     grid: (T, H, W) in tokens; else it follows from frames and pixels. text: text tokens (valid ones
@@ -402,8 +491,10 @@ def estimate(model: Any, *, grid: Grid | str | None = None, num_frames: int | No
     transformer = getattr(model, "transformer", model)
     family = FAMILIES.get(type(transformer).__name__)
     if family is None:
-        raise CaptureError(f"estimate: nothing is known about {type(transformer).__name__}; the line "
-                           "that a capture prints at its first call tells its size")
+        raise CaptureError(
+            f"estimate: nothing is known about {type(transformer).__name__}; the line "
+            "that a capture prints at its first call tells its size"
+        )
     where = _estimate_grid(model, transformer, family, grid, num_frames, height, width)
     words = [text] if isinstance(text, int) else list(text)
     layer_test, step_test = parse_numbers(layers, "layers"), parse_numbers(steps, "steps")
@@ -469,8 +560,10 @@ def batch_branches(batch: int, given: Sequence[str] | None, guided: bool | None)
     if guided is False or (guided is None and batch == 1):
         return ["cond"] * batch
     if batch % 2:
-        raise CaptureError(f"a batch of {batch} is not [uncond; cond]: name its branches with "
-                           'branches=["…"], one a batch item')
+        raise CaptureError(
+            f"a batch of {batch} is not [uncond; cond]: name its branches with "
+            'branches=["…"], one a batch item'
+        )
     return ["uncond"] * (batch // 2) + ["cond"] * (batch // 2)
 
 
@@ -538,8 +631,11 @@ class Writer:
 
     def write_catalogue(self) -> None:
         with self._lock:
-            text = json.dumps({**self.root, **({"frames": self.frames} if self.frames else {}),
-                               "calls": self.calls}, indent=1, ensure_ascii=False)
+            text = json.dumps(
+                {**self.root, **({"frames": self.frames} if self.frames else {}), "calls": self.calls},
+                indent=1,
+                ensure_ascii=False,
+            )
             replace_file(self.folder / "capture.json", lambda p: p.write_text(text, encoding="utf-8"))
 
     def _run(self) -> None:
@@ -570,8 +666,7 @@ def prepare_folder(folder: Path, force: bool) -> None:
         raise CaptureError(f"{folder}: is no folder")
     if folder.exists() and (old.exists() or any(folder.glob("*.safetensors"))):
         if not force:
-            raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass "
-                               "force=True")
+            raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
         for file in [*folder.glob("step*.safetensors"), *folder.glob("frame*.png"), old]:
             file.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -593,8 +688,7 @@ class Snapshot:
     def take(self, tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], Any]:
         """(host tensors, the event after which they are complete; None: they are)."""
         with torch.no_grad():
-            own = {n: t.detach().clone(memory_format=torch.contiguous_format)
-                   for n, t in tensors.items()}
+            own = {n: t.detach().clone(memory_format=torch.contiguous_format) for n, t in tensors.items()}
             device = next((t.device for t in own.values() if t.is_cuda), None)
             if device is None:
                 return {n: t.cpu() for n, t in own.items()}, None
@@ -603,8 +697,7 @@ class Snapshot:
             host = {}
             with torch.cuda.stream(stream):
                 for name, tensor in own.items():
-                    host[name] = torch.empty(tensor.shape, dtype=tensor.dtype,
-                                             pin_memory=tensor.is_cuda)
+                    host[name] = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
                     host[name].copy_(tensor, non_blocking=True)
                     if tensor.is_cuda:
                         tensor.record_stream(stream)  # its memory is not reused before the copy
@@ -616,10 +709,10 @@ class Snapshot:
 def chosen_part(tensor: torch.Tensor, items: Sequence[int], heads: tuple[int, int]) -> torch.Tensor:
     """[B, H, …] → the chosen items and heads; a view where the items are a range."""
     if list(items) == list(range(items[0], items[-1] + 1)):
-        part = tensor[items[0]:items[-1] + 1]
+        part = tensor[items[0] : items[-1] + 1]
     else:
         part = tensor[torch.as_tensor(items, device=tensor.device)]
-    return part[:, heads[0]:heads[1]]
+    return part[:, heads[0] : heads[1]]
 
 
 def chosen_mask(mask: torch.Tensor, items: Sequence[int], heads: tuple[int, int]) -> torch.Tensor:
@@ -634,7 +727,7 @@ def chosen_mask(mask: torch.Tensor, items: Sequence[int], heads: tuple[int, int]
             mask = mask.narrow(axis, 0, 1)
     if mask.shape[0] > 1:
         mask = mask[torch.as_tensor(items, device=mask.device)]
-    return mask if mask.shape[1] == 1 else mask[:, heads[0]:heads[1]]
+    return mask if mask.shape[1] == 1 else mask[:, heads[0] : heads[1]]
 
 
 # ---------------------------------------------------------------- the prompt's tokens
@@ -704,7 +797,11 @@ class PromptWatch:
             self._ids.pop(key, None)
             if ids.ndim == 2 and ids.shape[0] == 1:  # several prompts: which item is whose is not known
                 used = mask[0].bool().cpu() if isinstance(mask, torch.Tensor) else None
-                self._ids[key] = (ids[0, self._crop:].cpu(), used[self._crop:] if used is not None else None)
+                self._ids[key] = (
+                    ids[0, self._crop :].cpu(),
+                    used[self._crop :] if used is not None else None,
+                )
+
         return hook
 
     def tokens(self, branch: str, count: int) -> tuple[list[str] | None, int | None]:
@@ -750,20 +847,28 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 def _check_runnable(model: torch.nn.Module) -> None:
     """Refuses models whose calls would not come by, or would come twice."""
     if hasattr(model, "_orig_mod"):
-        raise CaptureError("the transformer is compiled: its attention calls cannot be seen. Capture "
-                           "with the model as it was before torch.compile (its _orig_mod)")
+        raise CaptureError(
+            "the transformer is compiled: its attention calls cannot be seen. Capture "
+            "with the model as it was before torch.compile (its _orig_mod)"
+        )
     for name, module in model.named_modules():
         if getattr(module, "_compiled_call_impl", None) is not None:
-            raise CaptureError(f"{name or type(model).__name__} is compiled (compile()): its attention "
-                               "calls cannot be seen. Capture before compiling")
+            raise CaptureError(
+                f"{name or type(model).__name__} is compiled (compile()): its attention "
+                "calls cannot be seen. Capture before compiling"
+            )
     if getattr(model, "is_cache_enabled", False) is True:
-        raise CaptureError("a caching accelerator is on, which skips attention calls: call "
-                           "transformer.disable_cache() before the capture")
+        raise CaptureError(
+            "a caching accelerator is on, which skips attention calls: call "
+            "transformer.disable_cache() before the capture"
+        )
     wanted = getattr(getattr(model, "config", None), "_attn_implementation", None)
     if wanted not in (None, "sdpa"):
-        raise CaptureError(f'the model uses attention "{wanted}", which does not pass '
-                           'scaled_dot_product_attention: load it with attn_implementation="sdpa" or '
-                           'call model.set_attn_implementation("sdpa")')
+        raise CaptureError(
+            f'the model uses attention "{wanted}", which does not pass '
+            'scaled_dot_product_attention: load it with attn_implementation="sdpa" or '
+            'call model.set_attn_implementation("sdpa")'
+        )
 
 
 def _diffusers_backend(slot: Slot) -> str | None:
@@ -788,7 +893,8 @@ def _check_backend(slots: Iterable[Slot]) -> None:
             raise CaptureError(
                 f'{slot.name} uses the attention backend "{backend}", which does not pass '
                 'scaled_dot_product_attention: call transformer.set_attention_backend("native"), or '
-                "unset DIFFUSERS_ATTN_BACKEND")
+                "unset DIFFUSERS_ATTN_BACKEND"
+            )
 
 
 def _parallel_offset(model: torch.nn.Module, heads_here: int) -> int | None:
@@ -798,8 +904,10 @@ def _parallel_offset(model: torch.nn.Module, heads_here: int) -> int | None:
     if context is None:
         return None
     if (getattr(context, "ring_degree", 1) or 1) > 1:
-        raise CaptureError("ring attention splits the keys over processes: no process has a whole "
-                           "row. Capture with ulysses_degree, or in one process")
+        raise CaptureError(
+            "ring attention splits the keys over processes: no process has a whole "
+            "row. Capture with ulysses_degree, or in one process"
+        )
     return int(context._ulysses_local_rank) * heads_here
 
 
@@ -871,8 +979,11 @@ class Capture:
         for name, transformer in self._transformers.items():
             _check_runnable(transformer)
             prefix = name + "." if len(self._transformers) > 1 else ""
-            found = (_family_slots(transformer, self._family, prefix) if self._family
-                     else _generic_slots(transformer, prefix, options.modules))
+            found = (
+                _family_slots(transformer, self._family, prefix)
+                if self._family
+                else _generic_slots(transformer, prefix, options.modules)
+            )
             _check_backend(found)
             self._slots[name] = found
         self._layer_test = parse_numbers(options.layers, "layers")
@@ -938,12 +1049,16 @@ class Capture:
 
     def _nothing_came(self) -> str:
         if not self._transformers:
-            return "no attention call came by: nothing in the block called " \
-                   "torch.nn.functional.scaled_dot_product_attention"
+            return (
+                "no attention call came by: nothing in the block called "
+                "torch.nn.functional.scaled_dot_product_attention"
+            )
         if not self._counter.steps:
             return "the model did not run inside the block"
-        return (f"nothing was recorded: the run had steps 0 to {self._counter.steps - 1}, asked for "
-                f"steps {self.options.steps!r}, branch {self.options.branch!r}")
+        return (
+            f"nothing was recorded: the run had steps 0 to {self._counter.steps - 1}, asked for "
+            f"steps {self.options.steps!r}, branch {self.options.branch!r}"
+        )
 
     def _root_facts(self) -> dict[str, Any]:
         extra = {"recorder": "attnscope_capture", "torch": torch.__version__}
@@ -969,8 +1084,9 @@ class Capture:
             return
         count = 1 + max((s.layer for found in self._slots.values() for s in found), default=-1)
         if not count:
-            raise CaptureError("no attention modules were found in the model; capture(None, …) records "
-                               "every call in a block")
+            raise CaptureError(
+                "no attention modules were found in the model; capture(None, …) records every call in a block"
+            )
         if last is not None and last >= count:
             raise CaptureError(f"layers: the model has layers 0 to {count - 1} (asked for {last})")
 
@@ -990,7 +1106,8 @@ class Capture:
             push(slot.module.register_forward_hook(self._leave_slot, always_call=True).remove)
         if callable(getattr(transformer, "cache_context", None)):
             self._stack.enter_context(
-                _replaced(transformer, "cache_context", self._watched_context(transformer)))
+                _replaced(transformer, "cache_context", self._watched_context(transformer))
+            )
 
     def _watched_context(self, transformer: Any) -> Callable[..., Any]:
         real = transformer.cache_context
@@ -1032,12 +1149,26 @@ class Capture:
             self._slot_stack().pop()
 
     def _spy(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def scaled_dot_product_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
-                                         attn_mask: torch.Tensor | None = None, dropout_p: float = 0.0,
-                                         is_causal: bool = False, scale: float | None = None,
-                                         **more: Any) -> torch.Tensor:
-            out = real(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p,
-                       is_causal=is_causal, scale=scale, **more)
+        def scaled_dot_product_attention(
+            query: torch.Tensor,
+            key: torch.Tensor,
+            value: torch.Tensor,
+            attn_mask: torch.Tensor | None = None,
+            dropout_p: float = 0.0,
+            is_causal: bool = False,
+            scale: float | None = None,
+            **more: Any,
+        ) -> torch.Tensor:
+            out = real(
+                query,
+                key,
+                value,
+                attn_mask=attn_mask,
+                dropout_p=dropout_p,
+                is_causal=is_causal,
+                scale=scale,
+                **more,
+            )
             call = Call(query, key, value, out, attn_mask, float(dropout_p), bool(is_causal), scale)
             if not self._transformers:
                 self._record_bare(call)
@@ -1063,11 +1194,15 @@ class Capture:
             if given.get("skip_layers") is not None:
                 self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
                 return
-            if (torch.is_grad_enabled() and any(
-                    getattr(m, "gradient_checkpointing", False) for m in module.modules())):
-                raise CaptureError("gradient checkpointing runs attention twice: run under "
-                                   "torch.no_grad(), or call disable_gradient_checkpointing()")
+            if torch.is_grad_enabled() and any(
+                getattr(m, "gradient_checkpointing", False) for m in module.modules()
+            ):
+                raise CaptureError(
+                    "gradient checkpointing runs attention twice: run under "
+                    "torch.no_grad(), or call disable_gradient_checkpointing()"
+                )
             self._forward = self._describe(module, given)
+
         return begin
 
     def _describe(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Forward:
@@ -1079,8 +1214,9 @@ class Capture:
         items = [i for i, n in enumerate(names or []) if self._wants(n)]
         chosen = self._step_test(step) and (names is None or bool(items))
         if names is not None and not items and self._guidance == "batch":
-            raise CaptureError(f"branch {self.options.branch!r}: the batch has "
-                               f"{', '.join(sorted(set(names)))}")
+            raise CaptureError(
+                f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
+            )
         grid, text, valid = self._grid, None, None
         if chosen and self._family:
             grid = grid or self._family.grid(module, given)
@@ -1094,8 +1230,7 @@ class Capture:
 
     def _branch_names(self, given: Mapping[str, Any], branch: str | None) -> list[str] | None:
         """The branch of each batch item of the forward; None where nothing is known of branches."""
-        batch = next((t.shape[0] for t in given.values()
-                      if isinstance(t, torch.Tensor) and t.ndim > 1), None)
+        batch = next((t.shape[0] for t in given.values() if isinstance(t, torch.Tensor) and t.ndim > 1), None)
         states = given.get("hidden_states")
         batch = states.shape[0] if isinstance(states, torch.Tensor) else batch
         if self._guidance == "forwards":
@@ -1138,7 +1273,8 @@ class Capture:
                     "no scaled_dot_product_attention call came from the model's attention: another "
                     "attention backend or processor is set. diffusers: transformer."
                     'set_attention_backend("native") and the default processors (no xformers, sage or '
-                    'flash); transformers: attn_implementation="sdpa"')
+                    'flash); transformers: attn_implementation="sdpa"'
+                )
             self._first = False
             for slot in chosen if forward.chosen else ():
                 due, came = self._due(slot, forward), forward.calls.get(id(slot.module), 0)
@@ -1147,7 +1283,9 @@ class Capture:
                         f"step {forward.step}: {slot.name} made {came} attention calls instead of "
                         f"{due}: a caching accelerator skips layers, or another backend is set for "
                         "it. Switch them off (transformer.disable_cache(), "
-                        'set_attention_backend("native")) or leave the layer out')
+                        'set_attention_backend("native")) or leave the layer out'
+                    )
+
         return end
 
     def _due(self, slot: Slot, forward: Forward) -> int:
@@ -1200,13 +1338,16 @@ class Capture:
     def _kind(self, slot: Slot, call: Call) -> str:
         kind = self.options.kind or slot.kind
         if kind is None:
-            crossing = (getattr(slot.module, "is_cross_attention", False) is True
-                        or re.search("cross|encoder_att|encdec", slot.name, re.IGNORECASE))
+            crossing = getattr(slot.module, "is_cross_attention", False) is True or re.search(
+                "cross|encoder_att|encdec", slot.name, re.IGNORECASE
+            )
             kind = "cross" if crossing or call.q.shape[2] != call.k.shape[2] else "self"
             if self._hf and kind == "cross" and not crossing:
-                raise CaptureError(f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: "
-                                   "a cache of keys is in use. Run the model with use_cache=False, or "
-                                   'record the first forward only (steps="0")')
+                raise CaptureError(
+                    f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: "
+                    "a cache of keys is in use. Run the model with use_cache=False, or "
+                    'record the first forward only (steps="0")'
+                )
             if kind == "self" and self._grid and (self.options.text or self._hf):
                 kind = "joint"
         return kind
@@ -1226,14 +1367,19 @@ class Capture:
         here = call.q.shape[1]
         split = _parallel_offset(forward.model, here)
         if heads is not None and here != heads and split is None:
-            raise CaptureError(f"{slot.name}: the call has {here} of {heads} heads: they are split over "
-                               "processes. Say with head_offset= where this part begins")
+            raise CaptureError(
+                f"{slot.name}: the call has {here} of {heads} heads: they are split over "
+                "processes. Say with head_offset= where this part begins"
+            )
         return split or 0
 
-    def _call_facts(self, slot: Slot, forward: Forward, call: Call, kind: str,
-                    index: int) -> dict[str, Any]:
-        facts: dict[str, Any] = {"step": forward.step, "layer": slot.layer, "layer_name": slot.name,
-                                 "kind": kind}
+    def _call_facts(self, slot: Slot, forward: Forward, call: Call, kind: str, index: int) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "step": forward.step,
+            "layer": slot.layer,
+            "layer_name": slot.name,
+            "kind": kind,
+        }
         if forward.timestep is not None:
             facts["timestep"] = forward.timestep
         axes = self.options.axes or slot.axes
@@ -1244,14 +1390,24 @@ class Capture:
             norm = ["qk_norm"] if getattr(slot.module, "norm_q", None) is not None else []
             turned = kind in self._family.rope and not (
                 "image_rotary_emb" in inspect.signature(type(forward.model).forward).parameters
-                and forward.arguments.get("image_rotary_emb") is None)
+                and forward.arguments.get("image_rotary_emb") is None
+            )
             state = ",".join(norm + (["rope"] if turned else [])) or "none"
         if state is not None:
             facts["q_state"] = state
         return facts
 
-    def _text_facts(self, slot: Slot, forward: Forward, call: Call, kind: str, branches: list[str],
-                    times: int, items: list[int], index: int) -> dict[str, Any]:
+    def _text_facts(
+        self,
+        slot: Slot,
+        forward: Forward,
+        call: Call,
+        kind: str,
+        branches: list[str],
+        times: int,
+        items: list[int],
+        index: int,
+    ) -> dict[str, Any]:
         """grid, text, tokens and text_valid of a call, checked against its sequence."""
         grid = forward.grid
         facts: dict[str, Any] = {"grid": "x".join(map(str, grid))} if grid else {}
@@ -1267,22 +1423,28 @@ class Capture:
             expected = forward.text if kind == "joint" else 0
             trimmed = self._family is not None and self._family.per_sample
             if words < 0 or (not trimmed and words != (expected or 0)):
-                raise CaptureError(f"{queries} tokens are not the grid {facts['grid']} and "
-                                   f"{expected or 0} text tokens: pass grid= and text= as they are")
+                raise CaptureError(
+                    f"{queries} tokens are not the grid {facts['grid']} and "
+                    f"{expected or 0} text tokens: pass grid= and text= as they are"
+                )
             facts["text"] = f"{words}@{place}" if words else "none"
         elif self._hf and forward.arguments.get("input_ids") is not None:
             facts["text"] = "all"
         count = keys if facts.get("text") == "all" else _text_count(facts.get("text"))
         if count and not branches:
-            decoding = kind == "self" and "decoder" in slot.name and getattr(
-                getattr(forward.model, "config", None), "is_encoder_decoder", False)
+            decoding = (
+                kind == "self"
+                and "decoder" in slot.name
+                and getattr(getattr(forward.model, "config", None), "is_encoder_decoder", False)
+            )
             facts.update(self._hf_tokens(forward, count, "decoder_" if decoding else ""))
         elif count:
             facts.update(self._token_facts(forward, branches, times, items, count, index))
         return facts
 
-    def _token_facts(self, forward: Forward, branches: list[str], times: int, items: list[int],
-                     count: int, index: int) -> dict[str, Any]:
+    def _token_facts(
+        self, forward: Forward, branches: list[str], times: int, items: list[int], count: int, index: int
+    ) -> dict[str, Any]:
         per_sample = self._family is not None and self._family.per_sample
         tokens, valid = [], []
         for place, branch in zip(items, branches):
@@ -1343,16 +1505,25 @@ class Capture:
         call.check(f"call {layer}")
         o = self.options
         facts: dict[str, Any] = {"step": step, "layer": layer}
-        given = {"timestep": timestep, "kind": o.kind, "grid": _grid_text(self._grid), "text": o.text,
-                 "axes": o.axes, "q_state": o.q_state, "tokens": o.tokens, "text_valid": o.text_valid,
-                 "branches": list(o.branches) if o.branches else None}
+        given = {
+            "timestep": timestep,
+            "kind": o.kind,
+            "grid": _grid_text(self._grid),
+            "text": o.text,
+            "axes": o.axes,
+            "q_state": o.q_state,
+            "tokens": o.tokens,
+            "text_valid": o.text_valid,
+            "branches": list(o.branches) if o.branches else None,
+        }
         facts.update({k: v for k, v in given.items() if v is not None})
         self._save(call, list(range(call.q.shape[0])), facts, None, o.head_offset or 0)
 
     # ---- to the disk
 
-    def _save(self, call: Call, items: list[int], facts: dict[str, Any], forward: Forward | None,
-              offset: int) -> None:
+    def _save(
+        self, call: Call, items: list[int], facts: dict[str, Any], forward: Forward | None, offset: int
+    ) -> None:
         assert self.writer is not None
         heads, key_heads = call.q.shape[1], call.k.shape[1]
         first, end = head_range(self.options.heads, heads)
@@ -1364,9 +1535,13 @@ class Capture:
         if prompt is not None:
             head["prompt"] = prompt
             self.writer.root.setdefault("prompt", prompt)
-        facts = {**head, **facts, "layout": "bhsd",
-                 "scale": float(call.scale) if call.scale is not None else d ** -0.5,
-                 "mask": "causal" if call.causal else "tensor" if call.mask is not None else "none"}
+        facts = {
+            **head,
+            **facts,
+            "layout": "bhsd",
+            "scale": float(call.scale) if call.scale is not None else d**-0.5,
+            "mask": "causal" if call.causal else "tensor" if call.mask is not None else "none",
+        }
         if offset + first:
             facts["head_offset"] = offset + first
         extra = self._call_extra(forward)
@@ -1382,8 +1557,7 @@ class Capture:
     def _call_extra(self, forward: Forward | None) -> dict[str, Any]:
         extra = dict(self.options.extra or {})
         if forward is not None and len(self._transformers) > 1:
-            extra["transformer"] = next(n for n, t in self._transformers.items()
-                                        if t is forward.model)
+            extra["transformer"] = next(n for n, t in self._transformers.items() if t is forward.model)
         stamp = forward.arguments.get("timestep") if forward is not None else None
         if isinstance(stamp, torch.Tensor) and stamp.ndim > 1:
             extra["timestep_lowest"] = float(stamp.min())
@@ -1396,8 +1570,10 @@ class Capture:
         if len(branches) == 1 and self.options.branch != branches[0] and self._transformers:
             name += "_" + re.sub(r"[^A-Za-z0-9_.-]", "_", branches[0])
         if name in self._names:
-            raise CaptureError(f"{name}: this step, layer, kind and branch came twice (several items of "
-                               "a branch in calls of their own?): run one video at a time")
+            raise CaptureError(
+                f"{name}: this step, layer, kind and branch came twice (several items of "
+                "a branch in calls of their own?): run one video at a time"
+            )
         self._names.add(name)
         return name + ".safetensors"
 
@@ -1410,8 +1586,13 @@ class Capture:
         a_step = self._bytes_a_step(forward, facts, size)
         known = a_step is not None and steps is not None
         total = a_step * steps if known else None  # type: ignore[operator]
-        text = (f"{readable(total)} ({readable(a_step)} a step, {steps} steps)" if total is not None
-                else f"{readable(a_step)} a step" if a_step is not None else f"{readable(size)} a call")
+        text = (
+            f"{readable(total)} ({readable(a_step)} a step, {steps} steps)"
+            if total is not None
+            else f"{readable(a_step)} a step"
+            if a_step is not None
+            else f"{readable(size)} a call"
+        )
         self._say(f"{self.folder}: the dump takes {text}; the first call {readable(size)}")
         self._planned = total if total is not None else size
         self._check_room(self._planned)
@@ -1427,29 +1608,43 @@ class Capture:
         name = next(n for n, t in self._transformers.items() if t is forward.model)
         total = 0
         for slot in self._slots[name]:
-            if (self._layer_test(slot.layer) and self._kind_test(slot.kind or "")
-                    and self._due(slot, forward)):
+            if self._layer_test(slot.layer) and self._kind_test(slot.kind or "") and self._due(slot, forward):
                 heads = head_range(self.options.heads, slot.module.heads)
-                calls = _slot_sizes(self._family, slot, forward.grid, text, len(items), heads,
-                                    next(slot.module.parameters()).dtype)
+                calls = _slot_sizes(
+                    self._family,
+                    slot,
+                    forward.grid,
+                    text,
+                    len(items),
+                    heads,
+                    next(slot.module.parameters()).dtype,
+                )
                 total += sum(c.payload(self.options.values, self.options.rows) for c in calls)
         separate = self._guidance == "forwards" and (
-            not isinstance(self.options.branch, str) or self.options.branch in ("both", "all"))
+            not isinstance(self.options.branch, str) or self.options.branch in ("both", "all")
+        )
         return total * 2 if separate else total
 
     def _steps_to_come(self) -> int | None:
         """How many chosen steps the run has; None where nobody knows."""
         last = largest_named(self.options.steps)
         timesteps = getattr(getattr(self._owner, "scheduler", None), "timesteps", None)
-        count = len(timesteps) if timesteps is not None and not isinstance(
-            self._owner, torch.nn.Module) else None if last is None else last + 1
+        count = (
+            len(timesteps)
+            if timesteps is not None and not isinstance(self._owner, torch.nn.Module)
+            else None
+            if last is None
+            else last + 1
+        )
         return None if count is None else sum(self._step_test(s) for s in range(count))
 
     def _check_room(self, size: int) -> None:
         free = shutil.disk_usage(self.folder).free
         if size > free:
-            raise CaptureError(f"{self.folder}: {readable(size)} do not fit, {readable(free)} are free: "
-                               "choose fewer layers, steps or heads, or values=False")
+            raise CaptureError(
+                f"{self.folder}: {readable(size)} do not fit, {readable(free)} are free: "
+                "choose fewer layers, steps or heads, or values=False"
+            )
 
     # ---- afterwards
 
@@ -1474,8 +1669,7 @@ class Capture:
         entries = []
         for t, frame in enumerate(places):
             name = f"frame{t:03d}.png"
-            replace_file(self.folder / name,
-                         lambda p, frame=frame: pictures[frame].save(p, format="PNG"))
+            replace_file(self.folder / name, lambda p, frame=frame: pictures[frame].save(p, format="PNG"))
             entries.append({"file": name, "t": t})
         self.writer.frames = entries
         self.writer.write_catalogue()
@@ -1505,19 +1699,23 @@ class Call:
 
     def check(self, where: str) -> None:
         if self.dropout > 0:
-            raise CaptureError(f"{where}: attention dropout {self.dropout} makes the map random: call "
-                               "model.eval()")
+            raise CaptureError(
+                f"{where}: attention dropout {self.dropout} makes the map random: call model.eval()"
+            )
         if self.q.ndim != 4 or self.k.ndim != 4:
             raise CaptureError(f"{where}: expected q [B, H, N, d] (got {list(self.q.shape)})")
         if self.out.dtype not in STORED_DTYPES:
             raise CaptureError(f"{where}: {self.q.dtype} cannot be stored")
 
-    def tensors(self, items: list[int], heads: tuple[int, int], key_heads: tuple[int, int],
-                values: bool, rows: int) -> dict[str, torch.Tensor]:
+    def tensors(
+        self, items: list[int], heads: tuple[int, int], key_heads: tuple[int, int], values: bool, rows: int
+    ) -> dict[str, torch.Tensor]:
         """Views of what is stored. Under autocast q, k and v are what the kernel saw: out's type."""
         kernel = self.out.dtype
-        parts = {"q": chosen_part(self.q, items, heads).to(kernel),
-                 "k": chosen_part(self.k, items, key_heads).to(kernel)}
+        parts = {
+            "q": chosen_part(self.q, items, heads).to(kernel),
+            "k": chosen_part(self.k, items, key_heads).to(kernel),
+        }
         if values:
             parts["v"] = chosen_part(self.v, items, key_heads).to(kernel)
         if values and rows > 0:
@@ -1585,8 +1783,10 @@ def latent_frames(frames: int, tokens: int, factor: int, patch: int = 1) -> list
     latents = (frames - 1) // factor + 1
     front = tokens * patch - latents
     if (frames - 1) % factor or not 0 <= front < patch:
-        raise CaptureError(f"add_video: {frames} frames are {latents} latent frames at {factor} frames "
-                           f"each, but the capture has {tokens * patch}; pass frames_per_latent=")
+        raise CaptureError(
+            f"add_video: {frames} frames are {latents} latent frames at {factor} frames "
+            f"each, but the capture has {tokens * patch}; pass frames_per_latent="
+        )
     places = []
     for t in range(tokens):
         latent = max(0, t * patch + patch // 2 - front)
@@ -1648,10 +1848,22 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
     return Capture(model, out, Options(**options))
 
 
-def record(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: str | os.PathLike[str], /, *,
-           mask: torch.Tensor | None = None, is_causal: bool = False, scale: float | None = None,
-           enable_gqa: bool = False, step: int = 0, layer: int = 0, timestep: float | None = None,
-           **options: Any) -> torch.Tensor:
+def record(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: str | os.PathLike[str],
+    /,
+    *,
+    mask: torch.Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    step: int = 0,
+    layer: int = 0,
+    timestep: float | None = None,
+    **options: Any,
+) -> torch.Tensor:
     """Computes one attention call, records it in the folder `out` and returns its result.
 
     q [B, H, Nq, d] or [H, Nq, d]; options as for capture().
@@ -1659,5 +1871,6 @@ def record(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: str | os.Path
     more = {"enable_gqa": True} if enable_gqa else {}
     with capture(None, out, **options) as cap:
         cap._bare = [step, layer, timestep]
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale,
-                                              **more)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale, **more
+        )

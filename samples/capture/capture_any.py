@@ -8,6 +8,7 @@
 What is known: CogVideoX, HunyuanVideo, Wan, LTX, Mochi, Flux, SD3, Latte. Of another model, say what
 its tokens are with --grid and --span.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -23,27 +24,40 @@ import small_models
 def run_language_model(args: argparse.Namespace) -> None:
     """One forward over --text."""
     from transformers import AutoModel, AutoTokenizer
+
     if args.model is None:
         script_options.fail("--model is needed")
     tokenizer = AutoTokenizer.from_pretrained(args.model)
-    model = AutoModel.from_pretrained(args.model, dtype=getattr(torch, args.dtype), attn_implementation="sdpa")
+    model = AutoModel.from_pretrained(
+        args.model, dtype=getattr(torch, args.dtype), attn_implementation="sdpa"
+    )
     model = model.eval().to(args.device)
     inputs = tokenizer(args.text, return_tensors="pt").to(args.device)
     if "use_cache" in inspect.signature(type(model).forward).parameters:
         inputs["use_cache"] = False
     options = {**script_options.capture_options(args), "extra": None}
-    with torch.no_grad(), attnscope_capture.capture(model, args.out, tokenizer=tokenizer, prompt=args.text,
-                                                    **options):
+    with (
+        torch.no_grad(),
+        attnscope_capture.capture(model, args.out, tokenizer=tokenizer, prompt=args.text, **options),
+    ):
         model(**inputs)
 
 
 def run_pipeline(args: argparse.Namespace) -> None:
     from diffusers import DiffusionPipeline
+
     pipe = script_options.load_pipeline(args, DiffusionPipeline)
     takes = inspect.signature(type(pipe).__call__).parameters
     frames = "video_length" if "video_length" in takes else "num_frames"
-    arguments = {k: v for k, v in script_options.pipeline_arguments(args, frames=frames).items() if k in takes}
-    options = {**script_options.capture_options(args), "grid": args.grid, "text": args.span, "modules": args.modules}
+    arguments = {
+        k: v for k, v in script_options.pipeline_arguments(args, frames=frames).items() if k in takes
+    }
+    options = {
+        **script_options.capture_options(args),
+        "grid": args.grid,
+        "text": args.span,
+        "modules": args.modules,
+    }
     with attnscope_capture.capture(pipe, args.out, **options) as cap:
         result = pipe(**arguments)
     video = result.frames[0] if hasattr(result, "frames") else result.images[0]

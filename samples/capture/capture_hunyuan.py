@@ -6,6 +6,7 @@
 
 Its guidance is distilled: there is one branch, cond.
 """
+
 import script_options
 import small_models
 
@@ -16,6 +17,7 @@ def main() -> None:
         script_options.run_random(args, small_models.hunyuan)
         return
     from diffusers import HunyuanVideoPipeline
+
     pipe = script_options.load_pipeline(args, HunyuanVideoPipeline)
     script_options.run(args, pipe, script_options.pipeline_arguments(args))
 

@@ -1,9 +1,11 @@
 """What the capture scripts share: options, loading a pipeline, running it under a capture."""
+
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -13,7 +15,9 @@ import small_models
 
 def parser(description: str, families: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Options of every script; with `families`, --random takes one of their names."""
-    p = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     p.add_argument("--model", help="name on the Hugging Face hub, or a folder")
     p.add_argument("--prompt", default="a dog runs on the beach")
     p.add_argument("--negative-prompt", default="")
@@ -35,8 +39,11 @@ def parser(description: str, families: Sequence[str] = ()) -> argparse.ArgumentP
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--offload", action="store_true", help="keep only the part that runs on the GPU")
     how: dict[str, Any] = {"choices": families} if families else {"action": "store_true"}
-    p.add_argument("--random", **how,
-                   help="the architecture at small size with random weights and embeddings: no download")
+    p.add_argument(
+        "--random",
+        **how,
+        help="the architecture at small size with random weights and embeddings: no download",
+    )
     p.add_argument("--force", action="store_true", help="replace the capture in --out")
     return p
 
@@ -47,10 +54,17 @@ def fail(message: object) -> None:
 
 
 def capture_options(args: argparse.Namespace) -> dict[str, Any]:
-    return {"layers": args.layers, "steps": args.steps, "heads": args.heads, "branch": args.branch,
-            "kinds": args.kinds,
-            "rows": args.rows, "values": not args.no_values, "force": args.force,
-            "extra": {"seed": args.seed, "num_steps": args.num_steps}}
+    return {
+        "layers": args.layers,
+        "steps": args.steps,
+        "heads": args.heads,
+        "branch": args.branch,
+        "kinds": args.kinds,
+        "rows": args.rows,
+        "values": not args.no_values,
+        "force": args.force,
+        "extra": {"seed": args.seed, "num_steps": args.num_steps},
+    }
 
 
 def load_pipeline(args: argparse.Namespace, cls: Any) -> Any:
@@ -69,12 +83,19 @@ def load_pipeline(args: argparse.Namespace, cls: Any) -> Any:
 
 def pipeline_arguments(args: argparse.Namespace, **names: str) -> dict[str, Any]:
     """Arguments of a pipeline's call that were given; names: what the pipeline calls them."""
-    given = {"height": args.height, "width": args.width, names.get("frames", "num_frames"): args.frames,
-             names.get("guidance", "guidance_scale"): args.guidance,
-             "negative_prompt": args.negative_prompt or None}
-    return {"prompt": args.prompt, "num_inference_steps": args.num_steps,
-            "generator": torch.Generator("cpu").manual_seed(args.seed),
-            **{k: v for k, v in given.items() if v is not None}}
+    given = {
+        "height": args.height,
+        "width": args.width,
+        names.get("frames", "num_frames"): args.frames,
+        names.get("guidance", "guidance_scale"): args.guidance,
+        "negative_prompt": args.negative_prompt or None,
+    }
+    return {
+        "prompt": args.prompt,
+        "num_inference_steps": args.num_steps,
+        "generator": torch.Generator("cpu").manual_seed(args.seed),
+        **{k: v for k, v in given.items() if v is not None},
+    }
 
 
 def run(args: argparse.Namespace, pipe: Any, arguments: dict[str, Any]) -> None:
@@ -92,8 +113,9 @@ def run_random(args: argparse.Namespace, make: Callable[..., small_models.Small]
     small = make(getattr(torch, args.dtype))
     small.pipe.to(args.device)
     try:
-        with attnscope_capture.capture(small.pipe, args.out, model=f"{make.__name__}, small, random weights",
-                                       **capture_options(args)):
+        with attnscope_capture.capture(
+            small.pipe, args.out, model=f"{make.__name__}, small, random weights", **capture_options(args)
+        ):
             small.run(args.num_steps)
     except attnscope_capture.CaptureError as error:
         fail(error)

@@ -1,5 +1,6 @@
 """Runs one file of tests: run_tests.py FILE. Exits 77, which CTest shows as skipped, where the
 interpreter lacks a package or the file skips all of its tests, and says why."""
+
 import importlib.util
 import sys
 import unittest
@@ -12,8 +13,10 @@ SKIPPED = 77
 def main() -> int:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"skipped: {sys.executable} has no {', '.join(missing)} (scripts/python-venv makes an "
-              "environment that has)")
+        print(
+            f"skipped: {sys.executable} has no {', '.join(missing)} (scripts/python-venv makes an "
+            "environment that has)"
+        )
         return SKIPPED
     file = Path(sys.argv[1]).resolve()
     sys.path[:0] = [str(file.parent), str(file.parents[2] / "samples" / "capture")]

@@ -1,4 +1,5 @@
 """What the tests share: reading captures, float64 attention, the program."""
+
 from __future__ import annotations
 
 import contextlib
@@ -10,7 +11,8 @@ import tempfile
 import unittest
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -38,8 +40,19 @@ def read_call(path: Path) -> Recorded:
     with safe_open(str(path), "pt") as f:
         facts = {}
         for name, text in f.metadata().items():
-            plain = name in ("format", "model", "prompt", "kind", "axes", "layout", "grid", "text", "mask",
-                             "layer_name", "q_state")
+            plain = name in (
+                "format",
+                "model",
+                "prompt",
+                "kind",
+                "axes",
+                "layout",
+                "grid",
+                "text",
+                "mask",
+                "layer_name",
+                "q_state",
+            )
             facts[name] = text if plain else json.loads(text)
         return Recorded(path.name, facts, {n: f.get_tensor(n) for n in f.keys()})
 
@@ -91,8 +104,15 @@ class Spy:
 
         def seen(query, key, value, **more):  # type: ignore[no-untyped-def]
             out = real(query, key, value, **more)
-            self.calls.append({"q": query.clone(), "k": key.clone(), "v": value.clone(),
-                               "out": out.clone(), "mask": more.get("attn_mask")})
+            self.calls.append(
+                {
+                    "q": query.clone(),
+                    "k": key.clone(),
+                    "v": value.clone(),
+                    "out": out.clone(),
+                    "mask": more.get("attn_mask"),
+                }
+            )
             return out
 
         F.scaled_dot_product_attention = seen
@@ -104,8 +124,13 @@ class Spy:
 
 def program(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Runs attnscope and checks its exit code."""
-    run = subprocess.run([os.environ["ATTNSCOPE"], *map(str, arguments)], capture_output=True, text=True,
-                         timeout=120, check=False)
+    run = subprocess.run(
+        [os.environ["ATTNSCOPE"], *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert run.returncode == code, (run.returncode, arguments, run.stdout, run.stderr)
     return run
 
@@ -134,5 +159,6 @@ class CaptureTest(unittest.TestCase):
 
     def refused(self, *words: str) -> Any:
         """Expects a CaptureError whose message has all words."""
-        return self.assertRaisesRegex(attnscope_capture.CaptureError, "(?s)" + "".join(
-            f"(?=.*{word})" for word in words))
+        return self.assertRaisesRegex(
+            attnscope_capture.CaptureError, "(?s)" + "".join(f"(?=.*{word})" for word in words)
+        )

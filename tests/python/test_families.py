@@ -1,4 +1,5 @@
 """Every family's pipeline: what is recorded is what the model computed, and it computed the same."""
+
 import json
 import unittest
 
@@ -21,8 +22,12 @@ FACTS = {
     "latte": ({"self": ("none", "none"), "cross": ("all", "none")}, "factorised", 4, 18),
 }
 KINDS = {"wan": "self", "ltx": "cross", "latte": ["cross"]}  # one of several
-VALID = {"hunyuan": {"cond": 5, "uncond": 3}, "ltx": {"cond": 5, "uncond": 1},
-         "mochi": {"cond": 5, "uncond": 2}, "wan": {"cond": 5, "uncond": 2}}
+VALID = {
+    "hunyuan": {"cond": 5, "uncond": 3},
+    "ltx": {"cond": 5, "uncond": 1},
+    "mochi": {"cond": 5, "uncond": 2},
+    "wan": {"cond": 5, "uncond": 2},
+}
 
 
 class Families(CaptureTest):
@@ -51,9 +56,14 @@ class Families(CaptureTest):
             self.assertLess(float((p.sum(-1) - 1).abs().max()), 1e-12)
             sharp = max(sharp, float(p.max()) * p.shape[-1])
             # The spy saw the token refiner's calls too: exactly one of all must be this one.
-            same = [c for c in spy.calls if c["q"].shape == call["q"].shape
-                    and torch.equal(c["q"], call["q"]) and torch.equal(c["k"], call["k"])
-                    and torch.equal(c["v"], call["v"])]
+            same = [
+                c
+                for c in spy.calls
+                if c["q"].shape == call["q"].shape
+                and torch.equal(c["q"], call["q"])
+                and torch.equal(c["k"], call["k"])
+                and torch.equal(c["v"], call["v"])
+            ]
             # Before it meets the text, the unconditional forward computes what the other one did.
             twins = 2 if call.facts["layer_name"] == "blocks.0.attn1" else 1
             self.assertEqual(len(same), twins, call.file)
@@ -140,14 +150,19 @@ class Families(CaptureTest):
             half = 3 if spatial else 24
             self.assertEqual(call.facts["branches"], ["uncond"] * half + ["cond"] * half)
             self.assertEqual(list(call["q"].shape), [2 * half, 2, 24 if spatial else 3, 16])
-            self.assertTrue(call.facts["layer_name"].startswith(
-                f"{'' if spatial else 'temporal_'}transformer_blocks.{call.facts['layer'] // 2}."))
+            self.assertTrue(
+                call.facts["layer_name"].startswith(
+                    f"{'' if spatial else 'temporal_'}transformer_blocks.{call.facts['layer'] // 2}."
+                )
+            )
 
 
 class Variants(CaptureTest):
     def test_cogvideox_without_rope_and_with_patches_in_time(self) -> None:
-        for options, grid, state in (({"rope": False}, "3x4x6", "qk_norm"),
-                                     ({"patch_t": 2}, "2x4x6", "qk_norm,rope")):
+        for options, grid, state in (
+            ({"rope": False}, "3x4x6", "qk_norm"),
+            ({"patch_t": 2}, "2x4x6", "qk_norm,rope"),
+        ):
             small = small_models.cogvideox(**options)
             out = self.folder / state
             with attnscope_capture.capture(small.pipe, out, steps=0, layers=1):
@@ -188,19 +203,32 @@ class Variants(CaptureTest):
         self.assertEqual(cap.writer.bytes, cap._planned)
 
     def test_the_size_is_known_before(self) -> None:
-        for name, text in (("cogvideox", 6), ("wan", 8), ("hunyuan", 8), ("ltx", 8), ("flux", 8),
-                           ("sd3", 9), ("latte", 8), ("mochi", 5)):
+        for name, text in (
+            ("cogvideox", 6),
+            ("wan", 8),
+            ("hunyuan", 8),
+            ("ltx", 8),
+            ("flux", 8),
+            ("sd3", 9),
+            ("latte", 8),
+            ("mochi", 5),
+        ):
             small = small_models.FAMILIES[name]()
-            for options in ({}, {"layers": "1-", "heads": "0-1", "steps": "1,2", "values": False},
-                            {"rows": 7, "steps": [0], "kinds": KINDS.get(name, "joint")}):
+            for options in (
+                {},
+                {"layers": "1-", "heads": "0-1", "steps": "1,2", "values": False},
+                {"rows": 7, "steps": [0], "kinds": KINDS.get(name, "joint")},
+            ):
                 out = self.folder / f"{name}{len(options)}"
                 given = {k: v for k, v in options.items()}
                 size = attnscope_capture.estimate(
-                    small.pipe, grid=small.grid, text=text, num_steps=2, **given)
+                    small.pipe, grid=small.grid, text=text, num_steps=2, **given
+                )
                 with attnscope_capture.capture(small.pipe, out, **options) as cap:
                     small.run(2)
-                written = sum(t.numel() * t.element_size() for c in read_capture(out)
-                              for t in c.tensors.values())
+                written = sum(
+                    t.numel() * t.element_size() for c in read_capture(out) for t in c.tensors.values()
+                )
                 self.assertEqual(size if "steps" in options else size * 2, written, (name, options))
                 self.assertEqual(cap.writer.bytes, written)
 
@@ -216,8 +244,9 @@ class Variants(CaptureTest):
 
     def test_the_catalogue_tells_the_model(self) -> None:
         small = small_models.cogvideox()
-        with attnscope_capture.capture(small.pipe, self.folder / "d", steps=0, model="a/b", prompt="dog",
-                                       extra={"seed": 7}):
+        with attnscope_capture.capture(
+            small.pipe, self.folder / "d", steps=0, model="a/b", prompt="dog", extra={"seed": 7}
+        ):
             small.run(1)
         root = json.loads((self.folder / "d" / "capture.json").read_text())
         self.assertEqual((root["model"], root["prompt"], root["extra"]["seed"]), ("a/b", "dog", 7))

@@ -1,4 +1,5 @@
 """A dump can be opened while it grows, and everything is as it was afterwards, whatever happens."""
+
 import json
 import threading
 import unittest
@@ -30,9 +31,8 @@ class Growing(CaptureTest):
                 for entry in root["calls"]:
                     self.assertTrue((out / entry["file"]).exists())
 
-        with mock.patch.object(attnscope_capture, "replace_file", watched):
-            with capture(small.pipe, out):
-                small.run(2)
+        with mock.patch.object(attnscope_capture, "replace_file", watched), capture(small.pipe, out):
+            small.run(2)
         self.assertEqual(sorted(set(states)), list(range(1, 9)))
         self.assertEqual([p for p in out.iterdir() if p.suffix == ".part"], [])
 
@@ -57,7 +57,7 @@ class Growing(CaptureTest):
             block = small.pipe.transformer.transformer_blocks[1]
             runs = []
 
-            def stop(module, args):  # type: ignore[no-untyped-def]
+            def stop(module, args, runs=runs, kind=kind):  # type: ignore[no-untyped-def]
                 runs.append(1)
                 if len(runs) == 2:
                     raise kind("in the middle of step 1")
@@ -67,8 +67,10 @@ class Growing(CaptureTest):
             with self.assertRaises(kind), capture(small.pipe, out):
                 small.run(3)
             hook.remove()
-            self.assertEqual([(c.facts["step"], c.facts["layer"]) for c in read_capture(out)],
-                             [(0, 0), (0, 1), (0, 2), (1, 0)])
+            self.assertEqual(
+                [(c.facts["step"], c.facts["layer"]) for c in read_capture(out)],
+                [(0, 0), (0, 1), (0, 2), (1, 0)],
+            )
             self.check_untouched(small)
             with capture(small.pipe, self.folder / (kind.__name__ + "2"), steps=0):
                 small.run(1)
@@ -77,7 +79,11 @@ class Growing(CaptureTest):
         self.check_restored()
         transformer = small.pipe.transformer
         for module in transformer.modules():
-            for hooks in (module._forward_pre_hooks, module._forward_hooks, module._forward_hooks_always_called):
+            for hooks in (
+                module._forward_pre_hooks,
+                module._forward_hooks,
+                module._forward_hooks_always_called,
+            ):
                 self.assertEqual(len(hooks), 0)
         self.assertNotIn("cache_context", vars(transformer))
         self.assertNotIn("encode_prompt", vars(small.pipe))
@@ -144,6 +150,7 @@ class Pictures(CaptureTest):
 
     def test_frames_belong_to_latent_frames(self) -> None:
         from PIL import Image
+
         small = small_models.cogvideox()
         cap = self.captured(small)
         video = torch.arange(9)[:, None, None, None].expand(9, 4, 5, 3) * 20.0 / 255
@@ -178,6 +185,7 @@ class Pictures(CaptureTest):
 
     def test_one_picture(self) -> None:
         from PIL import Image
+
         small = small_models.flux()
         cap = self.captured(small)
         cap.add_video(Image.new("RGB", (8, 6), (1, 2, 3)))

@@ -1,4 +1,5 @@
 """The program opens every family's dump, and its maps are those of torch in float64."""
+
 import json
 import os
 import shutil
@@ -43,9 +44,16 @@ class Program(CaptureTest):
             for told in info["calls"]:
                 call = by_name[os.path.basename(told["file"])]
                 self.assertEqual(told["unknown_keys"], [])
-                self.assertEqual((told["kind"], told["step"], told["layer"], told["queries"], told["keys"]),
-                                 (call.facts["kind"], call.facts["step"], call.facts["layer"],
-                                  call["q"].shape[2], call["k"].shape[2]))
+                self.assertEqual(
+                    (told["kind"], told["step"], told["layer"], told["queries"], told["keys"]),
+                    (
+                        call.facts["kind"],
+                        call.facts["step"],
+                        call.facts["layer"],
+                        call["q"].shape[2],
+                        call["k"].shape[2],
+                    ),
+                )
                 for fact, value in call.facts.items():
                     self.assertEqual(told["facts"][fact], {"value": value, "origin": "recorded"}, fact)
 
@@ -71,18 +79,45 @@ class Program(CaptureTest):
 
     def test_query(self) -> None:
         out = self.folder / "volume.npy"
-        program("query", FOLDER / "hunyuan", "--query", "1,2,3", "--layers", "2", "--steps", "1", "--branch", "cond",
-                "-o", out, "--quiet")
-        (call,) = [c for c in read_capture(FOLDER / "hunyuan")
-                   if (c.facts["step"], c.facts["layer"], c.facts["branches"]) == (1, 2, ["cond"])]
+        program(
+            "query",
+            FOLDER / "hunyuan",
+            "--query",
+            "1,2,3",
+            "--layers",
+            "2",
+            "--steps",
+            "1",
+            "--branch",
+            "cond",
+            "-o",
+            out,
+            "--quiet",
+        )
+        (call,) = [
+            c
+            for c in read_capture(FOLDER / "hunyuan")
+            if (c.facts["step"], c.facts["layer"], c.facts["branches"]) == (1, 2, ["cond"])
+        ]
         row = weights(call)[0, :, 1 * 24 + 2 * 6 + 3, :72].reshape(2, 3, 4, 6)
         self.assertLess(np.abs(np.load(out) - row.numpy()).max(), 2e-6)
         self.assertGreater(float(row.max()), 0.02)
 
     def test_render(self) -> None:
         out = self.folder / "heads.png"
-        program("render", FOLDER / "cogvideox", "--picture", "mosaic", "--branch", "cond", "--steps", "1",
-                "-o", out, "--quiet")
+        program(
+            "render",
+            FOLDER / "cogvideox",
+            "--picture",
+            "mosaic",
+            "--branch",
+            "cond",
+            "--steps",
+            "1",
+            "-o",
+            out,
+            "--quiet",
+        )
         self.assertEqual(out.read_bytes()[:4], b"\x89PNG")
 
 

@@ -1,5 +1,6 @@
 """What is recorded, computed a second way: from the projections, with normalisation and rotation
 written here (CogVideoX, Wan); the spatial and temporal order of Latte; the branches' order."""
+
 import unittest
 from typing import Any
 
@@ -13,8 +14,12 @@ from support import CaptureTest, read_capture
 def projections(module: Any) -> tuple[dict[str, list[torch.Tensor]], list[Any]]:
     """Collects the outputs of to_q and to_k of an attention module."""
     seen: dict[str, list[torch.Tensor]] = {"to_q": [], "to_k": []}
-    hooks = [getattr(module, name).register_forward_hook(
-        lambda m, a, out, name=name: seen[name].append(out.detach().clone())) for name in seen]
+    hooks = [
+        getattr(module, name).register_forward_hook(
+            lambda m, a, out, name=name: seen[name].append(out.detach().clone())
+        )
+        for name in seen
+    ]
     return seen, hooks
 
 
@@ -102,8 +107,10 @@ class Recomputation(CaptureTest):
 
     def test_latte_orders_its_batch(self) -> None:
         small = small_models.latte()
-        block, temporal = (getattr(small.pipe.transformer, n)[0]
-                           for n in ("transformer_blocks", "temporal_transformer_blocks"))
+        block, temporal = (
+            getattr(small.pipe.transformer, n)[0]
+            for n in ("transformer_blocks", "temporal_transformer_blocks")
+        )
         inputs: dict[str, torch.Tensor] = {}
         block.register_forward_pre_hook(lambda m, a: inputs.update(spatial=a[0].detach().clone()))
         temporal.register_forward_pre_hook(lambda m, a: inputs.update(temporal=a[0].detach().clone()))
@@ -116,8 +123,9 @@ class Recomputation(CaptureTest):
         moved = inputs["temporal"] - small.pipe.transformer.temp_pos_embed
         for branch in (0, 1):
             for place in (0, 7, 23):
-                torch.testing.assert_close(moved[24 * branch + place], after[branch, :, place],
-                                           rtol=1e-5, atol=1e-5)
+                torch.testing.assert_close(
+                    moved[24 * branch + place], after[branch, :, place], rtol=1e-5, atol=1e-5
+                )
         self.assertEqual(calls["temporal"].facts["branches"][24], "cond")
         self.assertEqual(calls["spatial"].facts["branches"][3], "cond")
 
@@ -126,8 +134,11 @@ class Recomputation(CaptureTest):
         for name in small_models.FAMILIES:
             small = small_models.FAMILIES[name]()
             seen: dict[str, dict[str, torch.Tensor]] = {}
-            for case, key in (("as is", None), ("prompt", "prompt_embeds"),
-                              ("negative", "negative_prompt_embeds")):
+            for case, key in (
+                ("as is", None),
+                ("prompt", "prompt_embeds"),
+                ("negative", "negative_prompt_embeds"),
+            ):
                 more = {} if key is None else {key: small.arguments[key] * 1.5}
                 for branch in ("cond", "uncond"):
                     out = self.folder / f"{name}-{case}-{branch}"
@@ -138,10 +149,21 @@ class Recomputation(CaptureTest):
                     if not calls:  # Latte's layer 1 is temporal: its input has met the text in layer 0
                         calls = read_capture(out)
                     seen.setdefault(case, {})[branch] = torch.cat([c["k"].flatten() for c in calls])
-            same = {(case, b): torch.equal(seen[case][b], seen["as is"][b])
-                    for case in ("prompt", "negative") for b in ("cond", "uncond")}
-            self.assertEqual(same, {("prompt", "cond"): False, ("prompt", "uncond"): True,
-                                    ("negative", "cond"): True, ("negative", "uncond"): False}, name)
+            same = {
+                (case, b): torch.equal(seen[case][b], seen["as is"][b])
+                for case in ("prompt", "negative")
+                for b in ("cond", "uncond")
+            }
+            self.assertEqual(
+                same,
+                {
+                    ("prompt", "cond"): False,
+                    ("prompt", "uncond"): True,
+                    ("negative", "cond"): True,
+                    ("negative", "uncond"): False,
+                },
+                name,
+            )
 
 
 if __name__ == "__main__":

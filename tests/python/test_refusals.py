@@ -1,4 +1,5 @@
 """Everything that cannot be recorded truthfully is refused in one message that says what to do."""
+
 import shutil
 import types
 import unittest
@@ -41,7 +42,9 @@ class Refusals(CaptureTest):
         small = small_models.cogvideox()
         block = small.pipe.transformer.transformer_blocks[1]
         block.attn1.forward = lambda hidden_states, encoder_hidden_states, **more: (
-            hidden_states, encoder_hidden_states)
+            hidden_states,
+            encoder_hidden_states,
+        )
         with self.refused("transformer_blocks.1.attn1", "0 attention calls instead of 1", "disable_cache"):
             with capture(small.pipe, self.out()):
                 small.run(1)
@@ -51,9 +54,13 @@ class Refusals(CaptureTest):
 
     def test_a_caching_accelerator(self) -> None:
         from diffusers import PyramidAttentionBroadcastConfig
+
         small = small_models.cogvideox()
-        small.pipe.transformer.enable_cache(PyramidAttentionBroadcastConfig(
-            spatial_attention_block_skip_range=2, current_timestep_callback=lambda: 500))
+        small.pipe.transformer.enable_cache(
+            PyramidAttentionBroadcastConfig(
+                spatial_attention_block_skip_range=2, current_timestep_callback=lambda: 500
+            )
+        )
         with self.refused("disable_cache"), capture(small.pipe, self.out()):
             pass
         small.pipe.transformer.disable_cache()
@@ -62,14 +69,19 @@ class Refusals(CaptureTest):
 
     def test_a_cache_that_skips_later_steps(self) -> None:
         from diffusers import FasterCacheConfig
+
         small = small_models.cogvideox()
-        small.pipe.transformer.enable_cache(FasterCacheConfig(
-            spatial_attention_block_skip_range=2, spatial_attention_timestep_skip_range=(-1, 1001),
-            attention_weight_callback=lambda _: 0.5, current_timestep_callback=lambda: 500))
+        small.pipe.transformer.enable_cache(
+            FasterCacheConfig(
+                spatial_attention_block_skip_range=2,
+                spatial_attention_timestep_skip_range=(-1, 1001),
+                attention_weight_callback=lambda _: 0.5,
+                current_timestep_callback=lambda: 500,
+            )
+        )
         small.pipe.transformer._cache_config = None  # an accelerator that does not tell
-        with self.refused("attention calls instead of 1"):
-            with capture(small.pipe, self.out()):
-                small.run(6)
+        with self.refused("attention calls instead of 1"), capture(small.pipe, self.out()):
+            small.run(6)
 
     def test_compiled(self) -> None:
         small = small_models.cogvideox()
@@ -90,9 +102,11 @@ class Refusals(CaptureTest):
             small.pipe.transformer(**inputs)
 
     def inputs(self, batch: int = 1) -> dict[str, torch.Tensor]:
-        return {"hidden_states": torch.randn(batch, 3, 4, 8, 12),
-                "encoder_hidden_states": torch.randn(batch, 6, 12),
-                "timestep": torch.full((batch,), 500)}
+        return {
+            "hidden_states": torch.randn(batch, 3, 4, 8, 12),
+            "encoder_hidden_states": torch.randn(batch, 6, 12),
+            "timestep": torch.full((batch,), 500),
+        }
 
     def test_dropout(self) -> None:
         q = torch.randn(1, 2, 5, 8)
@@ -114,8 +128,11 @@ class Refusals(CaptureTest):
         transformer._parallel_config = None
         with self.refused("3 of 6 heads", "head_offset"), torch.no_grad():
             with capture(transformer, self.out() + "3"):
-                with mock.patch.object(attnscope_capture.Capture, "_offset",
-                                       lambda s, f, c, slot, heads: original(s, f, c, slot, 6)):
+                with mock.patch.object(
+                    attnscope_capture.Capture,
+                    "_offset",
+                    lambda s, f, c, slot, heads: original(s, f, c, slot, 6),
+                ):
                     transformer(**self.inputs())
 
     def test_two_captures_at_once(self) -> None:
@@ -138,8 +155,10 @@ class Refusals(CaptureTest):
         with capture(small.pipe, self.out(), steps=0, layers=1, force=True):
             small.run(1)
         self.assertEqual({c.facts["layer"] for c in read_capture(self.folder / "d")}, {1})
-        self.assertEqual(sorted(p.name for p in (self.folder / "d").iterdir()),
-                         ["capture.json", "notes.txt", "step0000_layer001_joint.safetensors"])
+        self.assertEqual(
+            sorted(p.name for p in (self.folder / "d").iterdir()),
+            ["capture.json", "notes.txt", "step0000_layer001_joint.safetensors"],
+        )
 
     def test_no_room(self) -> None:
         small = small_models.cogvideox()
@@ -158,20 +177,21 @@ class Refusals(CaptureTest):
 
     def test_what_does_not_exist(self) -> None:
         small = small_models.cogvideox()
-        for options, words in (({"layers": 3}, ("layers 0 to 2", "asked for 3")),
-                               ({"heads": "0-3"}, ("heads 0 to 2", "asked for 3")),
-                               ({"heads": "0,2"}, ("contiguous",)),
-                               ({"layers": "2-1"}, ("ends before it begins",)),
-                               ({"steps": "last"}, ("expected numbers",)),
-                               ({"layer": 3}, ("unknown option layer",)),
-                               ({"kinds": "temporal"}, ("self, cross or joint",)),
-                               ({"guidance": "both"}, ("batch", "forwards")),
-                               ({"grid": (2, 4, 6)}, ("78 tokens are not the grid 2x4x6",)),
-                               ({"branch": "left"}, ("the batch has cond, uncond",)),
-                               ({"branches": ["a", "b", "c"]}, ("does not divide a batch of 2",))):
-            with self.refused(*words):
-                with capture(small.pipe, self.out(), **options):
-                    small.run(1)
+        for options, words in (
+            ({"layers": 3}, ("layers 0 to 2", "asked for 3")),
+            ({"heads": "0-3"}, ("heads 0 to 2", "asked for 3")),
+            ({"heads": "0,2"}, ("contiguous",)),
+            ({"layers": "2-1"}, ("ends before it begins",)),
+            ({"steps": "last"}, ("expected numbers",)),
+            ({"layer": 3}, ("unknown option layer",)),
+            ({"kinds": "temporal"}, ("self, cross or joint",)),
+            ({"guidance": "both"}, ("batch", "forwards")),
+            ({"grid": (2, 4, 6)}, ("78 tokens are not the grid 2x4x6",)),
+            ({"branch": "left"}, ("the batch has cond, uncond",)),
+            ({"branches": ["a", "b", "c"]}, ("does not divide a batch of 2",)),
+        ):
+            with self.refused(*words), capture(small.pipe, self.out(), **options):
+                small.run(1)
             shutil.rmtree(self.out(), ignore_errors=True)
 
     def test_steps_that_never_come(self) -> None:

@@ -1,4 +1,5 @@
 """The scripts do what their --help says, and leave a whole capture when they are interrupted."""
+
 import contextlib
 import io
 import json
@@ -43,8 +44,21 @@ class Scripts(CaptureTest):
             self.assertEqual(program("info", folder).stderr, "")
 
     def test_wan_with_two_transformers(self) -> None:
-        told = self.run_script("capture_wan.py", "--random", "--two", "--num-steps", 3, "--layers", 1, "--steps", "0,2",
-                               "--heads", "1-2", "--out", self.folder / "d")
+        told = self.run_script(
+            "capture_wan.py",
+            "--random",
+            "--two",
+            "--num-steps",
+            3,
+            "--layers",
+            1,
+            "--steps",
+            "0,2",
+            "--heads",
+            "1-2",
+            "--out",
+            self.folder / "d",
+        )
         self.assertIn("the dump takes", told)
         self.check(self.folder / "d", 4)
         umask = os.umask(0)
@@ -53,7 +67,9 @@ class Scripts(CaptureTest):
             self.assertEqual(stat.S_IMODE(file.stat().st_mode), 0o666 & ~umask, file)
 
     def test_hunyuan(self) -> None:
-        self.run_script("capture_hunyuan.py", "--random", "--num-steps", 2, "--no-values", "--out", self.folder / "d")
+        self.run_script(
+            "capture_hunyuan.py", "--random", "--num-steps", 2, "--no-values", "--out", self.folder / "d"
+        )
         calls = read_capture(self.folder / "d")
         self.assertEqual([sorted(c.tensors) for c in calls], [["k", "mask", "q"]] * 6)
 
@@ -65,32 +81,70 @@ class Scripts(CaptureTest):
 
     def test_cogvideox_from_embeddings(self) -> None:
         from diffusers import CogVideoXTransformer3DModel
+
         torch.manual_seed(5)
         model = CogVideoXTransformer3DModel(
-            num_attention_heads=2, attention_head_dim=16, in_channels=3, out_channels=3, time_embed_dim=8,
-            text_embed_dim=12, num_layers=2, sample_width=8, sample_height=8, sample_frames=3,
-            temporal_compression_ratio=1, max_text_seq_length=5, use_rotary_positional_embeddings=True)
+            num_attention_heads=2,
+            attention_head_dim=16,
+            in_channels=3,
+            out_channels=3,
+            time_embed_dim=8,
+            text_embed_dim=12,
+            num_layers=2,
+            sample_width=8,
+            sample_height=8,
+            sample_frames=3,
+            temporal_compression_ratio=1,
+            max_text_seq_length=5,
+            use_rotary_positional_embeddings=True,
+        )
         model.save_pretrained(self.folder / "model")
         np.save(self.folder / "prompts.npy", np.random.default_rng(1).normal(size=(2, 5, 12)).astype("f4"))
-        words = [{"text": "", "tokens": ["[PAD]"] * 5, "valid": 0},
-                 {"text": "red dog", "tokens": ["red", "dog", "[PAD]", "[PAD]", "[PAD]"], "valid": 2}]
+        words = [
+            {"text": "", "tokens": ["[PAD]"] * 5, "valid": 0},
+            {"text": "red dog", "tokens": ["red", "dog", "[PAD]", "[PAD]", "[PAD]"], "valid": 2},
+        ]
         (self.folder / "prompts.json").write_text(json.dumps({"prompts": words}))
-        self.run_script("capture_cogvideox.py", "--model", self.folder / "model", "--embeddings",
-                        self.folder / "prompts.npy", "--num-steps", 3, "--branch", "both", "--out", self.folder / "d")
+        self.run_script(
+            "capture_cogvideox.py",
+            "--model",
+            self.folder / "model",
+            "--embeddings",
+            self.folder / "prompts.npy",
+            "--num-steps",
+            3,
+            "--branch",
+            "both",
+            "--out",
+            self.folder / "d",
+        )
         self.check(self.folder / "d", 6)
         root = json.loads((self.folder / "d" / "capture.json").read_text())
         self.assertEqual([f["t"] for f in root["frames"]], [0, 1, 2])
         self.assertEqual((root["model"], root["prompt"]), ("model", "red dog"))
         facts = read_capture(self.folder / "d")[0].facts
-        self.assertEqual((facts["branches"], facts["text_valid"], facts["grid"], facts["text"]),
-                         (["uncond", "cond"], [0, 2], "3x4x4", "5@start"))
+        self.assertEqual(
+            (facts["branches"], facts["text_valid"], facts["grid"], facts["text"]),
+            (["uncond", "cond"], [0, 2], "3x4x4", "5@start"),
+        )
         self.assertEqual(facts["tokens"], [w["tokens"] for w in words])
 
     def test_an_interrupt_from_the_keyboard(self) -> None:
         out = self.folder / "d"
         process = subprocess.Popen(
-            [sys.executable, str(SCRIPTS / "capture_cogvideox.py"), "--random", "--num-steps", "500", "--out", str(out)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            [
+                sys.executable,
+                str(SCRIPTS / "capture_cogvideox.py"),
+                "--random",
+                "--num-steps",
+                "500",
+                "--out",
+                str(out),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
             deadline = time.monotonic() + 120
             while not (out / "capture.json").exists() and time.monotonic() < deadline:

@@ -1,10 +1,10 @@
 """Layers, steps, heads, branches and rows: what is chosen is recorded, and nothing else."""
+
 import unittest
 
 import torch
 import torch.nn.functional as F
 
-import attnscope_capture
 import small_models
 from attnscope_capture import StepCounter, capture, head_range, key_head_range, largest_named, parse_numbers
 from support import TOLERANCE, CaptureTest, output_error, read_capture
@@ -12,16 +12,27 @@ from support import TOLERANCE, CaptureTest, output_error, read_capture
 
 class Numbers(CaptureTest):
     def test_what_is_chosen(self) -> None:
-        for spec, numbers in (("0,3-5", [0, 3, 4, 5]), ("7-", [7, 8, 9]), ("0-9:4", [0, 4, 8]), ("1-:3", [1, 4, 7]),
-                              ("all", list(range(10))), (3, [3]), ([2, 4], [2, 4]), (None, list(range(10))),
-                              (" 1 , 2", [1, 2]), (range(3), [0, 1, 2])):
+        for spec, numbers in (
+            ("0,3-5", [0, 3, 4, 5]),
+            ("7-", [7, 8, 9]),
+            ("0-9:4", [0, 4, 8]),
+            ("1-:3", [1, 4, 7]),
+            ("all", list(range(10))),
+            (3, [3]),
+            ([2, 4], [2, 4]),
+            (None, list(range(10))),
+            (" 1 , 2", [1, 2]),
+            (range(3), [0, 1, 2]),
+        ):
             test = parse_numbers(spec, "layers")
             self.assertEqual([n for n in range(10) if test(n)], numbers, spec)
         for spec in ("", "a", "-1", "1,,2", "3-2", "1-5:0", [], [-1], "1.5"):
             with self.refused("layers"):
                 parse_numbers(spec, "layers")
-        self.assertEqual([largest_named(s) for s in ("0,3-5", "7-", "1-:3", "all", 4, [2, 9], "0-9:4")],
-                         [5, None, None, None, 4, 9, 9])
+        self.assertEqual(
+            [largest_named(s) for s in ("0,3-5", "7-", "1-:3", "all", 4, [2, 9], "0-9:4")],
+            [5, None, None, None, 4, 9, 9],
+        )
 
     def test_heads_that_share_keys(self) -> None:
         self.assertEqual(head_range("1-2", 4), (1, 3))
@@ -40,19 +51,25 @@ class Steps(unittest.TestCase):
         return [counter.next(*f) for f in forwards]
 
     def test_one_forward_a_step(self) -> None:
-        self.assertEqual(self.run_counter(StepCounter("batch", None), [(9, None), (9, None), (5, None)]),
-                         [(0, None), (1, None), (2, None)])
+        self.assertEqual(
+            self.run_counter(StepCounter("batch", None), [(9, None), (9, None), (5, None)]),
+            [(0, None), (1, None), (2, None)],
+        )
 
     def test_separate_forwards(self) -> None:
         counter = StepCounter("forwards", None)
-        self.assertEqual(self.run_counter(counter, [(9, None), (9, None), (5, None), (5, None), (1, None)]),
-                         [(0, "cond"), (0, "uncond"), (1, "cond"), (1, "uncond"), (2, "cond")])
+        self.assertEqual(
+            self.run_counter(counter, [(9, None), (9, None), (5, None), (5, None), (1, None)]),
+            [(0, "cond"), (0, "uncond"), (1, "cond"), (1, "uncond"), (2, "cond")],
+        )
         self.assertEqual(counter.steps, 3)
 
     def test_the_context_decides(self) -> None:
         counter = StepCounter("forwards", None)
-        self.assertEqual(self.run_counter(counter, [(9, "uncond"), (9, "cond"), (5, "cond"), (5, "cond")]),
-                         [(0, "uncond"), (0, "cond"), (1, "cond"), (2, "cond")])
+        self.assertEqual(
+            self.run_counter(counter, [(9, "uncond"), (9, "cond"), (5, "cond"), (5, "cond")]),
+            [(0, "uncond"), (0, "cond"), (1, "cond"), (2, "cond")],
+        )
 
     def test_given_branches(self) -> None:
         counter = StepCounter("forwards", ["cond", "no_image", "uncond"])
@@ -68,7 +85,9 @@ class Choices(CaptureTest):
                 small.run(3)
         whole = {c.file: c for c in read_capture(self.folder / "all")}
         some = read_capture(self.folder / "some")
-        self.assertEqual([(c.facts["step"], c.facts["layer"]) for c in some], [(1, 0), (1, 2), (2, 0), (2, 2)])
+        self.assertEqual(
+            [(c.facts["step"], c.facts["layer"]) for c in some], [(1, 0), (1, 2), (2, 0), (2, 2)]
+        )
         for call in some:
             self.assertEqual(call.facts["head_offset"], 1)
             for name in ("q", "k", "v", "out"):
@@ -103,27 +122,41 @@ class Choices(CaptureTest):
         small = small_models.wan()
         with capture(small.pipe, self.folder / "d", steps=0, layers=0, branch="both"):
             small.run(1)
-        self.assertEqual(sorted(c.file for c in read_capture(self.folder / "d")),
-                         [f"step0000_layer000_{kind}_{branch}.safetensors" for kind in ("cross", "self")
-                          for branch in ("cond", "uncond")])
+        self.assertEqual(
+            sorted(c.file for c in read_capture(self.folder / "d")),
+            [
+                f"step0000_layer000_{kind}_{branch}.safetensors"
+                for kind in ("cross", "self")
+                for branch in ("cond", "uncond")
+            ],
+        )
 
     def test_separate_forwards_without_a_context(self) -> None:
         """Older pipelines do not name their forwards: cond first, then uncond at the same timestep."""
         small = small_models.wan()
         transformer = small.pipe.transformer
-        inputs = {"hidden_states": torch.randn(1, 4, 3, 8, 12),
-                  "encoder_hidden_states": torch.randn(1, 8, 12), "return_dict": False}
+        inputs = {
+            "hidden_states": torch.randn(1, 4, 3, 8, 12),
+            "encoder_hidden_states": torch.randn(1, 8, 12),
+            "return_dict": False,
+        }
         with torch.no_grad(), capture(transformer, self.folder / "d", layers=0, branch="uncond"):
             for stamp in (900.0, 900.0, 400.0, 400.0):
                 transformer(timestep=torch.tensor([stamp]), **inputs)
         calls = read_capture(self.folder / "d")
-        self.assertEqual([(c.facts["step"], c.facts["timestep"]) for c in calls if c.facts["kind"] == "self"],
-                         [(0, 900.0), (1, 400.0)])
+        self.assertEqual(
+            [(c.facts["step"], c.facts["timestep"]) for c in calls if c.facts["kind"] == "self"],
+            [(0, 900.0), (1, 400.0)],
+        )
 
     def test_a_transformer_alone(self) -> None:
         small = small_models.cogvideox()
-        inputs = {"hidden_states": torch.randn(2, 3, 4, 8, 12), "return_dict": False,
-                  "encoder_hidden_states": torch.randn(2, 6, 12), "timestep": torch.tensor([500, 500])}
+        inputs = {
+            "hidden_states": torch.randn(2, 3, 4, 8, 12),
+            "return_dict": False,
+            "encoder_hidden_states": torch.randn(2, 6, 12),
+            "timestep": torch.tensor([500, 500]),
+        }
         transformer = small.pipe.transformer
         with torch.no_grad(), capture(transformer, self.folder / "d", layers=0):
             transformer(**inputs)
@@ -135,8 +168,10 @@ class Choices(CaptureTest):
         (two,) = read_capture(self.folder / "two")
         self.assertEqual((two.facts["branches"], two["q"].shape[0]), (["cond"], 2))
         inputs = {k: v[:1] if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
-        three = {k: v.repeat(3, *[1] * (v.ndim - 1)) if isinstance(v, torch.Tensor) else v
-                 for k, v in inputs.items()}
+        three = {
+            k: v.repeat(3, *[1] * (v.ndim - 1)) if isinstance(v, torch.Tensor) else v
+            for k, v in inputs.items()
+        }
         with torch.no_grad(), self.refused("batch of 3", "branches"):
             with capture(transformer, self.folder / "three", layers=0):
                 transformer(**three)
@@ -152,14 +187,17 @@ class Choices(CaptureTest):
                 small.run(1)
             (call,) = read_capture(self.folder / f"{rows}")
             self.assertEqual(call["out_rows"].tolist(), sorted(set(call["out_rows"].tolist())))
-            self.assertEqual((len(call["out_rows"]), int(call["out_rows"][0]), int(call["out_rows"][-1])),
-                             (count, 0, 77))
+            self.assertEqual(
+                (len(call["out_rows"]), int(call["out_rows"][0]), int(call["out_rows"][-1])), (count, 0, 77)
+            )
             self.assertLess(output_error(call), TOLERANCE[torch.float32])
 
     def test_skip_layer_guidance_is_left_out(self) -> None:
         small = small_models.sd3()
         with capture(small.pipe, self.folder / "d", layers=0):
-            small.run(4, skip_guidance_layers=[1], skip_layer_guidance_start=0.0, skip_layer_guidance_stop=0.9)
+            small.run(
+                4, skip_guidance_layers=[1], skip_layer_guidance_start=0.0, skip_layer_guidance_stop=0.9
+            )
         self.assertIn("skip-layer guidance", self.said.getvalue())
         calls = [c for c in read_capture(self.folder / "d") if c.facts["kind"] == "joint"]
         self.assertEqual([c.facts["step"] for c in calls], [0, 1, 2, 3])
@@ -168,13 +206,28 @@ class Choices(CaptureTest):
     def test_image_keys_of_wan(self) -> None:
         """Image-to-video models attend to an image in a call of its own, before the text."""
         from diffusers import WanTransformer3DModel
+
         torch.manual_seed(1)
         transformer = WanTransformer3DModel(
-            num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=12,
-            freq_dim=16, ffn_dim=32, num_layers=1, rope_max_seq_len=32, added_kv_proj_dim=32, image_dim=10).eval()
+            num_attention_heads=2,
+            attention_head_dim=16,
+            in_channels=4,
+            out_channels=4,
+            text_dim=12,
+            freq_dim=16,
+            ffn_dim=32,
+            num_layers=1,
+            rope_max_seq_len=32,
+            added_kv_proj_dim=32,
+            image_dim=10,
+        ).eval()
         with torch.no_grad(), capture(transformer, self.folder / "d"):
-            transformer(torch.randn(1, 4, 3, 8, 12), torch.tensor([5.0]), torch.randn(1, 512, 12),
-                        torch.randn(1, 9, 10))
+            transformer(
+                torch.randn(1, 4, 3, 8, 12),
+                torch.tensor([5.0]),
+                torch.randn(1, 512, 12),
+                torch.randn(1, 9, 10),
+            )
         self.assertIn("its call with image keys is not recorded", self.said.getvalue())
         calls = {c.facts["kind"]: c for c in read_capture(self.folder / "d")}
         self.assertEqual(calls["cross"]["k"].shape[2], 512)
@@ -184,9 +237,15 @@ class Choices(CaptureTest):
         ids = torch.zeros(60, 3)
         ids[:48, 1], ids[:48, 2] = torch.arange(48) // 8, torch.arange(48) % 8
         ids[48:, 0] = 1
-        inputs = dict(hidden_states=torch.randn(1, 60, 16), timestep=torch.tensor([0.5]),
-                      guidance=torch.tensor([3.5]), pooled_projections=torch.randn(1, 8), img_ids=ids,
-                      encoder_hidden_states=torch.randn(1, 8, 12), txt_ids=torch.zeros(8, 3))
+        inputs = dict(
+            hidden_states=torch.randn(1, 60, 16),
+            timestep=torch.tensor([0.5]),
+            guidance=torch.tensor([3.5]),
+            pooled_projections=torch.randn(1, 8),
+            img_ids=ids,
+            encoder_hidden_states=torch.randn(1, 8, 12),
+            txt_ids=torch.zeros(8, 3),
+        )
         with torch.no_grad(), capture(small.pipe.transformer, self.folder / "d", layers=0):
             small.pipe.transformer(**inputs)
         (call,) = read_capture(self.folder / "d")

@@ -1,10 +1,10 @@
 """Prompts, token strings and numbers of valid tokens, from the text encoders of real pipelines."""
+
 import unittest
 from typing import Any
 
 import torch
 
-import attnscope_capture
 import small_models
 from attnscope_capture import capture
 from support import CaptureTest, read_capture
@@ -16,14 +16,18 @@ def tokenizer() -> Any:
     """Words, then </s>, padded at the end, as T5's."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
+
     words = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     words.post_processor = processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=words, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
 
 
 def text_encoder(kind: str) -> Any:
     from transformers import T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel
+
     torch.manual_seed(3)
     config, model = {"t5": (T5Config, T5EncoderModel), "umt5": (UMT5Config, UMT5EncoderModel)}[kind]
     return model(config(vocab_size=len(WORDS), d_model=12, d_kv=4, d_ff=8, num_layers=1, num_heads=2)).eval()
@@ -31,7 +35,9 @@ def text_encoder(kind: str) -> Any:
 
 def with_text(small: small_models.Small, kind: str, place: str = "") -> small_models.Small:
     """The same pipeline with a text encoder; its embeddings are no longer given."""
-    small.pipe.register_modules(**{"text_encoder" + place: text_encoder(kind), "tokenizer" + place: tokenizer()})
+    small.pipe.register_modules(
+        **{"text_encoder" + place: text_encoder(kind), "tokenizer" + place: tokenizer()}
+    )
     for name in list(small.arguments):
         if "prompt" in name and "pooled" not in name:
             del small.arguments[name]
@@ -94,9 +100,11 @@ class Text(CaptureTest):
         small = small_models.mochi()
         arguments = dict(small.arguments)
         from transformers import T5Config, T5EncoderModel
+
         torch.manual_seed(3)
-        encoder = T5EncoderModel(T5Config(vocab_size=len(WORDS), d_model=16, d_kv=4, d_ff=8, num_layers=1,
-                                          num_heads=2)).eval()
+        encoder = T5EncoderModel(
+            T5Config(vocab_size=len(WORDS), d_model=16, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+        ).eval()
         small = with_text(small, "t5")
         small.pipe.register_modules(text_encoder=encoder)
         small.arguments["max_sequence_length"] = arguments["max_sequence_length"]
@@ -108,8 +116,9 @@ class Text(CaptureTest):
     def test_the_users_own(self) -> None:
         small = small_models.cogvideox()
         words = [f"w{i}" for i in range(6)]
-        (call,) = self.record(small, prompt="p", tokens={"cond": words, "uncond": ["x"]},
-                              text_valid={"cond": 3, "uncond": 1})
+        (call,) = self.record(
+            small, prompt="p", tokens={"cond": words, "uncond": ["x"]}, text_valid={"cond": 3, "uncond": 1}
+        )
         self.assertEqual(call.facts["tokens"], [["x"], words])
         self.assertEqual((call.facts["text_valid"], call.facts["prompt"]), ([1, 3], "p"))
         (call,) = self.record(small, branch="cond", tokens=words)
@@ -117,10 +126,23 @@ class Text(CaptureTest):
 
     def test_a_transformer_with_a_tokenizer(self) -> None:
         small = small_models.cogvideox()
-        inputs = {"hidden_states": torch.randn(2, 3, 4, 8, 12), "return_dict": False,
-                  "encoder_hidden_states": torch.randn(2, 6, 12), "timestep": torch.tensor([500, 500])}
-        with torch.no_grad(), capture(small.pipe.transformer, self.folder / "d", layers=0, branch="both",
-                                      tokenizer=tokenizer(), prompt="the dog"):
+        inputs = {
+            "hidden_states": torch.randn(2, 3, 4, 8, 12),
+            "return_dict": False,
+            "encoder_hidden_states": torch.randn(2, 6, 12),
+            "timestep": torch.tensor([500, 500]),
+        }
+        with (
+            torch.no_grad(),
+            capture(
+                small.pipe.transformer,
+                self.folder / "d",
+                layers=0,
+                branch="both",
+                tokenizer=tokenizer(),
+                prompt="the dog",
+            ),
+        ):
             small.pipe.transformer(**inputs)
         (call,) = read_capture(self.folder / "d")
         self.assertEqual(call.facts["tokens"], [padded("", 6), padded("the dog", 6)])
@@ -129,10 +151,19 @@ class Text(CaptureTest):
     def test_text_encoders_are_not_recorded(self) -> None:
         """Encoders with sdpa attention call the same function."""
         from transformers import BertConfig, BertModel
+
         small = small_models.wan()
         torch.manual_seed(0)
-        bert = BertModel(BertConfig(vocab_size=11, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
-                                    intermediate_size=8, attn_implementation="sdpa")).eval()
+        bert = BertModel(
+            BertConfig(
+                vocab_size=11,
+                hidden_size=12,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                intermediate_size=8,
+                attn_implementation="sdpa",
+            )
+        ).eval()
         with torch.no_grad(), capture(small.pipe, self.folder / "d", steps=0):
             before = bert(torch.tensor([[1, 2, 3]]))
             small.run(1)
