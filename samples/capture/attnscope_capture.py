@@ -218,6 +218,7 @@ class Family:
     key_mask: Mapping[str, str] = field(default_factory=dict)  # kind -> row | head_row
     vae: tuple[int, int] = (4, 8)  # video frames and pixels a latent cell
     encoders: tuple[tuple[str, str], ...] = (("text_encoder", "tokenizer"),)
+    trims: bool = False  # padding is cut off
     counted_text: bool = False  # padding is attended and comes last: count it from the token ids
 
 
@@ -266,6 +267,7 @@ FAMILIES: dict[str, Family] = {
         rope=("joint",),
         valid=_masked_valid,
         per_sample=True,
+        trims=True,
         vae=(6, 8),
     ),
     "FluxTransformer2DModel": Family(
@@ -293,6 +295,8 @@ FAMILIES: dict[str, Family] = {
         _flat_patch_grid,
         interleaved={"transformer_blocks": "spatial", "temporal_transformer_blocks": "temporal"},
         vae=(1, 8),
+        trims=True,
+        counted_text=True,
     ),
 }
 # Picture encoders of transformers: how many tokens stand before the patches.
@@ -740,6 +744,7 @@ class PromptWatch:
         self.prompt: dict[str, str] = {}  # branch -> prompt
         self._ids: dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor | None]] = {}
         self._pipe, self._encoders = pipe, family.encoders if family else ()
+        self._trims = family is not None and family.trims
         self._order: list[str] | None = None  # branches that the running encode_prompt encodes
         self._calls: dict[str, int] = {}  # of each encoder in it
         self._invocations = 0
@@ -807,7 +812,7 @@ class PromptWatch:
     def tokens(self, branch: str, count: int) -> tuple[list[str] | None, int | None]:
         """(strings, how many are no padding) of the branch's `count` text tokens; None: not known.
 
-        Where the model drops padding (Mochi), `count` may be that number itself.
+        Where the pipeline or the model drops what is padding at the end, `count` is what is left.
         """
         strings: list[str] = []
         used = None
@@ -818,8 +823,8 @@ class PromptWatch:
                 return None, None
             strings += words.convert_ids_to_tokens(ids.tolist())
             used = int((mask if mask is not None else ids != words.pad_token_id).sum())
-        if used == count and len(self._encoders) == 1:
-            strings = strings[:count]
+        if self._trims and used is not None:
+            strings, used = strings[:count], min(used, count)
         if not strings or len(strings) != count:
             return None, None
         return strings, used if len(self._encoders) == 1 else None

@@ -113,6 +113,35 @@ class Text(CaptureTest):
         self.assertEqual(calls["cond"]["text"], "4@end")
         self.assertEqual(calls["uncond"]["tokens"], ["bad", "video", "</s>"])
 
+    def test_latte_cuts_both_to_the_prompts_length(self) -> None:
+        small = with_text(small_models.latte(), "t5")
+        small.arguments.update(mask_feature=True, negative_prompt="bad")
+        (call,) = self.record(small)
+        self.assertEqual(call["k"].shape[2], 4)
+        self.assertEqual(
+            call.facts["tokens"], [["bad", "</s>", "<pad>", "<pad>"]] * 3 + [["a", "dog", "runs", "</s>"]] * 3
+        )
+        self.assertEqual(call.facts["text_valid"], [2] * 3 + [4] * 3)
+
+    def test_flux_encodes_the_prompts_one_by_one(self) -> None:
+        from transformers import CLIPTextConfig, CLIPTextModel
+
+        small = with_text(small_models.flux(), "t5", "_2")
+        torch.manual_seed(2)
+        clip = CLIPTextModel(
+            CLIPTextConfig(vocab_size=11, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+                           num_attention_heads=1, max_position_embeddings=77, eos_token_id=1)
+        ).eval()  # fmt: skip
+        small.pipe.register_modules(text_encoder=clip, tokenizer=tokenizer())
+        small.pipe.tokenizer_max_length = 8
+        for name in ("pooled_prompt_embeds", "negative_pooled_prompt_embeds"):
+            del small.arguments[name]
+        calls = {c.facts["branches"][0]: c.facts for c in self.record(small)}
+        self.assertEqual(calls["cond"]["tokens"], padded("a dog runs", 8))
+        self.assertEqual(calls["uncond"]["tokens"], padded("bad video", 8))
+        self.assertEqual((calls["cond"]["text_valid"], calls["uncond"]["text_valid"]), (4, 3))
+        self.assertEqual(calls["uncond"]["prompt"], "a dog runs")
+
     def test_the_users_own(self) -> None:
         small = small_models.cogvideox()
         words = [f"w{i}" for i in range(6)]
