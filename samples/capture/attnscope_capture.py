@@ -1013,6 +1013,7 @@ class Capture:
         self._grid: Grid | None = _as_grid(options.grid)
         self._planned: int | None = None
         self._first = True
+        self._guides: bool | str | None = "unasked"
         self.folder = Path(out)
         self.writer: Writer | None = None
         self.finished = False
@@ -1250,7 +1251,15 @@ class Capture:
         return batch_branches(batch, self.options.branches, guided)
 
     def _guided(self) -> bool | None:
-        """Does the pipeline double the batch for guidance? None: there is no pipeline to ask."""
+        """Does the pipeline double the batch for guidance? None: there is no pipeline to ask.
+
+        Asked at the first forward: some pipelines change their guidance scale while they run.
+        """
+        if self._guides == "unasked":
+            self._guides = self._ask_guidance()
+        return self._guides  # type: ignore[return-value]
+
+    def _ask_guidance(self) -> bool | None:
         if isinstance(self._owner, torch.nn.Module):
             return None
         for name in ("do_classifier_free_guidance", "guidance_scale"):

@@ -1,6 +1,7 @@
 """Layers, steps, heads, branches and rows: what is chosen is recorded, and nothing else."""
 
 import unittest
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -107,6 +108,18 @@ class Choices(CaptureTest):
             small.run(1, guidance_scale=1.0)
         (plain,) = read_capture(self.folder / "plain")
         self.assertEqual((plain.facts["branches"], plain["q"].shape[0]), (["cond"], 1))
+
+    def test_guidance_that_changes_while_the_pipeline_runs(self) -> None:
+        small = small_models.cogvideox()
+        real = type(small.pipe).guidance_scale
+        values = iter([6.0, 1.0, 1.0, 3.0] * 9)
+        with mock.patch.object(type(small.pipe), "guidance_scale", property(lambda self: next(values))):
+            with capture(small.pipe, self.folder / "d", layers=0, branch="both"):
+                small.run(3)
+        self.assertIs(type(small.pipe).guidance_scale, real)
+        self.assertEqual(
+            [c.facts["branches"] for c in read_capture(self.folder / "d")], [["uncond", "cond"]] * 3
+        )
 
     def test_branches_by_name(self) -> None:
         small = small_models.cogvideox()

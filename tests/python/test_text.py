@@ -142,6 +142,78 @@ class Text(CaptureTest):
         self.assertEqual((calls["cond"]["text_valid"], calls["uncond"]["text_valid"]), (4, 3))
         self.assertEqual(calls["uncond"]["prompt"], "a dog runs")
 
+    def test_hunyuan_crops_its_template(self) -> None:
+        from transformers import CLIPTextConfig, CLIPTextModel, LlamaConfig, LlamaModel
+
+        torch.manual_seed(2)
+        llama = LlamaConfig(
+            vocab_size=11, hidden_size=12, intermediate_size=8, num_hidden_layers=3, num_attention_heads=2
+        )
+        clip = CLIPTextConfig(
+            vocab_size=11,
+            hidden_size=8,
+            intermediate_size=8,
+            num_hidden_layers=1,
+            num_attention_heads=1,
+            eos_token_id=1,
+        )
+        small = small_models.hunyuan()
+        for name in list(small.arguments):
+            if "prompt" in name:
+                del small.arguments[name]
+        small.pipe.register_modules(
+            text_encoder=LlamaModel(llama).eval(),
+            tokenizer=tokenizer(),
+            text_encoder_2=CLIPTextModel(clip).eval(),
+            tokenizer_2=tokenizer(),
+        )
+        small.arguments.update(
+            prompt="a dog runs",
+            negative_prompt="bad",
+            max_sequence_length=8,
+            prompt_template={"template": "on the beach {}", "crop_start": 3},
+        )
+        calls = {c.facts["branches"][0]: c.facts for c in self.record(small)}
+        self.assertEqual(calls["cond"]["tokens"], padded("a dog runs", 8))
+        self.assertEqual(calls["uncond"]["tokens"], padded("bad", 8))
+        self.assertEqual((calls["cond"]["text_valid"], calls["uncond"]["text_valid"]), (4, 2))
+
+    def test_stable_diffusion_3_has_two_texts(self) -> None:
+        from transformers import CLIPTextConfig, CLIPTextModelWithProjection
+
+        torch.manual_seed(2)
+        small = small_models.sd3()
+        for name in list(small.arguments):
+            if "prompt" in name:
+                del small.arguments[name]
+        for place in ("", "_2"):
+            config = CLIPTextConfig(
+                vocab_size=11,
+                hidden_size=6,
+                intermediate_size=8,
+                num_hidden_layers=2,
+                num_attention_heads=1,
+                projection_dim=4,
+                max_position_embeddings=77,
+                eos_token_id=1,
+            )
+            small.pipe.register_modules(
+                **{
+                    "text_encoder" + place: CLIPTextModelWithProjection(config).eval(),
+                    "tokenizer" + place: tokenizer(),
+                }
+            )
+        small.pipe.register_modules(text_encoder_3=text_encoder("t5"), tokenizer_3=tokenizer())
+        small.pipe.tokenizer_max_length = 5
+        small.arguments.update(prompt="a dog", negative_prompt="bad video", max_sequence_length=7)
+        calls = self.record(small)
+        self.assertEqual(calls[0].facts["text"], "12@end")
+        self.assertEqual(
+            calls[0].facts["tokens"],
+            [padded("bad video", 5) + padded("bad video", 7), padded("a dog", 5) + padded("a dog", 7)],
+        )
+        self.assertNotIn("text_valid", calls[0].facts)  # padding in the middle has no number
+
     def test_the_users_own(self) -> None:
         small = small_models.cogvideox()
         words = [f"w{i}" for i in range(6)]
