@@ -1427,20 +1427,21 @@ class Capture:
         facts: dict[str, Any] = {"grid": "x".join(map(str, grid))} if grid else {}
         queries, keys = call.q.shape[2], call.k.shape[2]
         video = math.prod(grid) // times if grid else None
-        if self.options.text is not None:
+        known = self._family is not None
+        if self.options.text is not None and not (known and kind == "self"):
             facts["text"] = self.options.text
+            words = _text_count(facts["text"])
+            if video is not None and kind != "cross" and facts["text"] != "all" and video + words != queries:
+                raise self._wrong_count(queries, grid, words)
         elif kind == "cross":
             facts["text"] = "all"
         elif video is not None:
             words = queries - video
-            place = self._family.text if self._family else "start" if forward.text else "none"
-            expected = forward.text if kind == "joint" else 0
-            trimmed = self._family is not None and self._family.per_sample
-            if words < 0 or (not trimmed and words != (expected or 0)):
-                raise CaptureError(
-                    f"{queries} tokens are not the grid {facts['grid']} and "
-                    f"{expected or 0} text tokens: pass grid= and text= as they are"
-                )
+            place = self._family.text if known else "start" if forward.text else "none"  # type: ignore[union-attr]
+            expected = (forward.text or 0) if kind == "joint" else 0
+            trimmed = known and self._family.per_sample  # type: ignore[union-attr]
+            if words < 0 or (not trimmed and words != expected):
+                raise self._wrong_count(queries, grid, expected)
             facts["text"] = f"{words}@{place}" if words else "none"
         elif self._hf and forward.arguments.get("input_ids") is not None:
             facts["text"] = "all"
@@ -1455,6 +1456,13 @@ class Capture:
         elif count:
             facts.update(self._token_facts(forward, branches, times, items, count, index))
         return facts
+
+    @staticmethod
+    def _wrong_count(tokens: int, grid: Grid | None, words: int) -> CaptureError:
+        return CaptureError(
+            f"{tokens} tokens are not the grid {_grid_text(grid)} and {words} text tokens: pass grid= and "
+            "text= as they are"
+        )
 
     def _token_facts(
         self, forward: Forward, branches: list[str], times: int, items: list[int], count: int, index: int

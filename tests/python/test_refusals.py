@@ -187,6 +187,7 @@ class Refusals(CaptureTest):
             ({"kinds": "temporal"}, ("self, cross or joint",)),
             ({"guidance": "both"}, ("batch", "forwards")),
             ({"grid": (2, 4, 6)}, ("78 tokens are not the grid 2x4x6",)),
+            ({"text": "5@start"}, ("78 tokens are not the grid 3x4x6 and 5 text tokens",)),
             ({"branch": "left"}, ("the batch has cond, uncond",)),
             ({"branches": ["a", "b", "c"]}, ("does not divide a batch of 2",)),
         ):
