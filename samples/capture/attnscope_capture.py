@@ -822,7 +822,9 @@ class PromptWatch:
             if ids is None or words is None:
                 return None, None
             strings += words.convert_ids_to_tokens(ids.tolist())
-            used = int((mask if mask is not None else ids != words.pad_token_id).sum())
+            if mask is None and words.pad_token_id is not None:
+                mask = ids != words.pad_token_id
+            used = int(mask.sum()) if mask is not None else None
         if self._trims and used is not None:
             strings, used = strings[:count], min(used, count)
         if not strings or len(strings) != count:

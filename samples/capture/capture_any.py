@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import sys
 
 import torch
 
@@ -64,7 +65,7 @@ def run_pipeline(args: argparse.Namespace) -> None:
     try:
         cap.add_video(video)
     except attnscope_capture.CaptureError as error:  # the maps are there all the same
-        print(f"no pictures: {error}")
+        print(f"{sys.argv[0]}: no pictures: {error}", file=sys.stderr)
 
 
 def main() -> None:

@@ -67,7 +67,8 @@ class Program(CaptureTest):
                 branches = call.facts["branches"]
                 branches = branches * p.shape[0] if len(branches) == 1 else branches
                 for branch in set(branches):
-                    group = f"step{call.facts['step']:04d}_layer{call.facts['layer']:03d}_{branch}_{call.facts['kind']}"
+                    facts = call.facts
+                    group = f"step{facts['step']:04d}_layer{facts['layer']:03d}_{branch}_{facts['kind']}"
                     expected[group] = p[[i for i, b in enumerate(branches) if b == branch]]
             with h5py.File(out) as f:
                 self.assertEqual(set(f["calls"]), set(expected))
