@@ -1,13 +1,22 @@
 """Layers, steps, heads, branches and rows: what is chosen is recorded, and nothing else."""
 
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import torch
 import torch.nn.functional as F
 
 import small_models
-from attnscope_capture import StepCounter, capture, head_range, key_head_range, largest_named, parse_numbers
+from attnscope_capture import (
+    CallSize,
+    StepCounter,
+    capture,
+    head_range,
+    key_head_range,
+    largest_named,
+    parse_numbers,
+)
 from support import TOLERANCE, CaptureTest, output_error, read_capture
 
 
@@ -45,6 +54,32 @@ class Numbers(CaptureTest):
             key_head_range(1, 4, 8, 4)
         with self.refused("no multiple"):
             key_head_range(0, 4, 4, 3)
+
+
+class Sizes(unittest.TestCase):
+    def test_the_manuals_table(self) -> None:
+        """Bytes of q and k in bf16 are those of the calls' shapes."""
+        manual = (Path(__file__).resolve().parents[2] / "docs" / "capture.md").read_text()
+        table = manual[manual.index("| model | tokens |") :].split("\n\n")[0].splitlines()[2:]
+        text = {"Wan": 512, "LTX": 128}
+        units = {"MB": 1e6, "GB": 1e9}
+        self.assertEqual(len(table), 13)
+        for row in table:
+            name, tokens, shape, *told = (cell.strip() for cell in row.strip("|").split("|"))
+            n = int(tokens.replace("\u00a0", "").replace(" ", ""))
+            layers, heads, d = (int(x) for x in shape.split("×"))
+            words = next((w for k, w in text.items() if name.startswith(k)), 0)
+            size = CallSize(1, heads, heads, n, n, d, 2)
+            cross = CallSize(1, heads, heads, n, words, d, 2).payload(False, 0) if words else 0
+            call = size.payload(False, 0)
+            expected = [call / heads, call, size.payload(True, 0), cross, layers * (call + cross)]
+            for shown, value in zip(told, expected, strict=True):
+                if not value:
+                    self.assertEqual(shown, "")
+                    continue
+                number, unit = shown.split()
+                digits = len(number.split(".")[1]) if "." in number else 0
+                self.assertEqual(number, f"{value / units[unit]:.{digits}f}", (name, shown, value))
 
 
 class Steps(unittest.TestCase):
