@@ -1,0 +1,34 @@
+"""Runs one file of tests: run_tests.py FILE. Exits 77, which CTest shows as skipped, where the
+interpreter lacks a package or the file skips all of its tests, and says why."""
+
+import importlib.util
+import sys
+import unittest
+from pathlib import Path
+
+NEEDED = ("torch", "numpy", "h5py", "safetensors", "diffusers", "transformers", "PIL")
+SKIPPED = 77
+
+
+def main() -> int:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        print(
+            f"skipped: {sys.executable} has no {', '.join(missing)} (scripts/python-venv makes an "
+            "environment that has)"
+        )
+        return SKIPPED
+    file = Path(sys.argv[1]).resolve()
+    sys.path[:0] = [str(file.parent), str(file.parents[2] / "samples" / "capture")]
+    suite = unittest.defaultTestLoader.loadTestsFromName(file.stem)
+    result = unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(suite)
+    if not result.wasSuccessful():
+        return 1
+    for _, reason in result.skipped:
+        print(f"skipped: {reason}")
+    # A skipped module or class counts as one skip and no test that ran.
+    return SKIPPED if result.testsRun <= sum("setUp" not in str(t) for t, _ in result.skipped) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

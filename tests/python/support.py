@@ -1,0 +1,164 @@
+"""What the tests share: reading captures, float64 attention, the program."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+
+import attnscope_capture
+
+# Rounding of a kernel's result: of its type, relative to the largest value of the rows.
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 8e-3, torch.float16: 1e-3}
+
+
+@dataclass
+class Recorded:
+    """One file of a capture."""
+
+    file: str
+    facts: dict[str, Any]
+    tensors: dict[str, torch.Tensor]
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        return self.tensors[name]
+
+
+def read_call(path: Path) -> Recorded:
+    with safe_open(str(path), "pt") as f:
+        facts = {}
+        for name, text in f.metadata().items():
+            plain = name in (
+                "format",
+                "model",
+                "prompt",
+                "kind",
+                "axes",
+                "layout",
+                "grid",
+                "text",
+                "mask",
+                "layer_name",
+                "q_state",
+            )
+            facts[name] = text if plain else json.loads(text)
+        return Recorded(path.name, facts, {n: f.get_tensor(n) for n in f.keys()})
+
+
+def read_capture(folder: Path) -> list[Recorded]:
+    """Calls in the order of capture.json, whose facts must be those of the files."""
+    catalogue = json.loads((folder / "capture.json").read_text())
+    assert catalogue["format"] == "attnscope-capture/1"
+    calls = []
+    for entry in catalogue["calls"]:
+        call = read_call(folder / entry["file"])
+        for name, value in entry.items():
+            assert name == "file" or call.facts[name] == value, (entry, call.facts)
+        calls.append(call)
+    return calls
+
+
+def weights(call: Recorded) -> torch.Tensor:
+    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]."""
+    q, k = call["q"].double(), call["k"].double()
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+    logits = call.facts["scale"] * q @ k.transpose(2, 3)
+    if call.facts["mask"] == "causal":
+        keep = torch.ones(logits.shape[2:], dtype=torch.bool).tril()
+        logits = logits.masked_fill(~keep, -torch.inf)
+    elif call.facts["mask"] == "tensor":
+        mask = call["mask"]
+        logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask.double()
+    return logits.softmax(-1)
+
+
+def output_error(call: Recorded) -> float:
+    """Largest difference of recomputed and recorded output rows, relative to the largest value."""
+    v = call["v"].double()
+    v = v.repeat_interleave(call["q"].shape[1] // v.shape[1], 1)
+    out = (weights(call) @ v)[:, :, call["out_rows"]]
+    return float((out - call["out"].double()).abs().max() / call["out"].double().abs().max())
+
+
+class Spy:
+    """Every scaled_dot_product_attention call in a block: an independent copy of its arguments."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        real = F.scaled_dot_product_attention
+
+        def seen(query, key, value, **more):  # type: ignore[no-untyped-def]
+            out = real(query, key, value, **more)
+            self.calls.append(
+                {
+                    "q": query.clone(),
+                    "k": key.clone(),
+                    "v": value.clone(),
+                    "out": out.clone(),
+                    "mask": more.get("attn_mask"),
+                }
+            )
+            return out
+
+        F.scaled_dot_product_attention = seen
+        try:
+            yield
+        finally:
+            F.scaled_dot_product_attention = real
+
+
+def program(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Runs attnscope and checks its exit code."""
+    run = subprocess.run(
+        [os.environ["ATTNSCOPE"], *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == code, (run.returncode, arguments, run.stdout, run.stderr)
+    return run
+
+
+def has_program() -> bool:
+    return bool(os.environ.get("ATTNSCOPE"))
+
+
+class CaptureTest(unittest.TestCase):
+    """Tests with a folder of their own and a quiet standard error."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.said = io.StringIO()
+        quiet = contextlib.redirect_stderr(self.said)
+        quiet.__enter__()
+        self.addCleanup(quiet.__exit__, None, None, None)
+        self.real = F.scaled_dot_product_attention
+        self.addCleanup(self.check_restored)
+
+    def check_restored(self) -> None:
+        self.assertIs(F.scaled_dot_product_attention, self.real)
+        self.assertFalse(attnscope_capture._ACTIVE.locked())
+
+    def refused(self, *words: str) -> Any:
+        """Expects a CaptureError whose message has all words."""
+        return self.assertRaisesRegex(
+            attnscope_capture.CaptureError, "(?s)" + "".join(f"(?=.*{word})" for word in words)
+        )

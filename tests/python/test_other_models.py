@@ -1,0 +1,288 @@
+"""Models of transformers with sdpa attention, modules nobody knows, and bare calls."""
+
+import sys
+import unittest
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from attnscope_capture import capture, record
+from support import TOLERANCE, CaptureTest, Spy, output_error, read_capture, weights
+
+IDS = torch.tensor([[1, 5, 6, 7, 2, 0, 0], [1, 9, 8, 7, 6, 5, 2]])
+
+
+def bert() -> Any:
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    return BertModel(
+        BertConfig(
+            vocab_size=20,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            initializer_range=0.3,
+            attn_implementation="sdpa",
+        )
+    ).eval()
+
+
+def llama() -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=20,
+            hidden_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=8,
+            num_key_value_heads=4,
+            intermediate_size=16,
+            initializer_range=0.3,
+            attn_implementation="sdpa",
+        )
+    ).eval()
+
+
+class Words:
+    """A tokenizer as far as it is used."""
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [f"w{i}" for i in ids]
+
+
+class Transformers(CaptureTest):
+    def run_model(
+        self, model: Any, name: str = "d", spy: Spy | None = None, inputs: dict | None = None, **options: Any
+    ) -> list[Any]:
+        inputs = inputs or {"input_ids": IDS}
+        with torch.no_grad():
+            with (spy or Spy())():
+                plain = model(**inputs)[0]
+            with capture(model, self.folder / name, **options):
+                again = model(**inputs)[0]
+        self.assertTrue(torch.equal(plain, again))
+        calls = read_capture(self.folder / name)
+        for call in calls:
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
+        return calls
+
+    def test_bert(self) -> None:
+        spy = Spy()
+        calls = self.run_model(
+            bert(), spy=spy, tokenizer=Words(), inputs={"input_ids": IDS, "attention_mask": (IDS != 0).long()}
+        )
+        self.assertEqual([c.facts["layer"] for c in calls], [0, 1])
+        for call, seen in zip(calls, spy.calls):
+            self.assertTrue(torch.equal(call["q"], seen["q"]))
+            self.assertEqual(
+                (call.facts["kind"], call.facts["text"], call.facts["mask"]), ("self", "all", "tensor")
+            )
+            self.assertEqual(call.facts["text_valid"], [5, 7])
+            self.assertEqual(call.facts["tokens"][0], ["w1", "w5", "w6", "w7", "w2", "w0", "w0"])
+            self.assertNotIn("branches", call.facts)
+            self.assertEqual(float(weights(call)[0, :, :, 5:].max()), 0.0)
+
+    def test_llama_is_causal_and_shares_keys(self) -> None:
+        calls = self.run_model(llama())
+        for call in calls:
+            self.assertEqual(call.facts["mask"], "causal")
+            self.assertEqual((call["q"].shape[1], call["k"].shape[1]), (8, 4))
+            self.assertEqual(float(weights(call).triu(1).max()), 0.0)
+        some = self.run_model(llama(), "some", heads="4-7", layers=1)
+        (call,) = some
+        self.assertEqual((call["q"].shape[1], call["k"].shape[1], call.facts["head_offset"]), (4, 2, 4))
+        self.assertTrue(torch.equal(call["k"], calls[1]["k"][:, 2:4]))
+        with self.refused("share a key head"):
+            self.run_model(llama(), "odd", heads="1-3")
+
+    def test_a_key_cache(self) -> None:
+        model = llama()
+        with torch.no_grad(), self.refused("use_cache=False", 'steps="0"'):
+            with capture(model, self.folder / "d"):
+                model.generate(IDS[1:], max_new_tokens=3, do_sample=False)
+        with torch.no_grad(), capture(model, self.folder / "e", steps=0):
+            model.generate(IDS[1:], max_new_tokens=3, do_sample=False)
+        self.assertEqual(len(read_capture(self.folder / "e")), 2)
+
+    def test_vit_has_a_grid(self) -> None:
+        from transformers import ViTConfig, ViTModel
+
+        torch.manual_seed(0)
+        model = ViTModel(
+            ViTConfig(
+                hidden_size=32,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=16,
+                image_size=32,
+                patch_size=8,
+                attn_implementation="sdpa",
+            )
+        ).eval()
+        calls = self.run_model(model, inputs={"pixel_values": torch.randn(2, 3, 32, 32)}, tokens=["[CLS]"])
+        self.assertEqual(
+            {(c.facts["grid"], c.facts["text"], c.facts["kind"]) for c in calls},
+            {("1x4x4", "1@start", "joint")},
+        )
+        self.assertEqual(calls[0].facts["tokens"], ["[CLS]"])
+
+    def test_an_encoder_and_a_decoder(self) -> None:
+        from transformers import BartConfig, BartModel
+
+        torch.manual_seed(0)
+        model = BartModel(
+            BartConfig(
+                vocab_size=20,
+                d_model=32,
+                encoder_layers=2,
+                decoder_layers=2,
+                encoder_attention_heads=2,
+                decoder_attention_heads=2,
+                encoder_ffn_dim=16,
+                decoder_ffn_dim=16,
+                attn_implementation="sdpa",
+            )
+        ).eval()
+        for other in (IDS[:, :4] + 1, IDS + 1):  # of another length, and of the same
+            calls = self.run_model(
+                model,
+                f"{other.shape[1]}",
+                tokenizer=Words(),
+                inputs={"input_ids": IDS, "decoder_input_ids": other, "use_cache": False},
+            )
+            seen = [(c.facts["layer"], c.facts["kind"], c.facts["tokens"][1][1]) for c in calls]
+            own = f"w{int(other[1, 1])}"
+            self.assertEqual(
+                seen,
+                [
+                    (0, "self", "w9"),
+                    (1, "self", "w9"),
+                    (2, "self", own),
+                    (2, "cross", "w9"),
+                    (3, "self", own),
+                    (3, "cross", "w9"),
+                ],
+            )
+
+    def test_other_attention(self) -> None:
+        model = bert()
+        model.set_attn_implementation("eager")
+        with self.refused("eager", "sdpa"), capture(model, self.folder / "d"):
+            pass
+
+
+class Own(torch.nn.Module):
+    """An attention module of somebody's own, with a function obtained earlier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = torch.nn.Linear(16, 48)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k, v = (t.unflatten(-1, (2, 8)).transpose(1, 2) for t in (q, k, v))
+        return scaled_dot_product_attention(q, k, v, scale=0.2).transpose(1, 2).flatten(2)
+
+
+scaled_dot_product_attention = F.scaled_dot_product_attention
+
+
+class Anything(CaptureTest):
+    def test_a_model_of_ones_own(self) -> None:
+        model = torch.nn.Sequential(Own(), Own())
+        x = torch.randn(2, 26, 16)
+        with (
+            torch.no_grad(),
+            capture(
+                model,
+                self.folder / "d",
+                modules=r"^\d+$",
+                grid="2x3x4",
+                text="2@start",
+                branches=["uncond", "cond"],
+                q_state="none",
+                kind="joint",
+            ),
+        ):
+            model(x)
+        self.assertIs(sys.modules[__name__].scaled_dot_product_attention, self.real)
+        calls = read_capture(self.folder / "d")
+        self.assertEqual([(c.facts["layer"], c.facts["layer_name"]) for c in calls], [(0, "0"), (1, "1")])
+        for call in calls:
+            self.assertEqual(
+                (call.facts["scale"], call.facts["grid"], call.facts["text"], call.facts["branches"]),
+                (0.2, "2x3x4", "2@start", ["cond"]),
+            )
+            self.assertEqual(call["q"].shape[0], 1)
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
+
+    def test_every_call_in_a_block(self) -> None:
+        q, k = torch.randn(1, 4, 9, 8), torch.randn(1, 2, 9, 8)
+        bias = torch.randn(9, 9)
+        with capture(None, self.folder / "d", model="mine", kind="self", branches=["cond"]) as cap:
+            for step in (0, 3):
+                cap.begin_step(step, 1000.0 - step)
+                out = F.scaled_dot_product_attention(q, k, k, enable_gqa=True, is_causal=True)
+                F.scaled_dot_product_attention(q, q, q, attn_mask=bias)
+        calls = read_capture(self.folder / "d")
+        self.assertEqual(
+            [(c.facts["step"], c.facts["layer"], c.facts["timestep"], c.facts["mask"]) for c in calls],
+            [
+                (0, 0, 1000.0, "causal"),
+                (0, 1, 1000.0, "tensor"),
+                (3, 0, 997.0, "causal"),
+                (3, 1, 997.0, "tensor"),
+            ],
+        )
+        self.assertEqual(list(calls[1]["mask"].shape), [1, 1, 9, 9])
+        self.assertEqual(calls[0].facts["model"], "mine")
+        for call in calls:
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
+        self.assertEqual(out.shape, q.shape)
+
+    def test_record(self) -> None:
+        q, k, v = (torch.randn(2, n, 8) for n in (6, 5, 5))
+        out = record(
+            q,
+            k,
+            v,
+            self.folder / "d",
+            step=4,
+            layer=2,
+            timestep=7.0,
+            grid=(1, 2, 3),
+            kind="cross",
+            tokens=list("abcde"),
+            scale=0.5,
+        )
+        self.assertTrue(torch.equal(out, F.scaled_dot_product_attention(q, k, v, scale=0.5)))
+        (call,) = read_capture(self.folder / "d")
+        self.assertEqual(
+            (call.facts["step"], call.facts["layer"], call.facts["grid"], call.facts["scale"]),
+            (4, 2, "1x2x3", 0.5),
+        )
+        self.assertEqual(list(call["q"].shape), [1, 2, 6, 8])
+        self.assertLess(output_error(call), TOLERANCE[torch.float32])
+
+    def test_masks_that_are_only_expanded(self) -> None:
+        q = torch.randn(3, 2, 7, 8)
+        mask = torch.zeros(7, dtype=torch.bool).index_fill(0, torch.arange(5), True)
+        with capture(None, self.folder / "d"):
+            F.scaled_dot_product_attention(q, q, q, attn_mask=mask[None, None, None].expand(3, 2, 7, 7))
+        (call,) = read_capture(self.folder / "d")
+        self.assertEqual(list(call["mask"].shape), [1, 1, 1, 7])
+        self.assertLess(output_error(call), TOLERANCE[torch.float32])
+
+    def test_what_cannot_be_stored(self) -> None:
+        x = torch.randn(5, 8)
+        with self.refused(r"expected q \[B, H, N, d\] or \[H, N, d\]"), capture(None, self.folder / "d"):
+            F.scaled_dot_product_attention(x, x, x)
+
+
+if __name__ == "__main__":
+    unittest.main()
