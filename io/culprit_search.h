@@ -37,6 +37,7 @@ class CulpritSearch {
   bool try_token_orders();
   bool try_positions();
   bool try_layers();
+  bool find_same_rows();
   bool fit_scale();
 
   bool try_other_call(const std::string& culprit, const CallEntry& other, const std::string& name);

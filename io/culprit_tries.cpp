@@ -25,6 +25,15 @@ std::string parts_text(const std::string& parts) {
   return text;
 }
 
+/// Whether the first rows are equal, and say something.
+bool same_first_rows(const RowSource& a, const RowSource& b) {
+  const IndexRange rows{0, std::min<int64_t>(8, a.tokens())};
+  std::vector<float> x(static_cast<size_t>(rows.size() * a.width())), y(x.size());
+  a.read(rows, x.data());
+  b.read(rows, y.data());
+  return x == y && std::any_of(x.begin(), x.end(), [&](float v) { return v != x.front(); });
+}
+
 bool same_shapes(const CallEntry& a, const CallEntry& b) {
   const auto same = [](const HeadTensor& x, const HeadTensor& y) {
     return static_cast<bool>(x) == static_cast<bool>(y) &&
@@ -289,6 +298,29 @@ bool CulpritSearch::try_layers() {
             ? fmt::format("layer {}", other->id.layer)
             : fmt::format("step {}, layer {}", other->id.step, other->id.layer);
     if (try_other_call("layer", *other, name)) return true;
+  }
+  return false;
+}
+
+/// What another layer recorded too is not this one's, even where the right one was not recorded.
+bool CulpritSearch::find_same_rows() {
+  for (const CallEntry& other : capture_.calls()) {
+    if (other.id.layer == call_.id.layer || !same_shapes(call_, other)) continue;
+    for (const char* part : {"k", "q", "v"}) {
+      const AttendInputs own = stated();
+      const AttendInputs its = taken_from(other, batch_, head_, part);
+      const auto pick = [&](const AttendInputs& inputs) -> const RowSource& {
+        return *part == 'k' ? *inputs.k : *part == 'q' ? *inputs.q : *inputs.v;
+      };
+      if (*part == 'v' && !own.v) continue;
+      if (!same_first_rows(pick(own), pick(its))) continue;
+      suspect_ = {"layer",
+                  fmt::format("its {} is that of step {}, layer {} as well, number for number; its "
+                              "own is in no call of this capture",
+                              part, other.id.step, other.id.layer),
+                  check_.error};
+      return true;
+    }
   }
   return false;
 }

@@ -302,6 +302,20 @@ TEST_CASE("keys of another layer") {
   CHECK(glance_warning(*seen).find("attnscope verify") != std::string::npos);
 }
 
+TEST_CASE("keys of another layer whose own were lost") {
+  RecordedCall first(12), second(13);
+  first.attend();
+  second.layer = 5;
+  second.attend();
+  first.k = second.k;
+  Recording recording;
+  recording.add(first);
+  recording.add(second);
+  const Suspect suspect = recording.culprit();
+  CHECK(suspect.culprit == "layer");
+  CHECK(suspect.explanation.find("its k is that of step 0, layer 5") != std::string::npos);
+}
+
 TEST_CASE("what is no known mistake is not given a name") {
   RecordedCall call(14);
   call.attend();
