@@ -168,7 +168,7 @@ void HeadRotation::fill_tables(std::array<double, 3> factors, std::array<double,
   }
 }
 
-void HeadRotation::apply(int64_t token, float* row) const {
+void HeadRotation::turn(int64_t token, float* row, float direction) const {
   std::array<int64_t, 3> place{token, 0, 0};
   if (!by_place_) {
     const auto coord = tokens_.coord(token);
@@ -182,8 +182,10 @@ void HeadRotation::apply(int64_t token, float* row) const {
         static_cast<size_t>(pair.column);
     const float a = row[pair.first];
     const float b = row[pair.second];
-    row[pair.first] = a * axis.cosines[at] - b * axis.sines[at];
-    row[pair.second] = a * axis.sines[at] + b * axis.cosines[at];
+    const float cosine = axis.cosines[at];
+    const float sine = direction * axis.sines[at];
+    row[pair.first] = a * cosine - b * sine;
+    row[pair.second] = a * sine + b * cosine;
   }
 }
 

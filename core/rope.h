@@ -48,7 +48,9 @@ class HeadRotation {
                                           const Shape& shape);
 
   /// Turns row [head_dim] of a token in place.
-  void apply(int64_t token, float* row) const;
+  void apply(int64_t token, float* row) const { turn(token, row, 1); }
+  /// Turns it back.
+  void undo(int64_t token, float* row) const { turn(token, row, -1); }
 
  private:
   /// Channels `first` and `second` are turned by the angle in column `column` of an axis' table.
@@ -62,6 +64,7 @@ class HeadRotation {
     std::vector<float> cosines, sines;  ///< [positions, columns]
   };
 
+  void turn(int64_t token, float* row, float direction) const;
   explicit HeadRotation(const TokenGrid& tokens) : tokens_(tokens) {}
   void add_pair(int64_t first, int64_t second, size_t axis, double frequency);
   void add_bands(std::array<int64_t, 3> bands, double base);

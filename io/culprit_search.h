@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "core/rope.h"
 #include "io/recorded_rows.h"
 #include "io/self_check.h"
 
@@ -25,6 +27,14 @@ class CulpritSearch {
     std::string explanation;  ///< what makes the outputs agree, beginning with "with"
     AttendInputs inputs;
   };
+
+  /// A rotary embedding that suits the head; without q: none.
+  struct Rotation {
+    std::string name;
+    std::optional<HeadRotation> q, k;
+    bool own_base = true;  ///< the family's
+  };
+  std::vector<Rotation> suiting_rotations() const;
 
   // Each returns true as soon as something fits; suspect_ then tells what.
   bool attempt(const Try& attempt);

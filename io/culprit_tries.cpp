@@ -213,13 +213,8 @@ bool CulpritSearch::try_token_orders() {
   return try_order(place == TextPlace::start ? "video, text" : "text, video", moved, moved);
 }
 
-bool CulpritSearch::try_positions() {
-  struct Rotation {
-    std::string name;
-    std::optional<HeadRotation> q, k;
-    bool own_base = true;
-  };
-  std::vector<Rotation> rotations{{"", std::nullopt, std::nullopt}};
+std::vector<CulpritSearch::Rotation> CulpritSearch::suiting_rotations() const {
+  std::vector<Rotation> rotations;
   for (RopeFamily family : rope_families()) {
     const bool line = family == RopeFamily::gptj || family == RopeFamily::llama;
     // Tables of a line grow with the sequence.
@@ -237,22 +232,30 @@ bool CulpritSearch::try_positions() {
       rotations.push_back({name, std::move(q), std::move(k), base == 0});
     }
   }
+  return rotations;
+}
+
+bool CulpritSearch::try_positions() {
+  std::vector<Rotation> rotations = suiting_rotations();
+  rotations.insert(rotations.begin(), Rotation{});
+  const auto turned = [](RowSourcePtr rows, const HeadRotation& rotation, bool back) {
+    return changed_rows(std::move(rows), [rotation, back](int64_t token, float* row) {
+      back ? rotation.undo(token, row) : rotation.apply(token, row);
+    });
+  };
   for (const Rotation& rotation : rotations) {
     for (Norm norm : {Norm::none, Norm::rms, Norm::layer, Norm::rms_all_heads}) {
-      if (norm == Norm::none && rotation.name.empty()) continue;
+      if (norm == Norm::none && !rotation.q) continue;
       AttendInputs inputs = stated();
       inputs.q = normalised_rows(inputs.q, norm, problem_.q(), batch_);
       inputs.k = normalised_rows(inputs.k, norm, problem_.k(), batch_);
       if (rotation.q) {
-        inputs.q = changed_rows(
-            inputs.q, [turn = *rotation.q](int64_t token, float* row) { turn.apply(token, row); });
-        inputs.k = changed_rows(
-            inputs.k, [turn = *rotation.k](int64_t token, float* row) { turn.apply(token, row); });
+        inputs.q = turned(inputs.q, *rotation.q, false);
+        inputs.k = turned(inputs.k, *rotation.k, false);
       }
       const std::string norm_name(norm_text(norm));
-      const std::string what = norm_name +
-                               (norm_name.empty() || rotation.name.empty() ? "" : ", then ") +
-                               (rotation.name.empty() ? "" : "RoPE of " + rotation.name);
+      const std::string what = norm_name + (norm_name.empty() || !rotation.q ? "" : ", then ") +
+                               (rotation.q ? "RoPE of " + rotation.name : "");
       const bool option = norm == Norm::none && rotation.own_base;
       const std::string cure = option ? "; --rope " + rotation.name : "";
       if (attempt({norm == Norm::none ? "rope" : "norm",
@@ -261,6 +264,19 @@ bool CulpritSearch::try_positions() {
                    std::move(inputs)})) {
         return true;
       }
+    }
+    if (!rotation.q) continue;
+    // A layer norm's mean is not that of turned rows: they are turned back for it.
+    AttendInputs inputs = stated();
+    inputs.q = normalised_rows(turned(inputs.q, *rotation.q, true), Norm::layer, {}, batch_);
+    inputs.k = normalised_rows(turned(inputs.k, *rotation.k, true), Norm::layer, {}, batch_);
+    inputs.q = turned(inputs.q, *rotation.q, false);
+    inputs.k = turned(inputs.k, *rotation.k, false);
+    if (attempt({"norm",
+                 fmt::format("with {} applied to q and k before the RoPE of {}",
+                             norm_text(Norm::layer), rotation.name),
+                 std::move(inputs)})) {
+      return true;
     }
   }
   return false;
