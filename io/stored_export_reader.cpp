@@ -189,7 +189,7 @@ class StructureReader {
     json["batch"] = indices(group.id(), "batch");
     json["heads"] = indices(group.id(), "head");
     json["entries_name"] = "";
-    for (const char* entries : {"weights", "logits"}) {
+    for (const char* entries : {"weights", "logits", "output"}) {
       if (H5Lexists(group.id(), entries, H5P_DEFAULT) > 0) {
         read_entries(group.id(), sums.id(), entries, json);
       }
