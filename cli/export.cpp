@@ -82,8 +82,9 @@ Encoding parse_encoding(ExportProduct product, const std::string& dtype) {
   const std::string_view valid = weights                            ? "f16, f32 or u8"
                                  : product == ExportProduct::logits ? "f32 or f16"
                                                                     : "f32";
-  throw usage_error(
-      fmt::format("--dtype {}: {} are stored as {}", dtype, export_product_name(product), valid));
+  const std::string_view what =
+      product == ExportProduct::output ? "outputs" : export_product_name(product);
+  throw usage_error(fmt::format("--dtype {}: {} are stored as {}", dtype, what, valid));
 }
 
 void check_output_fits(const ExportOptions& o, const AttentionProblem& problem) {
@@ -475,6 +476,7 @@ Command add_export_command(CLI::App& app) {
       "  attnscope export dump/ -o maps.h5 --layers 12 --heads 0-3\n"
       "  attnscope export dump/ -o text.h5 --cols 0:226 --dtype f32\n"
       "  attnscope export dump/ -o row.h5 --query 6,15,22\n"
+      "  attnscope export dump/ -o out.h5 --product output --layers 12\n"
       "  attnscope export --q q.npy --k k.npy --grid 13x30x45 --text 226@start -o maps.h5");
   return {command, [options] { return run_export(*options); }};
 }
