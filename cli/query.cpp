@@ -123,7 +123,8 @@ Command add_query_command(CLI::App& app) {
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"
       "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy\n"
       "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"
-      "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy");
+      "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy\n"
+      "  attnscope query rows.h5 --query 3,8,7          # an export of weights or rows");
   return {command, [options] { return run_query(*options); }};
 }
 

@@ -93,7 +93,9 @@ Command add_render_command(CLI::App& app) {
       "  attnscope render dump/ --picture filmstrip --query 3,8,7 --layers 2 -o film.png\n"
       "  attnscope render dump/ --picture filmstrip --query 3,8,7 --overlay frames/ -o film.gif\n"
       "  attnscope render dump/ --picture text --layers 0 --heads 3 -o words.png\n"
-      "  attnscope render dump/ --picture heatmap --metric text_mass -o text_mass.png");
+      "  attnscope render dump/ --picture heatmap --metric text_mass -o text_mass.png\n"
+      "  attnscope render maps.h5 --picture matrix --heads 0 -o map.png   # an export, or its "
+      ".part");
   return {command, [command, request] { return run_render(command, *request); }};
 }
 
