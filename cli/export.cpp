@@ -60,15 +60,15 @@ ExportProduct parse_product(const ExportOptions& o) {
            : o.queries.any() ? ExportProduct::rows
                              : ExportProduct::weights;
   }
-  const std::vector<std::string> names{"weights", "logits",    "lse",   "rows",
-                                       "topk",    "threshold", "pooled"};
+  const std::vector<std::string> names{"weights", "logits",    "lse",    "rows",
+                                       "topk",    "threshold", "pooled", "output"};
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == o.product) return static_cast<ExportProduct>(i);
   }
   const std::string nearest = nearest_word(o.product, names);
   throw usage_error(
       fmt::format("--product {}: no such product{} (weights, logits, lse, rows, topk, threshold, "
-                  "pooled)",
+                  "pooled, output)",
                   o.product, nearest.empty() ? "" : ", did you mean " + nearest + "?"));
 }
 
@@ -82,11 +82,26 @@ Encoding parse_encoding(ExportProduct product, const std::string& dtype) {
   const std::string_view valid = weights                            ? "f16, f32 or u8"
                                  : product == ExportProduct::logits ? "f32 or f16"
                                                                     : "f32";
-  throw usage_error(
-      fmt::format("--dtype {}: {} are stored as {}", dtype, export_product_name(product), valid));
+  const std::string_view what =
+      product == ExportProduct::output ? "outputs" : export_product_name(product);
+  throw usage_error(fmt::format("--dtype {}: {} are stored as {}", dtype, what, valid));
 }
 
-void check_products_fit(const ExportOptions& o, ExportProduct product, ScoreFunction score) {
+void check_output_fits(const ExportOptions& o, const AttentionProblem& problem) {
+  if (!problem.v()) {
+    throw usage_error(problem.name() +
+                      ": --product output needs v, which is not there (expected a capture with "
+                      "values, or --v FILE[:KEY] beside --q and --k)");
+  }
+  if (!o.cols.empty()) {
+    throw usage_error("--cols does not apply to --product output: an output is over all keys");
+  }
+}
+
+void check_products_fit(const ExportOptions& o, ExportProduct product,
+                        const AttentionProblem& problem) {
+  const ScoreFunction score = problem.score();
+  if (product == ExportProduct::output) check_output_fits(o, problem);
   if (product == ExportProduct::rows && !o.queries.any()) {
     throw usage_error("--product rows needs --queries LIST, --query T,Y,X or --index N");
   }
@@ -185,7 +200,7 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
   spec.calls = capture.select(parse_selection(o.selection));
   for (const SelectedCall& selected : spec.calls) {
     const AttentionProblem& problem = *selected.call->problem;
-    check_products_fit(o, spec.product, problem.score());
+    check_products_fit(o, spec.product, problem);
     spec.keys.push_back(parse_crop(o.cols.empty() ? ":" : o.cols, "--cols", problem.num_keys()));
     if (spec.product == ExportProduct::rows) {
       spec.row_lists.push_back(resolve_queries(o.queries, problem));
@@ -374,8 +389,9 @@ int run_export(const ExportOptions& o) {
   say_start(console, o, spec, forecast, *backend);
 
   const InterruptWatch interrupts;
-  check_values(tasks, interrupts.token());
-  spec.capture_hash = capture.content_hash(spec.calls, false, interrupts.token());
+  const bool with_values = spec.product == ExportProduct::output;
+  check_values(tasks, interrupts.token(), with_values);
+  spec.capture_hash = capture.content_hash(spec.calls, with_values, interrupts.token());
   const auto owned = make_export(std::move(spec), o.out, write_options);
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
@@ -404,9 +420,11 @@ Command add_export_command(CLI::App& app) {
   add_capture_options(command, o.capture);
   command.add_option("-o", o.out, "the HDF5 file to write").type_name("OUT.h5").required();
   command
-      .add_option("--product", o.product,
-                  "weights (default), logits, lse, rows (the default with --query), topk (with\n"
-                  "--topk), threshold (with --threshold) or pooled (with --block)")
+      .add_option(
+          "--product", o.product,
+          "weights (default), logits, lse, rows (the default with --query), topk (with\n"
+          "--topk), threshold (with --threshold), pooled (with --block) or output: softmax(QK).V\n"
+          "itself, for captures with v")
       .type_name("NAME");
   command
       .add_option("--dtype", o.dtype,
@@ -459,6 +477,7 @@ Command add_export_command(CLI::App& app) {
       "  attnscope export dump/ -o maps.h5 --layers 12 --heads 0-3\n"
       "  attnscope export dump/ -o text.h5 --cols 0:226 --dtype f32\n"
       "  attnscope export dump/ -o row.h5 --query 6,15,22\n"
+      "  attnscope export dump/ -o out.h5 --product output --layers 12\n"
       "  attnscope export --q q.npy --k k.npy --grid 13x30x45 --text 226@start -o maps.h5");
   return {command, [options] { return run_export(*options); }};
 }

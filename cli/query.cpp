@@ -8,15 +8,16 @@
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/info_export.h"
 #include "cli/query_compute.h"
+#include "cli/query_export.h"
 #include "cli/query_mean.h"
+#include "cli/query_output.h"
 #include "cli/query_summary.h"
 #include "cli/query_tasks.h"
 #include "cli/row_collector.h"
 #include "core/error.h"
 #include "core/selection.h"
-#include "io/export_file.h"
-#include "io/film_files.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
 
@@ -25,78 +26,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
-
-/// The writer that the file's name asks for; checks what can be checked before the work.
-VolumeWriter writer_for(const QueryRequest& o, const Capture& capture, const QueryTasks& q,
-                        size_t count) {
-  const TokenGrid& tokens = q.shown(0);
-  const std::string extension = std::filesystem::path(o.out).extension().string();
-  const std::vector<std::pair<std::string_view, VolumeWriter>> writers{{".npy", write_volumes_npy},
-                                                                       {".h5", write_volumes_hdf5},
-                                                                       {".csv", write_volumes_csv},
-                                                                       {".png", write_volumes_png},
-                                                                       {".gif", write_volumes_gif}};
-  const auto found = std::find_if(writers.begin(), writers.end(),
-                                  [&](const auto& entry) { return entry.first == extension; });
-  if (found == writers.end()) {
-    throw usage_error(
-        fmt::format("-o {}: the name must end in .npy, .h5, .csv, .png or .gif (got \"{}\")", o.out,
-                    extension));
-  }
-  const bool volume_needed = extension == ".npy" || extension == ".png" || extension == ".gif";
-  const bool text = !tokens.text_range().empty();
-  if (!tokens.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
-    throw usage_error(
-        tokens.video_range().empty()
-            ? fmt::format("-o {}: the {} are text and make no volume; write a .csv or .h5", o.out,
-                          q.reverse ? "queries" : "keys")
-            : fmt::format("-o {}: the {} have no token grid to make a volume of; give --grid "
-                          "TxHxW, or write a .csv",
-                          o.out, q.reverse ? "queries" : "keys"));
-  }
-  if (extension == ".png") {
-    check_picture_size(o.out, {tokens.frames(), tokens.height(), tokens.width()},
-                       static_cast<int64_t>(count));
-  }
-  if (extension == ".gif") check_animation_size(o.out, static_cast<int64_t>(count));
-  ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
-  return found->second;
-}
-
-/// What --text-token asked for; null without it.
-Json text_token_json(const QueryOptions& o) {
-  return o.text_tokens.empty() ? Json() : Json(o.text_tokens);
-}
-
-/// "dog, domain video, weighting value, mean over heads"
-std::string describe_output(const QueryVolumes& volumes) {
-  std::string text = "domain " + volumes.domain;
-  if (volumes.weighting != "none") text += ", weighting " + volumes.weighting;
-  if (volumes.mean != "none") text += ", mean over " + volumes.mean;
-  return text;
-}
-
-void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const Json& heads) {
-  if (!o.json) {
-    fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
-    return print_row_summaries(heads, volumes.reverse);
-  }
-  print_json({{"format", "attnscope-query/1"},
-              {"query", volumes.query_text},
-              {"text_token", text_token_json(o.queries)},
-              {"reverse", volumes.reverse},
-              {"domain", o.domain},
-              {"weighting", volumes.weighting},
-              {"mean", volumes.mean},
-              {"heads", heads}},
-             true);
-}
-
 int run_query(const QueryRequest& o) {
   const Console console(o.quiet);
   const SoftmaxDomain domain = parse_domain(o.domain);
   const MeanAxes mean = parse_mean_axes(o.mean);
+  if (is_hdf5_file(o.capture.capture)) return query_export(o, console);
   const Capture capture = open_capture(o.capture, console);
   const QueryTasks q = make_query_tasks(o, capture);
   check_domain(domain, q);
@@ -104,7 +38,9 @@ int run_query(const QueryRequest& o) {
   QueryVolumes volumes = describe_volumes(o, capture, q);
   volumes.mean = mean.text();
   const VolumeWriter writer =
-      o.out.empty() ? nullptr : writer_for(o, capture, q, count_averages(mean, volumes));
+      o.out.empty()
+          ? nullptr
+          : writer_for(o, {q.shown(0), q.reverse, capture.files()}, count_averages(mean, volumes));
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   MemoryBudget budget(memory_limit(o.run));
   if (!o.reverse && !o.cache.empty()) {
@@ -187,7 +123,8 @@ Command add_query_command(CLI::App& app) {
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"
       "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy\n"
       "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"
-      "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy");
+      "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy\n"
+      "  attnscope query rows.h5 --query 3,8,7          # an export of weights or rows");
   return {command, [options] { return run_query(*options); }};
 }
 

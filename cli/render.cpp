@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/info_export.h"
+#include "cli/render_export.h"
 #include "cli/render_job.h"
 #include "core/error.h"
 #include "io/export_file.h"
@@ -61,6 +63,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   }
   const ColourChoice colours = parse_colours(colour_options, usual_scale(kind));
   check_name(o.out, kind);
+  if (is_hdf5_file(o.capture.capture)) return render_export(o, kind, console);
   const Capture capture = open_capture(o.capture, console);
   StreamRun run(o.run, console, "render");
   if (o.dry_run) run.plan_only();
@@ -90,7 +93,9 @@ Command add_render_command(CLI::App& app) {
       "  attnscope render dump/ --picture filmstrip --query 3,8,7 --layers 2 -o film.png\n"
       "  attnscope render dump/ --picture filmstrip --query 3,8,7 --overlay frames/ -o film.gif\n"
       "  attnscope render dump/ --picture text --layers 0 --heads 3 -o words.png\n"
-      "  attnscope render dump/ --picture heatmap --metric text_mass -o text_mass.png");
+      "  attnscope render dump/ --picture heatmap --metric text_mass -o text_mass.png\n"
+      "  attnscope render maps.h5 --picture matrix --heads 0 -o map.png   # an export, or its "
+      ".part");
   return {command, [command, request] { return run_render(command, *request); }};
 }
 

@@ -180,6 +180,10 @@ void AttentionProblem::check_keys_finite(int64_t batch, int64_t kv_head) const {
   check_rows_finite(parts_.k, batch, kv_head);
 }
 
+void AttentionProblem::check_values_finite(int64_t batch, int64_t kv_head) const {
+  check_rows_finite(parts_.v, batch, kv_head);
+}
+
 AttentionProblem AttentionProblem::with_mask(const Mask& mask) const {
   mask.check_shape(batch(), num_heads(), num_queries(), num_keys());
   Parts parts = parts_;

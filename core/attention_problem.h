@@ -77,6 +77,8 @@ class AttentionProblem {
   /// The halves of check_finite: key heads are shared under grouped-query attention.
   void check_queries_finite(int64_t batch, int64_t head) const;
   void check_keys_finite(int64_t batch, int64_t kv_head) const;
+  /// The same of v, which must be there.
+  void check_values_finite(int64_t batch, int64_t kv_head) const;
 
  private:
   explicit AttentionProblem(Parts parts) : parts_(std::move(parts)) {}

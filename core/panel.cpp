@@ -89,9 +89,10 @@ WorkerLayout layout_worker(std::span<const HeadTask> tasks, const TileRequest& r
         std::min(task.keys.size(), product(shape.segment_chunks, request.chunk_cols));
     norms |= needs_norms(task, request);
     row_bytes = std::max(row_bytes, task.problem->q().row_bytes());
-    layout.workspace_bytes =
-        std::max(layout.workspace_bytes,
-                 backend.workspace_bytes(*task.problem, shape.rows, cols, one_product));
+    const int64_t workspace =
+        request.outputs ? backend.outputs_workspace_bytes(*task.problem, shape.rows)
+                        : backend.workspace_bytes(*task.problem, shape.rows, cols, one_product);
+    layout.workspace_bytes = std::max(layout.workspace_bytes, workspace);
   }
   const auto place = [&](int64_t bytes) {
     const int64_t offset = layout.bytes;

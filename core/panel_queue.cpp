@@ -3,15 +3,17 @@
 #include <algorithm>
 
 #include "core/checked_math.h"
+#include "core/value_panels.h"
 
 namespace attnscope {
 
 PanelQueue::PanelQueue(std::span<const HeadTask> tasks, const TileBackend& backend,
-                       int64_t panel_rows, int64_t bound_heads)
+                       int64_t panel_rows, int64_t bound_heads, bool with_values)
     : tasks_(tasks),
       backend_(backend),
       panel_rows_(panel_rows),
       bound_heads_(bound_heads),
+      with_values_(with_values),
       heads_(tasks.size()) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     heads_[i].panels = heads_[i].unfinished = ceil_div(tasks[i].num_rows(), panel_rows);
@@ -26,8 +28,14 @@ void PanelQueue::bind_heads() {
       if (closed_) return;
       ++kept_heads_;
     }
-    auto bound = backend_.bind(*tasks_[i].problem, tasks_[i].batch, tasks_[i].head);
+    const HeadTask& task = tasks_[i];
+    auto bound = backend_.bind(*task.problem, task.batch, task.head);
+    std::unique_ptr<BoundValues> values;
+    if (with_values_) {
+      values = std::make_unique<BoundValues>(*task.problem, task.batch, task.head);
+    }
     const std::lock_guard lock(mutex_);
+    heads_[i].values = std::move(values);
     heads_[i].bound = std::move(bound);
     head_bound_.notify_all();
   }
@@ -48,7 +56,8 @@ std::optional<Panel> PanelQueue::take() {
     // Those who waited for this head's successor may now have nothing to wait for.
     head_bound_.notify_all();
   }
-  return Panel{static_cast<int64_t>(task), rows, heads_[task].bound.get()};
+  return Panel{static_cast<int64_t>(task), rows, heads_[task].bound.get(),
+               heads_[task].values.get()};
 }
 
 void PanelQueue::finish(const Panel& panel) {
@@ -56,9 +65,11 @@ void PanelQueue::finish(const Panel& panel) {
   Head& head = heads_[static_cast<size_t>(panel.task)];
   if (--head.unfinished > 0) return;
   std::unique_ptr<BoundHead> done = std::move(head.bound);
+  std::unique_ptr<BoundValues> values = std::move(head.values);
   lock.unlock();
   // Its memory counts until it is freed, and freeing it holds nobody up.
   done.reset();
+  values.reset();
   lock.lock();
   --kept_heads_;
   head_freed_.notify_one();

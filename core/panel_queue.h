@@ -11,6 +11,7 @@
 
 #include "core/tile_backend.h"
 #include "core/tile_sink.h"
+#include "core/value_panels.h"
 
 namespace attnscope {
 
@@ -19,6 +20,7 @@ struct Panel {
   int64_t task = 0;
   IndexRange rows;  ///< positions among the task's rows
   const BoundHead* head = nullptr;
+  const BoundValues* values = nullptr;  ///< where the stream needs V
 };
 
 /// Hands out a stream's panels in order, while one thread binds the heads ahead of them. Keeps at
@@ -27,7 +29,7 @@ struct Panel {
 class PanelQueue {
  public:
   PanelQueue(std::span<const HeadTask> tasks, const TileBackend& backend, int64_t panel_rows,
-             int64_t bound_heads);
+             int64_t bound_heads, bool with_values = false);
 
   /// Binds one head after the other, as fast as they are finished; returns when all are bound or
   /// the queue is closed. What bind throws comes out.
@@ -50,6 +52,7 @@ class PanelQueue {
  private:
   struct Head {
     std::unique_ptr<BoundHead> bound;
+    std::unique_ptr<BoundValues> values;
     int64_t panels = 0;
     int64_t unfinished = 0;
   };
@@ -58,6 +61,7 @@ class PanelQueue {
   const TileBackend& backend_;
   const int64_t panel_rows_;
   const int64_t bound_heads_;
+  const bool with_values_;
 
   std::mutex mutex_;
   std::condition_variable head_bound_, head_freed_;

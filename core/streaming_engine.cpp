@@ -10,6 +10,7 @@
 #include "core/panel.h"
 #include "core/panel_queue.h"
 #include "core/progress_report.h"
+#include "core/value_panels.h"
 
 namespace attnscope {
 namespace {
@@ -33,6 +34,7 @@ class PanelWorker {
   void run(const Panel& panel) {
     const HeadTask& task = s_.tasks[static_cast<size_t>(panel.task)];
     if (!s_.request.entries) return run_norms(task, panel);
+    if (s_.request.outputs) return run_outputs(task, panel);
     const int64_t chunks = ceil_div(task.keys.size(), s_.request.chunk_cols);
     queries_ = {};
     norms_ = known_norms(task, panel.rows);
@@ -60,6 +62,25 @@ class PanelWorker {
       norms_ = {buffers_.norms(), queries_.index.size()};
       panel.head->row_norms(queries_, norms_, buffers_.workspace());
       s_.sink.consume({&task, panel.task, panel.rows, cols, {}, norms_, true});
+    }
+    s_.progress.add_tile();
+  }
+
+  /// The panel's outputs, in a single chunk.
+  void run_outputs(const HeadTask& task, const Panel& panel) {
+    const IndexRange cols{0, task.problem->v().width()};
+    if (!is_skipped(panel, cols)) {
+      read_queries(task, panel.rows);
+      norms_ = {};
+      if (needs_norms(task, s_.request)) norms_ = {buffers_.norms(), queries_.index.size()};
+      buffers_.pointers()[0] = buffers_.tiles();
+      const std::span<std::byte* const> chunk(buffers_.pointers(), 1);
+      panel.head->outputs(queries_, norms_, panel.values->panels(),
+                          {reinterpret_cast<float*>(chunk[0]), s_.request.chunk_cols},
+                          buffers_.workspace());
+      clear_padding(panel.rows.size(), cols.size(), chunk);
+      const auto norms = s_.request.norms ? norms_ : std::span<RowNorm>();
+      s_.sink.consume({&task, panel.task, panel.rows, cols, chunk, norms, true});
     }
     s_.progress.add_tile();
   }
@@ -176,7 +197,7 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
   const Stream stream{tasks, plan, request, sink, control, progress};
   sink.begin(tasks, plan.workers);
 
-  PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads);
+  PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads, request.outputs);
   {
     const std::stop_callback on_stop(control.stop, [&] {
       queue.close();

@@ -27,6 +27,7 @@ struct RowNorm {
 };
 
 class PanelReduction;
+struct ValuePanels;
 
 /// Some query rows of the bound head: `data` holds them packed, [index.size(), d] in the problem's
 /// storage dtype; `index` says which rows of the sequence they are, ascending. Borrowed.
@@ -44,6 +45,12 @@ struct EmitTarget {
   int64_t block_cols = 0;
   int64_t row_stride = 0;
   Encoding encoding = Encoding::f32;
+};
+
+/// Where outputs go: channel c of row r stands at data[r·row_stride + c]. Borrowed.
+struct OutputTarget {
+  float* data = nullptr;
+  int64_t row_stride = 0;
 };
 
 /// One head made ready: K packed for the backend. Immutable and thread-safe: several threads may
@@ -71,6 +78,16 @@ class BoundHead {
   /// workspace is that of emit_panel over all keys.
   virtual void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
                       std::span<std::byte> workspace) const = 0;
+
+  /// The attention outputs of the rows, Σ_j P_ij·V_j over all keys, and the rows' norms on the way
+  /// (empty for sigmoid). `values` is the V of this head, all of it finite. Fully masked rows are
+  /// 0. The workspace is that of TileBackend::outputs_workspace_bytes. Sums are float32 over blocks
+  /// of 256 keys and double across them, in index order. This default multiplies what emit()
+  /// yields in plain loops; a backend may do better. Throws Error(value) where float32 cannot hold
+  /// a product.
+  virtual void outputs(const QueryBlock& queries, std::span<RowNorm> norms,
+                       const ValuePanels& values, const OutputTarget& target,
+                       std::span<std::byte> workspace) const;
 };
 
 /// The seam to the kernels. A backend does tile arithmetic only; what order, masks and products
@@ -97,6 +114,8 @@ class TileBackend {
   /// one_product, else row_norms and emit.
   virtual int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
                                   bool one_product) const = 0;
+  /// The same for BoundHead::outputs; the problem must have V.
+  virtual int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const;
 
   /// Reads and packs K of one head. The problem must outlive the result.
   virtual std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,

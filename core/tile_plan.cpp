@@ -10,9 +10,13 @@
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "core/panel.h"
+#include "core/value_panels.h"
 
 namespace attnscope {
 namespace {
+
+/// Keys at a time that are asked of the mask where columns are no keys.
+constexpr int64_t kOutputKeys = 512;
 
 /// Segment lengths worth trying: those that cut `chunks` column chunks into equal segments.
 /// Descending, from all chunks to one.
@@ -63,29 +67,36 @@ void count_chunks(const HeadTask& task, const TileRequest& request, IndexRange r
   }
 }
 
-/// Entries of all keys that are not masked out, at the grain of the chunks.
-int64_t count_norm_entries(const HeadTask& task, const TileRequest& request, IndexRange rows) {
+/// Entries of all keys that are not masked out, `step` keys at a time.
+int64_t count_norm_entries(const HeadTask& task, int64_t step, IndexRange rows) {
   const int64_t num_keys = task.problem->num_keys();
   int64_t entries = 0;
   if (task.problem->mask().is_none()) {
     add_area(entries, rows.size(), num_keys);
     return entries;
   }
-  for (int64_t key = 0; key < num_keys; key += request.chunk_cols) {
-    const IndexRange keys{key, std::min(key + request.chunk_cols, num_keys)};
+  for (int64_t key = 0; key < num_keys; key += step) {
+    const IndexRange keys{key, std::min(key + step, num_keys)};
     if (!is_masked_out(task, rows, keys)) add_area(entries, rows.size(), keys.size());
   }
   return entries;
 }
 
 /// What the stream takes away from the memory of the tiles.
-TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileBackend& backend) {
+TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileRequest& request,
+                                   const TileBackend& backend) {
   TileBackend::BindCost most;
   const AttentionProblem* previous = nullptr;
   for (const HeadTask& task : tasks) {
     if (task.problem == previous) continue;
     previous = task.problem;
-    const TileBackend::BindCost cost = backend.bind_cost(*task.problem);
+    TileBackend::BindCost cost = backend.bind_cost(*task.problem);
+    if (request.outputs) {
+      const auto both = checked_add(cost.resident, BoundValues::bytes(*task.problem));
+      if (!both) throw Error(ErrorCode::resource, "the heads are too large for any memory");
+      cost.resident = *both;
+      cost.transient = std::max(cost.transient, BoundValues::transient_bytes(*task.problem));
+    }
     most.resident = std::max(most.resident, cost.resident);
     most.transient = std::max(most.transient, cost.transient);
   }
@@ -96,7 +107,7 @@ TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileBa
 class Planner {
  public:
   Planner(std::span<const HeadTask> tasks, const TileRequest& request, const TileBackend& backend)
-      : tasks_(tasks), request_(request), head_(dearest_head(tasks, backend)) {
+      : tasks_(tasks), request_(request), head_(dearest_head(tasks, request, backend)) {
     int64_t chunks = 0;
     for (const HeadTask& task : tasks) {
       assert(task.num_rows() > 0 && !task.keys.empty());
@@ -105,11 +116,14 @@ class Planner {
       panels_ += ceil_div(task.num_rows(), request.chunk_rows);
       if (request.entries) chunks = std::max(chunks, chunks_of(task));
       any_norms_ |= computes_norms(task, request);
+      assert(!request.outputs || (task.problem->v() && task.known_norms.empty() &&
+                                  task.keys == IndexRange{0, task.problem->num_keys()} &&
+                                  request.chunk_cols >= task.problem->v().width()));
       assert(task.known_norms.empty() ||
              static_cast<int64_t>(task.known_norms.size()) == task.num_rows());
     }
     lengths_ = segment_lengths(chunks);
-    count_entries();
+    request.outputs ? count_outputs() : count_entries();
     list_shapes(backend);
   }
 
@@ -133,7 +147,23 @@ class Planner {
 
  private:
   int64_t chunks_of(const HeadTask& task) const {
-    return ceil_div(task.keys.size(), request_.chunk_cols);
+    return request_.outputs ? 1 : ceil_div(task.keys.size(), request_.chunk_cols);
+  }
+
+  /// All entries that the masks leave are computed once, and multiplied with q and v.
+  void count_outputs() {
+    count_.most_active.assign(1, 1);
+    for (const HeadTask& task : tasks_) {
+      const int64_t before = count_.entries;
+      for (int64_t begin = 0; begin < task.num_rows(); begin += request_.chunk_rows) {
+        const IndexRange panel{begin, std::min(begin + request_.chunk_rows, task.num_rows())};
+        add_area(count_.entries, count_norm_entries(task, kOutputKeys, panel), 1);
+      }
+      const auto multiplications =
+          static_cast<double>(task.problem->head_dim() + task.problem->v().width());
+      double& flops = any_norms_ ? count_.norm_flops : count_.entry_flops;
+      flops += 2 * multiplications * static_cast<double>(count_.entries - before);
+    }
   }
 
   void count_entries() {
@@ -146,7 +176,7 @@ class Planner {
         const IndexRange panel{begin, std::min(begin + request_.chunk_rows, rows)};
         if (request_.entries) count_chunks(task, request_, panel, lengths_, count_, scratch);
         if (computes_norms(task, request_)) {
-          add_area(count_.norm_entries, count_norm_entries(task, request_, panel), 1);
+          add_area(count_.norm_entries, count_norm_entries(task, request_.chunk_cols, panel), 1);
         }
       }
       const double entry_flops = 2 * static_cast<double>(task.problem->head_dim());
@@ -177,7 +207,7 @@ class Planner {
       const int64_t active = count_.most_active[i];
       // One product needs the whole row at once, unless nothing is divided by the row's norm.
       if (i == 0 || !any_norms_) add(most_rows_, lengths_[i], active, true);
-      if (any_norms_) add(most_rows_, lengths_[i], active, false);
+      if (any_norms_ && !request_.outputs) add(most_rows_, lengths_[i], active, false);
     }
   }
 

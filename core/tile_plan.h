@@ -24,7 +24,7 @@ struct TilePlan {
 
   int64_t tiles = 0;    ///< how many tiles the stream delivers
   int64_t entries = 0;  ///< entries that are computed (empty chunks not counted)
-  double flops = 0;     ///< of the products Q·Kᵀ, 2·d an entry and product
+  double flops = 0;     ///< of the products Q·Kᵀ, 2·d an entry and product, and P·V
 
   /// For people, one line.
   std::string describe() const;

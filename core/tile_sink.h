@@ -42,6 +42,9 @@ struct TileRequest {
   bool norms = true;
   Quantity quantity = Quantity::weights;
   Encoding encoding = Encoding::f32;
+  /// The columns are channels of the attention output instead of keys: float32, over all keys, for
+  /// problems with V. chunk_cols must be at least the largest width of V.
+  bool outputs = false;
   /// Tiles are cut on multiples of these, counted from the task's first row and key.
   int64_t chunk_rows = 384;
   int64_t chunk_cols = 512;

@@ -7,7 +7,7 @@
 
 namespace attnscope {
 
-void check_values(std::span<const HeadTask> tasks, std::stop_token stop) {
+void check_values(std::span<const HeadTask> tasks, std::stop_token stop, bool with_values) {
   // Query heads share key heads under grouped-query attention.
   std::set<std::tuple<const AttentionProblem*, int64_t, int64_t>> seen;
   for (const HeadTask& task : tasks) {
@@ -17,6 +17,7 @@ void check_values(std::span<const HeadTask> tasks, std::stop_token stop) {
     const int64_t kv_head = problem.kv_head(task.head);
     if (seen.emplace(&problem, task.batch, kv_head).second) {
       problem.check_keys_finite(task.batch, kv_head);
+      if (with_values) problem.check_values_finite(task.batch, kv_head);
     }
   }
 }

@@ -48,6 +48,11 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
 void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
                       const ExportLayout& layout) {
   const hid_t id = dataset.id();
+  if (layout.request.outputs) {
+    writer.attribute(id, "long_name", "attention output: sum over all keys of weight * v");
+    writer.attribute(id, "coordinates", kQueryCoordinates);
+    return;
+  }
   const bool logits = layout.request.quantity == Quantity::logits;
   writer.attribute(
       id, "long_name",

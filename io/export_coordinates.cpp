@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -162,12 +163,19 @@ ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const Exp
   scales.query =
       write_scale(writer, parent, "query", query.indices, "index in the sequence of queries");
   scales.key = write_scale(writer, parent, "key", key.indices, "index in the sequence of keys");
+  std::vector<int32_t> columns = key.indices;
+  if (layout.request.outputs) {
+    columns.resize(static_cast<size_t>(group.grid.cols));
+    std::iota(columns.begin(), columns.end(), 0);
+    scales.channel = write_scale(writer, parent, "dv", columns, "channel of V");
+  }
   if (layout.has_entries() && !layout.reduced) {
     // Dimensions of the checksums alone: netCDF tools need not show them as variables.
     scales.query_chunk = write_scale(writer, parent, "query_chunk",
                                      chunk_starts(query.indices, group.grid.chunk_rows), "", false);
-    scales.key_chunk = write_scale(writer, parent, "key_chunk",
-                                   chunk_starts(key.indices, group.grid.chunk_cols), "", false);
+    scales.column_chunk =
+        write_scale(writer, parent, layout.request.outputs ? "dv_chunk" : "key_chunk",
+                    chunk_starts(columns, group.grid.chunk_cols), "", false);
   }
   query.scale = &scales.query;
   key.scale = &scales.key;

@@ -15,11 +15,13 @@ constexpr std::string_view kQueryCoordinates = "query_t query_y query_x query_se
 /// The dimension scales of one group, to be attached to its datasets.
 struct ExportScales {
   Hdf5Dataset batch, head, query, key;
-  Hdf5Dataset query_chunk, key_chunk;  ///< of the checksums; empty without entries
+  Hdf5Dataset channel;  ///< of V; of outputs alone
+  /// Of the checksums; empty without entries.
+  Hdf5Dataset query_chunk, column_chunk;
 };
 
-/// Writes the scales batch, head, query, key, the coordinates query_… and key_…, and text_tokens
-/// where they were recorded. Throws Error(file).
+/// Writes the scales batch, head, query, key (and dv for outputs), the coordinates query_… and
+/// key_…, and text_tokens where they were recorded. Throws Error(file).
 ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const ExportLayout& layout,
                                const ExportGroup& group);
 

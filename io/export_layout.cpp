@@ -56,6 +56,8 @@ void check_product(const ExportSpec& spec, ScoreFunction score, const std::strin
   require(spec.product != ExportProduct::topk || spec.topk > 0, "topk needs a number of keys");
   require(spec.product != ExportProduct::threshold || spec.threshold > 0,
           "threshold needs a weight above 0");
+  require(spec.product != ExportProduct::output || spec.encoding == Encoding::f32,
+          "outputs are stored as f32");
   require(!(spec.product == ExportProduct::lse && !is_normalised(score)),
           name + ": sigmoid scores have no LSE");
   require(!(spec.product == ExportProduct::logits && is_linear(score)),
@@ -79,6 +81,11 @@ void check_spec(const ExportSpec& spec) {
     require(std::max(problem.num_queries(), problem.num_keys()) <= INT32_MAX,
             name + ": indices beyond 2^31 do not fit the format");
     check_range(spec.keys[c], problem.num_keys(), name + ": keys");
+    if (spec.product == ExportProduct::output) {
+      require(static_cast<bool>(problem.v()), name + ": there is no V");
+      require(spec.keys[c] == IndexRange{0, problem.num_keys()},
+              name + ": an output is over all keys");
+    }
     if (rows) {
       check_indices(spec.row_lists[c], problem.num_queries(), name + ": rows");
     } else {
@@ -98,6 +105,7 @@ TileRequest make_request(const ExportSpec& spec) {
   request.norms = spec.product != ExportProduct::logits && !reduced && !pooled && !stats;
   request.quantity = spec.product == ExportProduct::logits ? Quantity::logits : Quantity::weights;
   request.encoding = request.entries && !reduced ? spec.encoding : Encoding::f32;
+  request.outputs = spec.product == ExportProduct::output;
   // Sigmoid has no norms; a file of both kinds of score cannot be asked for.
   for (const SelectedCall& selected : spec.calls) {
     request.norms = request.norms && is_normalised(selected.call->problem->score());
@@ -117,9 +125,12 @@ TileRequest make_request(const ExportSpec& spec) {
                              : spec.rows[c].size();
     // Reductions of whole rows want them in one piece, and few at a time.
     const int64_t most_rows = reduced ? kReducedRows : kChunkRows;
-    const int64_t most_cols = reduced ? spec.keys[c].size() : kChunkCols;
+    const int64_t cols =
+        request.outputs ? spec.calls[c].call->problem->v().width() : spec.keys[c].size();
+    // Outputs come with all their channels, which are few.
+    const int64_t most_cols = reduced || request.outputs ? cols : kChunkCols;
     request.chunk_rows = std::max(request.chunk_rows, std::min(most_rows, rows));
-    request.chunk_cols = std::max(request.chunk_cols, std::min(most_cols, spec.keys[c].size()));
+    request.chunk_cols = std::max(request.chunk_cols, std::min(most_cols, cols));
   }
   return request;
 }
@@ -151,7 +162,7 @@ ExportGroup make_group(const ExportSpec& spec, const TileRequest& request, size_
   grid.heads = static_cast<int64_t>(group.batch.size() * group.heads.size());
   grid.rows =
       group.row_list.empty() ? group.row_range.size() : static_cast<int64_t>(group.row_list.size());
-  grid.cols = group.keys.size();
+  grid.cols = request.outputs ? selected.call->problem->v().width() : group.keys.size();
   grid.chunk_rows = std::min(request.chunk_rows, grid.rows);
   grid.chunk_cols = std::min(request.chunk_cols, grid.cols);
   grid.element_bytes = encoding_bytes(request.encoding);
@@ -173,7 +184,9 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
   layout.request = make_request(spec);
   layout.reduced = spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
   if (layout.request.entries) {
-    layout.entries_name = layout.request.quantity == Quantity::logits ? "logits" : "weights";
+    layout.entries_name = layout.request.outputs                        ? "output"
+                          : layout.request.quantity == Quantity::logits ? "logits"
+                                                                        : "weights";
   }
   std::set<std::string> names;
   for (size_t c = 0; c < spec.calls.size(); ++c) {

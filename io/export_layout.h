@@ -9,8 +9,9 @@
 
 namespace attnscope {
 
-/// How one dataset (batch, head, query, key) is cut into chunks (1, 1, chunk_rows, chunk_cols).
-/// Chunks are numbered row-major and all have the same size; what lies beyond the edges is zero.
+/// How one dataset (batch, head, query, key or channel) is cut into chunks (1, 1, chunk_rows,
+/// chunk_cols). Chunks are numbered row-major and all have the same size; what lies beyond the
+/// edges is zero.
 struct ChunkGrid {
   int64_t heads = 0;  ///< batch items × heads
   int64_t rows = 0;
@@ -39,7 +40,8 @@ struct ExportGroup {
   std::span<const int64_t> row_list;  ///< borrowed from the spec; empty: row_range
   IndexRange keys;
   bool has_lse = false;
-  ChunkGrid grid;  ///< of weights or logits; only rows and heads matter where there are none
+  ChunkGrid
+      grid;  ///< of weights, logits or outputs; only rows and heads matter where there are none
 
   int64_t num_heads() const { return grid.heads; }
   int64_t num_rows() const { return grid.rows; }
@@ -52,7 +54,7 @@ struct ExportGroup {
 struct ExportLayout {
   std::vector<ExportGroup> groups;
   TileRequest request;
-  std::string entries_name;  ///< "weights", "logits"; empty: the file has LSEs only
+  std::string entries_name;  ///< "weights", "logits", "output"; empty: LSEs only
 
   bool reduced = false;  ///< whole rows are reduced (topk, threshold): there are no chunks to check
   bool has_entries() const { return !entries_name.empty(); }

@@ -32,12 +32,13 @@ void create_entries(const Hdf5Writer& writer, hid_t group, hid_t checksums, cons
   const Hdf5Dataset dataset = writer.create_chunked(
       group, layout.entries_name, entry_type(writer, layout.request.encoding), shape, chunk);
   describe_entries(writer, dataset, layout);
-  const Hdf5Dataset* const axes[] = {&scales.batch, &scales.head, &scales.query, &scales.key};
+  const Hdf5Dataset* const axes[] = {&scales.batch, &scales.head, &scales.query,
+                                     layout.request.outputs ? &scales.channel : &scales.key};
   writer.attach_scales(dataset, axes);
   places.entries = writer.chunk_base(dataset, shape, chunk, grid.chunk_bytes());
   const int64_t sums[] = {batch, heads, grid.row_chunks(), grid.col_chunks()};
   const Hdf5Dataset* const sum_axes[] = {&scales.batch, &scales.head, &scales.query_chunk,
-                                         &scales.key_chunk};
+                                         &scales.column_chunk};
   places.entries_checksums =
       create_checksums(writer, checksums, layout.entries_name, sums, sum_axes);
 }

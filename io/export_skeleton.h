@@ -11,7 +11,7 @@ namespace attnscope {
 /// Where one group's data starts in the file; −1 for what the group does not have. All of it is
 /// little-endian and packed.
 struct GroupPlaces {
-  int64_t entries = -1;            ///< chunk 0 of weights or logits; the others follow
+  int64_t entries = -1;            ///< chunk 0 of weights, logits or outputs; the others follow
   int64_t entries_checksums = -1;  ///< uint32, one a chunk, by chunk number
   int64_t lse = -1;                ///< float32 [batch · head, row]
   int64_t lse_checksums = -1;      ///< uint32 [batch · head]

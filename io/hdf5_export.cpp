@@ -99,6 +99,8 @@ std::string_view export_product_name(ExportProduct product) {
       return "threshold";
     case ExportProduct::pooled:
       return "pooled";
+    case ExportProduct::output:
+      return "output";
     case ExportProduct::stats:
       return "stats";
     case ExportProduct::rows:

@@ -13,7 +13,17 @@
 namespace attnscope {
 
 /// What an export holds.
-enum class ExportProduct : uint8_t { weights, logits, lse, rows, topk, threshold, pooled, stats };
+enum class ExportProduct : uint8_t {
+  weights,
+  logits,
+  lse,
+  rows,
+  topk,
+  threshold,
+  pooled,
+  output,
+  stats
+};
 std::string_view export_product_name(ExportProduct product);
 
 /// Everything that decides the content of an export file.

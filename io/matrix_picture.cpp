@@ -42,6 +42,16 @@ Rgb band_colour(int64_t frame) {
   return frame % 2 == 0 ? kEvenBand : kOddBand;
 }
 
+/// Stripes that run on from cell to cell, which may be single pixels.
+void hatch(Canvas& canvas, PixelRect rect) {
+  constexpr int kStep = 6;
+  for (int y = rect.y; y < rect.y + rect.height; ++y) {
+    for (int x = rect.x; x < rect.x + rect.width; ++x) {
+      canvas.fill({x, y, 1, 1}, (x + y) % kStep < 2 ? kEmptyHatch : kMaskedCell);
+    }
+  }
+}
+
 }  // namespace
 
 std::string pooling_text(const PooledMap& map, Pool pool) {
@@ -60,8 +70,11 @@ MatrixPicture::MatrixPicture(const MatrixContent& content)
     throw usage_error(fmt::format("a matrix picture of {}×{} cells needs as many values (got {})",
                                   rows_.cells(), cols_.cells(), map.values(content.pool).size()));
   }
+  const bool single = map.block_rows == 1 && map.block_cols == 1;
+  const std::string cells =
+      single ? "single " + content.value_name + "s" : pooling_text(map, content.pool);
   text_.lines.push_back(
-      joined_parts({pooling_text(map, content.pool), "exact", content.domain,
+      joined_parts({cells, "exact", content.domain,
                     std::string(scale_kind_name(content.colours.scale)) + " colours"}));
   name_width_ = widest(rows_.names(), "");
   number_width_ = widest(rows_.numbers(), "query");
@@ -87,7 +100,7 @@ Canvas MatrixPicture::draw() const {
   draw_labels(canvas);
   const PixelRect bar{left_ + cols_.length() + kBarGap, top_, kBarWidth,
                       std::max(rows_.length(), kLeastBar)};
-  draw_colour_bar(canvas, bar, scale, "weight");
+  draw_colour_bar(canvas, bar, scale, content_.value_name);
   return canvas;
 }
 
@@ -97,7 +110,13 @@ void MatrixPicture::draw_cells(Canvas& canvas, const ColourScale& scale) const {
   size_t at = 0;
   for (int64_t r = 0; r < content_.map.rows; ++r) {
     for (int64_t c = 0; c < content_.map.cols; ++c) {
-      canvas.fill(cell(r, c), scale.colour(values[at++]));
+      const bool missing = !content_.missing.empty() && content_.missing[at] != 0;
+      if (missing) {
+        hatch(canvas, cell(r, c));
+      } else {
+        canvas.fill(cell(r, c), scale.colour(values[at]));
+      }
+      ++at;
     }
   }
 }

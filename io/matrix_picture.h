@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/token_grid.h"
 #include "io/canvas.h"
@@ -21,6 +23,9 @@ struct MatrixContent {
   /// Title and lines; the picture adds one that says how its cells came about, and `domain`.
   PictureText text;
   std::string domain;  ///< "softmax domain all"
+  std::string value_name = "weight";
+  /// [rows, cols] cells of which nothing is known: hatched, and said. Empty: none.
+  std::vector<uint8_t> missing = {};
 };
 
 /// "max of 16×16 blocks", "single weights" where a block is one weight.

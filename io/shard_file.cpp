@@ -103,7 +103,7 @@ class ShardFile::Impl {
     const Hdf5Group sums = writer_.create_group(parent_.id(), "checksums");
     const int64_t shape[] = {num_items(), num_heads(), grid.row_chunks(), grid.col_chunks()};
     const Hdf5Dataset* const axes[] = {&scales_.batch, &scales_.head, &scales_.query_chunk,
-                                       &scales_.key_chunk};
+                                       &scales_.column_chunk};
     write_sums(sums, layout_.entries_name, checksums_, shape, axes);
     if (!group_.has_lse) return;
     const int64_t lse_shape[] = {num_items(), num_heads(), grid.rows};

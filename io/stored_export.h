@@ -13,7 +13,7 @@ namespace attnscope {
 /// One group of an export as it stands in a file.
 struct StoredGroup {
   std::string name;          ///< below /calls
-  std::string entries_name;  ///< "weights", "logits"; empty: LSEs only
+  std::string entries_name;  ///< "weights", "logits", "output"; empty: LSEs only
   std::vector<int64_t> batch, heads;
   bool has_lse = false;
   ChunkGrid grid;  ///< only rows and heads matter where there are no entries

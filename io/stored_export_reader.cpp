@@ -6,7 +6,7 @@
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "io/child_task.h"
-#include "io/hdf5_handle.h"
+#include "io/hdf5_reader.h"
 #include "io/input_file.h"
 #include "io/stored_export.h"
 
@@ -19,23 +19,14 @@ using Json = nlohmann::json;
 constexpr int64_t kMaxIndices = 1 << 20;
 
 /// Reads the structure of one file; runs in the child.
-class StructureReader {
+class StructureReader : private Hdf5Reader {
  public:
-  explicit StructureReader(const std::string& path) : path_(path) {
-    // Filters that a file names are not loaded from anywhere.
-    check(H5PLset_loading_state(0), "plugins");
-    Hdf5Properties access(H5Pcreate(H5P_FILE_ACCESS), path_, "file access properties");
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-    check(H5Pset_file_locking(access.id(), false, true), "file locking");
-#endif
-    file_ = Hdf5File(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), path_,
-                     "cannot be opened as HDF5");
-  }
+  explicit StructureReader(const std::string& path) : Hdf5Reader(path) {}
 
   Json read() {
-    const hid_t root = file_.id();
+    const hid_t root = this->root();
     if (H5Aexists(root, "format") <= 0 || text(root, "format") != "attnscope-export/1") {
-      throw file_error(path_, "", "is an HDF5 file, but no attnscope export");
+      throw file_error(path(), "", "is an HDF5 file, but no attnscope export");
     }
     Json json;
     for (const char* name :
@@ -45,7 +36,7 @@ class StructureReader {
     json["complete"] = address(dataset(root, "complete"), "complete");
     json["structure"] = address(dataset(root, "structure_checksum"), "structure_checksum");
     json["groups"] = Json::array();
-    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path_, "group calls");
+    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path(), "group calls");
     H5G_info_t info{};
     check(H5Gget_info(calls.id(), &info), "group calls");
     if (H5Lexists(root, "shards", H5P_DEFAULT) > 0) {
@@ -65,79 +56,9 @@ class StructureReader {
   }
 
  private:
-  void check(herr_t result, const std::string& what) const {
-    if (result < 0) throw hdf5_error(path_, what);
-  }
-  [[noreturn]] void bad(const std::string& where, const std::string& what) const {
-    throw file_error(path_, where, what);
-  }
-
-  /// A string attribute of either kind.
-  std::string text(hid_t object, const char* name) const {
-    const std::string what = std::string("attribute ") + name;
-    const Hdf5Attribute attribute(H5Aopen(object, name, H5P_DEFAULT), path_, what);
-    const Hdf5Type type(H5Aget_type(attribute.id()), path_, what);
-    if (H5Tget_class(type.id()) != H5T_STRING) bad(what, "is no string");
-    if (H5Tis_variable_str(type.id()) > 0) {
-      char* value = nullptr;
-      const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path_, what);
-      check(H5Aread(attribute.id(), memory.id(), static_cast<void*>(&value)), what);
-      std::string result = value == nullptr ? "" : value;
-      H5free_memory(value);
-      return result;
-    }
-    std::string result(H5Tget_size(type.id()), '\0');
-    check(H5Aread(attribute.id(), type.id(), result.data()), what);
-    return result.substr(0, result.find('\0'));
-  }
-
-  Hdf5Dataset dataset(hid_t parent, const std::string& name) const {
-    return {H5Dopen2(parent, name.c_str(), H5P_DEFAULT), path_, "dataset " + name};
-  }
-
-  std::vector<int64_t> shape(const Hdf5Dataset& d, const std::string& what) const {
-    const Hdf5Space space(H5Dget_space(d.id()), path_, what);
-    const int rank = H5Sget_simple_extent_ndims(space.id());
-    if (rank < 0 || rank > 4) bad(what, "has an unexpected rank");
-    std::vector<hsize_t> extents(static_cast<size_t>(rank));
-    check(H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr), what);
-    std::vector<int64_t> result;
-    for (const hsize_t extent : extents) {
-      if (extent > static_cast<hsize_t>(INT64_MAX)) bad(what, "has an extent beyond 2^63");
-      result.push_back(static_cast<int64_t>(extent));
-    }
-    return result;
-  }
-
-  /// Where a contiguous dataset stands, in this very file.
-  int64_t address(const Hdf5Dataset& d, const std::string& what) const {
-    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path_, what);
-    if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS ||
-        H5Pget_external_count(creation.id()) != 0) {
-      bad(what, "is not stored as attnscope stores it");
-    }
-    const haddr_t offset = H5Dget_offset(d.id());
-    if (offset == HADDR_UNDEF || offset > static_cast<haddr_t>(INT64_MAX)) {
-      bad(what, "has no place in the file");
-    }
-    return static_cast<int64_t>(offset);
-  }
-
-  std::vector<int64_t> indices(hid_t group, const std::string& name) const {
-    const Hdf5Dataset d = dataset(group, name);
-    address(d, name);
-    const auto extent = shape(d, name);
-    if (extent.size() != 1 || extent[0] < 1 || extent[0] > kMaxIndices) {
-      bad(name, "is no list of indices");
-    }
-    std::vector<int64_t> values(static_cast<size_t>(extent[0]));
-    check(H5Dread(d.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
-    return values;
-  }
-
   /// The list of shards; the links themselves are not followed.
   Json read_shards(hid_t root, hsize_t links) const {
-    const Hdf5Group list(H5Gopen2(root, "shards", H5P_DEFAULT), path_, "group shards");
+    const Hdf5Group list(H5Gopen2(root, "shards", H5P_DEFAULT), path(), "group shards");
     const Hdf5Dataset sums = dataset(list.id(), "checksum");
     const auto extent = shape(sums, "shards/checksum");
     if (extent.size() != 1 || extent[0] < 1 || extent[0] > kMaxIndices ||
@@ -155,7 +76,7 @@ class StructureReader {
           "shards/checksum");
     check(H5Dread(sizes.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
           "shards/bytes");
-    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path_, "group calls");
+    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path(), "group calls");
     Json shards = Json::array();
     for (size_t i = 0; i < count; ++i) {
       char name[1024] = "";
@@ -182,14 +103,14 @@ class StructureReader {
     H5L_info_t link{};
     check(H5Lget_info(calls, name, &link, H5P_DEFAULT), name);
     if (link.type != H5L_TYPE_HARD) bad(name, "is a link to somewhere else");
-    const Hdf5Group group(H5Gopen2(calls, name, H5P_DEFAULT), path_, std::string("group ") + name);
-    const Hdf5Group sums(H5Gopen2(group.id(), "checksums", H5P_DEFAULT), path_, "checksums");
+    const Hdf5Group group(H5Gopen2(calls, name, H5P_DEFAULT), path(), std::string("group ") + name);
+    const Hdf5Group sums(H5Gopen2(group.id(), "checksums", H5P_DEFAULT), path(), "checksums");
     Json json;
     json["name"] = name;
-    json["batch"] = indices(group.id(), "batch");
-    json["heads"] = indices(group.id(), "head");
+    json["batch"] = integers(group.id(), "batch", kMaxIndices);
+    json["heads"] = integers(group.id(), "head", kMaxIndices);
     json["entries_name"] = "";
-    for (const char* entries : {"weights", "logits"}) {
+    for (const char* entries : {"weights", "logits", "output"}) {
       if (H5Lexists(group.id(), entries, H5P_DEFAULT) > 0) {
         read_entries(group.id(), sums.id(), entries, json);
       }
@@ -205,13 +126,13 @@ class StructureReader {
 
   void read_entries(hid_t group, hid_t sums, const std::string& name, Json& json) const {
     const Hdf5Dataset d = dataset(group, name);
-    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path_, name);
+    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path(), name);
     hsize_t chunk[4] = {};
     if (H5Pget_layout(creation.id()) != H5D_CHUNKED || H5Pget_nfilters(creation.id()) != 0 ||
         H5Pget_external_count(creation.id()) != 0 || H5Pget_chunk(creation.id(), 4, chunk) != 4) {
       bad(name, "is not stored as attnscope stores it");
     }
-    const Hdf5Type type(H5Dget_type(d.id()), path_, name);
+    const Hdf5Type type(H5Dget_type(d.id()), path(), name);
     const hsize_t origin[4] = {};
     unsigned filters = 0;
     haddr_t base = HADDR_UNDEF;
@@ -227,9 +148,6 @@ class StructureReader {
     json["entries"] = base;
     json["entries_checksums"] = address(dataset(sums, name), "checksums/" + name);
   }
-
-  const std::string path_;
-  Hdf5File file_;
 };
 
 /// What the child said, checked: it read a file that may be damaged.

@@ -1,5 +1,6 @@
 #include "kernels/cpu_backend.h"
 
+#include "core/value_panels.h"
 #include "kernels/cpu_head.h"
 #include "kernels/cpu_kernels.h"
 #include "kernels/host_cores.h"
@@ -39,6 +40,11 @@ class CpuBackend : public TileBackend {
                           bool one_product) const override {
     return CpuHead::workspace_bytes(format_of(problem), problem.num_keys(), rows, cols,
                                     one_product);
+  }
+
+  int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const override {
+    return CpuHead::outputs_workspace_bytes(format_of(problem), problem.num_keys(), rows,
+                                            problem.v().width());
   }
 
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,

@@ -92,7 +92,7 @@ GroupBlock CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
                     buffers.queries + group * kGroupRows * head_.format.steps(), block);
 }
 
-void CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
+bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
                         bool with_moments, const Buffers& buffers) const {
   GroupBlock meeting = meet(rows, group, block, buffers);
   float* const stash = buffers.stash + group * kGroupRows * buffers.stash_stride;
@@ -105,7 +105,7 @@ void CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRan
     stride = buffers.stash_stride;
     if (meeting.empty()) fill_rows(output, stride, 0);
   }
-  if (meeting.empty()) return;
+  if (meeting.empty()) return false;
   meeting.set_output(output, stride);
   const std::span sums(buffers.sums + group * kGroupRows, static_cast<size_t>(kGroupRows));
   const int64_t bad_row =
@@ -113,6 +113,7 @@ void CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRan
           ? add_linear_block(meeting, sums)
           : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept}, with_moments);
   if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
+  return true;
 }
 
 float CpuHead::feature_reference(int64_t row, const Buffers& buffers) const {
@@ -140,19 +141,28 @@ bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buff
   return sum.total > 0 || !is_masked_out(query, buffers);
 }
 
-void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
-                       const Buffers& buffers, std::span<RowNorm> norms) const {
+void CpuHead::start_sums(const Rows& rows, const Buffers& buffers) const {
   for (int64_t row = 0; row < rows.groups() * kGroupRows; ++row) {
     buffers.sums[row] = {};
     // Softmax rows find their references; those of linear rows are how their features were scaled.
     if (is_linear(head_.format.score))
       buffers.sums[row].reference = feature_reference(row, buffers);
   }
+}
+
+void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
+                       const Buffers& buffers, std::span<RowNorm> norms) const {
+  start_sums(rows, buffers);
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
       sum_block(rows, group, block, stash_blocks, with_moments, buffers);
     }
   }
+  finish_sums(rows, buffers, norms);
+}
+
+void CpuHead::finish_sums(const Rows& rows, const Buffers& buffers,
+                          std::span<RowNorm> norms) const {
   for (int64_t row = 0; row < rows.count(); ++row) {
     const int64_t query = rows.index[static_cast<size_t>(row)];
     if (is_unresolved(buffers.sums[row]) || is_too_small(buffers.sums[row], query, buffers)) {

@@ -29,10 +29,14 @@ class CpuHead : public BoundHead {
                   const EmitTarget& target, std::span<std::byte> workspace) const override;
   void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
               std::span<std::byte> workspace) const override;
+  void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
+               const OutputTarget& target, std::span<std::byte> workspace) const override;
 
   /// See TileBackend::workspace_bytes.
   static int64_t workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
                                  int64_t cols, bool one_product);
+  static int64_t outputs_workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                         int64_t width);
 
  private:
   /// Pieces of the workspace for one row block.
@@ -79,8 +83,12 @@ class CpuHead : public BoundHead {
   bool is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const;
   void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
                 const Buffers& buffers, std::span<RowNorm> norms) const;
-  void sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
+  void start_sums(const Rows& rows, const Buffers& buffers) const;
+  /// Leaves the entries in the stash, or, beside its blocks, in scratch.entries. False: the mask
+  /// leaves nothing of the block.
+  bool sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
                  bool with_moments, const Buffers& buffers) const;
+  void finish_sums(const Rows& rows, const Buffers& buffers, std::span<RowNorm> norms) const;
   void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
                   const Buffers& buffers) const;
   void encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
@@ -89,6 +97,14 @@ class CpuHead : public BoundHead {
                   const Buffers& buffers) const;
   void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
                        const Buffers& buffers) const;
+  // Outputs (cpu_outputs.cpp). `totals`: [groups, panels, kGroupRows, kValueChannels], or of one
+  // group.
+  void add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
+                   double* totals, const Buffers& buffers) const;
+  void write_outputs(const Rows& rows, std::span<const RowNorm> norms, const ValuePanels& values,
+                     const double* totals, const OutputTarget& target,
+                     const Buffers& buffers) const;
+  [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
   // Reductions (cpu_reduce.cpp).
   void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;
   void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,

@@ -14,6 +14,7 @@
 #include "kernels/exp2-inl.h"
 #include "kernels/lane_totals-inl.h"
 #include "kernels/row_sweep-inl.h"
+#include "kernels/value_product-inl.h"
 
 #undef ATTNSCOPE_HAVE_BF16_INSTRUCTION
 #if HWY_TARGET == HWY_AVX3
@@ -119,6 +120,7 @@ const CpuKernels& kernels() {
     k.encode_weights = encode_weights;
     k.encode_logits = encode_logits;
     k.sweep_rows = sweep_rows;
+    k.multiply_values = multiply_values;
     k.add_scaled = add_scaled;
     k.add_diagonals = add_diagonals;
     k.find_weight = find_weight;

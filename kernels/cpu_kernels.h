@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/value_panels.h"
 #include "core/index_range.h"
 #include "core/weight_code.h"
 
@@ -101,6 +102,17 @@ struct SweepRows {
   float* row_maxima = nullptr;
 };
 
+/// Entries of a row group with a key block on their way into outputs. Arrays are 64-byte aligned.
+struct ValueProduct {
+  const float* weights = nullptr;  ///< [kGroupRows, kBlockKeys]
+  int64_t keys = 0;                ///< of the block, at most kBlockKeys
+  /// V of the block's keys: `panels` panels [keys, kValueChannels], panel_stride floats apart.
+  const float* values = nullptr;
+  int64_t panel_stride = 0;
+  int64_t panels = 0;
+  double* totals = nullptr;  ///< [panels, kGroupRows, kValueChannels], goes on from what is there
+};
+
 /// The kernels of one instruction set. Functions are pure and thread-safe; the dot products of
 /// `product` and `softmax` exist once for float32 panels and, where it has them, for bf16 pairs.
 struct CpuKernels {
@@ -143,6 +155,8 @@ struct CpuKernels {
   void (*encode_logits)(const EncodeRows& rows, Encoding encoding);
 
   void (*sweep_rows)(const SweepRows& rows);
+  /// totals += weights · values: float32 over the keys of the block in their order, then double.
+  void (*multiply_values)(const ValueProduct& product);
   /// destination[i] += source[i]·factor; nothing needs alignment.
   void (*add_scaled)(const float* source, int64_t count, float factor, float* destination);
   /// For rows that follow each other: destination[j − r] += entries[r][j]·factors[r].

@@ -11,6 +11,7 @@
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "core/panel_reduction.h"
+#include "core/value_panels.h"
 #include "kernels/emit_runs.h"
 #include "kernels/host_cores.h"
 #include "kernels/workspace.h"
@@ -109,6 +110,25 @@ class ReferenceHead : public BoundHead {
       for (int64_t j = 0; j < row.count; ++j) row.scores[j] = weight(row.scores[j], norm_of_row);
       reduce_row(row, i, panel);
       panel.advance(i + 1);
+    }
+  }
+
+  void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
+               const OutputTarget& target, std::span<std::byte> workspace) const override {
+    Row row(problem_, workspace);
+    for (size_t r = 0; r < queries.index.size(); ++r) {
+      score_row(queries, r, {0, problem_.num_keys()}, row);
+      const RowNorm norm_of_row = norms.empty() ? RowNorm() : norm(row);
+      if (!norms.empty()) norms[r] = norm_of_row;
+      for (int64_t j = 0; j < row.count; ++j) row.scores[j] = weight(row.scores[j], norm_of_row);
+      float* const out = target.data + static_cast<int64_t>(r) * target.row_stride;
+      for (int64_t c = 0; c < values.width; ++c) {
+        double sum = 0;
+        for (int64_t j = 0; j < row.count; ++j) {
+          sum += row.scores[j] * static_cast<double>(values.at(j, c));
+        }
+        out[c] = static_cast<float>(sum);
+      }
     }
   }
 
@@ -245,6 +265,9 @@ class ReferenceBackend : public TileBackend {
     return {problem.num_keys() * problem.head_dim() * 4, int64_t{1} << 20};
   }
   int64_t workspace_bytes(const AttentionProblem& problem, int64_t, int64_t, bool) const override {
+    return ReferenceHead::workspace_bytes(problem);
+  }
+  int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t) const override {
     return ReferenceHead::workspace_bytes(problem);
   }
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,

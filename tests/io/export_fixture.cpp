@@ -18,9 +18,9 @@ namespace {
 
 constexpr int64_t kHeadDim = 4;
 
-HeadTensor zeros(int64_t batch, int64_t heads, int64_t tokens) {
-  const std::vector<int64_t> shape{batch, heads, tokens, kHeadDim};
-  std::vector<std::byte> bytes(static_cast<size_t>(batch * heads * tokens * kHeadDim) * 2);
+HeadTensor zeros(int64_t batch, int64_t heads, int64_t tokens, int64_t width = kHeadDim) {
+  const std::vector<int64_t> shape{batch, heads, tokens, width};
+  std::vector<std::byte> bytes(static_cast<size_t>(batch * heads * tokens * width) * 2);
   return {std::make_shared<MemoryTensor>("zeros", DType::bf16, shape, std::move(bytes)),
           Layout::bhsd};
 }
@@ -68,7 +68,7 @@ struct TileKey {
 void fill_chunk(const Tile& tile, const TileRequest& request, int64_t first_col,
                 const FedValues& values, std::byte* chunk) {
   const int64_t element = encoding_bytes(request.encoding);
-  const int64_t cols = std::min(request.chunk_cols, tile.task->keys.size() - first_col);
+  const int64_t cols = std::min(request.chunk_cols, columns_of(*tile.task, request) - first_col);
   for (int64_t r = 0; r < tile.rows.size(); ++r) {
     for (int64_t c = 0; c < cols; ++c) {
       store(values.entry(tile.task_index, tile.rows.begin + r, first_col + c), request.encoding,
@@ -93,10 +93,9 @@ OwnedTile make_tile(std::span<const HeadTask> tasks, const TileRequest& request,
     }
   }
   if (!request.entries) return owned;
-  const int64_t end =
-      std::min(key.col_chunk + segment_chunks, ceil_div(task.keys.size(), request.chunk_cols));
-  tile.cols = {key.col_chunk * request.chunk_cols,
-               std::min(end * request.chunk_cols, task.keys.size())};
+  const int64_t cols = columns_of(task, request);
+  const int64_t end = std::min(key.col_chunk + segment_chunks, ceil_div(cols, request.chunk_cols));
+  tile.cols = {key.col_chunk * request.chunk_cols, std::min(end * request.chunk_cols, cols)};
   const int64_t bytes = request.chunk_rows * request.chunk_cols * encoding_bytes(request.encoding);
   owned.bytes.resize(static_cast<size_t>(bytes * (end - key.col_chunk)));
   std::byte* next = owned.bytes.data();
@@ -115,7 +114,8 @@ std::vector<TileKey> all_tiles(std::span<const HeadTask> tasks, const TileReques
   std::vector<TileKey> keys;
   for (size_t t = 0; t < tasks.size(); ++t) {
     const int64_t rows = ceil_div(tasks[t].num_rows(), request.chunk_rows);
-    const int64_t cols = request.entries ? ceil_div(tasks[t].keys.size(), request.chunk_cols) : 1;
+    const int64_t cols =
+        request.entries ? ceil_div(columns_of(tasks[t], request), request.chunk_cols) : 1;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < cols; c += segment_chunks) {
         keys.push_back({static_cast<int64_t>(t), r, c});
@@ -127,11 +127,18 @@ std::vector<TileKey> all_tiles(std::span<const HeadTask> tasks, const TileReques
 
 }  // namespace
 
+int64_t columns_of(const HeadTask& task, const TileRequest& request) {
+  return request.outputs ? task.problem->v().width() : task.keys.size();
+}
+
 std::shared_ptr<CallEntry> make_call(const CallFacts& facts) {
   AttentionProblem::Parts parts;
   const auto batch = static_cast<int64_t>(facts.branches.size());
   parts.q = zeros(batch, facts.heads, facts.queries.tokens());
   parts.k = zeros(batch, facts.heads, facts.keys.tokens());
+  if (facts.value_width > 0) {
+    parts.v = zeros(batch, facts.heads, facts.keys.tokens(), facts.value_width);
+  }
   parts.query_tokens = facts.queries;
   parts.key_tokens = facts.keys;
   parts.score = facts.score;

@@ -22,6 +22,7 @@ struct CallFacts {
   ScoreFunction score = ScoreFunction::softmax;
   Mask mask;
   std::vector<std::vector<std::string>> tokens;
+  int64_t value_width = 5;  ///< channels of V, zeros too; 0: there is none
 };
 std::shared_ptr<CallEntry> make_call(const CallFacts& facts);
 
@@ -46,6 +47,9 @@ struct FedValues {
   float entry(int64_t task, int64_t row, int64_t col) const;
   RowNorm norm(int64_t task, int64_t row) const;
 };
+
+/// Columns of a task's entries: its keys, or for outputs the channels of V.
+int64_t columns_of(const HeadTask& task, const TileRequest& request);
 
 /// What a file must give back for a value: stored in that encoding and decoded.
 double decoded(float value, Encoding encoding);

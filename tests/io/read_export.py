@@ -41,6 +41,10 @@ def decode(dataset):
     return stored.astype("f4") * dataset.attrs.get("scale_factor", np.float32(1))
 
 
+def axes_of(name):
+    return AXES[:3] + ("dv",) if name == "output" else AXES
+
+
 def check_with_h5py(name, dataset_name, dtype):
     with h5py.File(f"{name}.h5") as f:
         assert f.attrs["format"] == "attnscope-export/1", f.attrs["format"]
@@ -65,11 +69,13 @@ def check_with_h5py(name, dataset_name, dtype):
         else:
             assert "lse" not in call
         if dataset_name is None:
-            assert "weights" not in call and "logits" not in call
+            assert not {"weights", "logits", "output"} & set(call)
             return
         data = call[dataset_name]
         assert data.dtype == dtype, data.dtype
-        assert [d[0].name.split("/")[-1] for d in data.dims] == list(AXES)
+        assert [d[0].name.split("/")[-1] for d in data.dims] == list(axes_of(name))
+        if name == "output":
+            assert data.shape == (1, 2, 700, 5) and list(call["dv"]) == [0, 1, 2, 3, 4]
         assert np.allclose(decode(data).ravel(), expected(name, "entries"), rtol=1e-6, atol=0)
         if dtype == "<f2":
             assert data.attrs["scale_factor"] == np.float32(2**-14)
@@ -104,10 +110,15 @@ def check_with_xarray(name, dataset_name):
     for group in GROUPS:
         with xr.open_dataset(f"{name}.h5", engine="h5netcdf", group=group) as call:
             data = call[dataset_name]
-            assert data.dims == AXES, data.dims
+            assert data.dims == axes_of(name), data.dims
             assert data.dtype == ("uint8" if name == "u8" else "float32"), data.dtype
-            assert {"key_t", "query_segment", "batch"} <= set(data.coords)
-            assert set(call.data_vars) <= {dataset_name, "lse", "text_tokens"}
+            last = "dv" if name == "output" else "key_t"
+            assert {last, "query_segment", "batch"} <= set(data.coords)
+            allowed = {dataset_name, "lse", "text_tokens"}
+            if name == "output":
+                # What the keys are belongs to no axis of the outputs.
+                allowed |= {"key_t", "key_y", "key_x", "key_segment"}
+            assert set(call.data_vars) <= allowed, set(call.data_vars)
             if group == CALL and name != "u8":
                 assert np.array_equal(data.values.ravel(), expected(name, "entries"))
 
@@ -195,6 +206,7 @@ def main():
         "lse": (None, None),
         "crop": ("weights", "<f2"),
         "rows": ("weights", "<f2"),
+        "output": ("output", "<f4"),
     }
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([writer, folder], check=True)

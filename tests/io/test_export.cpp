@@ -9,6 +9,7 @@
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "io/checksum.h"
+#include "io/export_verify.h"
 #include "io/hdf5_handle.h"
 #include "tests/catch.h"
 #include "tests/cli/hdf5_reader.h"
@@ -144,6 +145,29 @@ TEST_CASE("LSEs stand beside the weights, with minus infinity for masked rows") 
     CHECK(std::count(members.begin(), members.end(), "weights") ==
           (product == ExportProduct::weights ? 1 : 0));
   }
+}
+
+TEST_CASE("outputs have the channels of V as their last axis") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "output.h5";
+  CallFacts wide = joint_facts();
+  wide.layer = 4;
+  wide.value_width = 600;
+  const std::vector calls{make_call(joint_facts()), make_call(wide)};
+  ExportSpec spec = make_spec(calls, ExportProduct::output, Encoding::f32);
+  spec.rows[0] = {100, 523};
+  const FedValues values;
+  write_export(spec, out, values, {.seed = 5, .threads = 2});
+  const DatasetValues narrow = read_dataset(out, kJoint + "output");
+  REQUIRE(narrow.shape == std::vector<int64_t>{1, 2, 423, 5});
+  CHECK(count_wrong(out, kJoint + "output", spec, values) == 0);
+  CHECK(read_dataset(out, kJoint + "lse").shape == std::vector<int64_t>{1, 2, 423});
+  CHECK(read_dataset(out, kJoint + "dv").values == std::vector<double>{0, 1, 2, 3, 4});
+  CHECK(read_dataset(out, kJoint + "key").shape == std::vector<int64_t>{700});
+  const std::string group = "/calls/step0010_layer004_cond_joint/";
+  REQUIRE(read_dataset(out, group + "output").shape == std::vector<int64_t>{1, 2, 700, 600});
+  CHECK(count_wrong(out, group + "output", spec, values, 2) == 0);
+  CHECK(verify_export(out, {}, nullptr).good());
 }
 
 TEST_CASE("chunks are padded with zeros and each has its checksum") {
@@ -431,6 +455,21 @@ TEST_CASE("an export that cannot be meant is refused before anything is created"
         s.encoding = Encoding::f32;
       },
       sigmoid);
+  const auto as_output = [](ExportSpec& s) {
+    s.product = ExportProduct::output;
+    s.encoding = Encoding::f32;
+  };
+  CallFacts without_values = joint_facts();
+  without_values.value_width = 0;
+  const std::vector no_values{make_call(without_values)};
+  add(as_output, no_values);
+  add([](ExportSpec& s) { s.product = ExportProduct::output; }, calls);
+  add(
+      [&](ExportSpec& s) {
+        as_output(s);
+        s.keys[0] = {0, 699};
+      },
+      calls);
   for (size_t i = 0; i < bad.size(); ++i) {
     INFO("case " << i);
     ErrorCode code = ErrorCode::interrupted;

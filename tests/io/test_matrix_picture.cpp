@@ -62,6 +62,32 @@ TEST_CASE("a matrix picture has every cell in its colour, none of them hidden by
   }
 }
 
+TEST_CASE("cells of which nothing is known are hatched, all others as they were") {
+  MatrixContent content = sample_content(TextPlace::start);
+  const Picture whole = drawn(MatrixPicture(content));
+  content.missing.assign(18 * 18, 0);
+  for (size_t i = 5 * 18; i < content.missing.size(); i += 3) content.missing[i] = 1;
+  const MatrixPicture picture(content);
+  const Picture read = drawn(picture);
+  int wrong = 0;
+  for (int64_t r = 0; r < 18; ++r) {
+    for (int64_t c = 0; c < 18; ++c) {
+      const PixelRect at = picture.cell(r, c);
+      const bool missing = content.missing[static_cast<size_t>(r * 18 + c)] != 0;
+      int stripes = 0, gaps = 0;
+      for (int y = at.y; y < at.y + at.height; ++y) {
+        for (int x = at.x; x < at.x + at.width; ++x) {
+          stripes += same(read.at(x, y), kLine);
+          gaps += same(read.at(x, y), {0x07, 0x08, 0x09});
+          if (!missing) wrong += !same(read.at(x, y), whole.at(x, y));
+        }
+      }
+      if (missing) CHECK((stripes == 48 * 48 / 3 && gaps == 48 * 48 - stripes));
+    }
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("frame lines stand between cells, at the block edges nearest to the frames") {
   const MatrixContent content = sample_content(TextPlace::start);
   const MatrixPicture picture(content);

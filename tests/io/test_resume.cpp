@@ -45,7 +45,8 @@ struct Product {
 const std::vector<Product> kProducts{{ExportProduct::weights, Encoding::f16_scaled},
                                      {ExportProduct::weights, Encoding::u8_log2},
                                      {ExportProduct::logits, Encoding::f32},
-                                     {ExportProduct::lse, Encoding::f32}};
+                                     {ExportProduct::lse, Encoding::f32},
+                                     {ExportProduct::output, Encoding::f32}};
 
 }  // namespace
 

@@ -32,7 +32,7 @@ void write_sample(const std::filesystem::path& folder, const std::string& name,
   for (int64_t task = 0; task < heads; ++task) {
     for (int64_t r = 0; r < sink.tasks()[0].num_rows(); ++r) {
       lse.push_back(static_cast<float>(values.norm(task, r).lse()));
-      for (int64_t c = 0; c < spec.keys[0].size(); ++c) {
+      for (int64_t c = 0; c < columns_of(sink.tasks()[0], sink.request()); ++c) {
         entries.push_back(static_cast<float>(decoded(values.entry(task, r, c), spec.encoding)));
       }
     }
@@ -59,6 +59,7 @@ void write_samples(const std::filesystem::path& folder) {
   write_sample(folder, "u8", make_spec(calls, ExportProduct::weights, Encoding::u8_log2));
   write_sample(folder, "logits", make_spec(calls, ExportProduct::logits, Encoding::f32));
   write_sample(folder, "lse", make_spec(calls, ExportProduct::lse, Encoding::f32));
+  write_sample(folder, "output", make_spec(calls, ExportProduct::output, Encoding::f32));
   ExportSpec crop = make_spec(calls);
   crop.rows[0] = {100, 523};
   crop.keys[0] = {0, 10};

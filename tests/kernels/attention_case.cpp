@@ -178,7 +178,8 @@ std::vector<double> features(ScoreFunction score, const std::vector<float>& valu
 
 /// Also gives the features of the values that were stored.
 AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
-                       std::vector<double>& q_features, std::vector<double>& k_features) {
+                       std::vector<double>& q_features, std::vector<double>& k_features,
+                       std::vector<float>& v) {
   const Shape& s = c.shape;
   AttentionProblem::Parts parts;
   auto q = normal_values(s.batch * s.heads * s.queries * s.head_dim, c.amplitude, c.seed);
@@ -198,6 +199,14 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
                      "k", c.dtype, std::vector<int64_t>{s.batch, s.kv_heads, s.keys, s.head_dim},
                      round_to(c.dtype, k)),
                  Layout::bhsd);
+  if (c.value_width > 0) {
+    v = normal_values(s.batch * s.kv_heads * s.keys * c.value_width, c.value_amplitude, c.seed + 2);
+    parts.v = HeadTensor(
+        std::make_shared<MemoryTensor>(
+            "v", c.dtype, std::vector<int64_t>{s.batch, s.kv_heads, s.keys, c.value_width},
+            round_to(c.dtype, v)),
+        Layout::bhsd);
+  }
   q_features = features(c.score, q);
   k_features = features(c.score, k);
   parts.scale = c.scale;
@@ -231,7 +240,14 @@ MaskCase mask_case(std::string_view name, const Shape& shape) {
 Oracle::Oracle(const AttentionCase& description)
     : case_(description),
       mask_(mask_case(description.mask, description.shape)),
-      problem_(build(case_, mask_, q_, k_)) {}
+      problem_(build(case_, mask_, q_, k_, v_)) {}
+
+double Oracle::value(int64_t batch, int64_t head, int64_t key, int64_t channel) const {
+  const Shape& s = case_.shape;
+  const int64_t kv_head = head / (s.heads / s.kv_heads);
+  const int64_t row = (batch * s.kv_heads + kv_head) * s.keys + key;
+  return double{v_[static_cast<size_t>(row * case_.value_width + channel)]};
+}
 
 std::string Oracle::text() const {
   return to_text(case_.shape) + " " + std::string(dtype_name(case_.dtype)) + " " +

@@ -54,6 +54,9 @@ struct AttentionCase {
   int64_t text = 0;
   TextPlace place = TextPlace::none;
   std::vector<int64_t> text_valid = {};
+  /// Channels of V, and the standard deviation of its values; without channels there is no V.
+  int64_t value_width = 0;
+  double value_amplitude = 1;
 };
 
 /// A problem with random q and k, the values that were stored, and its entries computed directly
@@ -77,11 +80,14 @@ class Oracle {
     double magnitude = 0;  ///< max over keys of scale·Σ|q||k| + |bias|
   };
   Row row(int64_t batch, int64_t head, int64_t query) const;
+  /// V as stored, for a query head.
+  double value(int64_t batch, int64_t head, int64_t key, int64_t channel) const;
 
  private:
   AttentionCase case_;
   MaskCase mask_;
   std::vector<double> q_, k_;  ///< features of linear scores, else the values
+  std::vector<float> v_;
   AttentionProblem problem_;
 };
 

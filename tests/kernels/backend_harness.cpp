@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/value_panels.h"
 #include "kernels/backend_factory.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/cpu_kernels.h"
@@ -130,6 +131,23 @@ std::vector<RowNorm> HeadRun::emit_panel(const std::vector<int64_t>& rows, Index
   std::vector<RowNorm> norms(rows.size());
   auto bytes = workspace(static_cast<int64_t>(rows.size()), keys.size(), true);
   bound_->emit_panel(loaded.block(), norms, keys, tile.target(), bytes);
+  return norms;
+}
+
+std::vector<RowNorm> HeadRun::outputs(const std::vector<int64_t>& rows,
+                                      const OutputTarget& target) const {
+  const BoundValues values(oracle_.problem(), batch_, head_);
+  return outputs(rows, target, values.panels());
+}
+
+std::vector<RowNorm> HeadRun::outputs(const std::vector<int64_t>& rows, const OutputTarget& target,
+                                      const ValuePanels& values) const {
+  const Rows loaded = load(rows);
+  const AttentionProblem& problem = oracle_.problem();
+  std::vector<RowNorm> norms(is_normalised(problem.score()) ? rows.size() : 0);
+  std::vector<std::byte> bytes(static_cast<size_t>(
+      backend_.outputs_workspace_bytes(problem, static_cast<int64_t>(rows.size()))));
+  bound_->outputs(loaded.block(), norms, values, target, bytes);
   return norms;
 }
 

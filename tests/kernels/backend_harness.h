@@ -55,6 +55,10 @@ class HeadRun {
             Quantity quantity, GuardedTile& tile) const;
   std::vector<RowNorm> emit_panel(const std::vector<int64_t>& rows, IndexRange keys,
                                   GuardedTile& tile) const;
+  /// Outputs of the rows, from the case's V or another.
+  std::vector<RowNorm> outputs(const std::vector<int64_t>& rows, const OutputTarget& target) const;
+  std::vector<RowNorm> outputs(const std::vector<int64_t>& rows, const OutputTarget& target,
+                               const ValuePanels& values) const;
 
  private:
   /// Query rows at an odd address, as a caller may have them.

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "cli/console.h"
+#include "cli/render_options.h"
+
+namespace attnscope {
+
+/// Draws --picture matrix of one head of an export (weights or logits), whatever part of it is
+/// there: cells of missing tiles are hatched. Returns the exit code. Throws Error(usage) for what
+/// an export cannot show.
+int render_export(const RenderRequest& request, PictureKind kind, const Console& console);
+
+}  // namespace attnscope
