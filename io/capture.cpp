@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "io/call_builder.h"
 #include "io/call_facts.h"
+#include "io/call_tensors.h"
+#include "io/fact_guess.h"
 #include "io/input_file.h"
 #include "io/strict_json.h"
 
@@ -24,31 +26,6 @@ void check_format(const nlohmann::json& format, const std::string& file) {
   if (format == kFormat) return;
   throw file_error(file, "format",
                    "expected \"" + std::string(kFormat) + "\" (got " + format.dump() + ")");
-}
-
-/// The tensors of a call's file by the names of the format; others are told as unknown.
-CallTensors call_tensors(const TensorFile& file, std::vector<std::string>& unknown) {
-  CallTensors tensors;
-  const std::map<std::string, std::shared_ptr<const TensorSource>*> places{
-      {"q", &tensors.q},
-      {"k", &tensors.k},
-      {"v", &tensors.v},
-      {"lse", &tensors.lse},
-      {"mask", &tensors.mask},
-      {"out", &tensors.out},
-      {"out_rows", &tensors.out_rows}};
-  for (const std::string& key : file.keys()) {
-    const auto place = places.find(key);
-    if (place == places.end()) {
-      unknown.push_back(one_line("tensor " + key));
-    } else {
-      *place->second = file.tensor(key);
-    }
-  }
-  for (const char* needed : {"q", "k"}) {
-    if (!*places.at(needed)) throw missing_tensor(file, needed);
-  }
-  return tensors;
 }
 
 /// A file name that capture.json gives: plain, and below the capture's folder.
@@ -83,11 +60,14 @@ class CaptureReader {
     facts.add_metadata(metadata, path.string());
     if (entry != nullptr) facts.add_entry(*entry, catalogue);
     if (root != nullptr) facts.add_shared(*root, catalogue);
-    std::vector<std::string> unknown;
-    const CallTensors tensors = call_tensors(*file, unknown);
-    if (metadata.count("format") == 0 && entry == nullptr) {
+    std::vector<std::string> unknown, used;
+    const bool bare = metadata.count("format") == 0 && entry == nullptr;
+    const CallTensors tensors =
+        bare ? usual_tensors(*file, unknown, used) : format_tensors(*file, unknown);
+    if (bare) {
       notes.push_back(path.string() + ": has no format \"" + std::string(kFormat) +
-                      "\": taken as one call for its tensors q and k");
+                      "\": taken as one call for its tensors " + used[0] + " and " + used[1]);
+      guess_facts(facts, tensors, overrides_, notes);
     }
     CallEntry call = build_call(std::move(facts), tensors, overrides_, notes);
     call.file = path;
