@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "core/value_check.h"
+#include "io/hdf5_tensors.h"
 #include "io/model_preset.h"
 
 namespace attnscope {
@@ -232,7 +233,9 @@ void print_texts(const char* name, const std::vector<SelectedCall>& selected,
 int run_info(const InfoOptions& o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
-  if (is_hdf5_file(o.capture.capture)) return print_export_info(o.capture.capture, o.json);
+  if (is_hdf5_file(o.capture.capture) && says_export(o.capture.capture)) {
+    return print_export_info(o.capture.capture, o.json);
+  }
   const Capture capture = open_capture(o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
   const InterruptWatch interrupts;

@@ -37,10 +37,20 @@ class StructureReader {
                      "cannot be opened as HDF5");
   }
 
+  /// The root's strings and single numbers.
+  Json read_attributes() const {
+    Json json = Json::object();
+    std::vector<std::string> names;
+    hsize_t at = 0;
+    check(H5Aiterate2(file_.id(), H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
+          "attributes");
+    for (const std::string& name : names) read_attribute(name, json);
+    return json;
+  }
+
   Json read() {
     Json json;
-    json["attributes"] = Json::object();
-    read_attributes(json["attributes"]);
+    json["attributes"] = read_attributes();
     datasets_ = Json::array();
     H5O_info_t info{};
     check(H5Oget_info1(file_.id(), &info), "root group");
@@ -201,9 +211,9 @@ class StructureReader {
       json["filters"].push_back(
           {{"id", static_cast<int>(id)},
            {"name", std::string(name.data())},
-           {"values", std::vector<unsigned>(values.begin(),
-                                            values.begin() + static_cast<std::ptrdiff_t>(
-                                                                 std::min(count, values.size())))}});
+           {"values", std::vector<unsigned>(
+                          values.begin(), values.begin() + static_cast<std::ptrdiff_t>(
+                                                               std::min(count, values.size())))}});
     }
   }
 
@@ -254,28 +264,22 @@ class StructureReader {
     return names.size() > kMaxObjects ? 1 : 0;
   }
 
-  void read_attributes(Json& json) const {
-    std::vector<std::string> names;
-    hsize_t at = 0;
-    check(H5Aiterate2(file_.id(), H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
-          "attributes");
-    for (const std::string& name : names) {
-      const Hdf5Attribute attribute(H5Aopen(file_.id(), name.c_str(), H5P_DEFAULT), path_, name);
-      const Hdf5Type type(H5Aget_type(attribute.id()), path_, name);
-      const Hdf5Space space(H5Aget_space(attribute.id()), path_, name);
-      if (H5Sget_simple_extent_npoints(space.id()) != 1) continue;
-      const H5T_class_t kind = H5Tget_class(type.id());
-      if (kind == H5T_INTEGER) {
-        int64_t value = 0;
-        check(H5Aread(attribute.id(), H5T_NATIVE_INT64, &value), name);
-        json[name] = value;
-      } else if (kind == H5T_FLOAT) {
-        double value = 0;
-        check(H5Aread(attribute.id(), H5T_NATIVE_DOUBLE, &value), name);
-        json[name] = value;
-      } else if (kind == H5T_STRING) {
-        if (const auto text = string_value(attribute, type, name)) json[name] = *text;
-      }
+  void read_attribute(const std::string& name, Json& json) const {
+    const Hdf5Attribute attribute(H5Aopen(file_.id(), name.c_str(), H5P_DEFAULT), path_, name);
+    const Hdf5Type type(H5Aget_type(attribute.id()), path_, name);
+    const Hdf5Space space(H5Aget_space(attribute.id()), path_, name);
+    if (H5Sget_simple_extent_npoints(space.id()) != 1) return;
+    const H5T_class_t kind = H5Tget_class(type.id());
+    if (kind == H5T_INTEGER) {
+      int64_t value = 0;
+      check(H5Aread(attribute.id(), H5T_NATIVE_INT64, &value), name);
+      json[name] = value;
+    } else if (kind == H5T_FLOAT) {
+      double value = 0;
+      check(H5Aread(attribute.id(), H5T_NATIVE_DOUBLE, &value), name);
+      json[name] = value;
+    } else if (kind == H5T_STRING) {
+      if (const auto text = string_value(attribute, type, name)) json[name] = *text;
     }
   }
 
@@ -316,6 +320,10 @@ Json ask_child(const std::string& path, const Ask& ask) {
 
 Json read_hdf5_structure(const std::string& path) {
   return ask_child(path, [](StructureReader& reader) { return reader.read(); });
+}
+
+Json read_hdf5_attributes(const std::string& path) {
+  return ask_child(path, [](StructureReader& reader) { return reader.read_attributes(); });
 }
 
 Json read_hdf5_chunks(const std::string& path, const std::string& dataset) {

@@ -13,6 +13,9 @@ namespace attnscope {
 /// {"path", "error"}]}; attributes are the root's strings and single numbers.
 nlohmann::json read_hdf5_structure(const std::string& path);
 
+/// The attributes alone.
+nlohmann::json read_hdf5_attributes(const std::string& path);
+
 /// The chunks of a dataset: [[first index of each axis …, address, stored bytes, filter mask], …].
 nlohmann::json read_hdf5_chunks(const std::string& path, const std::string& dataset);
 

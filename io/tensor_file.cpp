@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/selection.h"
+#include "io/hdf5_tensors.h"
 #include "io/input_file.h"
 #include "io/zip_tensors.h"
 
@@ -48,9 +49,7 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
     ZipFile zip(path);
     return is_torch_zip(zip) ? open_torch(std::move(zip)) : open_npz(std::move(zip));
   }
-  if (start.starts_with("\x89HDF")) {
-    throw file_error(path.string(), "", "is an HDF5 file: save the tensors as safetensors or .npy");
-  }
+  if (start.starts_with("\x89HDF\r\n\x1a\n")) return open_hdf5_tensors(path);
   if (start.starts_with(kOldTorchMagic) || start.substr(std::min(size, kTarMagicAt)) == "ustar") {
     throw file_error(path.string(), "", kOldTorch);
   }
@@ -61,7 +60,7 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
   // A safetensors header is a JSON object: '{' (or white space before it) follows the length.
   const bool json = size > 8 && std::string_view("{ \t\n\r").find(start[8]) != std::string::npos;
   if (json || extension == ".safetensors") return open_safetensors(path);
-  throw file_error(path.string(), "", "is no safetensors, .npy, .npz or .pt file");
+  throw file_error(path.string(), "", "is no safetensors, .npy, .npz, .pt or HDF5 file");
 }
 
 }  // namespace attnscope

@@ -9,9 +9,7 @@ using namespace attnscope::test;
 
 namespace {
 
-std::string dump(const std::string& name) {
-  return project_folder() + "/tests/data/dumps/" + name;
-}
+std::string dump(const std::string& name) { return project_folder() + "/tests/data/dumps/" + name; }
 
 /// All of a tensor in [B, H, S, d], as floats.
 std::vector<float> head_values(const HeadTensor& tensor) {
@@ -36,7 +34,7 @@ TEST_CASE("dumps of one call in every form open as captures with the same values
   const std::vector<float> q = head_values(truth.q());
   const std::vector<float> k = head_values(truth.k());
   for (const std::string name :
-       {"attn.pt", "views.pt", "qk.npz", "qk_deflated.npz", "flash_bshd.safetensors"}) {
+       {"attn.pt", "views.pt", "qk.npz", "qk_deflated.npz", "qk.h5", "flash_bshd.safetensors"}) {
     INFO(name);
     const Capture capture = Capture::open(dump(name));
     REQUIRE(capture.calls().size() == 1);
