@@ -26,15 +26,24 @@ ScoreFunction score_option(const std::string& name) {
 }  // namespace
 
 void add_capture_options(CommandParser& command, CaptureOptions& o, const char* mask_option) {
-  command.add_option("capture", o.capture, "a capture: a folder or a safetensors file")
+  command
+      .add_option("capture", o.capture,
+                  "a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k")
       .type_name("CAPTURE");
   const std::string tensors = "Bare tensors instead of a capture";
-  command.add_option("--q", o.tensors.q, "queries: a .npy or safetensors file")
+  command.add_option("--q", o.tensors.q, "queries: a .npy, safetensors, .npz, .pt or HDF5 file")
       .type_name("FILE[:KEY]")
       .group(tensors);
   command.add_option("--k", o.tensors.k, "keys").type_name("FILE[:KEY]").group(tensors);
   command.add_option("--v", o.tensors.v, "values, where something needs them")
       .type_name("FILE[:KEY]")
+      .group(tensors);
+  command
+      .add_option(
+          "--pattern", o.pattern,
+          "which files of a folder are which tensors: 'x_It{step}_L{layer}_H{head}_{q|k}.npy'\n"
+          "({step} {layer} {head} {branch} {kind} {name}, and {q|k} or {q|k|v} for the role)")
+      .type_name("PATTERN")
       .group(tensors);
   const std::string facts = "Facts (override what was recorded, and say so)";
   o.mask_option = mask_option;
@@ -63,13 +72,14 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
 }
 
 FactOverrides fact_overrides(const CaptureOptions& o) {
-  return {given(o.layout), given(o.grid),   given(o.text),         given(o.scale),
-          given(o.mask),   given(o.preset), score_option(o.score), o.mask_option};
+  return {given(o.layout), given(o.grid),         given(o.text), given(o.scale),  given(o.mask),
+          given(o.preset), score_option(o.score), o.mask_option, given(o.pattern)};
 }
 
 Capture open_capture(const CaptureOptions& o, const Console& console) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
+  if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");
   }

@@ -26,7 +26,9 @@ const std::vector<Role>& roles() {
       {"lse", &CallTensors::lse, {"lse", "logsumexp", "softmax_lse"}},
       {"mask", &CallTensors::mask, {"mask", "attn_mask", "attention_mask"}},
       {"out", &CallTensors::out, {"out", "output", "attn_output"}},
-      {"out_rows", &CallTensors::out_rows, {"out_rows"}}};
+      {"out_rows", &CallTensors::out_rows, {"out_rows"}},
+      {"cu_seqlens_q", &CallTensors::cu_seqlens_q, {"cu_seqlens_q", "cu_seqlens"}},
+      {"cu_seqlens_k", &CallTensors::cu_seqlens_k, {"cu_seqlens_k", "cu_seqlens_kv"}}};
   return list;
 }
 
@@ -72,8 +74,9 @@ const std::vector<std::string>& usual_names(std::string_view role) {
 CallTensors format_tensors(const TensorFile& file, std::vector<std::string>& unknown) {
   CallTensors tensors;
   for (const std::string& key : file.keys()) {
-    const auto role =
-        std::find_if(roles().begin(), roles().end(), [&](const Role& r) { return r.name == key; });
+    const auto role = std::find_if(roles().begin(), roles().end(), [&](const Role& r) {
+      return r.name == key || (key == "cu_seqlens" && r.name == "cu_seqlens_q");
+    });
     if (role == roles().end()) {
       unknown.push_back(one_line("tensor " + key));
     } else {

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "io/file_tensor.h"
 #include "io/model_preset.h"
+#include "io/packed_sequences.h"
 
 namespace attnscope {
 namespace {
@@ -33,7 +34,8 @@ struct LayoutGuess {
 };
 
 /// Which of two neighbouring axes is the sequence, and which the heads.
-LayoutGuess guess_layout(const TensorSource& q, const FactOverrides& overrides) {
+LayoutGuess guess_layout(const TensorSource& q, const std::optional<int64_t>& packed,
+                         const FactOverrides& overrides) {
   const auto shape = q.shape();
   const size_t rank = shape.size();
   if (rank == 2) return {Layout::sd, "two axes"};
@@ -45,6 +47,10 @@ LayoutGuess guess_layout(const TensorSource& q, const FactOverrides& overrides) 
   const int64_t first = shape[rank - 3];
   const int64_t second = shape[rank - 2];
   const int64_t d = shape[rank - 1];
+  if (packed && rank == 3) {
+    if (first == *packed) return {tokens_first, "the end of cu_seqlens"};
+    if (second == *packed) return {heads_first, "the end of cu_seqlens"};
+  }
   if (const auto tokens = stated_tokens(overrides)) {
     if (second == *tokens && first != *tokens) return {heads_first, "the grid's token count"};
     if (first == *tokens && second != *tokens) return {tokens_first, "the grid's token count"};
@@ -89,7 +95,9 @@ void guess_facts(CallFacts& facts, const CallTensors& tensors, const FactOverrid
   const TensorSource& q = *tensors.q;
   const TensorSource& k = *tensors.k;
   if (!overrides.layout && !facts.has("layout")) {
-    const LayoutGuess guess = guess_layout(q, overrides);
+    std::optional<int64_t> packed;
+    if (tensors.cu_seqlens_q) packed = read_boundaries(*tensors.cu_seqlens_q).back();
+    const LayoutGuess guess = guess_layout(q, packed, overrides);
     facts.set("layout", std::string(layout_name(guess.layout)), "guessed: " + guess.reason);
     notes.push_back("guessed layout " + std::string(layout_name(guess.layout)) +
                     " from the shape " + shape_text(q.shape()) + " (" + guess.reason +

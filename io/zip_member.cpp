@@ -164,10 +164,15 @@ class DeflatedMember : public Member {
     check_range(offset, destination.size());
     if (destination.empty()) return;
     const std::lock_guard lock(mutex_);
-    InflateCursor& cursor = cursor_before(offset);
-    skip(cursor, offset - cursor.position());
-    if (cursor.read(destination.data(), destination.size()) != destination.size()) {
-      fail("unpacks to fewer bytes than it says");
+    try {
+      InflateCursor& cursor = cursor_before(offset);
+      skip(cursor, offset - cursor.position());
+      if (cursor.read(destination.data(), destination.size()) != destination.size()) {
+        fail("unpacks to fewer bytes than it says");
+      }
+    } catch (...) {
+      cursors_.clear();  // one of them stands nobody knows where
+      throw;
     }
   }
 
