@@ -18,8 +18,8 @@ struct CaptureOptions {
   std::string score = "softmax";
   std::string mask_option = "--mask";  ///< what `mask` is called
 };
-/// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset, and --mask --score. A command
-/// whose --mask means something else names the call's own mask otherwise.
+/// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset, and --mask --score.
+/// A command whose --mask means something else names the call's own mask otherwise.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
 /// What the options override. Throws Error(usage) for a score that does not exist.

@@ -26,7 +26,8 @@ struct FactOverrides {
   std::optional<std::string> preset;  ///< name of a ModelPreset: grid, text and head_dim to check
   ScoreFunction score = ScoreFunction::softmax;
   std::string mask_option = "--mask";  ///< how the command line calls `mask`
-  std::optional<std::string> pattern;  ///< which files of a folder are which tensors; name_pattern.h
+  std::optional<std::string>
+      pattern;  ///< which files of a folder are which tensors; name_pattern.h
 };
 
 /// Tensors without metadata: FILE or FILE:KEY each.
@@ -82,8 +83,8 @@ struct CallSelection {
 };
 
 /// Catalogue of the attention calls in a folder with capture.json, in a folder of tensor files that
-/// are told by their names, in one tensor file, or in bare tensors. Every file's header is opened and validated at once; tensor data only when it is
-/// read. Immutable; thread-safe.
+/// are told by their names, in one tensor file, or in bare tensors. Every file's header is opened
+/// and validated at once; tensor data only when it is read. Immutable; thread-safe.
 class Capture {
  public:
   /// Throws Error(file) when something is malformed or two sources of a fact disagree (naming
