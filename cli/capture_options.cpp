@@ -27,15 +27,24 @@ ScoreFunction score_option(const std::string& name) {
 }  // namespace
 
 void add_capture_options(CommandParser& command, CaptureOptions& o, const char* mask_option) {
-  command.add_option("capture", o.capture, "a capture: a folder or a safetensors file")
+  command
+      .add_option("capture", o.capture,
+                  "a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k")
       .type_name("CAPTURE");
   const std::string tensors = "Bare tensors instead of a capture";
-  command.add_option("--q", o.tensors.q, "queries: a .npy or safetensors file")
+  command.add_option("--q", o.tensors.q, "queries: a .npy, safetensors, .npz, .pt or HDF5 file")
       .type_name("FILE[:KEY]")
       .group(tensors);
   command.add_option("--k", o.tensors.k, "keys").type_name("FILE[:KEY]").group(tensors);
   command.add_option("--v", o.tensors.v, "values, where something needs them")
       .type_name("FILE[:KEY]")
+      .group(tensors);
+  command
+      .add_option(
+          "--pattern", o.pattern,
+          "which files of a folder are which tensors: 'x_It{step}_L{layer}_H{head}_{q|k}.npy'\n"
+          "({step} {layer} {head} {branch} {kind} {name}, and {q|k} or {q|k|v} for the role)")
+      .type_name("PATTERN")
       .group(tensors);
   const std::string facts = "Facts (override what was recorded, and say so)";
   o.mask_option = mask_option;
@@ -81,12 +90,14 @@ FactOverrides fact_overrides(const CaptureOptions& o) {
   facts.score = score_option(o.score);
   facts.mask_option = o.mask_option;
   facts.rope = given(o.rope);
+  facts.pattern = given(o.pattern);
   return facts;
 }
 
 Capture open_capture(const CaptureOptions& o, const Console& console, Glance glance) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
+  if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");
   }

@@ -14,12 +14,13 @@ namespace attnscope {
 struct CaptureOptions {
   std::string capture;
   BareTensors tensors;
-  std::string layout, grid, text, scale, mask, preset, rope;
+  std::string layout, grid, text, scale, mask, preset, rope, pattern;
   std::string score = "softmax";
   std::string mask_option = "--mask";  ///< what `mask` is called
 };
-/// Adds CAPTURE --q --k --v --layout --grid --text --scale --preset --rope, and --mask --score. A command
-/// whose --mask means something else names the call's own mask otherwise.
+/// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope,
+/// and --mask --score.
+/// A command whose --mask means something else names the call's own mask otherwise.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
 /// What the options override. Throws Error(usage) for a score that does not exist.

@@ -270,7 +270,9 @@ void warn_of_unknown_state(const std::vector<SelectedCall>& selected, const Cons
 int run_info(const InfoOptions& o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
-  if (is_hdf5_file(o.capture.capture)) return print_export_info(o.capture.capture, o.json);
+  if (is_export_file(o.capture.capture)) {
+    return print_export_info(o.capture.capture, o.json);
+  }
   const Capture capture = open_capture(o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
   warn_of_unknown_state(selected, console);

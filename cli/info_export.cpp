@@ -60,6 +60,8 @@ bool is_hdf5_file(const std::string& path) {
          std::string_view("\x89HDF\r\n\x1a\n", start.size());
 }
 
+bool is_export_file(const std::string& path) { return is_hdf5_file(path) && says_export(path); }
+
 int print_export_info(const std::string& path, bool json) {
   const StoredExport stored = read_stored_export(path);
   const ExportState state = export_state(stored, path);

@@ -30,7 +30,7 @@ int run_query(const QueryRequest& o) {
   const Console console(o.quiet);
   const SoftmaxDomain domain = parse_domain(o.domain);
   const MeanAxes mean = parse_mean_axes(o.mean);
-  if (is_hdf5_file(o.capture.capture)) return query_export(o, console);
+  if (is_export_file(o.capture.capture)) return query_export(o, console);
   const Capture capture = open_capture(o.capture, console);
   const QueryTasks q = make_query_tasks(o, capture);
   check_domain(domain, q);

@@ -84,10 +84,20 @@ void refuse_capture_options(const CommandParser& command, const std::string& fil
   }
 }
 
+/// An HDF5 file that cannot be read may be an export that was damaged.
+bool is_verified_as_export(const std::string& file) {
+  try {
+    return is_export_file(file);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::file) throw;
+    return true;
+  }
+}
+
 int run_verify(const VerifyOptions& o) {
   const Console console(o.quiet);
   const std::string& file = o.request.capture.capture;
-  if (!file.empty() && is_hdf5_file(file)) {
+  if (is_verified_as_export(file)) {
     refuse_capture_options(o.command, file);
     return verify_stored_export(file, o.request.json, console);
   }

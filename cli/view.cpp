@@ -1,12 +1,11 @@
 #include <fmt/core.h>
 
-#include <array>
 #include <charconv>
-#include <fstream>
 
 #include "cli/cache_option.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/info_export.h"
 #include "cli/interrupt.h"
 #include "cli/view_options.h"
 #include "core/error.h"
@@ -85,12 +84,8 @@ bool selects_something(const ViewRequest& o) {
          o.reverse;
 }
 
-/// An HDF5 file: an export, which the window does not show yet.
 void refuse_export(const std::string& path) {
-  std::array<char, 8> head{};
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(head.data(), head.size())) return;
-  if (std::string_view(head.data(), head.size()) != "\x89HDF\r\n\x1a\n") return;
+  if (!is_export_file(path)) return;
   throw Error(ErrorCode::unavailable,
               one_line(path) +
                   ": is an HDF5 export, and the window shows captures (Q and K) alone; open the "

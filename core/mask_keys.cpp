@@ -171,7 +171,7 @@ class SegmentsTerm : public MaskTerm {
   }
 
   std::string describe() const override {
-    return "segments:" + std::to_string(cu_queries_.size() - 1);
+    return "segments:" + std::to_string(cu_queries_.size() - 1) + ":" + digest();
   }
 
   void check_shape(int64_t, int64_t, int64_t queries, int64_t keys) const override {
@@ -180,6 +180,20 @@ class SegmentsTerm : public MaskTerm {
   }
 
  private:
+  /// FNV-1a over both lists: two masks with one name are the same.
+  std::string digest() const {
+    uint64_t hash = 0xcbf29ce484222325;
+    const auto add = [&](int64_t value) {
+      for (int shift = 0; shift < 64; shift += 8) {
+        hash = (hash ^ (static_cast<uint64_t>(value) >> shift & 0xff)) * 0x100000001b3;
+      }
+    };
+    for (const int64_t start : cu_queries_) add(start);
+    for (const int64_t start : cu_keys_) add(start);
+    std::string text;
+    for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[hash >> shift & 15];
+    return text;
+  }
   /// The last segment that starts at or before the query: the one that holds it, since segments
   /// without queries share their start with the next.
   size_t segment_of(int64_t query) const {

@@ -1,95 +1,17 @@
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
-#include <tuple>
-
 #include "core/error.h"
 #include "io/call_builder.h"
+#include "io/call_tensors.h"
 #include "io/capture.h"
-#include "io/file_tensor.h"
-#include "io/model_preset.h"
+#include "io/fact_guess.h"
 
 namespace attnscope {
-namespace {
-
-bool preset_has(int64_t tokens, int64_t head_dim) {
-  return std::any_of(model_presets().begin(), model_presets().end(), [&](const ModelPreset& p) {
-    return p.tokens() == tokens && p.head_dim == head_dim;
-  });
-}
-
-/// Tokens that a grid and text span given as options add up to.
-std::optional<int64_t> stated_tokens(const FactOverrides& overrides) {
-  if (overrides.preset) return find_preset(*overrides.preset).tokens();
-  if (!overrides.grid) return std::nullopt;
-  const auto grid = parse_grid(*overrides.grid);
-  const int64_t text = overrides.text ? parse_text_span(*overrides.text).count : 0;
-  return grid[0] * grid[1] * grid[2] + text;
-}
-
-struct LayoutGuess {
-  Layout layout;
-  std::string reason;
-};
-
-/// Which of two neighbouring axes is the sequence, and which the heads.
-LayoutGuess guess_layout(const TensorSource& q, const FactOverrides& overrides) {
-  const auto shape = q.shape();
-  const size_t rank = shape.size();
-  if (rank == 2) return {Layout::sd, "two axes"};
-  if (rank != 3 && rank != 4) {
-    throw usage_error(q.name() + ": expected 2, 3 or 4 axes (got " + shape_text(shape) + ")");
-  }
-  const Layout heads_first = rank == 4 ? Layout::bhsd : Layout::hsd;
-  const Layout tokens_first = rank == 4 ? Layout::bshd : Layout::shd;
-  const int64_t first = shape[rank - 3];
-  const int64_t second = shape[rank - 2];
-  const int64_t d = shape[rank - 1];
-  if (const auto tokens = stated_tokens(overrides)) {
-    if (second == *tokens && first != *tokens) return {heads_first, "the grid's token count"};
-    if (first == *tokens && second != *tokens) return {tokens_first, "the grid's token count"};
-  }
-  if (preset_has(second, d) != preset_has(first, d)) {
-    return {preset_has(second, d) ? heads_first : tokens_first, "a preset's token count"};
-  }
-  // Models have at most 128 heads and far more tokens.
-  if (first > 128 && second <= 128) return {tokens_first, "the longer axis is the sequence"};
-  if (second > 128 && first <= 128) return {heads_first, "the longer axis is the sequence"};
-  return {heads_first, "the usual order"};
-}
-
-/// Grid and text of the only preset that has this sequence length and head dimension.
-void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactOverrides& overrides,
-                std::vector<std::string>& notes) {
-  if (overrides.grid || overrides.text || overrides.preset || keys != q.tokens()) return;
-  std::set<std::tuple<std::array<int64_t, 3>, int64_t, TextPlace>> grids;
-  const ModelPreset* fitting = nullptr;
-  for (const ModelPreset& preset : model_presets()) {
-    if (preset.tokens() != q.tokens() || preset.head_dim != q.width()) continue;
-    grids.emplace(preset.grid, preset.text.count, preset.text.place);
-    fitting = &preset;
-  }
-  if (grids.size() != 1) return;
-  const TokenGrid grid =
-      TokenGrid::video(fitting->tokens(), fitting->grid, fitting->text.count, fitting->text.place);
-  const std::string origin = "guessed from preset " + std::string(fitting->name);
-  facts.set("grid", grid.grid_text(), origin);
-  facts.set("text", grid.text_text(), origin);
-  notes.push_back("guessed grid " + grid.grid_text() + " and text " + grid.text_text() + " from " +
-                  std::to_string(q.tokens()) + " tokens of head dimension " +
-                  std::to_string(q.width()) + ", as in " + std::string(fitting->name) +
-                  "; --grid and --text override");
-}
-
-}  // namespace
 
 Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& overrides) {
   CallTensors opened;
-  opened.q = open_tensor_reference(tensors.q, {"q", "query", "queries", "Q"});
-  opened.k = open_tensor_reference(tensors.k, {"k", "key", "keys", "K"});
+  opened.q = open_tensor_reference(tensors.q, usual_names("q"));
+  opened.k = open_tensor_reference(tensors.k, usual_names("k"));
   if (!tensors.v.empty()) {
-    opened.v = open_tensor_reference(tensors.v, {"v", "value", "values", "V"});
+    opened.v = open_tensor_reference(tensors.v, usual_names("v"));
   }
   Capture capture;
   for (const std::string& reference : {tensors.q, tensors.k, tensors.v}) {
@@ -97,21 +19,7 @@ Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& o
   }
   if (overrides.mask) capture.files_.emplace_back(reference_file(*overrides.mask));
   CallFacts facts(tensors.q);
-  if (!overrides.layout) {
-    const LayoutGuess guess = guess_layout(*opened.q, overrides);
-    facts.set("layout", std::string(layout_name(guess.layout)), "guessed: " + guess.reason);
-    capture.notes_.push_back("guessed layout " + std::string(layout_name(guess.layout)) +
-                             " from the shape " + shape_text(opened.q->shape()) + " (" +
-                             guess.reason + "); --layout overrides");
-  }
-  const auto layout = parse_layout(overrides.layout ? *overrides.layout : *facts.text("layout"));
-  if (layout && opened.q->shape().size() == static_cast<size_t>(layout_rank(*layout)) &&
-      opened.k->shape().size() == opened.q->shape().size() && is_floating(opened.q->dtype()) &&
-      is_floating(opened.k->dtype())) {
-    const HeadTensor q(opened.q, *layout);
-    const HeadTensor k(opened.k, *layout);
-    guess_grid(facts, q, k.tokens(), overrides, capture.notes_);
-  }
+  guess_facts(facts, opened, overrides, capture.notes_);
   CallEntry call = build_call(std::move(facts), opened, overrides, capture.notes_);
   call.file = tensors.q;
   capture.path_ = tensors.q;

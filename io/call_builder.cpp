@@ -9,6 +9,7 @@
 #include "io/file_tensor.h"
 #include "io/model_preset.h"
 #include "io/rope_option.h"
+#include "io/packed_sequences.h"
 
 namespace attnscope {
 namespace {
@@ -50,6 +51,7 @@ class CallBuilder {
     make_grid();
     if (overrides_.rope) apply_rope();
     make_mask();
+    add_packed_sequences();
     make_scale();
     check_recorded_rows();
     fill_entry();
@@ -298,6 +300,15 @@ class CallBuilder {
     if (tensors_.mask && !option && text != "tensor") {
       bad_fact("mask", "is " + text + ", but the file has a tensor mask");
     }
+  }
+
+  void add_packed_sequences() {
+    if (!tensors_.cu_seqlens_q) return;
+    parts_.mask = with_name(facts_.name(), ErrorCode::file, [&] {
+      const Mask packed = packed_mask(tensors_, parts_.q, parts_.k,
+                                      facts_.text("mask").value_or("none") == "causal", notes_);
+      return parts_.mask & packed;
+    });
   }
 
   /// A word that names no file is a slip of the pen, not a missing file.

@@ -12,6 +12,8 @@ namespace attnscope {
 /// The tensors of one call, wherever they stand; null where there is none.
 struct CallTensors {
   std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
+  /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
+  std::shared_ptr<const TensorSource> cu_seqlens_q, cu_seqlens_k;
 };
 
 /// Makes a validated call of facts and tensors: applies overrides (each adds a note), fills in what

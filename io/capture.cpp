@@ -9,7 +9,11 @@
 #include "core/error.h"
 #include "io/call_builder.h"
 #include "io/call_facts.h"
+#include "io/call_tensors.h"
+#include "io/fact_guess.h"
 #include "io/input_file.h"
+#include "io/name_pattern.h"
+#include "io/named_calls.h"
 #include "io/strict_json.h"
 
 namespace attnscope {
@@ -24,31 +28,6 @@ void check_format(const nlohmann::json& format, const std::string& file) {
   if (format == kFormat) return;
   throw file_error(file, "format",
                    "expected \"" + std::string(kFormat) + "\" (got " + format.dump() + ")");
-}
-
-/// The tensors of a call's file by the names of the format; others are told as unknown.
-CallTensors call_tensors(const TensorFile& file, std::vector<std::string>& unknown) {
-  CallTensors tensors;
-  const std::map<std::string, std::shared_ptr<const TensorSource>*> places{
-      {"q", &tensors.q},
-      {"k", &tensors.k},
-      {"v", &tensors.v},
-      {"lse", &tensors.lse},
-      {"mask", &tensors.mask},
-      {"out", &tensors.out},
-      {"out_rows", &tensors.out_rows}};
-  for (const std::string& key : file.keys()) {
-    const auto place = places.find(key);
-    if (place == places.end()) {
-      unknown.push_back(one_line("tensor " + key));
-    } else {
-      *place->second = file.tensor(key);
-    }
-  }
-  for (const char* needed : {"q", "k"}) {
-    if (!*places.at(needed)) throw missing_tensor(file, needed);
-  }
-  return tensors;
 }
 
 /// A file name that capture.json gives: plain, and below the capture's folder.
@@ -83,11 +62,14 @@ class CaptureReader {
     facts.add_metadata(metadata, path.string());
     if (entry != nullptr) facts.add_entry(*entry, catalogue);
     if (root != nullptr) facts.add_shared(*root, catalogue);
-    std::vector<std::string> unknown;
-    const CallTensors tensors = call_tensors(*file, unknown);
-    if (metadata.count("format") == 0 && entry == nullptr) {
+    std::vector<std::string> unknown, used;
+    const bool bare = metadata.count("format") == 0 && entry == nullptr;
+    const CallTensors tensors =
+        bare ? usual_tensors(*file, unknown, used) : format_tensors(*file, unknown);
+    if (bare) {
       notes.push_back(path.string() + ": has no format \"" + std::string(kFormat) +
-                      "\": taken as one call for its tensors q and k");
+                      "\": taken as one call for its tensors " + used[0] + " and " + used[1]);
+      guess_facts(facts, tensors, overrides_, notes);
     }
     CallEntry call = build_call(std::move(facts), tensors, overrides_, notes);
     call.file = path;
@@ -148,12 +130,36 @@ class CaptureReader {
       }
       add_call(path, nullptr, nullptr, "");
     }
-    if (calls.empty()) {
+    if (!calls.empty()) return;
+    notes.clear();  // about the very files that may be told by their names
+    if (read_named(folder)) return;
+    throw file_error(folder.string(), "",
+                     "is no capture: it has no capture.json, no safetensors file with format \"" +
+                         std::string(kFormat) +
+                         "\", and no files whose names say what they are (--pattern tells)");
+  }
+
+  /// A folder of tensor files that are told by their names; false where no pattern fits.
+  bool read_named(const std::filesystem::path& folder) {
+    const NamedFiles found = find_named_files(folder, overrides_.pattern);
+    if (overrides_.pattern && found.calls.empty()) {
       throw file_error(folder.string(), "",
-                       "is no capture: it has no capture.json and no safetensors file with format "
-                       "\"" +
-                           std::string(kFormat) + "\"");
+                       "no file has a name like --pattern " + *overrides_.pattern);
     }
+    if (found.calls.empty()) return false;
+    notes.push_back(folder.string() + ": files told by their names, as " + found.pattern);
+    for (const std::string& name : found.left_out) {
+      notes.push_back(folder.string() + ": left out: " + name);
+    }
+    for (const NamedCall& named : found.calls) {
+      for (const auto& [role, parts] : named.files) {
+        for (const auto& part : parts) files.push_back(part.second);
+      }
+      CallEntry call = build_named_call(named, overrides_, notes);
+      check_unique(call);
+      calls.push_back(std::move(call));
+    }
+    return true;
   }
 
   /// Ascending by step, layer, branch and kind.
@@ -221,11 +227,15 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
   CaptureReader reader(overrides);
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    if (std::filesystem::exists(path / "capture.json", error)) {
+    if (overrides.pattern) {
+      reader.read_named(path);
+    } else if (std::filesystem::exists(path / "capture.json", error)) {
       reader.read_catalogue(path);
     } else {
       reader.read_folder(path);
     }
+  } else if (overrides.pattern) {
+    throw usage_error("--pattern is for folders (" + path.string() + " is none)");
   } else if (path.filename() == "capture.json") {
     reader.read_catalogue(path.parent_path());
   } else if (!std::filesystem::exists(path, error)) {
@@ -245,7 +255,11 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
   capture.extra_ = std::move(reader.extra);
   capture.frames_ = std::move(reader.frames);
   capture.calls_ = std::move(reader.calls);
-  for (const std::string& note : reader.notes) capture.notes_.push_back(one_line(note));
+  // What is guessed of many calls alike is told once.
+  std::set<std::string> told;
+  for (const std::string& note : reader.notes) {
+    if (told.insert(note).second) capture.notes_.push_back(one_line(note));
+  }
   capture.unknown_keys_ = std::move(reader.unknown_keys);
   return capture;
 }

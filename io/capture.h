@@ -27,6 +27,8 @@ struct FactOverrides {
   ScoreFunction score = ScoreFunction::softmax;
   std::string mask_option = "--mask";  ///< how the command line calls `mask`
   std::optional<std::string> rope;     ///< "cogvideox" …: q and k are turned when they are read
+  std::optional<std::string>
+      pattern;  ///< which files of a folder are which tensors; name_pattern.h
 };
 
 /// Tensors without metadata: FILE or FILE:KEY each.
@@ -81,9 +83,9 @@ struct CallSelection {
   std::vector<std::string> kinds;     ///< empty: all
 };
 
-/// Catalogue of the attention calls in a folder with capture.json, in one safetensors file, or in
-/// bare tensors. Every file's header is opened and validated at once; tensor data only when it is
-/// read. Immutable; thread-safe.
+/// Catalogue of the attention calls in a folder with capture.json, in a folder of tensor files that
+/// are told by their names, in one tensor file, or in bare tensors. Every file's header is opened
+/// and validated at once; tensor data only when it is read. Immutable; thread-safe.
 class Capture {
  public:
   /// Throws Error(file) when something is malformed or two sources of a fact disagree (naming

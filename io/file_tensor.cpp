@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "io/input_file.h"
+
 namespace attnscope {
 namespace {
 
@@ -27,6 +29,7 @@ void FileTensor::read(std::span<const int64_t> begin, std::span<const int64_t> c
   }
   // The last axis is the fastest in memory; in Fortran order the first one is in the file.
   if (layout_.fortran_order) std::reverse(axes.begin(), axes.end());
+  file_->verify();
   read_box(*file_, layout_.offset, element, axes, destination);
   if (layout_.big_endian && element > 1) swap_bytes(destination, step / element, element);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/tensor_source.h"
-#include "io/input_file.h"
+#include "io/byte_source.h"
 
 namespace attnscope {
 
@@ -18,10 +18,11 @@ struct FileTensorLayout {
   bool big_endian = false;
 };
 
-/// A tensor in an open file. Sizes must have been validated. Immutable; thread-safe.
+/// A tensor in an open file. Sizes must have been validated. What has a checksum is verified at the
+/// first read. Immutable; thread-safe.
 class FileTensor : public TensorSource {
  public:
-  FileTensor(std::shared_ptr<const InputFile> file, std::string name, FileTensorLayout layout)
+  FileTensor(std::shared_ptr<const ByteSource> file, std::string name, FileTensorLayout layout)
       : file_(std::move(file)), name_(std::move(name)), layout_(std::move(layout)) {}
 
   DType dtype() const override { return layout_.dtype; }
@@ -31,7 +32,7 @@ class FileTensor : public TensorSource {
             std::byte* destination) const override;
 
  private:
-  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<const ByteSource> file_;
   std::string name_;
   FileTensorLayout layout_;
 };

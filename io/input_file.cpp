@@ -50,7 +50,7 @@ void scatter(const std::byte* run, int64_t count, int64_t element, int64_t step,
 }
 
 /// Reads `rows` (an axis) of runs of `inner` starting at `offset`.
-void read_rows(const InputFile& file, int64_t offset, int64_t element, const FileAxis& rows,
+void read_rows(const ByteSource& file, int64_t offset, int64_t element, const FileAxis& rows,
                const FileAxis& inner, std::byte* destination, std::vector<std::byte>& window) {
   const int64_t row_bytes = inner.extent * element;
   const int64_t run_bytes = inner.count * element;
@@ -119,7 +119,7 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> destination) const 
   }
 }
 
-void read_box(const InputFile& file, int64_t offset, int64_t element,
+void read_box(const ByteSource& file, int64_t offset, int64_t element,
               std::span<const FileAxis> axes, std::byte* destination) {
   for (const FileAxis& axis : axes) {
     if (axis.count == 0) return;

@@ -5,22 +5,24 @@
 #include <filesystem>
 #include <span>
 
+#include "io/byte_source.h"
+
 namespace attnscope {
 
 /// A regular file open for reading. Immutable; thread-safe. Shared by the tensors that stand in it.
-class InputFile {
+class InputFile : public ByteSource {
  public:
   /// Throws Error(file) when it cannot be opened or is no regular file.
   explicit InputFile(std::filesystem::path path);
-  ~InputFile();
+  ~InputFile() override;
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   /// Bytes it had when it was opened.
-  int64_t size() const { return size_; }
+  int64_t size() const override { return size_; }
   /// Fills `destination` from `offset`; throws Error(file) where the file ends before that.
-  void read_at(int64_t offset, std::span<std::byte> destination) const;
+  void read_at(int64_t offset, std::span<std::byte> destination) const override;
 
  private:
   std::filesystem::path path_;
@@ -39,7 +41,7 @@ struct FileAxis {
 /// Copies a box of a packed array to memory: `axes` from the slowest to the fastest in the file,
 /// the array starting at `offset`, elements of `element` bytes. Reads neighbouring pieces together
 /// where little lies between them; memory beyond the destination stays below 300 KiB.
-void read_box(const InputFile& file, int64_t offset, int64_t element,
+void read_box(const ByteSource& file, int64_t offset, int64_t element,
               std::span<const FileAxis> axes, std::byte* destination);
 
 }  // namespace attnscope

@@ -7,7 +7,10 @@
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "io/file_tensor.h"
+#include "io/input_file.h"
+#include "io/npy_tensor.h"
 #include "io/tensor_file.h"
+#include "io/utf8.h"
 
 namespace attnscope {
 namespace {
@@ -138,23 +141,6 @@ class DictParser {
   size_t at_ = 0;
 };
 
-bool valid_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80       ? 1
-                          : lead >> 5 == 6  ? 2
-                          : lead >> 4 == 14 ? 3
-                          : lead >> 3 == 30 ? 4
-                                            : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    for (size_t j = 1; j < length; ++j) {
-      if (static_cast<unsigned char>(text[i + j]) >> 6 != 2) return false;
-    }
-    i += length;
-  }
-  return true;
-}
-
 /// "<f4" → f32, little-endian.
 FileTensorLayout element_layout(const std::string& descr, const std::string& file) {
   constexpr std::array<std::pair<std::string_view, DType>, 12> kTypes{{{"f8", DType::f64},
@@ -186,17 +172,15 @@ FileTensorLayout element_layout(const std::string& descr, const std::string& fil
           (opaque16 ? " (NumPy has no bfloat16: save as float32 or as safetensors)" : ""));
 }
 
-std::shared_ptr<const TensorSource> read_npy(const std::filesystem::path& path) {
-  const auto file = std::make_shared<InputFile>(path);
-  const std::string name = path.string();
+/// The offset and length of the dictionary.
+std::pair<int64_t, int64_t> header_place(const ByteSource& file, const std::string& name) {
   std::array<unsigned char, 12> start{};
-  if (file->size() < 10) {
-    throw file_error(
-        name, "header",
-        "a .npy file has at least 10 bytes (got " + std::to_string(file->size()) + ")");
+  if (file.size() < 10) {
+    throw file_error(name, "header",
+                     "a .npy file has at least 10 bytes (got " + std::to_string(file.size()) + ")");
   }
-  const auto have = static_cast<size_t>(std::min<int64_t>(file->size(), start.size()));
-  file->read_at(0, std::as_writable_bytes(std::span(start)).first(have));
+  const auto have = static_cast<size_t>(std::min<int64_t>(file.size(), start.size()));
+  file.read_at(0, std::as_writable_bytes(std::span(start)).first(have));
   if (!std::equal(kMagic.begin(), kMagic.end(), start.begin())) {
     throw file_error(name, "header", "it does not start with \\x93NUMPY");
   }
@@ -208,12 +192,37 @@ std::shared_ptr<const TensorSource> read_npy(const std::filesystem::path& path) 
   int64_t length = start[8] | start[9] << 8;
   if (major > 1)
     length |= static_cast<int64_t>(start[10]) << 16 | static_cast<int64_t>(start[11]) << 24;
-  const int64_t limit = std::min(kMaxHeaderBytes, std::max<int64_t>(0, file->size() - prefix));
+  const int64_t limit = std::min(kMaxHeaderBytes, std::max<int64_t>(0, file.size() - prefix));
   if (length > limit) {
     throw file_error(name, "header",
                      "its length is too large (got " + std::to_string(length) + " bytes, limit " +
                          std::to_string(limit) + ")");
   }
+  return {prefix, length};
+}
+
+class NpyFile : public TensorFile {
+ public:
+  explicit NpyFile(const std::filesystem::path& path)
+      : TensorFile(path), tensor_(read_npy(std::make_shared<InputFile>(path), path.string())) {}
+  std::vector<std::string> keys() const override { return {""}; }
+  std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
+    if (key.empty()) return tensor_;
+    throw file_error(path().string(), "tensor " + key,
+                     "a .npy file holds one array without a name");
+  }
+  const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+
+ private:
+  std::shared_ptr<const TensorSource> tensor_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> file,
+                                             const std::string& name) {
+  const auto [prefix, length] = header_place(*file, name);
   std::string text(static_cast<size_t>(length), '\0');
   file->read_at(prefix, std::as_writable_bytes(std::span(text)));
   if (!valid_utf8(text)) throw file_error(name, "header", "is no valid UTF-8");
@@ -233,26 +242,8 @@ std::shared_ptr<const TensorSource> read_npy(const std::filesystem::path& path) 
                          std::to_string(*bytes) + " bytes (got " +
                          std::to_string(file->size() - layout.offset) + ")");
   }
-  return std::make_shared<FileTensor>(file, name, layout);
+  return std::make_shared<FileTensor>(std::move(file), name, layout);
 }
-
-class NpyFile : public TensorFile {
- public:
-  explicit NpyFile(const std::filesystem::path& path) : TensorFile(path), tensor_(read_npy(path)) {}
-  std::vector<std::string> keys() const override { return {""}; }
-  std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
-    if (key.empty()) return tensor_;
-    throw file_error(path().string(), "tensor " + key,
-                     "a .npy file holds one array without a name");
-  }
-  const std::map<std::string, std::string>& metadata() const override { return metadata_; }
-
- private:
-  std::shared_ptr<const TensorSource> tensor_;
-  std::map<std::string, std::string> metadata_;
-};
-
-}  // namespace
 
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path) {
   return std::make_shared<NpyFile>(path);

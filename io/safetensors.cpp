@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/selection.h"
 #include "io/file_tensor.h"
+#include "io/input_file.h"
 #include "io/strict_json.h"
 #include "io/tensor_file.h"
 

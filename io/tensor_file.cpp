@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/selection.h"
+#include "io/hdf5_tensors.h"
 #include "io/input_file.h"
+#include "io/zip_tensors.h"
 
 namespace attnscope {
 
@@ -24,34 +26,44 @@ Error missing_tensor(const TensorFile& file, const std::string& key) {
   return file_error(file.path().string(), "tensor " + key, text);
 }
 
+namespace {
+
+/// What torch.save wrote before version 1.6, not read: a tar archive, or pickles one after another.
+constexpr std::string_view kOldTorch =
+    "is an old torch.save file: load it with torch and save the tensors as safetensors, or with "
+    "today's torch.save";
+constexpr std::string_view kOldTorchMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9", 9);
+constexpr size_t kTarMagicAt = 257;
+
+}  // namespace
+
 std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path) {
-  std::array<char, 9> start{};
+  std::array<char, kTarMagicAt + 5> bytes{};
   const InputFile file(path);
-  const auto size = static_cast<size_t>(std::min<int64_t>(file.size(), start.size()));
-  file.read_at(0, std::as_writable_bytes(std::span(start)).first(size));
-  constexpr std::array<char, 6> kNpyMagic{'\x93', 'N', 'U', 'M', 'P', 'Y'};
+  const auto size = static_cast<size_t>(std::min<int64_t>(file.size(), bytes.size()));
+  file.read_at(0, std::as_writable_bytes(std::span(bytes)).first(size));
+  const std::string_view start(bytes.data(), size);
   const std::string extension = path.extension().string();
-  if (std::equal(kNpyMagic.begin(), kNpyMagic.end(), start.begin()) || extension == ".npy") {
-    return open_npy(path);
+  if (start.starts_with("\x93NUMPY") || extension == ".npy") return open_npy(path);
+  if (looks_like_zip(start) || extension == ".npz") {
+    ZipFile zip(path);
+    return is_torch_zip(zip) ? open_torch(std::move(zip)) : open_npz(std::move(zip));
   }
   // A safetensors header is a JSON object: '{' (or white space before it) follows its length, which
-  // fits 32 bits. This comes first: a length of 640 bytes begins like a pickle.
-  const bool json = size == start.size() &&
-                    std::all_of(&start[4], &start[8], [](char c) { return c == 0; }) &&
-                    (start[8] == '{' || start[8] == ' ' || start[8] == '\t' || start[8] == '\n' ||
-                     start[8] == '\r');
-  if (json) return open_safetensors(path);
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOthers{
-      {{"PK\x03\x04", "a zip file (.npz, .pt): save the tensors as safetensors or .npy"},
-       {"\x89HDF", "an HDF5 file: save the tensors as safetensors or .npy"},
-       {"\x80\x02", "a pickle: save the tensors as safetensors or .npy"}}};
-  for (const auto& [magic, text] : kOthers) {
-    if (std::string_view(start.data(), size).substr(0, magic.size()) == magic) {
-      throw file_error(path.string(), "", "is " + std::string(text));
-    }
+  // fits 32 bits. This comes before pickles: a length of 640 bytes begins like one.
+  const bool json = size > 8 && std::string_view("{ \t\n\r").find(start[8]) != std::string::npos;
+  const bool short_length = size > 8 && start.substr(4, 4) == std::string_view("\0\0\0\0", 4);
+  if (json && short_length) return open_safetensors(path);
+  if (start.starts_with("\x89HDF\r\n\x1a\n")) return open_hdf5_tensors(path);
+  if (start.starts_with(kOldTorchMagic) || start.substr(std::min(size, kTarMagicAt)) == "ustar") {
+    throw file_error(path.string(), "", kOldTorch);
   }
-  if (extension == ".safetensors") return open_safetensors(path);
-  throw file_error(path.string(), "", "is neither a safetensors nor a .npy file");
+  if (start.starts_with("\x80") && start.size() > 1 && start[1] >= 2 && start[1] <= 5) {
+    throw file_error(path.string(), "",
+                     "is a pickle, which is never executed: save the tensors as safetensors");
+  }
+  if (json || extension == ".safetensors") return open_safetensors(path);
+  throw file_error(path.string(), "", "is no safetensors, .npy, .npz, .pt or HDF5 file");
 }
 
 }  // namespace attnscope

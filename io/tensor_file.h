@@ -21,7 +21,9 @@ class TensorFile {
   virtual std::vector<std::string> keys() const = 0;
   /// Throws Error(file) that lists the names that exist, nearest first.
   virtual std::shared_ptr<const TensorSource> tensor(const std::string& key) const = 0;
-  /// String metadata of the file (safetensors' __metadata__); empty elsewhere.
+  /// What the file says beside its tensors, in the form of safetensors' __metadata__: strings,
+  /// other values as JSON. In .npz and .pt files, values with usual names under those of the
+  /// capture format's facts (layer_idx → layer).
   virtual const std::map<std::string, std::string>& metadata() const = 0;
 
  protected:
@@ -34,8 +36,8 @@ class TensorFile {
 /// The error for a tensor that `file` does not have.
 Error missing_tensor(const TensorFile& file, const std::string& key);
 
-/// Opens a tensor file by its content (safetensors or .npy), not by its name. Throws Error(file)
-/// for anything that is neither or is malformed.
+/// Opens a tensor file by its content (safetensors, .npy, .npz, torch.save's .pt), not by its name.
+/// Throws Error(file) for anything else and for what is malformed.
 std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path);
 /// The same for one format.
 std::shared_ptr<const TensorFile> open_safetensors(const std::filesystem::path& path);

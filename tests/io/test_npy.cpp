@@ -155,8 +155,8 @@ TEST_CASE("files of other kinds are told apart") {
   const auto path = folder.path() / "x.bin";
   const std::vector<std::pair<std::string, std::string>> kinds{
       {std::string("PK\3\4") + std::string(20, ' '), "zip"},
-      {"\x89HDF\r\n\x1a\n and more", "HDF5"},
-      {"just some text in a file", "neither"}};
+      {"\x89HDF\r\n\x1a\n and more", "cannot be opened as HDF5"},
+      {"just some text in a file", "is no safetensors"}};
   for (const auto& [bytes, part] : kinds) {
     write_bytes(path, bytes);
     const std::string text = thrown_text(ErrorCode::file, [&] { open_tensor_file(path); });

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace attnscope {
+
+/// What the HDF5 library says of a foreign file; each call asks it in a child process of its own
+/// and throws Error(file) where that fails. Nothing of it is checked against the file.
+///
+/// {"attributes": {name: value}, "datasets": [{"path", "shape", "dtype", "big_endian", "layout":
+/// "contiguous" | "chunked", "address", "chunk", "filters": [{"id", "name", "values"}]} or
+/// {"path", "error"}]}; attributes are the root's strings and single numbers.
+nlohmann::json read_hdf5_structure(const std::string& path);
+
+/// The attributes alone.
+nlohmann::json read_hdf5_attributes(const std::string& path);
+
+/// The chunks of a dataset: [[first index of each axis …, address, stored bytes, filter mask], …].
+nlohmann::json read_hdf5_chunks(const std::string& path, const std::string& dataset);
+
+}  // namespace attnscope

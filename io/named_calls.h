@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/capture.h"
+#include "io/name_pattern.h"
+
+namespace attnscope {
+
+/// Opens the files of one call and makes it. Step, layer, branch and kind come from the names, and
+/// must agree with what the files say themselves. Heads in files of their own are joined along the
+/// head axis; they must follow each other without a gap, and the first number becomes head_offset.
+/// Throws Error(file), Error(usage) as build_call.
+CallEntry build_named_call(const NamedCall& named, const FactOverrides& overrides,
+                           std::vector<std::string>& notes);
+
+}  // namespace attnscope
