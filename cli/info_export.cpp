@@ -12,6 +12,7 @@
 #include "core/memory_budget.h"
 #include "core/selection.h"
 #include "io/export_verify.h"
+#include "io/hdf5_tensors.h"
 
 namespace attnscope {
 namespace {
