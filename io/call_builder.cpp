@@ -8,8 +8,8 @@
 #include "core/selection.h"
 #include "io/file_tensor.h"
 #include "io/model_preset.h"
-#include "io/rope_option.h"
 #include "io/packed_sequences.h"
+#include "io/rope_option.h"
 
 namespace attnscope {
 namespace {

@@ -38,7 +38,8 @@ Suspect CulpritSearch::run() {
   for (Step step :
        {&CulpritSearch::try_scales, &CulpritSearch::try_masks, &CulpritSearch::try_layouts,
         &CulpritSearch::try_batches, &CulpritSearch::try_heads, &CulpritSearch::try_token_orders,
-        &CulpritSearch::try_positions, &CulpritSearch::try_layers, &CulpritSearch::fit_scale, &CulpritSearch::find_same_rows}) {
+        &CulpritSearch::try_positions, &CulpritSearch::try_layers, &CulpritSearch::fit_scale,
+        &CulpritSearch::find_same_rows}) {
     if ((this->*step)()) return suspect_;
   }
   return unknown();

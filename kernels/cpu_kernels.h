@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/value_panels.h"
 #include "core/index_range.h"
+#include "core/value_panels.h"
 #include "core/weight_code.h"
 
 namespace attnscope {

@@ -53,7 +53,7 @@ double cogvideox_angle(int64_t axis, int64_t position, int64_t, int64_t pair) {
 
 }  // namespace
 
-TEST_CASE("--rope makes of q and k before it what the model had") {
+TEST_CASE("q and k before RoPE become what the model had with --rope") {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "call.safetensors").string();
   before_rope(cogvideox_angle).file().write(path);
@@ -74,7 +74,7 @@ TEST_CASE("--rope makes of q and k before it what the model had") {
   CHECK(contains(twice.err, "was recorded after it"));
 }
 
-TEST_CASE("--rope mochi takes the model's frequencies") {
+TEST_CASE("RoPE of mochi takes the model's frequencies") {
   const TemporaryFolder folder;
   // One set for two heads; of a model with as many key heads the sets would be one a head.
   std::vector<float> learnt;
