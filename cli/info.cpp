@@ -9,6 +9,7 @@
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/info_command.h"
 #include "cli/info_export.h"
 #include "cli/interrupt.h"
 #include "core/checked_math.h"
@@ -306,6 +307,10 @@ int run_info(const InfoOptions& o) {
     fmt::print("not recorded: {}\n", one_line(line));
   }
   print_unknown(capture);
+  if (o.capture.capture.empty()) {
+    fmt::print("to open it as told here: {}\n",
+               one_line(full_command(o.capture, *selected.front().call)));
+  }
   return kExitOk;
 }
 

@@ -99,6 +99,23 @@ TEST_CASE("RoPE of mochi takes the model's frequencies") {
   CHECK(contains(missing.err, "mochi:FILE"));
 }
 
+TEST_CASE("info of bare tensors ends with the whole command line") {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "it's q.safetensors").string();
+  CallFile().tensor("a", "F32", {1, 2, 28, 64}).tensor("b", "F32", {1, 2, 28, 64}).write(path);
+  const ProgramResult r =
+      run_attnscope({"info", "--q", path + ":a", "--k", path + ":b", "--grid", "2x3x4", "--text",
+                     "4@start", "--rope", "cogvideox", "--quiet"});
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  const size_t last = r.out.rfind("\nto open it as told here: attnscope view --q '");
+  REQUIRE(last != std::string::npos);
+  const std::string line = r.out.substr(last + 1);
+  CHECK(contains(line, "it'\\''s q.safetensors:a' --k "));
+  CHECK(contains(line, " --layout bhsd --grid 2x3x4 --text 4@start --scale 0.125 --mask none "));
+  CHECK(contains(line, " --rope cogvideox\n"));
+}
+
 TEST_CASE("what --rope cannot do it says") {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "call.safetensors").string();
