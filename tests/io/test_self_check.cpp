@@ -297,7 +297,8 @@ TEST_CASE("keys of another layer") {
   const Suspect suspect = recording.culprit();
   CHECK(suspect.culprit == "layer");
   CHECK(suspect.explanation.find("k of layer 5") != std::string::npos);
-  const auto seen = glance_at(recording.open());
+  const Capture capture = recording.open();
+  const auto seen = glance_at(capture);
   REQUIRE(seen);
   CHECK(glance_warning(*seen).find("attnscope verify") != std::string::npos);
 }
