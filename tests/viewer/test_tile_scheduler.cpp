@@ -188,6 +188,26 @@ TEST_CASE("what finds no memory waits for the pieces that are under way") {
   CHECK_FALSE(steps.scheduler.status(1).busy);
 }
 
+TEST_CASE("a head's own logits give way to its weights where nobody wants them any more") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  // Room for one of the two pyramids.
+  Steps steps(problem, int64_t{56} << 20);
+  const TileId logits{kHead, MapQuantity::logits, 4, 0, 0};
+  const TileId weights{kHead, MapQuantity::weights, 4, 0, 0};
+  steps.scheduler.want({{}, {}, {logits}, {}});
+  steps.run_all();
+  REQUIRE(steps.scheduler.find(logits));
+  steps.scheduler.want({{}, {}, {weights}, {kHead}});
+  std::optional<Assignment> next = steps.scheduler.choose();
+  // The pass comes last, and what it makes has to fit too.
+  for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
+    steps.run(*next);
+  }
+  CHECK(next);
+  CHECK(steps.scheduler.status(1).problem == "");
+  CHECK(steps.scheduler.find(weights));
+}
+
 TEST_CASE("a late failure ends nothing that has begun anew") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem);

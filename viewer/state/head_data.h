@@ -84,7 +84,8 @@ struct HeadData {
   bool binding = false, checked = false;
   bool asked_cache = false;  ///< for its norms
   bool norms_on_disk = false;
-  int64_t running = 0;  ///< pieces of work under way
+  int64_t running = 0;                  ///< pieces of work under way, binding included
+  std::array<int64_t, 2> running_on{};  ///< of them, pieces on each quantity
   bool wanted = false;
   uint64_t used = 0;
 

@@ -9,6 +9,12 @@
 namespace attnscope {
 namespace {
 
+/// How many pieces on the key's quantity are under way.
+int64_t& running_on(HeadData& head, const JobKey& key) {
+  const MapQuantity quantity = std::visit([](const auto& k) { return k.quantity; }, key);
+  return head.running_on[static_cast<size_t>(quantity)];
+}
+
 /// Heads that stay bound: side A and B, and what was looked at before.
 constexpr int kMostBound = 4;
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
@@ -98,6 +104,7 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
     const bool others_run = any_running();
     // Making room must not take away what the piece needs.
     ++head.running;
+    ++running_on(head, ordered.key);
     ++ordered.job->running;
     try {
       assignment.piece = ordered.job->take(head, tools_);
@@ -110,6 +117,7 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
     }
     if (assignment.piece) return assignment;
     --head.running;
+    --running_on(head, ordered.key);
     --ordered.job->running;
   }
   return std::nullopt;
@@ -118,6 +126,7 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
 bool TileScheduler::finish(const Assignment& done, const TakeIn& take_in) {
   HeadData& head = *done.head;
   --head.running;
+  --running_on(head, done.key);
   --done.job->running;
   const bool found = take_in(head, store_);
   const auto job = jobs_.find(done.key);
@@ -183,6 +192,7 @@ void TileScheduler::fail(const Assignment& assignment, const std::string& proble
     return;
   }
   --head.running;
+  --running_on(head, assignment.key);
   --assignment.job->running;
   const auto job = jobs_.find(assignment.key);
   // Another piece of the job failed before; what has begun anew since is not this one's to end.
@@ -203,8 +213,12 @@ bool TileScheduler::make_room() {
   HeadData* head = nullptr;
   HeadData* bound = nullptr;
   for (auto& [id, other] : heads_) {
+    // Also of a head whose weights are being worked on: it may be the one that needs the room.
+    const bool idle_logits = other.running_on[static_cast<size_t>(MapQuantity::logits)] == 0;
+    if (other.wanted && idle_logits && !wants_logits(id) && other.drop(MapQuantity::logits)) {
+      return true;
+    }
     if (other.running > 0) continue;
-    if (other.wanted && !wants_logits(id) && other.drop(MapQuantity::logits)) return true;
     if (other.bound && (bound == nullptr || other.used < bound->used)) bound = &other;
     if (other.wanted || !other.holds_memory()) continue;
     if (head == nullptr || other.used < head->used) head = &other;
