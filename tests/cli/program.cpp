@@ -63,7 +63,10 @@ bool watches(pid_t child, int signal) {
   std::string line;
   while (std::getline(status, line)) {
     if (line.rfind("SigBlk:", 0) != 0) continue;
-    return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+    const auto blocked = std::stoull(line.substr(7), nullptr, 16);
+    const auto blocks = [&](int number) { return (blocked >> (number - 1) & 1) != 0; };
+    // While a thread is being started all signals are blocked for a moment.
+    return blocks(signal) && !blocks(SIGUSR1);
   }
   return false;
 }
