@@ -110,7 +110,7 @@ void print_report(const Report& report, bool as_json) {
 int64_t head_count(const std::vector<SelectedCall>& selected) {
   int64_t heads = 0;
   for (const SelectedCall& s : selected)
-    heads += s.call->problem->batch() * s.call->problem->num_heads();
+    heads += static_cast<int64_t>(s.batch.size() * s.heads.size());
   return heads;
 }
 
@@ -124,7 +124,8 @@ Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
       static_cast<double>(head_count(selected)) / static_cast<double>(selected.size()), "heads");
   int searches = 0;
   for (const SelectedCall& s : selected) {
-    CallCheck check = check_call(*s.call, {}, request.threads > 0 ? request.threads : cores, stop);
+    CallCheck check = check_call(*s.call, {.batch_items = s.batch, .head_numbers = s.heads},
+                                 request.threads > 0 ? request.threads : cores, stop);
     if (check.verdict == CheckVerdict::differs) {
       check.suspect = searches < kMostSearches
                           ? find_culprit(check, capture, stop)

@@ -159,11 +159,12 @@ void check_recordable(const SelectedCall& s) {
                     "command that shows or exports the maps",
                     score_name(p.score())));
   }
-  const auto mask = call.facts.find("mask");
-  if (mask != call.facts.end() && mask->second.json.rfind("\"window:", 0) == 0) {
-    throw usage_error(
-        "--mask window:N is no fact of a capture (none, causal or a tensor); give it "
-        "to the command that shows or exports the maps");
+  const std::string mask = p.mask().describe();
+  if (mask != "none" && mask != "causal" && mask != "tensor") {
+    throw usage_error(fmt::format(
+        "{}: its mask is {}, and a capture records none, causal or a tensor: it cannot be "
+        "converted; give --mask to the command that shows or exports the maps",
+        call.file.string(), mask));
   }
   const auto axes = call.facts.find("axes");
   const bool factorised = axes != call.facts.end() && axes->second.json != "\"full\"";

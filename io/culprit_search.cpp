@@ -131,7 +131,11 @@ bool CulpritSearch::fit_scale() {
   for (int i = 0; i < 24; ++i) {
     const double a = high - kGolden * (high - low);
     const double b = low + kGolden * (high - low);
-    (error_at(a) < error_at(b) ? high : low) = error_at(a) < error_at(b) ? b : a;
+    if (error_at(a) < error_at(b)) {
+      high = b;
+    } else {
+      low = a;
+    }
   }
   AttendInputs inputs = stated();
   inputs.scale *= std::exp2((low + high) / 2);

@@ -4,7 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
+
+#include "core/sampled_rows.h"
 
 namespace attnscope {
 namespace {
@@ -14,16 +15,6 @@ constexpr double kLseTolerance = 1e-2;
 /// Four units in the last place of bf16; of f16 and TF32 alike, with room for larger logits.
 constexpr double kBf16Tolerance = 0x1p-7;
 constexpr double kOtherTolerance = 2e-3;
-
-/// `count` of `total` places, spread evenly.
-std::vector<int64_t> spread(int64_t total, int64_t count) {
-  if (count <= 0 || count > total) count = total;
-  std::vector<int64_t> places(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    places[static_cast<size_t>(i)] = (2 * i + 1) * total / (2 * count);
-  }
-  return places;
-}
 
 }  // namespace
 
@@ -45,7 +36,7 @@ RecordedRows::RecordedRows(const CallEntry& call, int64_t batch, int64_t head, i
   const int64_t total = count(call);
   if (rows <= 0 || rows > total) rows = total;
   if (!has_outputs(call)) {
-    rows_ = spread(call.problem->num_queries(), rows);
+    rows_ = sampled_rows(call.problem->num_queries(), rows);
     values_.resize(rows_.size());
     for (size_t i = 0; i < rows_.size(); ++i) {
       const std::array<int64_t, 3> begin{batch, head, rows_[i]}, one{1, 1, 1};
@@ -61,7 +52,7 @@ RecordedRows::RecordedRows(const CallEntry& call, int64_t batch, int64_t head, i
   std::vector<std::byte> raw(static_cast<size_t>(width_ * dtype_bytes(dtype)));
   values_.resize(static_cast<size_t>(rows * width_));
   float* values = values_.data();
-  for (int64_t place : spread(total, rows)) {
+  for (int64_t place : sampled_rows(total, rows)) {
     rows_.push_back(index[static_cast<size_t>(place)]);
     const std::array<int64_t, 4> begin{batch, head, place, 0}, size{1, 1, 1, width_};
     call.out->read(begin, size, raw.data());

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/sampled_rows.h"
 #include "io/recorded_rows.h"
 
 namespace attnscope {
@@ -35,13 +36,18 @@ struct HeadPlace {
   int64_t batch = 0, head = 0;
 };
 
-std::vector<HeadPlace> chosen_heads(const AttentionProblem& p, int64_t count) {
-  const int64_t total = p.batch() * p.num_heads();
-  if (count <= 0 || count > total) count = total;
+std::vector<HeadPlace> chosen_heads(const AttentionProblem& p, const CheckDepth& depth) {
+  const auto all_or = [](std::vector<int64_t> chosen, int64_t count) {
+    return chosen.empty() ? sampled_rows(count, count) : chosen;
+  };
+  std::vector<HeadPlace> all;
+  for (int64_t item : all_or(depth.batch_items, p.batch())) {
+    for (int64_t head : all_or(depth.head_numbers, p.num_heads())) all.push_back({item, head});
+  }
+  const auto total = static_cast<int64_t>(all.size());
   std::vector<HeadPlace> heads;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t place = (2 * i + 1) * total / (2 * count);
-    heads.push_back({place / p.num_heads(), place % p.num_heads()});
+  for (int64_t i : sampled_rows(total, depth.heads > 0 ? depth.heads : total)) {
+    heads.push_back(all[static_cast<size_t>(i)]);
   }
   return heads;
 }
@@ -53,7 +59,7 @@ class CallChecker {
       : check_(check), depth_(depth), stop_(std::move(stop)) {}
 
   void run(int threads) {
-    heads_ = chosen_heads(*check_.call->problem, depth_.heads);
+    heads_ = chosen_heads(*check_.call->problem, depth_);
     const auto workers = std::clamp<int64_t>(threads, 1, static_cast<int64_t>(heads_.size()));
     std::vector<std::jthread> others;
     for (int64_t i = 1; i < workers; ++i) others.emplace_back([this] { work(); });

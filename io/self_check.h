@@ -39,6 +39,8 @@ struct CallCheck {
 struct CheckDepth {
   int64_t heads = 0;
   int64_t rows = 0;
+  /// Only heads of these; empty: of all.
+  std::vector<int64_t> batch_items = {}, head_numbers = {};
 };
 
 /// Recomputes recorded rows of the softmax attention that the facts describe, by threads of its

@@ -173,7 +173,16 @@ TEST_CASE("convert refuses what a capture cannot say, and its own input") {
   };
   const std::string out = (folder.path() / "out").string();
   refused({"-o", out + ".safetensors"}, 2, "holds one call, and 2 are selected");
-  refused({"-o", out, "--mask", "window:3"}, 2, "window:N is no fact");
+  refused({"-o", out, "--mask", "window:3"}, 2, "its mask is window:3, and a capture records none");
+  // Packed sequences are hidden from each other by a mask that is no fact either.
+  const std::string packed = (folder.path() / "packed.safetensors").string();
+  CallFile()
+      .pair({1, 2, 6, 8}, {1, 2, 6, 8})
+      .tensor("cu_seqlens", "I64", {3}, raw(std::vector<int64_t>{0, 2, 6}))
+      .write(packed);
+  const ProgramResult lost = run_attnscope({"convert", packed, "-o", out});
+  CHECK(lost.exit_code == 2);
+  CHECK(contains(lost.err, "its mask is segments"));
   refused({"-o", out, "--score", "sigmoid"}, 2, "a score is no fact");
   refused({"-o", out, "--layers", "9"}, 2, "--layers");
   refused({"-o", dump, "--force"}, 1, "is what is read");

@@ -66,6 +66,10 @@ TEST_CASE("verify of a wrong capture names the call and the culprit, with exit c
   CHECK(json["calls"][1]["culprit"] == "scale");
   CHECK(json["calls"][1]["error"] > json["calls"][1]["tolerance"]);
   CHECK(run_attnscope({"verify", dump, "--layers", "0"}).exit_code == 0);
+  const ProgramResult few =
+      run_attnscope({"verify", dump, "--heads", "1,3", "--branch", "cond", "--json"});
+  CHECK(nlohmann::json::parse(few.out)["calls"][1]["heads"] == 2);
+  CHECK(nlohmann::json::parse(few.out)["calls"][1]["worst"]["batch"] == 1);
   CHECK(run_attnscope({"verify", dump, "--scale", "0.125"}).exit_code == 0);
 }
 
