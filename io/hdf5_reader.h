@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// Reads pieces of an export with the HDF5 library, trusting nothing: for use in a child process,
+/// Reads pieces of a file with the HDF5 library, trusting nothing: for use in a child process,
 /// within an Hdf5Session. Every method throws Error(file) that names the file and the place.
 class Hdf5Reader {
  public:

@@ -8,7 +8,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "io/child_task.h"
-#include "io/hdf5_handle.h"
+#include "io/hdf5_reader.h"
 
 namespace attnscope {
 namespace {
@@ -24,25 +24,16 @@ constexpr hsize_t kMaxChunks = 32768;
 constexpr uint64_t kMaxSteps = 30'000'000;
 
 /// One open file; lives in the child.
-class StructureReader {
+class StructureReader : private Hdf5Reader {
  public:
-  explicit StructureReader(const std::string& path) : path_(path) {
-    // Filters that a file names are not loaded from anywhere.
-    check(H5PLset_loading_state(0), "plugins");
-    Hdf5Properties access(H5Pcreate(H5P_FILE_ACCESS), path_, "file access properties");
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-    check(H5Pset_file_locking(access.id(), false, true), "file locking");
-#endif
-    file_ = Hdf5File(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.id()), path_,
-                     "cannot be opened as HDF5");
-  }
+  using Hdf5Reader::Hdf5Reader;
 
   /// The root's strings and single numbers.
   Json read_attributes() const {
     Json json = Json::object();
     std::vector<std::string> names;
     hsize_t at = 0;
-    check(H5Aiterate2(file_.id(), H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
+    check(H5Aiterate2(root(), H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
           "attributes");
     for (const std::string& name : names) read_attribute(name, json);
     return json;
@@ -53,17 +44,17 @@ class StructureReader {
     json["attributes"] = read_attributes();
     datasets_ = Json::array();
     H5O_info_t info{};
-    check(H5Oget_info1(file_.id(), &info), "root group");
+    check(H5Oget_info1(root(), &info), "root group");
     groups_.insert(info.addr);
-    read_group(file_.id(), "", 0);
+    read_group(root(), "", 0);
     json["datasets"] = std::move(datasets_);
     return json;
   }
 
   /// Chunks from number `begin` on, as many as one request may walk over; and whether all are told.
   Json read_chunks(const std::string& name, hsize_t begin) {
-    const Hdf5Dataset d(H5Dopen2(file_.id(), name.c_str(), H5P_DEFAULT), path_, name);
-    const Hdf5Space space(H5Dget_space(d.id()), path_, name);
+    const Hdf5Dataset d(H5Dopen2(root(), name.c_str(), H5P_DEFAULT), path(), name);
+    const Hdf5Space space(H5Dget_space(d.id()), path(), name);
     const int rank = H5Sget_simple_extent_ndims(space.id());
     hsize_t count = 0;
     check(H5Dget_num_chunks(d.id(), space.id(), &count), name);
@@ -91,13 +82,6 @@ class StructureReader {
   }
 
  private:
-  void check(herr_t result, const std::string& what) const {
-    if (result < 0) throw hdf5_error(path_, what);
-  }
-  [[noreturn]] void bad(const std::string& where, const std::string& what) const {
-    throw file_error(path_, where, what);
-  }
-
   static herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* list) {
     auto& names = *static_cast<std::vector<std::string>*>(list);
     names.emplace_back(name);
@@ -131,14 +115,14 @@ class StructureReader {
     if (info.type == H5O_TYPE_GROUP) {
       // A group may hold itself.
       if (!groups_.insert(info.addr).second) return;
-      const Hdf5Group inner(H5Gopen2(group, name.c_str(), H5P_DEFAULT), path_, path);
+      const Hdf5Group inner(H5Gopen2(group, name.c_str(), H5P_DEFAULT), Hdf5Reader::path(), path);
       read_group(inner.id(), path, depth + 1);
     } else if (info.type == H5O_TYPE_DATASET) {
       Json json{{"path", path}};
       try {
         read_dataset(group, name, json);
       } catch (const Error& error) {
-        const std::string start = path_ + ": ";
+        const std::string start = Hdf5Reader::path() + ": ";
         std::string text = error.what();
         if (text.starts_with(start)) text = text.substr(start.size());
         json = {{"path", path}, {"error", text}};
@@ -148,21 +132,21 @@ class StructureReader {
   }
 
   void read_dataset(hid_t group, const std::string& name, Json& json) const {
-    const Hdf5Dataset d(H5Dopen2(group, name.c_str(), H5P_DEFAULT), path_, "dataset");
-    const Hdf5Space space(H5Dget_space(d.id()), path_, "space");
+    const Hdf5Dataset d(H5Dopen2(group, name.c_str(), H5P_DEFAULT), path(), "dataset");
+    const Hdf5Space space(H5Dget_space(d.id()), path(), "space");
     if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) bad("", "has a null space: no values");
     const int rank = H5Sget_simple_extent_ndims(space.id());
-    if (rank < 0) throw hdf5_error(path_, "space");
+    if (rank < 0) throw hdf5_error(path(), "space");
     std::array<hsize_t, H5S_MAX_RANK> extents{};
     check(H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr), "space");
     json["shape"] = Json::array();
     for (int axis = 0; axis < rank; ++axis) {
       json["shape"].push_back(extents[static_cast<size_t>(axis)]);
     }
-    const Hdf5Type type(H5Dget_type(d.id()), path_, "type");
+    const Hdf5Type type(H5Dget_type(d.id()), path(), "type");
     json["dtype"] = dtype_name(element_dtype(type.id()));
     json["big_endian"] = H5Tget_order(type.id()) == H5T_ORDER_BE;
-    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path_, "creation properties");
+    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path(), "creation properties");
     if (H5Pget_external_count(creation.id()) != 0) {
       bad("", "has its data in other files, which are not opened");
     }
@@ -265,9 +249,9 @@ class StructureReader {
   }
 
   void read_attribute(const std::string& name, Json& json) const {
-    const Hdf5Attribute attribute(H5Aopen(file_.id(), name.c_str(), H5P_DEFAULT), path_, name);
-    const Hdf5Type type(H5Aget_type(attribute.id()), path_, name);
-    const Hdf5Space space(H5Aget_space(attribute.id()), path_, name);
+    const Hdf5Attribute attribute(H5Aopen(root(), name.c_str(), H5P_DEFAULT), path(), name);
+    const Hdf5Type type(H5Aget_type(attribute.id()), path(), name);
+    const Hdf5Space space(H5Aget_space(attribute.id()), path(), name);
     if (H5Sget_simple_extent_npoints(space.id()) != 1) return;
     const H5T_class_t kind = H5Tget_class(type.id());
     if (kind == H5T_INTEGER) {
@@ -287,7 +271,7 @@ class StructureReader {
                                           const std::string& name) const {
     if (H5Tis_variable_str(type.id()) > 0) {
       char* value = nullptr;
-      const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path_, name);
+      const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path(), name);
       check(H5Aread(attribute.id(), memory.id(), static_cast<void*>(&value)), name);
       std::string result = value == nullptr ? "" : value;
       H5free_memory(value);
@@ -300,8 +284,6 @@ class StructureReader {
     return result.substr(0, result.find('\0'));
   }
 
-  const std::string path_;
-  Hdf5File file_;
   std::set<haddr_t> groups_;
   Json datasets_;
 };
