@@ -17,6 +17,7 @@
 #include "core/memory_budget.h"
 #include "core/value_check.h"
 #include "io/model_preset.h"
+#include "io/stored_export.h"
 
 namespace attnscope {
 namespace {

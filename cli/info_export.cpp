@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -12,7 +10,6 @@
 #include "core/memory_budget.h"
 #include "core/selection.h"
 #include "io/export_verify.h"
-#include "io/hdf5_tensors.h"
 
 namespace attnscope {
 namespace {
@@ -51,17 +48,6 @@ std::string group_text(const StoredGroup& group) {
 }
 
 }  // namespace
-
-bool is_hdf5_file(const std::string& path) {
-  std::error_code error;
-  if (path.empty() || !std::filesystem::is_regular_file(path, error)) return false;
-  std::array<char, 8> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) ==
-         std::string_view("\x89HDF\r\n\x1a\n", start.size());
-}
-
-bool is_export_file(const std::string& path) { return is_hdf5_file(path) && says_export(path); }
 
 int print_export_info(const std::string& path, bool json) {
   const StoredExport stored = read_stored_export(path);

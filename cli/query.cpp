@@ -8,7 +8,6 @@
 #include "cli/capture_options.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/info_export.h"
 #include "cli/query_compute.h"
 #include "cli/query_export.h"
 #include "cli/query_mean.h"
@@ -18,6 +17,7 @@
 #include "cli/row_collector.h"
 #include "core/error.h"
 #include "core/selection.h"
+#include "io/stored_export.h"
 #include "io/volume_files.h"
 #include "kernels/backend_factory.h"
 

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/info_export.h"
 #include "cli/render_export.h"
 #include "cli/render_job.h"
 #include "core/error.h"
 #include "io/export_file.h"
+#include "io/stored_export.h"
 
 namespace attnscope {
 namespace {

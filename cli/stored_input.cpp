@@ -10,19 +10,21 @@
 namespace attnscope {
 namespace {
 
+using Heads = std::vector<StoredHeadName>;
+
 template <typename Value>
-std::vector<int64_t> chosen(const StoredMaps& maps, const Selection& selection, Value value) {
+std::vector<int64_t> chosen(const Heads& heads, const Selection& selection, Value value) {
   std::set<int64_t> recorded;
-  for (const StoredHead& head : maps.heads()) recorded.insert(value(head));
+  for (const StoredHeadName& head : heads) recorded.insert(value(head));
   return selection.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
 }
 
 /// Checks that every name that was asked for exists.
 template <typename Value>
-void check_names(const StoredMaps& maps, const std::vector<std::string>& names, const char* option,
+void check_names(const Heads& heads, const std::vector<std::string>& names, const char* option,
                  Value value) {
   std::set<std::string> recorded;
-  for (const StoredHead& head : maps.heads()) recorded.insert(value(head));
+  for (const StoredHeadName& head : heads) recorded.insert(value(head));
   for (const std::string& name : names) {
     if (recorded.count(name) != 0) continue;
     std::string list;
@@ -57,35 +59,52 @@ void check_export_options(const CaptureOptions& c, const RunOptions& run) {
   }
 }
 
-std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options) {
+std::vector<size_t> select_stored(const std::vector<StoredHeadName>& heads,
+                                  const SelectionOptions& options) {
   const CallSelection s = parse_selection(options);
-  const auto steps = chosen(maps, s.steps, [](const StoredHead& h) { return h.facts->step; });
-  const auto layers = chosen(maps, s.layers, [](const StoredHead& h) { return h.facts->layer; });
-  const auto heads = chosen(maps, s.heads, [](const StoredHead& h) { return h.head; });
-  const auto batch = chosen(maps, s.batch, [](const StoredHead& h) { return h.batch; });
-  const auto branch = [](const StoredHead& h) { return h.facts->branch; };
-  const auto kind = [](const StoredHead& h) { return h.facts->kind; };
-  check_names(maps, s.branches, "--branch", branch);
-  check_names(maps, s.kinds, "--kind", kind);
-  std::vector<StoredHead> selected;
-  for (const StoredHead& head : maps.heads()) {
-    if (contains(steps, head.facts->step) && contains(layers, head.facts->layer) &&
-        contains(heads, head.head) && contains(batch, head.batch) &&
-        is_named(s.branches, branch(head)) && is_named(s.kinds, kind(head))) {
-      selected.push_back(head);
+  using Name = const StoredHeadName&;
+  const auto steps = chosen(heads, s.steps, [](Name h) { return h.step; });
+  const auto layers = chosen(heads, s.layers, [](Name h) { return h.layer; });
+  const auto numbers = chosen(heads, s.heads, [](Name h) { return h.head; });
+  const auto batch = chosen(heads, s.batch, [](Name h) { return h.batch; });
+  check_names(heads, s.branches, "--branch", [](Name h) { return h.branch; });
+  check_names(heads, s.kinds, "--kind", [](Name h) { return h.kind; });
+  std::vector<size_t> selected;
+  std::string calls, last;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const StoredHeadName& h = heads[i];
+    if (contains(steps, h.step) && contains(layers, h.layer) && contains(numbers, h.head) &&
+        contains(batch, h.batch) && is_named(s.branches, h.branch) && is_named(s.kinds, h.kind)) {
+      selected.push_back(i);
     }
+    const std::string call = fmt::format("step {} layer {} {} {}", h.step, h.layer,
+                                         one_line(h.branch), one_line(h.kind));
+    if (call != last) calls += (calls.empty() ? "" : ", ") + call;
+    last = call;
   }
   if (!selected.empty()) return selected;
-  std::string groups;
-  for (const StoredGroup& group : maps.stored().groups) {
-    groups += (groups.empty() ? "" : ", ") + one_line(group.name);
+  throw usage_error("nothing of the export is selected (it has " + calls + ")");
+}
+
+std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options) {
+  std::vector<StoredHeadName> names;
+  for (const StoredHead& h : maps.heads()) {
+    names.push_back(
+        {h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind, h.batch, h.head});
   }
-  throw usage_error("nothing of the export is selected (it has " + groups + ")");
+  std::vector<StoredHead> selected;
+  for (const size_t i : select_stored(names, options)) selected.push_back(maps.heads()[i]);
+  return selected;
+}
+
+std::string stored_label(const StoredHeadName& h) {
+  return fmt::format("step {} layer {} {} {} batch {} head {}", h.step, h.layer, one_line(h.branch),
+                     one_line(h.kind), h.batch, h.head);
 }
 
 std::string stored_label(const StoredHead& h) {
-  return fmt::format("step {} layer {} {} {} batch {} head {}", h.facts->step, h.facts->layer,
-                     one_line(h.facts->branch), one_line(h.facts->kind), h.batch, h.head);
+  return stored_label(StoredHeadName{h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind,
+                                     h.batch, h.head});
 }
 
 }  // namespace attnscope

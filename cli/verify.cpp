@@ -5,12 +5,12 @@
 
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/info_export.h"
 #include "cli/interrupt.h"
 #include "cli/verify_capture.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "io/export_verify.h"
+#include "io/stored_export.h"
 
 namespace attnscope {
 namespace {

@@ -5,14 +5,16 @@
 #include "cli/cache_option.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/info_export.h"
 #include "cli/interrupt.h"
+#include "cli/stored_input.h"
 #include "cli/view_options.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
+#include "io/stored_export.h"
 #include "kernels/backend_factory.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/state/query_words.h"
+#include "viewer/state/stored_tile_source.h"
 #include "viewer/state/tile_service.h"
 
 namespace attnscope {
@@ -34,7 +36,7 @@ std::pair<int, int> parse_window_size(const std::string& text) {
 }
 
 /// "T,Y,X" or an index of the sequence.
-ChosenQuery parse_start_query(const std::string& text, const CallEntry& call, int64_t batch,
+ChosenQuery parse_start_query(const std::string& text, const ShownCall& call, int64_t batch,
                               bool keys) {
   std::vector<int64_t> numbers;
   const char* at = text.data();
@@ -59,19 +61,42 @@ ChosenQuery parse_start_query(const std::string& text, const CallEntry& call, in
   return {{numbers[0]}};
 }
 
+HeadId first_selected(const Capture& capture, const SelectionOptions& options) {
+  const auto selected = capture.select(parse_selection(options));
+  const SelectedCall& first = selected.front();
+  return {first.call - capture.calls().data(), first.batch.front(), first.heads.front()};
+}
+
+/// Of an export.
+HeadId first_selected(const std::vector<ShownCall>& calls, const SelectionOptions& options) {
+  std::vector<StoredHeadName> names;
+  std::vector<HeadId> ids;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const ShownCall& call = calls[c];
+    for (size_t b = 0; b < call.batch.size(); ++b) {
+      for (size_t h = 0; h < call.heads.size(); ++h) {
+        const auto item = static_cast<int64_t>(b);
+        names.push_back({call.step, call.layer, call.branch(item),
+                         std::string(kind_name(call.kind)), call.batch[b], call.heads[h]});
+        ids.push_back({static_cast<int64_t>(c), item, static_cast<int64_t>(h)});
+      }
+    }
+  }
+  return ids[select_stored(names, options).front()];
+}
+
 /// Shows the first of the selected heads, and the query.
 void prepare(const ViewRequest& o, Document& document) {
-  const auto selected = document.capture.select(parse_selection(o.selection));
   const auto apply = [&](const Action& action) {
     document.history.apply(action, document.limits, 0);
   };
-  const SelectedCall& first = selected.front();
-  const int64_t place = first.call - document.capture.calls().data();
-  apply(action::SelectHead{{place, first.batch.front(), first.heads.front()}});
+  const HeadId first = document.capture ? first_selected(*document.capture, o.selection)
+                                        : first_selected(document.calls, o.selection);
+  apply(action::SelectHead{first});
   if (o.reverse) apply(action::SetReverse{true});
   if (!o.query.empty()) {
-    apply(
-        action::PickQuery{parse_start_query(o.query, *first.call, first.batch.front(), o.reverse)});
+    const ShownCall& call = document.calls[static_cast<size_t>(first.call)];
+    apply(action::PickQuery{parse_start_query(o.query, call, first.batch, o.reverse)});
   }
   document.history.restart(document.history.now());
 }
@@ -82,14 +107,6 @@ bool selects_something(const ViewRequest& o) {
   return s.steps != all.steps || s.layers != all.layers || s.heads != all.heads ||
          s.batch != all.batch || !s.branches.empty() || !s.kinds.empty() || !o.query.empty() ||
          o.reverse;
-}
-
-void refuse_export(const std::string& path) {
-  if (!is_export_file(path)) return;
-  throw Error(ErrorCode::unavailable,
-              one_line(path) +
-                  ": is an HDF5 export, and the window shows captures (Q and K) alone; open the "
-                  "capture that it was made from");
 }
 
 int run_view(const ViewRequest& o) {
@@ -104,9 +121,13 @@ int run_view(const ViewRequest& o) {
   settings.texture_bytes = parse_size(o.texture_memory, "--texture-memory", int64_t{512} << 20);
   const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
   if (bare || !o.capture.capture.empty()) {
-    refuse_export(o.capture.capture);
     // Its notes, and what is wrong with it, are told before there is a window.
-    const Capture checked = open_capture(o.capture, console, Glance::no);
+    if (is_export_file(o.capture.capture)) {
+      check_export_options(o.capture, o.run);
+      first_selected(read_export_texels(o.capture.capture)->calls(), o.selection);
+    } else {
+      first_selected(open_capture(o.capture, console, Glance::no), o.selection);
+    }
     settings.origin =
         CaptureOrigin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
   } else if (!o.screenshot.empty() && o.session.empty() && o.script.empty()) {
@@ -118,12 +139,18 @@ int run_view(const ViewRequest& o) {
   const InterruptWatch interrupt;
   const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
   const int64_t memory = memory_limit(o.run);
-  settings.make_source = [&](const Capture& capture, std::function<void()> wake) {
+  settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
     TileService::Settings service;
     service.memory = memory;
     service.threads = o.run.threads;
     service.cache_folders = cache_folders(o.cache, capture);
     return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
+  };
+  settings.make_source.of_export = [&](std::shared_ptr<const TexelReader> reader,
+                                       std::function<void()> wake) {
+    const int threads = o.run.threads > 0 ? o.run.threads : backend->workers();
+    return std::make_unique<StoredTileSource>(
+        std::move(reader), StoredTileSource::Settings{memory, threads}, std::move(wake));
   };
   settings.stop = interrupt.token();
   settings.warn = [&console](const std::string& warning) {

@@ -29,6 +29,12 @@ struct FactOverrides {
   std::optional<std::string> rope;     ///< "cogvideox" …: q and k are turned when they are read
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
+
+  /// Whether anything is set.
+  bool any() const {
+    return layout || grid || text || scale || mask || preset || rope || pattern ||
+           score != ScoreFunction::softmax;
+  }
 };
 
 /// Tensors without metadata: FILE or FILE:KEY each.

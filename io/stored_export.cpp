@@ -3,10 +3,14 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <memory>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/version.h"
+#include "io/hdf5_tensors.h"
 
 namespace attnscope {
 namespace {
@@ -110,6 +114,19 @@ uint64_t structure_checksum(const StoredExport& stored, const PosixFile& file) {
   }
   add(at, file.size());
   return XXH3_64bits_digest(state.get());
+}
+
+bool is_hdf5_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.empty() || !std::filesystem::is_regular_file(path, error)) return false;
+  std::array<char, 8> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::string_view(start.data(), start.size()) ==
+         std::string_view("\x89HDF\r\n\x1a\n", start.size());
+}
+
+bool is_export_file(const std::filesystem::path& path) {
+  return is_hdf5_file(path) && says_export(path);
 }
 
 uint64_t recorded_structure_checksum(const StoredExport& stored, const PosixFile& file) {

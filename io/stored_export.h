@@ -64,6 +64,12 @@ uint64_t structure_checksum(const StoredExport& stored, const PosixFile& file);
 /// The same as the file has it.
 uint64_t recorded_structure_checksum(const StoredExport& stored, const PosixFile& file);
 
+/// Whether `path` is a file that begins as HDF5 files do.
+bool is_hdf5_file(const std::filesystem::path& path);
+/// Whether it is one that says that it is an export; others hold tensors. Throws Error(file) for an
+/// HDF5 file that cannot be read.
+bool is_export_file(const std::filesystem::path& path);
+
 /// Reads the structure of an export (also of an OUT.part) with the HDF5 library, in a child process
 /// of its own: a damaged file may crash or hang the library. Throws Error(file) when it is no HDF5
 /// file, no export, or its structure cannot be read.

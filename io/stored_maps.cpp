@@ -167,20 +167,31 @@ std::string_view StoredMaps::dtype_name(const StoredHead& head) const {
   return bytes == 4 ? "f32" : bytes == 2 ? "f16" : "u8";
 }
 
-bool StoredMaps::has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk,
-                           uint32_t recorded) const {
+bool StoredMaps::is_there(const StoredHead& head, int64_t row_chunk, int64_t col_chunk,
+                          uint32_t recorded) const {
   if (complete_) return true;
   return has_journal_ ? completed_.has_chunk(head.task, row_chunk, col_chunk) : recorded != 0;
+}
+
+uint32_t StoredMaps::recorded_checksum(const StoredHead& head, int64_t number) const {
+  uint32_t recorded = 0;
+  file_.read_at(std::as_writable_bytes(std::span(&recorded, 1)),
+                head.group->places.entries_checksums + number * 4);
+  return recorded;
+}
+
+bool StoredMaps::has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const {
+  if (complete_) return true;
+  const int64_t number = head.group->grid.chunk_number(head.place, row_chunk, col_chunk);
+  return is_there(head, row_chunk, col_chunk, recorded_checksum(head, number));
 }
 
 std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int64_t row_chunk,
                                                     int64_t col_chunk) const {
   const ChunkGrid& grid = head.group->grid;
   const int64_t number = grid.chunk_number(head.place, row_chunk, col_chunk);
-  uint32_t recorded = 0;
-  file_.read_at(std::as_writable_bytes(std::span(&recorded, 1)),
-                head.group->places.entries_checksums + number * 4);
-  if (!has_chunk(head, row_chunk, col_chunk, recorded)) return std::nullopt;
+  const uint32_t recorded = recorded_checksum(head, number);
+  if (!is_there(head, row_chunk, col_chunk, recorded)) return std::nullopt;
   std::vector<std::byte> bytes(static_cast<size_t>(grid.chunk_bytes()));
   file_.read_at(bytes, head.group->places.entries + number * grid.chunk_bytes());
   if (checksum(bytes) != recorded) {

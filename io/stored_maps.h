@@ -40,6 +40,8 @@ class StoredMaps {
   /// How a head's entries are stored: "f32", "f16", "u8".
   std::string_view dtype_name(const StoredHead& head) const;
 
+  /// Whether a chunk is there.
+  bool has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const;
   /// One chunk as numbers, [chunk_rows, chunk_cols]; nothing where it is missing. Throws
   /// Error(file) where it is not what was written.
   std::optional<std::vector<float>> chunk(const StoredHead& head, int64_t row_chunk,
@@ -50,8 +52,9 @@ class StoredMaps {
   double lse(const StoredHead& head, int64_t row) const;
 
  private:
-  bool has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk,
-                 uint32_t recorded) const;
+  bool is_there(const StoredHead& head, int64_t row_chunk, int64_t col_chunk,
+                uint32_t recorded) const;
+  uint32_t recorded_checksum(const StoredHead& head, int64_t number) const;
   Encoding encoding_of(const StoredGroup& group) const;
 
   const std::filesystem::path path_;

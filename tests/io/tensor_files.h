@@ -11,6 +11,16 @@
 
 namespace attnscope::test {
 
+/// Writes a byte of a file anew and gives back what it was.
+inline char poke(const std::string& path, int64_t offset, char value) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(offset);
+  const auto old = static_cast<char>(file.get());
+  file.seekp(offset);
+  file.put(value);
+  return old;
+}
+
 inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<int64_t>(bytes.size()));
 }

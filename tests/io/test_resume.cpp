@@ -28,16 +28,6 @@ constexpr ExportWriteOptions kResumeAll{
 
 VerifyReport verify(const std::filesystem::path& path) { return verify_export(path, {}, nullptr); }
 
-/// Writes a byte of a file anew and gives back what it was.
-char poke(const std::string& path, int64_t offset, char value) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(offset);
-  const auto old = static_cast<char>(file.get());
-  file.seekp(offset);
-  file.put(value);
-  return old;
-}
-
 struct Product {
   ExportProduct product;
   Encoding encoding;

@@ -36,7 +36,7 @@ struct HiddenApp {
   ViewerApp::Settings settings() const {
     ViewerApp::Settings settings;
     settings.scripted_mouse = true;
-    settings.make_source = [this](const Capture& capture, std::function<void()> wake) {
+    settings.make_source.of_capture = [this](const Capture& capture, std::function<void()> wake) {
       return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
                                            std::move(wake));
     };

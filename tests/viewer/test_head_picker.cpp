@@ -8,12 +8,22 @@ namespace {
 
 /// Two steps with different layers, self and cross calls; the branches in files of their own.
 HeadPicker uneven() {
-  std::vector<HeadPicker::Call> calls;
+  std::vector<ShownCall> calls;
   for (const char* branch : {"cond", "uncond"}) {
-    calls.push_back({0, 2, CallKind::self, {branch}, 1, 8});
-    calls.push_back({0, 2, CallKind::cross, {branch}, 1, 8});
-    calls.push_back({0, 5, CallKind::self, {branch}, 1, 4});
-    calls.push_back({7, 3, CallKind::self, {branch}, 1, 8});
+    const auto add = [&](int64_t step, int64_t layer, CallKind kind, std::vector<int64_t> heads) {
+      ShownCall call;
+      call.step = step;
+      call.layer = layer;
+      call.kind = kind;
+      call.branches = {branch};
+      call.batch = {0};
+      call.heads = std::move(heads);
+      calls.push_back(std::move(call));
+    };
+    add(0, 2, CallKind::self, {0, 1, 2, 3, 4, 5, 6, 7});
+    add(0, 2, CallKind::cross, {0, 1, 2, 3, 4, 5, 6, 7});
+    add(0, 5, CallKind::self, {0, 1, 2, 3});
+    add(7, 3, CallKind::self, {0, 1, 2, 3, 4, 5, 6, 7});
   }
   return HeadPicker(std::move(calls));
 }
@@ -23,7 +33,7 @@ HeadPicker uneven() {
 TEST_CASE("heads are found by what was recorded") {
   const TemporaryFolder folder;
   write_video_capture(folder);
-  const HeadPicker picker(Capture::open(folder.path()));
+  const HeadPicker picker(shown_calls(Capture::open(folder.path())));
   HeadId head;
   CHECK(picker.values(head) == HeadValues{0, 1, CallKind::joint, "uncond", 0, 0});
   head = picker.select(head, HeadAxis::step, "10");
@@ -45,7 +55,7 @@ TEST_CASE("heads are found by what was recorded") {
 TEST_CASE("values that do not exist are refused with those that do") {
   const TemporaryFolder folder;
   write_video_capture(folder);
-  const HeadPicker picker(Capture::open(folder.path()));
+  const HeadPicker picker(shown_calls(Capture::open(folder.path())));
   const auto refused = [&](HeadAxis axis, const char* value) {
     return usage_text([&] { picker.select({}, axis, value); });
   };
@@ -68,7 +78,7 @@ TEST_CASE("values that do not exist are refused with those that do") {
 TEST_CASE("keys go to the next value and stop at the last") {
   const TemporaryFolder folder;
   write_video_capture(folder);
-  const HeadPicker picker(Capture::open(folder.path()));
+  const HeadPicker picker(shown_calls(Capture::open(folder.path())));
   const HeadId start{1, 1, 1};
   CHECK(picker.move(start, HeadAxis::head, 1) == HeadId{1, 1, 2});
   CHECK(picker.move(start, HeadAxis::head, 5) == HeadId{1, 1, 2});

@@ -9,7 +9,8 @@ TEST_CASE("tokens are found by latent place and by their place in the text") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const TokenNames names = TokenNames::of(capture.calls()[0], 0, false);
+  const ShownCall call = shown_calls(capture)[0];
+  const TokenNames names = TokenNames::of(call, 0, false);
   CHECK(query_at(names, {0, 0, 0}).tokens == std::vector<int64_t>{2});
   CHECK(query_at(names, {1, 2, 3}).tokens == std::vector<int64_t>{25});
   CHECK(query_at(names, {1, 0, 2}).tokens == std::vector<int64_t>{2 + 12 + 2});
@@ -26,7 +27,8 @@ TEST_CASE("tokens are written as people read them") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const TokenNames names = TokenNames::of(capture.calls()[0], 1, true);
+  const ShownCall call = shown_calls(capture)[0];
+  const TokenNames names = TokenNames::of(call, 1, true);
   CHECK(token_text(names, 0) == "text 0 «red»");
   CHECK(token_text(names, 1) == "text 1 «dog»");
   CHECK(token_text(names, 2) == "(0, 0, 0)");

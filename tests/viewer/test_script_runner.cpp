@@ -17,17 +17,17 @@ namespace {
 class FakeHost : public ScriptHost {
  public:
   void open(const std::string& path) override {
-    capture_ = Capture::open(path);
-    state_ = opened_view(ViewLimits::of(*capture_));
+    calls_ = shown_calls(Capture::open(path));
+    state_ = opened_view(ViewLimits::of(*calls_));
     log.push_back("open");
   }
   void resize(int width, int height) override {
     log.push_back("size " + std::to_string(width) + " " + std::to_string(height));
   }
-  const Capture* capture() const override { return capture_ ? &*capture_ : nullptr; }
+  const std::vector<ShownCall>* calls() const override { return calls_ ? &*calls_ : nullptr; }
   const ViewState& state() const override { return state_; }
   void act(const Action& action) override {
-    state_ = apply_action(state_, action, ViewLimits::of(*capture_));
+    state_ = apply_action(state_, action, ViewLimits::of(*calls_));
   }
   bool click(const std::string& label) override {
     if (frame < labels_from) return false;
@@ -75,7 +75,7 @@ class FakeHost : public ScriptHost {
   std::map<ScriptName, double> numbers{{ScriptName::frames, 7}, {ScriptName::query_ms, 1.23456789}};
 
  private:
-  std::optional<Capture> capture_;
+  std::optional<std::vector<ShownCall>> calls_;
   ViewState state_;
   int input_until_ = 0, shot_until_ = 0;
 };

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -29,7 +30,69 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+/// An export of the sample.
+void make_export(const std::filesystem::path& out, const std::string& options) {
+  REQUIRE(std::system((shell_word(program_path()) + " export " + shell_word(kSample) + " " +
+                       options + " --quiet -o " + shell_word(out.string()))
+                          .c_str()) == 0);
+}
+
+/// The weights (null: 0 is not meant, but none) that `probe` printed.
+std::vector<nlohmann::json> weights_of(const std::string& out) {
+  std::vector<nlohmann::json> weights;
+  for (const std::string& line : lines_of(out)) {
+    if (line.front() == '{') weights.push_back(nlohmann::json::parse(line)["weight"]);
+  }
+  return weights;
+}
+
 }  // namespace
+
+TEST_CASE("an export is looked at like the capture that it was made from") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  make_export(folder / "crop.h5",
+              "--layers 1,2 --heads 1,3 --rows 10:400 --cols 20:300 --dtype f32");
+  const std::string probes = "probe 10 20\nprobe 399 299\nprobe 200 100\n";
+  const WindowResult capture =
+      run_window(folder.path().string(), {kSample, "--layers", "2", "--heads", "3"},
+                 "wait picture\n" + probes);
+  REQUIRE(capture.exit_code == 0);
+  const WindowResult exported =
+      run_window(folder.path().string(), {"crop.h5", "--layers", "2", "--heads", "3"},
+                 "wait exact\nexpect rows == 1024\nexpect head == 3\nexpect layer == 2\n" + probes +
+                     "probe 9 20\nprobe 10 300\nkey [\nexpect head == 1\nquery 1 4 5\nwait query\n"
+                     "click \"Toolbar/Lift\"\nexpect product == lift\nwait idle\nshot seen.png\n");
+  INFO(exported.err);
+  REQUIRE(exported.exit_code == 0);
+  const auto expected = weights_of(capture.out);
+  const auto got = weights_of(exported.out);
+  REQUIRE(expected.size() == 3);
+  REQUIRE(got.size() == 5);
+  for (size_t i = 0; i < 3; ++i) {
+    const double value = expected[i].get<double>();
+    CHECK(value > 0);
+    CHECK(std::abs(got[i].get<double>() - value) <= 1e-6 * value);
+  }
+  CHECK(got[3].is_null());
+  CHECK(got[4].is_null());
+  const WindowResult logits =
+      run_window(folder.path().string(), {"crop.h5"}, "wait picture\nproduct logits\n");
+  CHECK(logits.exit_code == 1);
+  CHECK(contains(logits.err, "product logits: this export holds weights only"));
+}
+
+TEST_CASE("blocks and single rows of an export are looked at") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  make_export(folder / "blocks.h5", "--product pooled --pyramid --block 16 --layers 2 --heads 1");
+  make_export(folder / "rows.h5", "--product rows --queries 5,100,300 --layers 2 --heads 1");
+  const WindowResult blocks = run_window(
+      folder.path().string(), {"blocks.h5"},
+      "wait exact\nwait query\nwait idle\nopen rows.h5\nwait exact\nexpect rows == 1024\n");
+  INFO(blocks.err);
+  CHECK(blocks.exit_code == 0);
+}
 
 TEST_CASE("a script in a hidden window chooses, clicks and expects") {
   if (!can_open_windows()) return;
@@ -212,11 +275,13 @@ TEST_CASE("view refuses what it cannot show in one line") {
   CHECK(exported.exit_code == 1);
   CHECK(contains(exported.err, "maps.h5: "));
   CHECK(lines_of(exported.err).size() == 1);
-  const std::string real = folder / "real.h5";
-  REQUIRE(std::system((shell_word(program_path()) + " export " + shell_word(kSample) +
-                       " --layers 0 --heads 0 --quiet -o " + shell_word(real))
-                          .c_str()) == 0);
-  CHECK(contains(plain("real.h5").err, "real.h5: is an HDF5 export"));
+  make_export(folder / "real.h5", "--layers 0 --heads 0 --product lse");
+  const WindowResult no_map = plain("real.h5");
+  CHECK(no_map.exit_code == 2);
+  CHECK(contains(no_map.err, "real.h5: is an export of lse, which has no maps"));
+  make_export(folder / "map.h5", "--layers 0 --heads 0 --rows 0:9");
+  CHECK(plain("map.h5 --grid 1x2x3").exit_code == 2);
+  CHECK(plain("map.h5 --heads 1").exit_code == 2);
   CHECK(plain(shell_word(kSample) + " --size 100x100").exit_code == 2);
   CHECK(plain(shell_word(kSample) + " --theme pink").exit_code == 2);
   CHECK(plain("--screenshot x.png").exit_code == 2);

@@ -13,8 +13,8 @@ void AppScriptHost::open(const std::string& path) { app_->open(std::filesystem::
 
 void AppScriptHost::resize(int width, int height) { app_->window().resize(width, height); }
 
-const Capture* AppScriptHost::capture() const {
-  return app_->document() != nullptr ? &app_->document()->capture : nullptr;
+const std::vector<ShownCall>* AppScriptHost::calls() const {
+  return app_->document() != nullptr ? &app_->document()->calls : nullptr;
 }
 
 const ViewState& AppScriptHost::state() const {

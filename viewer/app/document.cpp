@@ -1,5 +1,8 @@
 #include "viewer/app/document.h"
 
+#include "core/error.h"
+#include "io/stored_export.h"
+
 namespace attnscope {
 
 std::filesystem::path CaptureOrigin::name() const {
@@ -7,19 +10,40 @@ std::filesystem::path CaptureOrigin::name() const {
   return shown.has_filename() ? shown : shown.parent_path();
 }
 
-std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const MakeTileSource& make,
+namespace {
+
+std::unique_ptr<Document> make_document(const CaptureOrigin& origin, std::optional<Capture> capture,
+                                        const std::vector<ShownCall>& calls) {
+  HeadPicker picker(calls);
+  ViewLimits limits = ViewLimits::of(calls);
+  ViewState start = opened_view(limits);
+  return std::unique_ptr<Document>(new Document{origin, std::move(capture), calls,
+                                                std::move(picker), std::move(limits),
+                                                ViewHistory(std::move(start)), nullptr, nullptr});
+}
+
+}  // namespace
+
+std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const TileSourceMaker& make,
                                          std::function<void()> wake) {
+  if (!origin.path.empty() && is_export_file(origin.path)) {
+    if (origin.facts.any()) {
+      throw usage_error(
+          origin.path.string() +
+          ": is an export, whose maps are computed already; facts belong to captures");
+    }
+    std::shared_ptr<const TexelReader> reader = read_export_texels(origin.path);
+    auto document = make_document(origin, std::nullopt, reader->calls());
+    document->tiles = make.of_export(std::move(reader), std::move(wake));
+    return document;
+  }
   Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts)
                                         : Capture::open(origin.path, origin.facts);
-  HeadPicker picker(capture);
-  ViewLimits limits = ViewLimits::of(capture);
-  ViewState start = opened_view(limits);
-  auto document = std::unique_ptr<Document>(
-      new Document{origin, std::move(capture), std::move(picker), std::move(limits),
-                   ViewHistory(std::move(start)), nullptr, nullptr});
-  document->tiles = make(document->capture, wake);
+  const std::vector<ShownCall> calls = shown_calls(capture);
+  auto document = make_document(origin, std::move(capture), calls);
+  document->tiles = make.of_capture(*document->capture, wake);
   if (!origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
-    document->glance = std::make_unique<CaptureGlance>(document->capture, std::move(wake));
+    document->glance = std::make_unique<CaptureGlance>(*document->capture, std::move(wake));
   }
   return document;
 }

@@ -3,17 +3,21 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "io/capture.h"
 #include "viewer/state/capture_glance.h"
 #include "viewer/state/head_picker.h"
 #include "viewer/state/session.h"
+#include "viewer/state/shown_call.h"
+#include "viewer/state/texel_reader.h"
 #include "viewer/state/tile_source.h"
 #include "viewer/state/view_history.h"
 
 namespace attnscope {
 
-/// Where a capture comes from; what a session writes down.
+/// Where a capture or an export comes from; what a session writes down.
 struct CaptureOrigin {
   std::filesystem::path path;  ///< empty: bare tensors
   BareTensors tensors;
@@ -23,16 +27,23 @@ struct CaptureOrigin {
   std::filesystem::path name() const;
 };
 
-/// Makes the worker that computes a capture's tiles; the function is to be called from any thread
-/// when there is something new.
-using MakeTileSource =
-    std::function<std::unique_ptr<TileSource>(const Capture&, std::function<void()> wake)>;
+/// Makes the workers that bring tiles; `wake` is to be called from any thread when there is
+/// something new.
+struct TileSourceMaker {
+  /// Of a capture's maps, which are computed. Borrows it.
+  std::function<std::unique_ptr<TileSource>(const Capture&, std::function<void()> wake)> of_capture;
+  /// Of an export's, which are read.
+  std::function<std::unique_ptr<TileSource>(std::shared_ptr<const TexelReader>,
+                                            std::function<void()> wake)>
+      of_export;
+};
 
-/// An open capture with everything that belongs to it. Members are destroyed from the last to the
-/// first: the workers end before the capture is closed.
+/// An open capture, or an open export, with everything that belongs to it. Members are destroyed
+/// from the last to the first: the workers end before the capture is closed.
 struct Document {
   CaptureOrigin origin;
-  Capture capture;
+  std::optional<Capture> capture;  ///< none: an export
+  std::vector<ShownCall> calls;    ///< of the capture, or of the export
   HeadPicker picker;
   ViewLimits limits;
   ViewHistory history;
@@ -46,12 +57,11 @@ struct Document {
   std::string warning() const {
     return glance && !warning_dismissed ? glance->warning() : std::string();
   }
-  /// Throws what Capture::open() throws.
-  static std::unique_ptr<Document> open(const CaptureOrigin& origin, const MakeTileSource& make,
+  /// Throws what Capture::open() and read_export_texels() throw, Error(usage) where facts are given
+  /// with an export.
+  static std::unique_ptr<Document> open(const CaptureOrigin& origin, const TileSourceMaker& make,
                                         std::function<void()> wake);
-  const CallEntry& call() const {
-    return capture.calls()[static_cast<size_t>(history.now().head.call)];
-  }
+  const ShownCall& call() const { return calls[static_cast<size_t>(history.now().head.call)]; }
   /// The session that would bring it back.
   Session session(int width, int height) const;
 };

@@ -14,12 +14,16 @@ namespace {
 constexpr double kUploadMsMoving = 4;
 constexpr double kUploadMsStill = 12;
 
-/// The token whose line is shown before anything was pointed at: one in the middle of the video.
-int64_t first_followed(const TokenGrid& grid) {
-  const IndexRange video = grid.video_range();
-  const IndexRange all = video.empty() ? IndexRange{0, grid.tokens()} : video;
-  if (!grid.has_grid()) return all.begin + all.size() / 2;
-  return grid.index_of({grid.frames() / 2, grid.height() / 2, grid.width() / 2});
+/// The token whose line is shown before anything was pointed at: one in the middle of the video,
+/// or of what is there.
+int64_t first_followed(const TokenGrid& grid, IndexRange there) {
+  if (grid.has_grid()) {
+    const int64_t middle = grid.index_of({grid.frames() / 2, grid.height() / 2, grid.width() / 2});
+    if (there.contains(middle)) return middle;
+  }
+  const IndexRange video = intersect(grid.video_range(), there);
+  const IndexRange all = video.empty() ? there : video;
+  return all.begin + all.size() / 2;
 }
 
 bool same(const TileWishes& a, const TileWishes& b) {
@@ -44,10 +48,14 @@ void ViewerApp::wish() {
 
 void ViewerApp::refresh_line() {
   const ViewState& state = document_->history.now();
-  const AttentionProblem& problem = *document_->call().problem;
-  const TokenGrid& side = state.reverse ? problem.key_tokens() : problem.query_tokens();
-  if (!followed_ || *followed_ >= side.tokens()) followed_ = first_followed(side);
-  const std::optional<LineRequest> wanted = wanted_line(state, followed_);
+  const ShownCall& call = document_->call();
+  const TokenGrid& side = state.reverse ? call.keys : call.queries;
+  if (!followed_ || *followed_ >= side.tokens()) {
+    followed_ = first_followed(side, state.reverse ? call.cols : call.rows);
+    if (call.first_row >= 0 && !state.reverse) followed_ = call.first_row;
+  }
+  std::optional<LineRequest> wanted = wanted_line(state, followed_);
+  if (call.block > 1) wanted.reset();
   if (wanted != line_wanted_) {
     line_wanted_ = wanted;
     line_since_ = clock_.milliseconds();
@@ -151,11 +159,10 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   refresh_readout();
   refresh_histogram();
   const ViewState& state = d.history.now();
-  const CallEntry& call = d.call();
-  const int64_t keys = call.problem->num_keys();
+  const ShownCall& call = d.call();
+  const int64_t keys = call.keys.tokens();
   const Scene scene{
       .state = state,
-      .capture = d.capture,
       .call = call,
       .picker = d.picker,
       .queries = TokenNames::of(call, state.head.batch, false),

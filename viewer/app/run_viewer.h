@@ -20,7 +20,7 @@ struct ViewerSettings {
   std::optional<std::pair<int, int>> size;  ///< of the window
   int64_t texture_bytes = int64_t{512} << 20;
   bool force = false;
-  MakeTileSource make_source;
+  TileSourceMaker make_source;
   /// Changes the first capture's view (which head, which query) before it is shown.
   std::function<void(Document&)> prepare;
   std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found

@@ -24,7 +24,7 @@ namespace attnscope {
 class ViewerApp {
  public:
   struct Settings {
-    MakeTileSource make_source;
+    TileSourceMaker make_source;
     int64_t texture_bytes = int64_t{512} << 20;
     std::filesystem::path session;      ///< where Ctrl+S writes; empty: beside the capture
     std::filesystem::path recent_list;  ///< empty: none is kept

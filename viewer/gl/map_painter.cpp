@@ -23,7 +23,8 @@ void main() {
 )";
 
 // Both programs share what a number means. A number that the scale cannot show (weight 0 on a log
-// scale, a masked logit) has a colour of its own; values beyond the range take the range's ends.
+// scale, a masked logit) has a colour of its own, +inf means that there is none and is hatched;
+// values beyond the range take the range's ends.
 const char* const kColours = R"(
 uniform sampler2D table;
 uniform bool texels_are_log2;
@@ -34,9 +35,22 @@ uniform float high;
 uniform float linear;
 uniform float gamma;
 uniform vec3 nothing;
+uniform vec3 hatch;
 out vec4 colour;
 
+// The number of an entry that an export does not hold.
+bool is_missing(float number) { return isinf(number) && number > 0.0; }
+
+void paint_missing() {
+  bool stripe = mod(gl_FragCoord.x + gl_FragCoord.y, 8.0) < 2.0;
+  colour = vec4(stripe ? hatch : nothing, 1.0);
+}
+
 void paint(float number) {
+  if (is_missing(number)) {
+    paint_missing();
+    return;
+  }
   bool absent = isinf(number) || isnan(number);
   float bent;
   if (spread == 0 && texels_are_log2) {
@@ -87,17 +101,22 @@ void main() {
   int layer = int(at.z + 0.5);
   float peak = texelFetch(tiles, ivec3(first, layer), 0).r;
   float sum = 0.0;
+  float there = 0.0;
   for (int y = first.y; y <= last.y; ++y) {
     for (int x = first.x; x <= last.x; ++x) {
       vec2 pair = texelFetch(tiles, ivec3(x, y, layer), 0).rg;
-      peak = max(peak, pair.r);
+      if (is_missing(pair.r)) continue;
+      peak = there == 0.0 ? pair.r : max(peak, pair.r);
       sum += texels_are_log2 ? exp2(pair.g) : pair.g;
+      there += 1.0;
     }
   }
-  if (!use_mean) {
+  if (there == 0.0) {
+    paint_missing();
+  } else if (!use_mean) {
     paint(peak);
   } else {
-    float mean = sum / float((last.x - first.x + 1) * (last.y - first.y + 1));
+    float mean = sum / there;
     paint(texels_are_log2 ? log2(mean) : mean);
   }
 }
@@ -117,7 +136,10 @@ void main() {
   last = max(first, last);
   float number = texelFetch(grid, first, 0).r;
   for (int y = first.y; y <= last.y; ++y) {
-    for (int x = first.x; x <= last.x; ++x) number = max(number, texelFetch(grid, ivec2(x, y), 0).r);
+    for (int x = first.x; x <= last.x; ++x) {
+      float other = texelFetch(grid, ivec2(x, y), 0).r;
+      if (!is_missing(other)) number = is_missing(number) ? other : max(number, other);
+    }
   }
   paint(number);
 }
@@ -198,6 +220,7 @@ void MapPainter::prepare(const ShaderProgram& program, const MapColours& c, cons
   glUniform1f(program.uniform("linear"), c.linear);
   glUniform1f(program.uniform("gamma"), c.gamma);
   glUniform3f(program.uniform("nothing"), c.nothing[0], c.nothing[1], c.nothing[2]);
+  glUniform3f(program.uniform("hatch"), c.hatch[0], c.hatch[1], c.hatch[2]);
   glUniform1i(program.uniform("table"), 1);
   glActiveTexture(GL_TEXTURE1);
   glBindTexture(GL_TEXTURE_2D, table_.get());

@@ -24,6 +24,7 @@ struct MapColours {
   float linear = 1;
   float gamma = 1;
   std::array<float, 3> nothing{0.027f, 0.031f, 0.035f};  ///< colour of what the scale cannot show
+  std::array<float, 3> hatch{0.25f, 0.27f, 0.29f};  ///< stripes where a number is +inf: not there
 };
 
 /// A rectangle on the screen, in pixels from the top left, and the texels that fill it: x0 … x1

@@ -53,7 +53,9 @@ std::string number_within(double value, int characters) {
 void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewTransform& view, int level) {
   const float cell_width = static_cast<float>(1 / view.keys_per_pixel());
   const float cell_height = static_cast<float>(1 / view.queries_per_pixel());
-  if (level != 0 || cell_width < ui.px(kLeastCell) || cell_height < ui.px(kLeastCell)) return;
+  if (level != 0 || scene.call.block > 1 || cell_width < ui.px(kLeastCell) ||
+      cell_height < ui.px(kLeastCell))
+    return;
   ImFont* const font = ui.fonts.mono;
   const int characters = static_cast<int>((cell_width - ui.px(2)) / text_size(font, "0").x);
   const MapRect& r = view.rect;

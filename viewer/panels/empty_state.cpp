@@ -27,7 +27,7 @@ void draw_drop_target(const Ui& ui, const ScreenRect& target, PanelRequests& req
   put_text(ui, ui.fonts.title, middle, y - ui.px(48), ui.theme.text, "Drop a capture here",
            Align::centre);
   put_text(ui, ui.fonts.secondary, middle, y - ui.px(18), ui.theme.secondary,
-           "a folder with capture.json, or one safetensors file", Align::centre);
+           "a folder with capture.json, a safetensors file, or an HDF5 export", Align::centre);
   const std::string words = "Open a capture";
   const float width = text_size(ui.fonts.body, words).x + ui.px(16);
   ImGui::SetCursorScreenPos({middle - width / 2, y + ui.px(16)});

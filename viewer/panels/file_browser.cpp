@@ -19,6 +19,16 @@ void FileBrowser::open(fs::path folder) {
   read();
 }
 
+namespace {
+
+/// What a capture or an export is usually called.
+bool is_input_name(const std::string& extension) {
+  return extension == ".safetensors" || extension == ".h5" || extension == ".hdf5" ||
+         extension == ".part";
+}
+
+}  // namespace
+
 void FileBrowser::read() {
   entries_.clear();
   problem_.clear();
@@ -31,7 +41,7 @@ void FileBrowser::read() {
     std::error_code ignored;
     Entry entry{path, one_line(name), at->is_directory(ignored), false};
     entry.capture = entry.folder ? fs::exists(path / "capture.json", ignored)
-                                 : path.extension() == ".safetensors";
+                                 : is_input_name(path.extension().string());
     if (entry.folder || entry.capture) entries_.push_back(std::move(entry));
   }
   if (error) problem_ = error.message();

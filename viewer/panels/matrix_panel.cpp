@@ -26,9 +26,9 @@ RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
   return {scene.queries, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
 }
 
-std::string texel_text(int level) {
-  const int64_t side = int64_t{1} << level;
-  return level == 0 ? "" : fmt::format("{0}\u00d7{0} entries", side);
+std::string texel_text(int level, int64_t block) {
+  const int64_t side = std::max(block, int64_t{1} << level);
+  return side == 1 ? "" : fmt::format("{0}\u00d7{0} entries", side);
 }
 
 }  // namespace
@@ -185,19 +185,23 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
 void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
   const ViewState& s = scene.state;
   std::string caption = unit_name(s.product) + ", " + std::string(scale_name(s.scale));
-  const std::string texel = texel_text(seen_.level);
+  const std::string texel = texel_text(seen_.level, scene.call.block);
   if (!texel.empty()) {
     caption += fmt::format(" \u00b7 {} of {}", s.pool == ViewPool::max ? "max" : "mean", texel);
   }
   caption += " \u00b7 " + resolution_text(seen_);
+  if (!scene.call.about.empty()) caption += " \u00b7 hatched: not in the file";
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
   draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
               caption, room);
   ImFont* const small = ui.fonts.secondary;
-  const std::string score = "softmax over all keys";
   std::string about = scene.picker.title(s.head);
-  if (scene.call.problem->score() == ScoreFunction::softmax) about += " \u00b7 " + score;
+  if (!scene.call.about.empty()) {
+    about += " \u00b7 " + scene.call.about;
+  } else if (scene.call.score == ScoreFunction::softmax) {
+    about += " \u00b7 softmax over all keys";
+  }
   put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary,
            fit_text(small, about, room));
 }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "viewer/panels/legend.h"
+#include "viewer/panels/tile_textures.h"
 #include "viewer/state/wishes.h"
 
 namespace attnscope {
@@ -65,7 +67,7 @@ void QueryPanel::take_line(const Scene& scene) {
       const int64_t from = video.begin + (t * height + y) * width;
       for (int64_t x = 0; x < width; ++x) {
         const float v = values[static_cast<size_t>(from + x)];
-        texels[static_cast<size_t>(to + x)] = logs ? std::log2(v) : v;
+        texels[static_cast<size_t>(to + x)] = texel_number(v, logs);
       }
     }
   }
@@ -102,7 +104,7 @@ void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, cons
 
 /// Outlines the tokens that the line belongs to where they are among the cells.
 void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene, const TokenNames& side) const {
-  if (scene.call.problem->id().kind == CallKind::cross) return;
+  if (scene.call.kind == CallKind::cross) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   for (const int64_t token : scene.line->request.tokens) {
@@ -145,7 +147,7 @@ void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, const TokenNames& 
     };
     const int64_t token =
         grid.index_of({t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
-    const bool same_tokens = scene.call.problem->id().kind != CallKind::cross;
+    const bool same_tokens = scene.call.kind != CallKind::cross;
     const bool reverse = scene.state.reverse;
     const int64_t chosen = scene.line->request.tokens.front();
     if (clicked && same_tokens) requests.act(action::PickQuery{{{token}}});
@@ -196,7 +198,10 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
   const float line = ui.px(22);
   const size_t count =
       std::min(order.size(), static_cast<size_t>(std::max(1.0f, area.height() / line)));
-  const auto value = [&](int64_t i) { return values[static_cast<size_t>(i)]; };
+  const auto value = [&](int64_t i) {
+    const float v = values[static_cast<size_t>(i)];
+    return std::isnan(v) ? -std::numeric_limits<float>::infinity() : v;
+  };
   std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
                     [&](int64_t a, int64_t b) { return value(a) > value(b); });
   ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -208,8 +213,9 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
     put_text(ui, ui.fonts.secondary, area.x0, y + ui.px(2), ui.theme.text,
              fit_text(ui.fonts.secondary, token_text(side, token), bar - area.x0 - ui.px(80)));
     const double shown = static_cast<double>(value(token)) * scene.factor;
+    const bool there = !std::isnan(values[static_cast<size_t>(token)]);
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary,
-             short_number(shown), Align::right);
+             there ? short_number(shown) : "not there", Align::right);
     const float unit = static_cast<float>(std::clamp(scale_->unit(shown), 0.0, 1.0));
     draw.AddRectFilled({bar, y + ui.px(4)}, {bar + std::max(1.0f, room * unit), y + ui.px(16)},
                        to_u32(scale_->colour(shown)));
@@ -223,9 +229,14 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   const MapLine& line = *scene.line;
   const IndexRange text = side.grid->text_range();
   const bool sums = !line.request.reverse && line.request.quantity == MapQuantity::weights &&
-                    scene.call.problem->score() != ScoreFunction::sigmoid;
+                    scene.call.score != ScoreFunction::sigmoid;
+  const auto missing = static_cast<size_t>(
+      std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
   std::string words;
-  if (!text.empty() && sums) {
+  if (missing > 0) {
+    words =
+        fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
+  } else if (!text.empty() && sums) {
     double share = 0;
     int64_t best = text.begin;
     for (int64_t i = text.begin; i < text.end; ++i) {
@@ -255,7 +266,9 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float top = rect.y0 + ui.px(kHeaderHeight + 10);
   if (!scene.line) {
     put_text(ui, small, left, top, ui.theme.secondary,
-             scene.line_pending ? "computing \u2026" : "point at a row of the map");
+             scene.call.block > 1 ? "an export of blocks has no single rows"
+             : scene.line_pending ? "computing \u2026"
+                                  : "point at a row of the map");
     end_pane();
     return;
   }

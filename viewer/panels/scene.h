@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "io/capture.h"
 #include "io/colour_scale.h"
 #include "viewer/panels/fonts.h"
 #include "viewer/panels/label_registry.h"
@@ -35,8 +34,7 @@ struct PointReadout {
 /// Everything that panels read. Borrowed for one frame; nothing here is changed by drawing.
 struct Scene {
   const ViewState& state;
-  const Capture& capture;
-  const CallEntry& call;
+  const ShownCall& call;
   const HeadPicker& picker;
   TokenNames queries, keys;
   const TileSource& tiles;

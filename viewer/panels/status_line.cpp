@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 #include "viewer/panels/widgets.h"
 
 namespace attnscope {
@@ -52,8 +54,16 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
       line.word(fonts.mono, theme.text, number);
       line.gap();
     };
-    value("weight ", fmt::format("{:<10.4g}", r.entry->weight));
-    value("logit ", fmt::format("{:<8.3f}", r.entry->logit));
+    const ProbedEntry& e = *r.entry;
+    if (e.block > 1 && !std::isnan(e.weight)) {
+      value(fmt::format("of {0}\u00d7{0}: max ", e.block).c_str(),
+            fmt::format("{:<10.4g}", e.weight));
+      value("mean ", fmt::format("{:<10.4g}", e.mean));
+    } else if (!std::isnan(e.weight)) {
+      value("weight ", fmt::format("{:<10.4g}", e.weight));
+    }
+    if (!std::isnan(e.logit)) value("logit ", fmt::format("{:<8.3f}", e.logit));
+    if (std::isnan(e.weight) && std::isnan(e.logit)) value("", "not in the file");
     if (r.rank) value("rank ", fmt::format("{}", *r.rank));
   }
   line.word(fonts.secondary, theme.secondary, resolution);

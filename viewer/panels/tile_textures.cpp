@@ -1,11 +1,19 @@
 #include "viewer/panels/tile_textures.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "core/dtype.h"
 
 namespace attnscope {
+
+float texel_number(float value, bool log2) {
+  if (std::isnan(value)) return std::numeric_limits<float>::infinity();
+  // +inf is taken, and float16 ends here.
+  return std::min(log2 ? std::log2(value) : value, 65504.0f);
+}
 
 TileTextures::Drawn TileTextures::use(const TileId& id) {
   const auto at = entries_.at(id);
@@ -37,8 +45,8 @@ void TileTextures::fill(const Entry& entry) {
   scratch_.resize(texels * 2);
   const bool logs = tile.id.quantity == MapQuantity::weights;
   for (size_t i = 0; i < texels; ++i) {
-    scratch_[2 * i] = to_f16(logs ? std::log2(tile.max[i]) : tile.max[i]).bits;
-    scratch_[2 * i + 1] = to_f16(logs ? std::log2(tile.mean[i]) : tile.mean[i]).bits;
+    scratch_[2 * i] = to_f16(texel_number(tile.max[i], logs)).bits;
+    scratch_[2 * i + 1] = to_f16(texel_number(tile.mean[i], logs)).bits;
   }
   pool_.upload(entry.slot, static_cast<int>(tile.rows), static_cast<int>(tile.cols), scratch_);
 }

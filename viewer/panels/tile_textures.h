@@ -12,6 +12,10 @@
 
 namespace attnscope {
 
+/// The number that MapPainter is given for a value: its base 2 logarithm for weights; +inf for NaN,
+/// which is hatched.
+float texel_number(float value, bool log2);
+
 /// The tiles that are on the GPU: the least recently drawn one gives way to a new one. Only on the
 /// context's thread.
 class TileTextures {

@@ -84,11 +84,21 @@ void Toolbar::head_choices(const Ui& ui, const Scene& scene, PanelRequests& requ
 
 void Toolbar::appearance(const Ui& ui, const Scene& scene, PanelRequests& requests) {
   const ViewState& state = scene.state;
-  const std::vector<std::string> products{"Weight", "Logit", "Lift"};
+  std::vector<std::string> products;
+  std::vector<ViewProduct> there;
+  int shown = 0;
+  const auto offer = [&](ViewProduct product, const char* word) {
+    if (product == state.product) shown = static_cast<int>(there.size());
+    there.push_back(product);
+    products.emplace_back(word);
+  };
+  if (scene.call.weights) offer(ViewProduct::weights, "Weight");
+  if (scene.call.logits) offer(ViewProduct::logits, "Logit");
+  if (scene.call.weights) offer(ViewProduct::lift, "Lift");
   flow(ui, segmented_width(ui, products), 20);
-  int taken = segmented(ui, "Toolbar", products, static_cast<int>(state.product),
+  int taken = segmented(ui, "Toolbar", products, shown,
                         "weights, logits before the softmax, or weights times the number of keys");
-  if (taken >= 0) requests.act(action::SetProduct{static_cast<ViewProduct>(taken)});
+  if (taken >= 0) requests.act(action::SetProduct{there[static_cast<size_t>(taken)]});
   const std::vector<std::string> pools{"Max", "Mean"};
   flow(ui, segmented_width(ui, pools), 12);
   taken = segmented(ui, "Toolbar", pools, static_cast<int>(state.pool),

@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/selection.h"
-#include "io/capture.h"
 
 namespace attnscope {
 namespace {
@@ -58,10 +57,24 @@ Error unknown_value(HeadAxis axis, std::string_view value, const std::vector<std
       fmt::format("{}not in this {} (it has {})", asked, of_call ? "call" : "capture", has));
 }
 
-std::vector<std::string> count_texts(int64_t count) {
+std::vector<std::string> texts_of(const std::vector<int64_t>& numbers) {
   std::vector<std::string> texts;
-  for (int64_t i = 0; i < count; ++i) texts.push_back(std::to_string(i));
+  for (const int64_t number : numbers) texts.push_back(std::to_string(number));
   return texts;
+}
+
+int64_t number_at(const std::vector<int64_t>& numbers, int64_t place) {
+  return numbers[static_cast<size_t>(place)];
+}
+
+int64_t place_in(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) - names.begin();
+}
+
+/// Where `number` stands among ascending ones; else the last place before it, or the first.
+int64_t nearest_place(const std::vector<int64_t>& numbers, int64_t number) {
+  const auto past = std::upper_bound(numbers.begin(), numbers.end(), number);
+  return std::max<int64_t>(0, past - numbers.begin() - 1);
 }
 
 }  // namespace
@@ -74,20 +87,14 @@ struct HeadPicker::Wish {
 
 std::string_view head_axis_name(HeadAxis axis) { return kAxes[static_cast<size_t>(axis)]; }
 
-HeadPicker::HeadPicker(const Capture& capture) {
-  for (const CallEntry& call : capture.calls()) {
-    calls_.push_back({call.id.step, call.id.layer, call.id.kind, call.id.branches,
-                      call.problem->batch(), call.problem->num_heads()});
-  }
-}
-
-const std::string& HeadPicker::branch(const Call& call, int64_t item) const {
-  return call.branches[call.branches.size() == 1 ? 0 : static_cast<size_t>(item)];
-}
-
 HeadValues HeadPicker::values(const HeadId& head) const {
-  const Call& call = calls_[static_cast<size_t>(head.call)];
-  return {call.step, call.layer, call.kind, branch(call, head.batch), head.batch, head.head};
+  const ShownCall& call = calls_[static_cast<size_t>(head.call)];
+  return {call.step,
+          call.layer,
+          call.kind,
+          call.branch(head.batch),
+          number_at(call.batch, head.batch),
+          number_at(call.heads, head.head)};
 }
 
 std::string HeadPicker::title(const HeadId& head) const {
@@ -95,26 +102,30 @@ std::string HeadPicker::title(const HeadId& head) const {
   std::string text = fmt::format("step {} · layer {}", v.step, v.layer);
   if (choices(head, HeadAxis::kind).size() > 1) text += fmt::format(" · {}", kind_name(v.kind));
   text += " · " + one_line(v.branch);
-  if (calls_[static_cast<size_t>(head.call)].batch > 1) text += fmt::format(" · item {}", v.batch);
+  if (calls_[static_cast<size_t>(head.call)].batch.size() > 1)
+    text += fmt::format(" · item {}", v.batch);
   return text + fmt::format(" · head {}", v.head);
 }
 
 std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) const {
-  const Call& current = calls_[static_cast<size_t>(from.call)];
-  if (axis == HeadAxis::batch) return count_texts(current.batch);
-  if (axis == HeadAxis::head) return count_texts(current.heads);
+  const ShownCall& current = calls_[static_cast<size_t>(from.call)];
+  if (axis == HeadAxis::batch) return texts_of(current.batch);
+  if (axis == HeadAxis::head) return texts_of(current.heads);
   std::vector<std::string> names;
   if (is_named(axis)) {
-    for (const Call& call : calls_) {
+    for (const ShownCall& call : calls_) {
       if (axis == HeadAxis::kind) add_once(names, std::string(kind_name(call.kind)));
       if (axis == HeadAxis::kind) continue;
-      for (int64_t item = 0; item < call.batch; ++item) add_once(names, branch(call, item));
+      for (size_t item = 0; item < call.batch.size(); ++item) {
+        add_once(names, call.branch(static_cast<int64_t>(item)));
+      }
     }
     return names;
   }
   std::vector<int64_t> numbers;
-  for (const Call& call : calls_)
+  for (const ShownCall& call : calls_) {
     numbers.push_back(axis == HeadAxis::step ? call.step : call.layer);
+  }
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   for (const int64_t number : numbers) names.push_back(std::to_string(number));
@@ -129,9 +140,9 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
   std::optional<Distance> best;
   HeadId found = from;
   for (size_t c = 0; c < calls_.size(); ++c) {
-    const Call& call = calls_[c];
-    for (int64_t item = 0; item < call.batch; ++item) {
-      const bool other_branch = branch(call, item) != w.branch;
+    const ShownCall& call = calls_[c];
+    for (int64_t item = 0; item < static_cast<int64_t>(call.batch.size()); ++item) {
+      const bool other_branch = call.branch(item) != w.branch;
       const bool fits = (wish.must != HeadAxis::step || call.step == w.step) &&
                         (wish.must != HeadAxis::layer || call.layer == w.layer) &&
                         (wish.must != HeadAxis::kind || call.kind == w.kind) &&
@@ -143,10 +154,10 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
                               std::abs(call.layer - w.layer),
                               std::abs(call.step - w.step),
                               std::abs(place - from.call),
-                              std::abs(item - w.batch)};
+                              std::abs(number_at(call.batch, item) - w.batch)};
       if (best && *best <= distance) continue;
       best = distance;
-      found = {place, item, std::clamp<int64_t>(w.head, 0, call.heads - 1)};
+      found = {place, item, nearest_place(call.heads, w.head)};
     }
   }
   return found;
@@ -177,9 +188,9 @@ HeadId HeadPicker::select(const HeadId& from, HeadAxis axis, std::string_view va
       wish.values.branch = text;
       break;
     case HeadAxis::batch:
-      return {from.call, *parse_whole(text), from.head};
+      return {from.call, place_in(names, text), from.head};
     case HeadAxis::head:
-      return {from.call, from.batch, *parse_whole(text)};
+      return {from.call, from.batch, place_in(names, text)};
   }
   return nearest(from, wish);
 }
@@ -190,8 +201,7 @@ HeadId HeadPicker::move(const HeadId& from, HeadAxis axis, int64_t by) const {
   const std::array<std::string, 6> now{std::to_string(v.step),         std::to_string(v.layer),
                                        std::string(kind_name(v.kind)), v.branch,
                                        std::to_string(v.batch),        std::to_string(v.head)};
-  const auto at = std::find(names.begin(), names.end(), now[static_cast<size_t>(axis)]);
-  const auto place = static_cast<int64_t>(at - names.begin());
+  const int64_t place = place_in(names, now[static_cast<size_t>(axis)]);
   const auto last = static_cast<int64_t>(names.size()) - 1;
   const int64_t target = std::clamp(place + std::clamp(by, -last, last), int64_t{0}, last);
   return target == place ? from : select(from, axis, names[static_cast<size_t>(target)]);
@@ -212,11 +222,10 @@ HeadId HeadPicker::find(const HeadValues& wanted) const {
                                   one_line(wanted.branch)));
   }
   found = select(found, HeadAxis::batch, std::to_string(wanted.batch));
-  if (branch(calls_[static_cast<size_t>(found.call)], found.batch) != wanted.branch) {
-    throw usage_error(
-        fmt::format("batch {}: is of branch {}, not {}", wanted.batch,
-                    one_line(branch(calls_[static_cast<size_t>(found.call)], found.batch)),
-                    one_line(wanted.branch)));
+  const std::string& branch = calls_[static_cast<size_t>(found.call)].branch(found.batch);
+  if (branch != wanted.branch) {
+    throw usage_error(fmt::format("batch {}: is of branch {}, not {}", wanted.batch,
+                                  one_line(branch), one_line(wanted.branch)));
   }
   return select(found, HeadAxis::head, std::to_string(wanted.head));
 }

@@ -5,15 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/attention_problem.h"
 #include "viewer/state/map_tile.h"
+#include "viewer/state/shown_call.h"
 
 namespace attnscope {
 
-class Capture;
-
-/// What names a head: values as recorded, the batch item and the head counted in the call's
-/// tensors, as everywhere in the program.
+/// What names a head: values as recorded, the batch item and the head as counted in the call's
+/// tensors, as everywhere in the program; of an export, those that it was made of.
 struct HeadValues {
   int64_t step = 0;
   int64_t layer = 0;
@@ -27,21 +25,13 @@ struct HeadValues {
 enum class HeadAxis : uint8_t { step, layer, kind, branch, batch, head };
 std::string_view head_axis_name(HeadAxis axis);
 
-/// Finds heads of a capture by recorded values. Knows nothing of the tensors. Immutable.
+/// Finds heads of a capture, or of an export, by recorded values. Immutable.
 class HeadPicker {
  public:
-  struct Call {
-    int64_t step = 0, layer = 0;
-    CallKind kind = CallKind::self;
-    std::vector<std::string> branches;  ///< one a batch item, or one for all
-    int64_t batch = 0, heads = 0;
-    friend bool operator==(const Call&, const Call&) = default;
-  };
-  explicit HeadPicker(const Capture& capture);
-  /// In the order of Capture::calls(); not empty.
-  explicit HeadPicker(std::vector<Call> calls) : calls_(std::move(calls)) {}
+  /// Not empty.
+  explicit HeadPicker(std::vector<ShownCall> calls) : calls_(std::move(calls)) {}
 
-  const std::vector<Call>& calls() const { return calls_; }
+  const std::vector<ShownCall>& calls() const { return calls_; }
   HeadValues values(const HeadId& head) const;
   /// "step 10 · layer 3 · cond · head 2"; the kind and the batch item where there are several.
   std::string title(const HeadId& head) const;
@@ -61,9 +51,8 @@ class HeadPicker {
  private:
   struct Wish;
   HeadId nearest(const HeadId& from, const Wish& wish) const;
-  const std::string& branch(const Call& call, int64_t item) const;
 
-  std::vector<Call> calls_;
+  std::vector<ShownCall> calls_;
 };
 
 }  // namespace attnscope

@@ -56,7 +56,8 @@ struct MapTile {
   int64_t rows_per_texel = 0;
   bool exact = false;
   std::vector<float> max, mean;  ///< [rows, cols]: over the entries computed, masked ones included
-                                 ///< as weight 0 or logit −inf (which means leave out)
+                                 ///< as weight 0 or logit −inf (which means leave out); NaN where
+                                 ///< an export has none of the entries
 };
 
 /// One row or column of the map, or the mean of several: a number a token.
@@ -73,11 +74,13 @@ struct MapLine {
   std::vector<float> values;  ///< [keys], or [queries] where reverse
 };
 
-/// One entry of the map, exact.
+/// One entry of the map, exact. Numbers that are not known (of an export) are NaN.
 struct ProbedEntry {
   int64_t query = 0, key = 0;
   double weight = 0;
-  double logit = 0;  ///< −inf where the mask leaves the entry out
+  double logit = 0;   ///< −inf where the mask leaves the entry out
+  int64_t block = 1;  ///< larger: `weight` and `mean` are of the block of this side around it
+  double mean = 0;
 };
 
 }  // namespace attnscope

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "io/capture.h"
+#include "viewer/state/shown_call.h"
 
 namespace attnscope {
 namespace {
@@ -40,11 +40,11 @@ int64_t text_number(const TokenGrid& grid, int64_t token) {
 
 }  // namespace
 
-TokenNames TokenNames::of(const CallEntry& call, int64_t batch, bool keys) {
+TokenNames TokenNames::of(const ShownCall& call, int64_t batch, bool keys) {
   TokenNames names;
-  names.grid = keys ? &call.problem->key_tokens() : &call.problem->query_tokens();
+  names.grid = keys ? &call.keys : &call.queries;
   names.batch = batch;
-  names.where = call.problem->name();
+  names.where = call.name;
   if (!call.tokens.empty()) {
     names.words = call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
   }

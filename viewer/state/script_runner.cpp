@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/selection.h"
-#include "io/capture.h"
 #include "viewer/state/commands.h"
 #include "viewer/state/query_words.h"
+#include "viewer/state/shown_call.h"
 
 namespace attnscope {
 namespace {
@@ -68,17 +68,17 @@ struct ScriptRunner::Step {
   ScriptHost& host;
   double seconds;  ///< since the command began
 
-  const Capture& capture() const {
-    if (host.capture() == nullptr) throw usage_error("no capture is open");
-    return *host.capture();
+  const std::vector<ShownCall>& calls() const {
+    if (host.calls() == nullptr) throw usage_error("no capture is open");
+    return *host.calls();
   }
   TokenNames names() const {
     const HeadId& head = host.state().head;
-    return TokenNames::of(capture().calls()[static_cast<size_t>(head.call)], head.batch,
+    return TokenNames::of(calls()[static_cast<size_t>(head.call)], head.batch,
                           host.state().reverse);
   }
   After act(const Action& action) const {
-    capture();
+    calls();
     host.act(action);
     return After::frame;
   }
@@ -91,11 +91,11 @@ struct ScriptRunner::Step {
     return After::frame;
   }
   After operator()(const word::Select& w) const {
-    const HeadPicker picker(capture());
+    const HeadPicker picker(calls());
     return act(action::SelectHead{picker.select(host.state().head, w.axis, w.value)});
   }
   After operator()(const word::SelectLayerHead& w) const {
-    const HeadPicker picker(capture());
+    const HeadPicker picker(calls());
     const HeadId layer = picker.select(host.state().head, HeadAxis::layer, w.layer);
     return act(action::SelectHead{picker.select(layer, HeadAxis::head, w.head)});
   }
@@ -134,7 +134,7 @@ struct ScriptRunner::Step {
     throw usage_error(w.name + ": not in this window yet");
   }
   After operator()(const word::Wait& w) const {
-    capture();
+    calls();
     if (host.reached(w.what)) return After::go_on;
     if (seconds < w.seconds) return After::again;
     const std::string reason = host.waiting_for();
@@ -142,12 +142,11 @@ struct ScriptRunner::Step {
                                   reason.empty() ? "" : " (" + one_line(reason) + ")"));
   }
   After operator()(const word::Probe& w) const {
-    const AttentionProblem& problem =
-        *capture().calls()[static_cast<size_t>(host.state().head.call)].problem;
-    if (w.query >= problem.num_queries() || w.key >= problem.num_keys()) {
+    const ShownCall& call = calls()[static_cast<size_t>(host.state().head.call)];
+    if (w.query >= call.queries.tokens() || w.key >= call.keys.tokens()) {
       throw usage_error(fmt::format("probe {} {}: outside the map (queries 0 to {}, keys 0 to {})",
-                                    w.query, w.key, problem.num_queries() - 1,
-                                    problem.num_keys() - 1));
+                                    w.query, w.key, call.queries.tokens() - 1,
+                                    call.keys.tokens() - 1));
     }
     const ScriptHost::Probed probed = host.probe(w.query, w.key);
     nlohmann::ordered_json json;
@@ -190,7 +189,7 @@ struct ScriptRunner::Step {
     return host.shot_done() ? After::go_on : After::again;
   }
   After operator()(const word::SaveSession& w) const {
-    capture();
+    calls();
     host.save_session(w.path);
     return After::go_on;
   }

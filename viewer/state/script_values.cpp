@@ -3,18 +3,18 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "io/capture.h"
 #include "viewer/state/query_words.h"
 #include "viewer/state/script_runner.h"
+#include "viewer/state/shown_call.h"
 
 namespace attnscope {
 namespace {
 
-const CallEntry& shown_call(ScriptName name, const ScriptHost& host) {
-  if (host.capture() == nullptr) {
+const ShownCall& shown_call(ScriptName name, const ScriptHost& host) {
+  if (host.calls() == nullptr) {
     throw usage_error(fmt::format("{}: no capture is open", script_name_text(name)));
   }
-  return host.capture()->calls()[static_cast<size_t>(host.state().head.call)];
+  return (*host.calls())[static_cast<size_t>(host.state().head.call)];
 }
 
 /// Whole numbers as such, others with six digits.
@@ -41,26 +41,24 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return number_text(*value);
     }
     case ScriptName::rows:
-      return std::to_string(shown_call(name, host).problem->num_queries());
+      return std::to_string(shown_call(name, host).queries.tokens());
     case ScriptName::cols:
-      return std::to_string(shown_call(name, host).problem->num_keys());
+      return std::to_string(shown_call(name, host).keys.tokens());
     case ScriptName::step:
-      return std::to_string(shown_call(name, host).id.step);
+      return std::to_string(shown_call(name, host).step);
     case ScriptName::layer:
-      return std::to_string(shown_call(name, host).id.layer);
+      return std::to_string(shown_call(name, host).layer);
     case ScriptName::batch:
-      shown_call(name, host);
-      return std::to_string(state.head.batch);
+      return std::to_string(shown_call(name, host).batch[static_cast<size_t>(state.head.batch)]);
     case ScriptName::head:
-      shown_call(name, host);
-      return std::to_string(state.head.head);
+      return std::to_string(shown_call(name, host).heads[static_cast<size_t>(state.head.head)]);
     case ScriptName::exact:
       shown_call(name, host);
       return host.exact() ? "true" : "false";
     case ScriptName::branch:
-      return branch_of(shown_call(name, host).id, state.head.batch);
+      return shown_call(name, host).branch(state.head.batch);
     case ScriptName::query: {
-      const CallEntry& call = shown_call(name, host);
+      const ShownCall& call = shown_call(name, host);
       return query_words(TokenNames::of(call, state.head.batch, state.reverse), state.query);
     }
     case ScriptName::reverse:

@@ -80,7 +80,6 @@ class TileScheduler {
     JobKey key;
     std::shared_ptr<MapJob> job;
   };
-  void check(const TileWishes& wishes) const;
   void order_jobs();
   void order_line(const LineRequest& request);
   void order_tile(const TileId& id);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,11 @@ struct TileWishes {
   std::vector<HeadId> exact;
 };
 
+/// Throws Error(usage) where a wish is for no tile or token of its head's map; what `geometry`
+/// throws for an unknown head is let through.
+void check_wishes(const TileWishes& wishes,
+                  const std::function<MapGeometry(const HeadId&)>& geometry);
+
 /// Where a tile source stands; for the status line and scripts.
 struct TileSourceStatus {
   int64_t queue = 0;  ///< pieces of work that are wanted and not done, running ones included
@@ -30,7 +36,7 @@ struct TileSourceStatus {
   std::string problem;             ///< the last failure, one line; empty: none
 };
 
-/// Computes tiles and lines of a capture's maps in the background. All members are called by the
+/// Computes (or reads) tiles and lines of maps in the background. All members are called by the
 /// window's thread and never wait for arithmetic; results appear in find…() some time after they
 /// were wished for, and the wake function given at construction is called (from any thread) then.
 class TileSource {
@@ -44,7 +50,7 @@ class TileSource {
   virtual std::shared_ptr<const MapLine> find_line(const LineRequest& request) const = 0;
   /// Whether a head's whole pyramid is exact by now.
   virtual bool exact(const HeadId& head) const = 0;
-  /// One entry, computed now by the caller's thread: a row of S·d multiplications, some
+  /// One entry, computed or read now by the caller's thread: a row of S·d multiplications, some
   /// milliseconds at most.
   virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) = 0;
   virtual TileSourceStatus status() const = 0;

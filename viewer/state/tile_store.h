@@ -21,6 +21,10 @@ class TileStore {
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request);
 
+  /// Whether there is one; does not count as use.
+  bool holds(const TileId& id) const { return tiles_.contains(id); }
+  bool holds(const LineRequest& request) const { return lines_.contains(request); }
+
   /// `memory` is what the tile was reserved with. Replaces an older one.
   void put(TilePtr tile, MemoryReservation memory);
   void put(LinePtr line, MemoryReservation memory);

@@ -28,16 +28,17 @@ void check_tile(const TileId& id, const MapGeometry& geometry) {
 
 }  // namespace
 
-void TileScheduler::check(const TileWishes& wishes) const {
+void check_wishes(const TileWishes& wishes,
+                  const std::function<MapGeometry(const HeadId&)>& geometry) {
   for (const auto& line : {wishes.line, wishes.other_line}) {
     if (line) check_line(*line, geometry(line->head));
   }
   for (const TileId& tile : wishes.tiles) check_tile(tile, geometry(tile.head));
-  for (const HeadId& head : wishes.exact) call(head);
+  for (const HeadId& head : wishes.exact) geometry(head);
 }
 
 void TileScheduler::want(TileWishes wishes) {
-  check(wishes);
+  check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
   wishes_ = std::move(wishes);
   for (auto& [id, head] : heads_) head.wanted = false;
   const auto mark = [&](const HeadId& id) {

@@ -94,6 +94,11 @@ class Applier {
 
   void operator()(const action::SetProduct& a) {
     if (state_.product == a.product) return;
+    const bool wants_logits = a.product == ViewProduct::logits;
+    if (wants_logits ? !call().logits : !call().weights) {
+      throw usage_error(fmt::format("product {}: this export holds {} only",
+                                    product_name(a.product), wants_logits ? "weights" : "logits"));
+    }
     const ViewProduct before = state_.product;
     const bool logits = before == ViewProduct::logits || a.product == ViewProduct::logits;
     state_.product = a.product;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "io/capture.h"
+#include "viewer/state/shown_call.h"
 
 namespace attnscope {
 namespace {
@@ -26,12 +26,13 @@ void move_within(double& begin, double& end, double extent) {
 
 }  // namespace
 
-ViewLimits ViewLimits::of(const Capture& capture) {
+ViewLimits ViewLimits::of(const std::vector<ShownCall>& calls) {
   ViewLimits limits;
-  for (const CallEntry& call : capture.calls()) {
-    const AttentionProblem& problem = *call.problem;
-    limits.calls.push_back({problem.num_queries(), problem.num_keys(), problem.batch(),
-                            problem.num_heads(), problem.query_tokens() == problem.key_tokens()});
+  for (const ShownCall& call : calls) {
+    limits.calls.push_back({call.queries.tokens(), call.keys.tokens(),
+                            static_cast<int64_t>(call.batch.size()),
+                            static_cast<int64_t>(call.heads.size()), call.queries == call.keys,
+                            call.weights, call.logits});
   }
   return limits;
 }
@@ -86,8 +87,13 @@ bool scale_suits(ViewScale scale, ViewProduct product) {
 }
 
 ViewState opened_view(const ViewLimits& limits) {
+  const CallLimits& call = limits.calls.front();
   ViewState state;
-  state.rect = fit_rect(limits.calls.front().rows, limits.calls.front().cols);
+  state.rect = fit_rect(call.rows, call.cols);
+  if (!call.weights) {
+    state.product = ViewProduct::logits;
+    state.scale = usual_scale(state.product);
+  }
   return state;
 }
 

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-class Capture;
+struct ShownCall;
 
 /// What is drawn: weights, logits, or weights times the number of keys.
 enum class ViewProduct : uint8_t { weights, logits, lift };
@@ -117,19 +117,20 @@ using Action =
                  action::SetPool, action::SetScale, action::SetColormap, action::SetRange,
                  action::SetTheme, action::Maximise, action::ShowHistogram, action::SetSplit>;
 
-/// What apply_action() must know of a capture: the sizes of its calls.
+/// What apply_action() must know of what is open: the sizes of its calls.
 struct CallLimits {
   int64_t rows = 0;   ///< queries
   int64_t cols = 0;   ///< keys
   int64_t batch = 0;  ///< items
   int64_t heads = 0;
-  bool one_sequence = true;  ///< queries and keys are the same tokens
+  bool one_sequence = true;            ///< queries and keys are the same tokens
+  bool weights = true, logits = true;  ///< what there is of its maps
   friend bool operator==(const CallLimits&, const CallLimits&) = default;
 };
 struct ViewLimits {
-  std::vector<CallLimits> calls;  ///< in the order of Capture::calls()
+  std::vector<CallLimits> calls;  ///< in their order
 
-  static ViewLimits of(const Capture& capture);
+  static ViewLimits of(const std::vector<ShownCall>& calls);
   bool has(const HeadId& head) const;
   /// Of the call that `head` is in, which must be there.
   const CallLimits& of_call(const HeadId& head) const;
