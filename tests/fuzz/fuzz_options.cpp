@@ -46,6 +46,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (line != std::string::npos) pattern.match(text.substr(line + 1));
   });
   static const std::vector<NamePattern> known(common_patterns().begin(), common_patterns().end());
-  for (const NamePattern& pattern : known) pattern.match(text);
+  known[size % known.size()].match(text);
   return 0;
 }
