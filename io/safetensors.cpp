@@ -1,3 +1,5 @@
+#include "io/safetensors.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>

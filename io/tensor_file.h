@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/tensor_source.h"
-#include "io/byte_source.h"
 
 namespace attnscope {
 
@@ -43,8 +42,5 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
 /// The same for one format.
 std::shared_ptr<const TensorFile> open_safetensors(const std::filesystem::path& path);
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path);
-/// The safetensors file of these bytes, wherever they stand; `name` is how messages call it.
-std::shared_ptr<const TensorFile> read_safetensors(std::shared_ptr<const ByteSource> bytes,
-                                                   const std::filesystem::path& name);
 
 }  // namespace attnscope

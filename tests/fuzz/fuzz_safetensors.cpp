@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "io/safetensors.h"
 #include "tests/fuzz/targets.h"
 
 // A safetensors file: header, and every tensor that it names.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "io/byte_source.h"
 #include "io/tensor_file.h"
 
 /// libFuzzer's entry: one input. Each fuzz_NAME.cpp defines it; what it returns does not matter, a
