@@ -12,7 +12,7 @@ if(ATTNSCOPE_SANITIZE)
   target_compile_options(attnscope_flags INTERFACE -fsanitize=${ATTNSCOPE_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=all
                          # GCC sees uninitialised use in the code that it instrumented itself.
-                         -Wno-maybe-uninitialized
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
                          # What a target goes without: its property, because options of its own
                          # come before these.
                          $<$<BOOL:$<TARGET_PROPERTY:ATTNSCOPE_NO_SANITIZE>>:-fno-sanitize=$<TARGET_PROPERTY:ATTNSCOPE_NO_SANITIZE>>)

@@ -28,7 +28,7 @@ std::optional<int64_t> take_number(std::string_view& text) {
   return value;
 }
 
-std::string quoted(std::string_view text) { return std::string("'").append(text).append("'"); }
+std::string in_quotes(std::string_view text) { return std::string("'").append(text).append("'"); }
 
 }  // namespace
 
@@ -62,27 +62,27 @@ Selection::Term Selection::parse_term(std::string_view part) {
       const auto end = take_number(rest);
       term.open_end = !end;
       term.end = end.value_or(0);
-      if (!begin && !end) throw fail(quoted(part) + " is neither a number nor a range");
+      if (!begin && !end) throw fail(in_quotes(part) + " is neither a number nor a range");
       // -1 means the last one elsewhere: it must not silently mean something else here.
       if (!begin) {
-        throw fail(quoted(part) +
+        throw fail(in_quotes(part) +
                    ": numbers are not negative; the largest is last, and a range "
                    "starts with a number");
       }
-      if (begin && end && *end < *begin) throw fail(quoted(part) + " runs backwards");
+      if (begin && end && *end < *begin) throw fail(in_quotes(part) + " runs backwards");
     } else {
-      if (!begin) throw fail(quoted(part) + " is neither a number nor a range");
+      if (!begin) throw fail(in_quotes(part) + " is neither a number nor a range");
       term.kind = Term::Kind::number;
     }
   }
   if (rest.starts_with(':')) {
     rest.remove_prefix(1);
     const auto step = take_number(rest);
-    if (!step || *step < 1) throw fail(quoted(part) + " needs a step of at least 1 after ':'");
-    if (term.kind == Term::Kind::number) throw fail(quoted(part) + ": a step needs a range");
+    if (!step || *step < 1) throw fail(in_quotes(part) + " needs a step of at least 1 after ':'");
+    if (term.kind == Term::Kind::number) throw fail(in_quotes(part) + ": a step needs a range");
     term.step = *step;
   }
-  if (!rest.empty()) throw fail(quoted(rest) + " in " + quoted(part) + " cannot be read");
+  if (!rest.empty()) throw fail(in_quotes(rest) + " in " + in_quotes(part) + " cannot be read");
   return term;
 }
 
@@ -129,7 +129,7 @@ void Selection::mark(const Term& term, std::span<const int64_t> recorded, bool v
   const int64_t end = term.open_end ? recorded.back() : term.end;
   for (int64_t bound : {begin, end}) {
     if (bound < recorded.front() || bound > recorded.back()) {
-      throw usage_error(prefix() + std::to_string(bound) + " in " + quoted(term.text) +
+      throw usage_error(prefix() + std::to_string(bound) + " in " + in_quotes(term.text) +
                         " is out of range" + exists());
     }
   }
@@ -141,7 +141,7 @@ void Selection::mark(const Term& term, std::span<const int64_t> recorded, bool v
     chosen[i] = value;
     any = true;
   }
-  if (!any) throw usage_error(prefix() + quoted(term.text) + " holds nothing" + exists());
+  if (!any) throw usage_error(prefix() + in_quotes(term.text) + " holds nothing" + exists());
 }
 
 std::vector<int64_t> Selection::resolve(std::span<const int64_t> recorded) const {

@@ -7,25 +7,13 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "io/memory_bytes.h"
 
 namespace attnscope {
 namespace {
 
 constexpr int64_t kCacheBytes = 16 << 20;
 constexpr size_t kChecksumBytes = 4;
-
-class MemoryBytes : public ByteSource {
- public:
-  explicit MemoryBytes(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  int64_t size() const override { return static_cast<int64_t>(bytes_.size()); }
-  void read_at(int64_t offset, std::span<std::byte> destination) const override {
-    assert(offset + static_cast<int64_t>(destination.size()) <= size());
-    std::memcpy(destination.data(), bytes_.data() + offset, destination.size());
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-};
 
 /// HDF5's own checksum (H5checksum.c): Fletcher's over big-endian words of 16 bits.
 uint32_t fletcher32(std::span<const std::byte> data) {
@@ -138,7 +126,7 @@ void ChunkedTensor::read_chunk(const ChunkPlace& place, std::span<const FileAxis
     return;
   }
   const ChunkCache::Bytes bytes = cache_->get(place.offset, [&] { return unpack(place); });
-  read_box(MemoryBytes(*bytes), 0, element, axes, destination);
+  read_box(MemoryBytes(*bytes, name()), 0, element, axes, destination);
 }
 
 std::vector<std::byte> ChunkedTensor::unpack(const ChunkPlace& place) const {

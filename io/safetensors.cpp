@@ -1,3 +1,5 @@
+#include "io/safetensors.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -55,7 +57,7 @@ struct TensorEntry {
 /// Reads and checks one file's header.
 class HeaderReader {
  public:
-  explicit HeaderReader(const InputFile& file) : file_(file), name_(file.path().string()) {}
+  HeaderReader(const ByteSource& file, const std::string& name) : file_(file), name_(name) {}
 
   void read() {
     const int64_t length = header_length();
@@ -221,8 +223,8 @@ class HeaderReader {
     }
   }
 
-  const InputFile& file_;
-  std::string name_;
+  const ByteSource& file_;
+  const std::string name_;
   int64_t data_begin_ = 0;
   std::vector<TensorEntry> tensors_;
   std::map<std::string, std::string> metadata_;
@@ -230,9 +232,9 @@ class HeaderReader {
 
 class SafetensorsFile : public TensorFile {
  public:
-  explicit SafetensorsFile(std::shared_ptr<const InputFile> file)
-      : TensorFile(file->path()), file_(std::move(file)) {
-    HeaderReader reader(*file_);
+  SafetensorsFile(std::shared_ptr<const ByteSource> file, const std::filesystem::path& name)
+      : TensorFile(name), file_(std::move(file)) {
+    HeaderReader reader(*file_, name.string());
     reader.read();
     data_begin_ = reader.data_begin();
     tensors_ = std::move(reader.tensors());
@@ -260,7 +262,7 @@ class SafetensorsFile : public TensorFile {
   const std::map<std::string, std::string>& metadata() const override { return metadata_; }
 
  private:
-  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<const ByteSource> file_;
   int64_t data_begin_ = 0;
   std::vector<TensorEntry> tensors_;
   std::map<std::string, std::string> metadata_;
@@ -269,7 +271,12 @@ class SafetensorsFile : public TensorFile {
 }  // namespace
 
 std::shared_ptr<const TensorFile> open_safetensors(const std::filesystem::path& path) {
-  return std::make_shared<SafetensorsFile>(std::make_shared<InputFile>(path));
+  return read_safetensors(std::make_shared<InputFile>(path), path);
+}
+
+std::shared_ptr<const TensorFile> read_safetensors(std::shared_ptr<const ByteSource> bytes,
+                                                   const std::filesystem::path& name) {
+  return std::make_shared<SafetensorsFile>(std::move(bytes), name);
 }
 
 }  // namespace attnscope

@@ -7,6 +7,7 @@
 
 #include "core/checked_math.h"
 #include "core/error.h"
+#include "io/input_file.h"
 #include "io/utf8.h"
 
 namespace attnscope {
@@ -63,7 +64,7 @@ struct Entry {
 
 class DirectoryReader {
  public:
-  explicit DirectoryReader(const InputFile& file) : file_(file), name_(file.path().string()) {}
+  DirectoryReader(const ByteSource& file, const std::string& name) : file_(file), name_(name) {}
 
   std::vector<ZipMember> read() {
     find_directory();
@@ -296,7 +297,7 @@ class DirectoryReader {
     }
   }
 
-  const InputFile& file_;
+  const ByteSource& file_;
   const std::string name_;
   int64_t directory_ = 0, directory_end_ = 0;
   uint64_t count_ = 0;
@@ -306,7 +307,12 @@ class DirectoryReader {
 }  // namespace
 
 ZipFile::ZipFile(const std::filesystem::path& path)
-    : file_(std::make_shared<InputFile>(path)), members_(DirectoryReader(*file_).read()) {}
+    : ZipFile(std::make_shared<InputFile>(path), path) {}
+
+ZipFile::ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name)
+    : file_(std::move(bytes)),
+      path_(std::move(name)),
+      members_(DirectoryReader(*file_, path_.string()).read()) {}
 
 const ZipMember* ZipFile::find(const std::string& name) const {
   for (const ZipMember& member : members_) {
@@ -316,7 +322,8 @@ const ZipMember* ZipFile::find(const std::string& name) const {
 }
 
 std::shared_ptr<const ByteSource> ZipFile::open(const ZipMember& member) const {
-  return member.deflated ? open_deflated(file_, member) : open_stored(file_, member);
+  return member.deflated ? open_deflated(file_, path_.string(), member)
+                         : open_stored(file_, path_.string(), member);
 }
 
 bool looks_like_zip(std::string_view start) {

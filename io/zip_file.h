@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "io/byte_source.h"
-#include "io/input_file.h"
 
 namespace attnscope {
 
@@ -29,8 +28,10 @@ class ZipFile {
  public:
   /// Throws Error(file) naming the member.
   explicit ZipFile(const std::filesystem::path& path);
+  /// The archive of these bytes, wherever they stand; `name` is how messages call it.
+  ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name);
 
-  const std::filesystem::path& path() const { return file_->path(); }
+  const std::filesystem::path& path() const { return path_; }
   /// Members that are no folders, in the directory's order.
   const std::vector<ZipMember>& members() const { return members_; }
   /// Null where there is none.
@@ -42,14 +43,17 @@ class ZipFile {
   std::shared_ptr<const ByteSource> open(const ZipMember& member) const;
 
  private:
-  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<const ByteSource> file_;
+  std::filesystem::path path_;
   std::vector<ZipMember> members_;
 };
 
 /// The members' readers, by how they are stored (ZipFile::open chooses).
-std::shared_ptr<const ByteSource> open_stored(std::shared_ptr<const InputFile> file,
+std::shared_ptr<const ByteSource> open_stored(std::shared_ptr<const ByteSource> file,
+                                              const std::string& file_name,
                                               const ZipMember& member);
-std::shared_ptr<const ByteSource> open_deflated(std::shared_ptr<const InputFile> file,
+std::shared_ptr<const ByteSource> open_deflated(std::shared_ptr<const ByteSource> file,
+                                                const std::string& file_name,
                                                 const ZipMember& member);
 
 /// Whether a file of this start is meant to be a zip archive.

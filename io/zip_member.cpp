@@ -29,13 +29,13 @@ std::string hex(uint32_t value) {
 /// What the readers of both kinds share.
 class Member : public ByteSource {
  public:
-  Member(std::shared_ptr<const InputFile> file, ZipMember member)
-      : file_(std::move(file)), member_(std::move(member)) {}
+  Member(std::shared_ptr<const ByteSource> file, std::string file_name, ZipMember member)
+      : file_(std::move(file)), file_name_(std::move(file_name)), member_(std::move(member)) {}
   int64_t size() const override { return member_.bytes; }
 
  protected:
   [[noreturn]] void fail(const std::string& what) const {
-    throw file_error(file_->path().string(), "member " + member_.name, what);
+    throw file_error(file_name_, "member " + member_.name, what);
   }
   void check_range(int64_t offset, size_t count) const {
     if (offset > size() || static_cast<int64_t>(count) > size() - offset) {
@@ -48,7 +48,8 @@ class Member : public ByteSource {
          ", recorded " + hex(member_.crc) + ")");
   }
 
-  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<const ByteSource> file_;
+  std::string file_name_;
   ZipMember member_;
 };
 
@@ -84,11 +85,13 @@ class StoredMember : public Member {
 /// Unpacks a member from some place on. A copy goes on from the same place by itself.
 class InflateCursor {
  public:
-  InflateCursor(const InputFile& file, const ZipMember& member) : file_(file), member_(member) {
+  InflateCursor(const ByteSource& file, const std::string& file_name, const ZipMember& member)
+      : file_(file), file_name_(file_name), member_(member) {
     if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) out_of_memory();
   }
   InflateCursor(const InflateCursor& other)
       : file_(other.file_),
+        file_name_(other.file_name_),
         member_(other.member_),
         taken_(other.taken_ - other.stream_.avail_in),
         position_(other.position_),
@@ -132,7 +135,7 @@ class InflateCursor {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw file_error(file_.path().string(), "member " + member_.name, what);
+    throw file_error(file_name_, "member " + member_.name, what);
   }
   [[noreturn]] static void out_of_memory() {
     throw Error(ErrorCode::resource, "no memory is left to unpack a zip member");
@@ -147,7 +150,8 @@ class InflateCursor {
     stream_.avail_in = static_cast<uInt>(buffer_.size());
   }
 
-  const InputFile& file_;
+  const ByteSource& file_;
+  const std::string& file_name_;
   const ZipMember& member_;
   z_stream stream_{};
   std::vector<std::byte> buffer_;
@@ -180,7 +184,7 @@ class DeflatedMember : public Member {
     const std::lock_guard lock(mutex_);
     if (verified_) return;
     const int64_t spacing = std::max(kMinSpacing, size() / kMaxStates);
-    InflateCursor cursor(*file_, member_);
+    InflateCursor cursor(*file_, file_name_, member_);
     std::vector<std::byte> buffer(static_cast<size_t>(kBufferBytes));
     uLong crc = crc32(0, nullptr, 0);
     states_.clear();
@@ -214,8 +218,9 @@ class DeflatedMember : public Member {
     const int64_t have = best == cursors_.size() ? -1 : cursors_[best]->position();
     if (have < 0 || (state != nullptr && state->position() > have)) {
       if (cursors_.size() == kMaxCursors) cursors_.pop_back();
-      cursors_.push_back(state != nullptr ? std::make_unique<InflateCursor>(*state)
-                                          : std::make_unique<InflateCursor>(*file_, member_));
+      cursors_.push_back(state != nullptr
+                             ? std::make_unique<InflateCursor>(*state)
+                             : std::make_unique<InflateCursor>(*file_, file_name_, member_));
       best = cursors_.size() - 1;
     }
     // The one used last comes first.
@@ -243,14 +248,16 @@ class DeflatedMember : public Member {
 
 }  // namespace
 
-std::shared_ptr<const ByteSource> open_stored(std::shared_ptr<const InputFile> file,
+std::shared_ptr<const ByteSource> open_stored(std::shared_ptr<const ByteSource> file,
+                                              const std::string& file_name,
                                               const ZipMember& member) {
-  return std::make_shared<StoredMember>(std::move(file), member);
+  return std::make_shared<StoredMember>(std::move(file), file_name, member);
 }
 
-std::shared_ptr<const ByteSource> open_deflated(std::shared_ptr<const InputFile> file,
+std::shared_ptr<const ByteSource> open_deflated(std::shared_ptr<const ByteSource> file,
+                                                const std::string& file_name,
                                                 const ZipMember& member) {
-  return std::make_shared<DeflatedMember>(std::move(file), member);
+  return std::make_shared<DeflatedMember>(std::move(file), file_name, member);
 }
 
 }  // namespace attnscope

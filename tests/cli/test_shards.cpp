@@ -1,3 +1,5 @@
+#include <hdf5.h>
+
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -85,6 +87,33 @@ TEST_CASE("shards have the same bytes however they were computed") {
       CHECK(bytes == first);
     }
   }
+}
+
+TEST_CASE("links of a master name shards of its own folder and lead nowhere else") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.h5";
+  const std::string name = "step0010_layer002_cond_joint";
+  const auto relink = [&](const std::string& new_name) {
+    require_run(
+        export_sample(out, {"--layers", "2", "--heads", "0", "--compress", "gzip", "--force"}));
+    const hid_t file = H5Fopen(out.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+    const hid_t calls = H5Gopen2(file, "calls", H5P_DEFAULT);
+    REQUIRE(H5Ldelete(calls, name.c_str(), H5P_DEFAULT) >= 0);
+    REQUIRE(H5Lcreate_external("/etc/passwd", "/x", calls, new_name.c_str(), H5P_DEFAULT,
+                               H5P_DEFAULT) >= 0);
+    H5Gclose(calls);
+    REQUIRE(H5Fclose(file) >= 0);
+    return run_attnscope({"verify", out});
+  };
+  // The shard of that name is found where it belongs, and the master is told to be changed.
+  const auto elsewhere = relink(name);
+  INFO(elsewhere.out << elsewhere.err);
+  CHECK(elsewhere.exit_code == 3);
+  CHECK(elsewhere.out.find("bad: the structure") != std::string::npos);
+  CHECK(elsewhere.out.find("1 of 1 shards good") != std::string::npos);
+  const auto unsafe = relink(".x");
+  CHECK(unsafe.exit_code != 0);
+  CHECK(unsafe.err == "attnscope: " + out + ": calls: has a link whose name is no file's\n");
 }
 
 TEST_CASE("top keys and kept weights are those of the map") {

@@ -1,13 +1,13 @@
-#include <string_view>
-
 #include "core/error.h"
 #include "io/torch_pickle.h"
 #include "tests/fuzz/targets.h"
 
+// data.pkl of a torch.save file, by itself.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attnscope;
   try {
-    attnscope::read_torch_pickle({reinterpret_cast<const char*>(data), size}, "input");
-  } catch (const attnscope::Error&) {
+    read_torch_pickle(test::fuzz_text(data, size), "input");
+  } catch (const Error&) {
   }
   return 0;
 }

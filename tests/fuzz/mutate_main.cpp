@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,10 +14,26 @@
 #include "tests/fuzz/targets.h"
 
 // Where the compiler has no libFuzzer: changes the seeds at random, without its feedback.
-// fuzz_NAME [-runs=N] [-seed=N] FILE_OR_FOLDER…; the input of a crash is left in ./crash-input.
+// fuzz_NAME [-runs=N] [-seed=N] FILE_OR_FOLDER…; libFuzzer's other options do nothing. The input of
+// a crash is left in ./crash-input.
+extern "C" void __sanitizer_set_death_callback(void (*callback)());
+
 namespace {
 
 using Bytes = std::vector<uint8_t>;
+
+Bytes current;  ///< the input at work
+
+void save_current() {
+  std::ofstream("crash-input", std::ios::binary)
+      .write(reinterpret_cast<const char*>(current.data()),
+             static_cast<std::streamsize>(current.size()));
+}
+
+void run(Bytes bytes) {
+  current = std::move(bytes);
+  LLVMFuzzerTestOneInput(current.data(), current.size());
+}
 
 Bytes read_seed(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -73,6 +92,8 @@ int main(int argc, char** argv) {
       runs = std::atoll(argv[i] + 6);
     } else if (argument.starts_with("-seed=")) {
       seed = std::strtoull(argv[i] + 6, nullptr, 10);
+    } else if (argument.starts_with("-")) {
+      continue;
     } else if (std::filesystem::is_directory(argument)) {
       for (const auto& entry : std::filesystem::directory_iterator(argument)) {
         seeds.push_back(read_seed(entry.path()));
@@ -82,16 +103,23 @@ int main(int argc, char** argv) {
     }
   }
   if (seeds.empty()) seeds.emplace_back();
-  for (const Bytes& bytes : seeds) LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  __sanitizer_set_death_callback(save_current);
+  for (const int signal : {SIGABRT, SIGALRM}) {
+    std::signal(signal, [](int number) {
+      save_current();
+      std::signal(number, SIG_DFL);
+      std::raise(number);
+    });
+  }
+  for (const Bytes& bytes : seeds) run(bytes);
   std::mt19937_64 random(seed);
-  for (int64_t run = 0; run < runs; ++run) {
+  constexpr unsigned kHangSeconds = 25;
+  for (int64_t i = 0; i < runs; ++i) {
     Bytes bytes = seeds[random() % seeds.size()];
     mutate(bytes, seeds, random);
-    std::ofstream("crash-input", std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    if (i % 64 == 0) alarm(kHangSeconds);
+    run(std::move(bytes));
   }
-  std::filesystem::remove("crash-input");
+  alarm(0);
   std::cout << runs << " runs from " << seeds.size() << " seeds, no crash\n";
 }

@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <hdf5.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -142,6 +145,15 @@ TEST_CASE("hdf5: what cannot be read is refused by name, and no trouble to the r
          create_bad(f, {5 << 20}, {5 << 20}, H5T_IEEE_F32LE, [](hid_t p) { H5Pset_deflate(p, 1); });
        },
        "packed chunks are too large"},
+      {"bomb",
+       [](hid_t f) {
+         const hid_t dataset = create_bad(f, {1 << 20}, {1 << 20}, H5T_IEEE_F32LE,
+                                          [](hid_t p) { H5Pset_deflate(p, 1); });
+         const hsize_t origin = 0;
+         const std::vector<char> few(64, 1);
+         REQUIRE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, &origin, few.size(), few.data()) >= 0);
+       },
+       "a chunk of 4194304 bytes cannot be stored in 64"},
       {"chunks never written",
        [](hid_t f) { create_bad(f, {std::vector<hsize_t>{1 << 20}}, {1024}, H5T_IEEE_F32LE); },
        "not every chunk was written (got 0 of 1024)"},
@@ -237,6 +249,45 @@ TEST_CASE("hdf5: damaged, cut and foreign bytes are an error") {
   }
   write_bytes(path, "\x89HDF\r\n\x1a\n");
   CHECK(!thrown_text(ErrorCode::file, [&] { open_tensor_file(path); }).empty());
+}
+
+TEST_CASE("hdf5: what its writer did not close is an error, what another program locks is read") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  // The library marks a file of the newer form while it is open for writing.
+  std::string open_bytes;
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  REQUIRE(file >= 0);
+  H5Fflush(file, H5F_SCOPE_GLOBAL);
+  open_bytes = read_bytes(path);
+  REQUIRE(H5Fclose(file) >= 0);
+  H5Pclose(access);
+  write_bytes(path, open_bytes);
+  const std::string text = thrown_text(ErrorCode::file, [&] { open_tensor_file(path); });
+  INFO(text);
+  CHECK(text.rfind(path + ": cannot be opened as HDF5: ", 0) == 0);
+  CHECK(text.find("already open for write") != std::string::npos);
+
+  write_hdf5(path, [](hid_t) {});
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  REQUIRE(descriptor >= 0);
+  REQUIRE(flock(descriptor, LOCK_EX | LOCK_NB) == 0);
+  CHECK(read_all<float>(*open_tensor_file(path)->tensor("good")) ==
+        std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7});
+  close(descriptor);
+}
+
+TEST_CASE("hdf5: files that are empty or begin otherwise are refused") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  const std::string other = "\x89HDG\r\n\x1a\n" + std::string(100, 'x');
+  for (const std::string& bytes : {std::string(), other}) {
+    write_bytes(path, bytes);
+    CHECK(thrown_text(ErrorCode::file, [&] { open_tensor_file(path); }) ==
+          path + ": is no safetensors, .npy, .npz, .pt or HDF5 file");
+  }
 }
 
 TEST_CASE("hdf5: files that crash the library end in an error or in values") {

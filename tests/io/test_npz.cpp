@@ -110,6 +110,10 @@ TEST_CASE("npz: malformed archives are refused in one line that names the place"
       {"climbing name", broken([](ZipPart& p) { p.name = "../q.npy"; }), "unsafe name"},
       {"absolute name", broken([](ZipPart& p) { p.name = "/q.npy"; }), "unsafe name"},
       {"bad UTF-8", broken([](ZipPart& p) { p.name = "\xff.npy"; }), "UTF-8"},
+      {"name with a backslash", broken([](ZipPart& p) { p.name = "..\\q.npy"; }), "unsafe name"},
+      {"name with a line break", broken([](ZipPart& p) { p.name = "q\n.npy"; }), "unsafe name"},
+      {"no name", broken([](ZipPart& p) { p.name = ""; }), "without a name"},
+      {"empty", "", "no directory"},
       {"encrypted", broken([](ZipPart& p) { p.flags = 1; }), "encrypted"},
       {"another method", broken([](ZipPart& p) { p.method = 12; }), "method 12"},
       {"beyond the data", broken([](ZipPart& p) { p.claimed_offset = 1 << 20; }), "beyond"},
@@ -125,6 +129,28 @@ TEST_CASE("npz: malformed archives are refused in one line that names the place"
     CHECK(text.find(c.part) != std::string::npos);
     CHECK(text.find('\n') == std::string::npos);
   }
+}
+
+TEST_CASE("npz: a local header that says something else than the directory is refused") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "bad.npz";
+  const std::string whole = zip_bytes({{"q.npy", array_bytes(counting(6), "(2, 3)")}});
+  write_bytes(path, whole);
+  REQUIRE(open_tensor_file(path)->keys() == std::vector<std::string>{"q"});
+  // Flags, method, checksum, stored size, size, and the length and a letter of the name.
+  for (const size_t place : {6, 8, 14, 18, 22, 26, 30}) {
+    INFO("byte " << place);
+    std::string changed = whole;
+    changed[place] = static_cast<char>(changed[place] ^ 1);
+    write_bytes(path, changed);
+    const std::string text = thrown_text(ErrorCode::file, [&] { open_tensor_file(path); });
+    CHECK(text == path.string() + ": member q.npy: its local header and the directory disagree");
+  }
+  std::string split = whole;
+  split[whole.size() - 22 + 4] = 1;  // number of this disk
+  write_bytes(path, split);
+  CHECK(thrown_text(ErrorCode::file, [&] { open_tensor_file(path); }).find("split archive") !=
+        std::string::npos);
 }
 
 TEST_CASE("npz: two members may not share bytes") {

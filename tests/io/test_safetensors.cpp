@@ -182,8 +182,21 @@ TEST_CASE("safetensors: malformed files are refused in one line that names the p
       {"metadata number", with(R"({"__metadata__":{"a":1}})"), "string"},
       {"metadata list", with(R"({"__metadata__":[]})"), "object of strings"},
       {"unknown dtype", with("{" + tensor_json("q", "F31", "[2]", 0, 8) + "}"), "dtype"},
-      {"sub-byte dtype", with("{" + tensor_json("q", "F4", "[16]", 0, 8) + "}"), "dtype"},
-      {"missing field", with(R"({"q":{"dtype":"F32","shape":[2]}})"), "data_offsets"},
+      {"sub-byte dtype F4", with("{" + tensor_json("q", "F4", "[16]", 0, 8) + "}"),
+       "unknown dtype (got \"F4\")"},
+      {"sub-byte dtype F6_E2M3", with("{" + tensor_json("q", "F6_E2M3", "[8]", 0, 6) + "}"),
+       "unknown dtype (got \"F6_E2M3\")"},
+      {"missing offsets", with(R"({"q":{"dtype":"F32","shape":[2]}})"),
+       "tensor q: the field \"data_offsets\" is missing"},
+      {"missing shape", with(R"({"q":{"dtype":"F32","data_offsets":[0,8]}})"),
+       "tensor q: the field \"shape\" is missing"},
+      {"missing dtype", with(R"({"q":{"shape":[2],"data_offsets":[0,8]}})"),
+       "tensor q: the field \"dtype\" is missing"},
+      {"a tensor that is a list", with(R"({"q":[]})"), "tensor q: expected an object"},
+      {"offsets of three", with(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[0,4,8]}})"),
+       "expected [begin, end]"},
+      {"shape that is a number", with(R"({"q":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})"),
+       "shape: expected a list"},
       {"unknown field", with(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}})"),
        "unknown field"},
       {"negative dimension", with("{" + tensor_json("q", "F32", "[-2]", 0, 8) + "}"),
@@ -237,4 +250,19 @@ TEST_CASE("safetensors: a file cut short while open is an error, not a crash") {
   std::filesystem::resize_file(path, 20);
   const std::string text = thrown_text(ErrorCode::file, [&] { read_all<float>(*tensor); });
   CHECK(text.find("cut short") != std::string::npos);
+}
+
+TEST_CASE("safetensors: a header above 100 MB is refused however large the file is") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "a.safetensors";
+  constexpr int64_t kLimit = 100'000'000;
+  for (const int64_t length : {kLimit + 1, 2 * kLimit}) {
+    std::string start;
+    for (int shift = 0; shift < 64; shift += 8) start += static_cast<char>(length >> shift & 0xff);
+    write_bytes(path, start + "{}");
+    std::filesystem::resize_file(path, 300'000'000);  // a hole
+    const std::string text = thrown_text(ErrorCode::file, [&] { open_tensor_file(path); });
+    CHECK(text == path.string() + ": header: its length is too large (got " +
+                      std::to_string(length) + " bytes, limit 100000000)");
+  }
 }
