@@ -3,10 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <set>
 
 #include "cli/console.h"
+#include "cli/head_name.h"
 #include "core/error.h"
 #include "core/score.h"
 #include "core/selection.h"
@@ -14,28 +13,28 @@
 namespace attnscope {
 namespace {
 
-/// The facts that tell table rows from each other; the layer is always named.
-struct RowFact {
-  const char* name;
-  std::string (*text)(const RenderHead&);
-};
+HeadName name_of(const RenderHead& h) {
+  return {h.call->id.step,
+          h.call->id.layer,
+          branch_of(h.call->id, h.batch),
+          std::string(kind_name(h.call->id.kind)),
+          h.batch,
+          h.head};
+}
 
-constexpr std::array<RowFact, 5> kRowFacts{
-    {{"step", [](const RenderHead& h) { return std::to_string(h.call->id.step); }},
-     {"layer", [](const RenderHead& h) { return std::to_string(h.call->id.layer); }},
-     {"branch", [](const RenderHead& h) { return branch_of(h.call->id, h.batch); }},
-     {"kind", [](const RenderHead& h) { return std::string(kind_name(h.call->id.kind)); }},
-     {"batch", [](const RenderHead& h) { return std::to_string(h.batch); }}}};
+HeadTable table_of(const RenderJob& job) {
+  std::vector<HeadName> names;
+  for (const RenderHead& head : job.heads) names.push_back(name_of(head));
+  return table_of_heads(names);
+}
 
 }  // namespace
 
 std::vector<RenderHead> selected_heads(const RenderRequest& request, const Capture& capture) {
   std::vector<RenderHead> heads;
-  size_t row = 0;
   for (const SelectedCall& selected : capture.select(parse_selection(request.selection))) {
     for (const int64_t batch : selected.batch) {
-      for (const int64_t head : selected.heads) heads.push_back({selected.call, batch, head, row});
-      ++row;
+      for (const int64_t head : selected.heads) heads.push_back({selected.call, batch, head});
     }
   }
   return heads;
@@ -55,10 +54,7 @@ std::vector<HeadTask> map_tasks(const RenderJob& job) {
   return tasks;
 }
 
-std::string head_label(const RenderHead& h) {
-  return fmt::format("step {} layer {} {} {} batch {} head {}", h.call->id.step, h.call->id.layer,
-                     branch_of(h.call->id, h.batch), kind_name(h.call->id.kind), h.batch, h.head);
-}
+std::string head_label(const RenderHead& h) { return head_label(name_of(h)); }
 
 std::string domain_text(const RenderJob& job, const std::string& domain) {
   const ScoreFunction score = job.heads.front().call->problem->score();
@@ -75,40 +71,9 @@ std::string capture_text(const RenderJob& job) {
   return job.heads.front().call->model.empty() ? "" : job.capture.path().filename().string();
 }
 
-TableNames head_table(const RenderJob& job) {
-  TableNames names;
-  names.column_name = "head";
-  std::vector<const RenderHead*> rows;
-  std::set<int64_t> columns;
-  for (const RenderHead& head : job.heads) {
-    if (head.row == rows.size()) rows.push_back(&head);
-    columns.insert(head.head);
-  }
-  for (const int64_t column : columns) names.columns.push_back(std::to_string(column));
-  names.rows.resize(rows.size());
-  for (const RowFact& fact : kRowFacts) {
-    const bool differs = std::any_of(rows.begin(), rows.end(), [&](const RenderHead* row) {
-      return fact.text(*row) != fact.text(*rows.front());
-    });
-    if (!differs && std::string_view(fact.name) != "layer") continue;
-    names.row_name += (names.row_name.empty() ? "" : " ") + std::string(fact.name);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      names.rows[r] += (names.rows[r].empty() ? "" : " ") + fact.text(*rows[r]);
-    }
-  }
-  return names;
-}
+TableNames head_names(const RenderJob& job) { return table_of(job).names; }
 
-std::vector<size_t> head_places(const RenderJob& job, const TableNames& names) {
-  std::vector<size_t> places;
-  for (const RenderHead& head : job.heads) {
-    const auto column =
-        std::find(names.columns.begin(), names.columns.end(), std::to_string(head.head));
-    places.push_back(head.row * names.columns.size() +
-                     static_cast<size_t>(column - names.columns.begin()));
-  }
-  return places;
-}
+std::vector<size_t> head_places(const RenderJob& job) { return table_of(job).places; }
 
 void require_one_head(const RenderJob& job, const std::string& instead) {
   if (job.heads.size() == 1) return;

@@ -19,7 +19,6 @@ namespace attnscope {
 struct RenderHead {
   const CallEntry* call = nullptr;
   int64_t batch = 0, head = 0;
-  size_t row = 0;  ///< its (call, batch item) among the selected ones
 };
 
 /// A checked request to draw, and what all pictures need to do it.
@@ -52,9 +51,9 @@ std::string capture_text(const RenderJob& job);
 
 /// Rows and columns of a table over the heads: a row a (call, batch item), named by its layer and
 /// by whatever else differs between rows; a column a head.
-TableNames head_table(const RenderJob& job);
+TableNames head_names(const RenderJob& job);
 /// Where each head stands in that table.
-std::vector<size_t> head_places(const RenderJob& job, const TableNames& names);
+std::vector<size_t> head_places(const RenderJob& job);
 
 /// Throws Error(usage) unless there is exactly one head; `instead` says what to do with several.
 void require_one_head(const RenderJob& job, const std::string& instead);

@@ -101,9 +101,9 @@ void draw_frame_table(RenderJob& job, const SegmentMass& mass) {
 }
 
 void draw_mosaic(RenderJob& job, MosaicContent content, const std::vector<PooledMap>& maps) {
-  content.names = head_table(job);
+  content.names = head_names(job);
   content.maps.resize(content.names.rows.size() * content.names.columns.size());
-  const std::vector<size_t> places = head_places(job, content.names);
+  const std::vector<size_t> places = head_places(job);
   for (size_t i = 0; i < maps.size(); ++i) content.maps[places[i]] = maps[i];
   content.text.title = page_title(job);
   content.domain = domain_text(job, "all");
@@ -194,10 +194,10 @@ void render_heatmap(RenderJob& job) {
   const auto heads = metrics_of_heads(map_tasks(job), job.run);
   if (heads.empty()) return;
   HeatTable table;
-  table.names = head_table(job);
+  table.names = head_names(job);
   table.values.assign(table.names.rows.size() * table.names.columns.size(),
                       std::numeric_limits<float>::quiet_NaN());
-  const std::vector<size_t> places = head_places(job, table.names);
+  const std::vector<size_t> places = head_places(job);
   auto values = nlohmann::ordered_json::array();
   for (size_t i = 0; i < heads.size(); ++i) {
     const auto value = heads[i].find(metric);

@@ -10,12 +10,12 @@
 namespace attnscope {
 namespace {
 
-using Heads = std::vector<StoredHeadName>;
+using Heads = std::vector<HeadName>;
 
 template <typename Value>
 std::vector<int64_t> chosen(const Heads& heads, const Selection& selection, Value value) {
   std::set<int64_t> recorded;
-  for (const StoredHeadName& head : heads) recorded.insert(value(head));
+  for (const HeadName& head : heads) recorded.insert(value(head));
   return selection.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
 }
 
@@ -24,7 +24,7 @@ template <typename Value>
 void check_names(const Heads& heads, const std::vector<std::string>& names, const char* option,
                  Value value) {
   std::set<std::string> recorded;
-  for (const StoredHeadName& head : heads) recorded.insert(value(head));
+  for (const HeadName& head : heads) recorded.insert(value(head));
   for (const std::string& name : names) {
     if (recorded.count(name) != 0) continue;
     std::string list;
@@ -59,10 +59,10 @@ void check_export_options(const CaptureOptions& c, const RunOptions& run) {
   }
 }
 
-std::vector<size_t> select_stored(const std::vector<StoredHeadName>& heads,
+std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
                                   const SelectionOptions& options) {
   const CallSelection s = parse_selection(options);
-  using Name = const StoredHeadName&;
+  using Name = const HeadName&;
   const auto steps = chosen(heads, s.steps, [](Name h) { return h.step; });
   const auto layers = chosen(heads, s.layers, [](Name h) { return h.layer; });
   const auto numbers = chosen(heads, s.heads, [](Name h) { return h.head; });
@@ -72,7 +72,7 @@ std::vector<size_t> select_stored(const std::vector<StoredHeadName>& heads,
   std::vector<size_t> selected;
   std::string calls, last;
   for (size_t i = 0; i < heads.size(); ++i) {
-    const StoredHeadName& h = heads[i];
+    const HeadName& h = heads[i];
     if (contains(steps, h.step) && contains(layers, h.layer) && contains(numbers, h.head) &&
         contains(batch, h.batch) && is_named(s.branches, h.branch) && is_named(s.kinds, h.kind)) {
       selected.push_back(i);
@@ -87,7 +87,7 @@ std::vector<size_t> select_stored(const std::vector<StoredHeadName>& heads,
 }
 
 std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options) {
-  std::vector<StoredHeadName> names;
+  std::vector<HeadName> names;
   for (const StoredHead& h : maps.heads()) {
     names.push_back(
         {h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind, h.batch, h.head});
@@ -97,14 +97,9 @@ std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOpt
   return selected;
 }
 
-std::string stored_label(const StoredHeadName& h) {
-  return fmt::format("step {} layer {} {} {} batch {} head {}", h.step, h.layer, one_line(h.branch),
-                     one_line(h.kind), h.batch, h.head);
-}
-
 std::string stored_label(const StoredHead& h) {
-  return stored_label(StoredHeadName{h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind,
-                                     h.batch, h.head});
+  return head_label(
+      HeadName{h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind, h.batch, h.head});
 }
 
 }  // namespace attnscope

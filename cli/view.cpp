@@ -69,7 +69,7 @@ HeadId first_selected(const Capture& capture, const SelectionOptions& options) {
 
 /// Of an export.
 HeadId first_selected(const std::vector<ShownCall>& calls, const SelectionOptions& options) {
-  std::vector<StoredHeadName> names;
+  std::vector<HeadName> names;
   std::vector<HeadId> ids;
   for (size_t c = 0; c < calls.size(); ++c) {
     const ShownCall& call = calls[c];

@@ -76,6 +76,15 @@ void draw_hatching(Canvas& canvas, PixelRect rect) {
   }
 }
 
+void draw_stripes(Canvas& canvas, PixelRect rect) {
+  constexpr int kStep = 6;
+  for (int y = rect.y; y < rect.y + rect.height; ++y) {
+    for (int x = rect.x; x < rect.x + rect.width; ++x) {
+      canvas.fill({x, y, 1, 1}, (x + y) % kStep < 2 ? kEmptyHatch : kMaskedCell);
+    }
+  }
+}
+
 HeatTablePicture::HeatTablePicture(const HeatTable& table)
     : table_(table),
       grid_(table.names, kMargin, header_height(table.text), cell_side(table.names),

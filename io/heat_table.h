@@ -37,5 +37,7 @@ class HeatTablePicture {
 
 /// Diagonal lines: there is no value here.
 void draw_hatching(Canvas& canvas, PixelRect rect);
+/// Stripes that run on from cell to cell, which may be single pixels.
+void draw_stripes(Canvas& canvas, PixelRect rect);
 
 }  // namespace attnscope

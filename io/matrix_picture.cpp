@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "io/colour_bar.h"
+#include "io/heat_table.h"
 
 namespace attnscope {
 namespace {
@@ -40,16 +41,6 @@ int widest(const std::vector<AxisLabel>& labels, std::string_view heading) {
 Rgb band_colour(int64_t frame) {
   if (frame < 0) return kTextBand;
   return frame % 2 == 0 ? kEvenBand : kOddBand;
-}
-
-/// Stripes that run on from cell to cell, which may be single pixels.
-void hatch(Canvas& canvas, PixelRect rect) {
-  constexpr int kStep = 6;
-  for (int y = rect.y; y < rect.y + rect.height; ++y) {
-    for (int x = rect.x; x < rect.x + rect.width; ++x) {
-      canvas.fill({x, y, 1, 1}, (x + y) % kStep < 2 ? kEmptyHatch : kMaskedCell);
-    }
-  }
 }
 
 }  // namespace
@@ -112,7 +103,7 @@ void MatrixPicture::draw_cells(Canvas& canvas, const ColourScale& scale) const {
     for (int64_t c = 0; c < content_.map.cols; ++c) {
       const bool missing = !content_.missing.empty() && content_.missing[at] != 0;
       if (missing) {
-        hatch(canvas, cell(r, c));
+        draw_stripes(canvas, cell(r, c));
       } else {
         canvas.fill(cell(r, c), scale.colour(values[at]));
       }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "io/colour_bar.h"
@@ -85,7 +86,12 @@ void MosaicPicture::draw_map(Canvas& canvas, size_t i, const ColourScale& scale)
   size_t at = 0;
   for (int64_t r = 0; r < map.rows; ++r) {
     for (int64_t c = 0; c < map.cols; ++c) {
-      canvas.fill(cell(row, column, r, c), scale.colour(map.values(content_.pool)[at++]));
+      const float value = map.values(content_.pool)[at++];
+      if (std::isnan(value)) {
+        draw_stripes(canvas, cell(row, column, r, c));
+      } else {
+        canvas.fill(cell(row, column, r, c), scale.colour(value));
+      }
     }
   }
 }

@@ -14,7 +14,8 @@ namespace attnscope {
 struct MosaicContent {
   PictureText text;  ///< the picture adds a line that says how its cells came about
   TableNames names;
-  std::vector<PooledMap> maps;        ///< [rows, columns]; one without cells is hatched
+  std::vector<PooledMap> maps;        ///< [rows, columns]; what has no cells, and cells
+                                      ///< that are NaN, are hatched
   std::string cell_text;              ///< what a cell of a map is: "mean of 64×64 blocks"
   std::string domain;                 ///< "softmax domain all"
   std::string value_name = "weight";  ///< above the colour bar

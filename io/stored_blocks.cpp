@@ -198,4 +198,42 @@ PooledMap StoredBlocks::read(const StoredBlockGroup& group, int64_t head, IndexR
   return map;
 }
 
+PooledMap StoredBlocks::pooled(const StoredBlockGroup& group, int64_t head, IndexRange rows,
+                               IndexRange cols, int64_t block) const {
+  const auto blocks_of = [&](IndexRange tokens, IndexRange all) {
+    return IndexRange{(tokens.begin - all.begin) / group.block,
+                      ceil_div(tokens.end - all.begin, group.block)};
+  };
+  const IndexRange block_rows = blocks_of(rows, group.rows);
+  const IndexRange block_cols = blocks_of(cols, group.cols);
+  const int64_t factor = block / group.block;
+  PooledMap map;
+  map.block_rows = map.block_cols = block;
+  map.first_row = rows.begin;
+  map.first_col = cols.begin;
+  map.rows = ceil_div(block_rows.size(), factor);
+  map.cols = ceil_div(block_cols.size(), factor);
+  const auto cells = static_cast<size_t>(map.rows * map.cols);
+  map.max.assign(cells, 0.0f);
+  map.mean.assign(cells, 0.0f);
+  std::vector<double> sums(cells, 0.0), counts(cells, 0.0);
+  const auto extent = [&](int64_t number, IndexRange all) {
+    return std::min(group.block, all.size() - number * group.block);
+  };
+  for (int64_t row = block_rows.begin; row < block_rows.end; ++row) {
+    const PooledMap line = read(group, head, {row, row + 1}, block_cols);
+    for (int64_t col = block_cols.begin; col < block_cols.end; ++col) {
+      const auto from = static_cast<size_t>(col - block_cols.begin);
+      const auto to = static_cast<size_t>((row - block_rows.begin) / factor * map.cols +
+                                          (col - block_cols.begin) / factor);
+      const auto entries = static_cast<double>(extent(row, group.rows) * extent(col, group.cols));
+      map.max[to] = std::max(map.max[to], line.max[from]);
+      sums[to] += static_cast<double>(line.mean[from]) * entries;
+      counts[to] += entries;
+    }
+  }
+  for (size_t i = 0; i < cells; ++i) map.mean[i] = static_cast<float>(sums[i] / counts[i]);
+  return map;
+}
+
 }  // namespace attnscope

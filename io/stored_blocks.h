@@ -41,6 +41,12 @@ class StoredBlocks {
   PooledMap read(const StoredBlockGroup& group, int64_t head, IndexRange block_rows,
                  IndexRange block_cols) const;
 
+  /// Maxima and means of blocks of `block` tokens, a multiple of the group's, over rows and columns
+  /// of tokens that begin with one of its blocks; entries are weighted alike. Holds one row of the
+  /// file's blocks.
+  PooledMap pooled(const StoredBlockGroup& group, int64_t head, IndexRange rows, IndexRange cols,
+                   int64_t block) const;
+
  private:
   void read_numbers(int64_t place, const StoredBlockGroup& group, int64_t head, IndexRange rows,
                     IndexRange cols, std::vector<float>& numbers) const;

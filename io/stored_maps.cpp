@@ -18,10 +18,9 @@ namespace {
 
 StoredExport read_maps(const std::filesystem::path& path) {
   StoredExport stored = read_stored_export(path);
-  if (!stored.shards.empty()) {
-    throw usage_error(path.string() + ": is a sharded export (" + stored.product +
-                      "): its tiles are not read here (expected an export of weights, rows or "
-                      "logits without --compress)");
+  if (!stored.shards.empty() &&
+      (stored.product == "weights" || stored.product == "rows" || stored.product == "logits")) {
+    return stored;
   }
   const bool maps = !stored.groups.empty() &&
                     std::all_of(stored.groups.begin(), stored.groups.end(), [](const auto& group) {
@@ -119,12 +118,17 @@ class BlockPool {
 StoredMaps::StoredMaps(const std::filesystem::path& path)
     : path_(path),
       stored_(read_maps(path)),
-      facts_(read_stored_facts(path, stored_.groups)),
+      groups_(stored_.groups),
       file_(path, PosixFile::Mode::read_only),
       completed_(stored_) {
   const std::string name = path.string();
-  for (size_t g = 0; g < stored_.groups.size(); ++g) {
-    const StoredGroup& group = stored_.groups[g];
+  if (stored_.shards.empty()) {
+    facts_ = read_stored_facts(path, groups_);
+  } else {
+    open_shards();
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const StoredGroup& group = groups_[g];
     encoding_of(group);
     const auto heads = static_cast<int64_t>(group.heads.size());
     for (int64_t place = 0; place < group.grid.heads; ++place) {
@@ -145,6 +149,23 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
       if (completed_.fits(record)) completed_.add(record);
     }
   }
+}
+
+/// Links of the master are not followed: the shards' names are known.
+void StoredMaps::open_shards() {
+  for (const Shard& shard : stored_.shards) {
+    const std::filesystem::path file =
+        path_.parent_path() / stored_.shard_folder / (shard.name + ".h5");
+    groups_.push_back(read_shard_group(file, shard.name));
+    facts_.push_back(read_stored_facts(file, {groups_.back()}).front());
+    shards_.push_back(file);
+    shard_files_.emplace_back(file, PosixFile::Mode::read_only);
+  }
+}
+
+int64_t StoredMaps::buffer_bytes(const StoredHead& head) const {
+  const ChunkGrid& grid = head.group->grid;
+  return shards_.empty() ? grid.chunk_bytes() : ShardChunks::kept_bytes(grid);
 }
 
 Encoding StoredMaps::encoding_of(const StoredGroup& group) const {
@@ -188,6 +209,10 @@ bool StoredMaps::has_chunk(const StoredHead& head, int64_t row_chunk, int64_t co
 
 std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int64_t row_chunk,
                                                     int64_t col_chunk) const {
+  if (!shards_.empty()) {
+    return numbers_of(head, packed_.chunk(shards_[group_of(head)], *head.group, head.place,
+                                          row_chunk, col_chunk));
+  }
   const ChunkGrid& grid = head.group->grid;
   const int64_t number = grid.chunk_number(head.place, row_chunk, col_chunk);
   const uint32_t recorded = recorded_checksum(head, number);
@@ -200,6 +225,12 @@ std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int6
                          ", columns from " + std::to_string(col_chunk * grid.chunk_cols) +
                          " are not what was written (attnscope verify tells all)");
   }
+  return numbers_of(head, bytes);
+}
+
+std::vector<float> StoredMaps::numbers_of(const StoredHead& head,
+                                          const std::vector<std::byte>& bytes) const {
+  const ChunkGrid& grid = head.group->grid;
   std::vector<float> values(static_cast<size_t>(grid.chunk_rows * grid.chunk_cols));
   decode(encoding_of(*head.group), bytes.data(), static_cast<int64_t>(values.size()),
          values.data());
@@ -222,6 +253,13 @@ std::optional<std::vector<float>> StoredMaps::row(const StoredHead& head, int64_
 
 double StoredMaps::lse(const StoredHead& head, int64_t row) const {
   if (!head.group->has_lse) return std::numeric_limits<double>::quiet_NaN();
+  if (!shards_.empty()) {
+    float lse = 0;
+    const int64_t at = head.place * head.group->grid.rows + row;
+    shard_files_[group_of(head)].read_at(std::as_writable_bytes(std::span(&lse, 1)),
+                                         head.group->places.lse + at * 4);
+    return static_cast<double>(lse);
+  }
   TileReader reader(stored_, file_);
   return static_cast<double>(reader.lse(*head.group, head.place, {row, row + 1}).front());
 }

@@ -12,6 +12,7 @@
 #include "io/pooled_map.h"
 #include "io/posix_file.h"
 #include "io/stored_facts.h"
+#include "io/stored_shards.h"
 
 namespace attnscope {
 
@@ -26,7 +27,8 @@ struct StoredHead {
 
 /// The maps of an export (weights, rows, logits), also of an OUT.part: entries as numbers, and
 /// which of them are there. Entries are read by our own pread; each chunk is held against its
-/// checksum. Immutable; thread-safe.
+/// checksum. Compressed ones are unpacked from their shards: see ShardChunks. Immutable;
+/// thread-safe.
 class StoredMaps {
  public:
   /// Throws Error(file) where the file is no export or damaged, Error(usage) where it holds no maps
@@ -36,6 +38,8 @@ class StoredMaps {
   const StoredExport& stored() const { return stored_; }
   const std::filesystem::path& path() const { return path_; }
   const std::vector<StoredHead>& heads() const { return heads_; }
+  /// What chunk() holds beside its result.
+  int64_t buffer_bytes(const StoredHead& head) const;
   bool is_logits() const { return stored_.product == "logits"; }
   /// How a head's entries are stored: "f32", "f16", "u8".
   std::string_view dtype_name(const StoredHead& head) const;
@@ -56,12 +60,21 @@ class StoredMaps {
                 uint32_t recorded) const;
   uint32_t recorded_checksum(const StoredHead& head, int64_t number) const;
   Encoding encoding_of(const StoredGroup& group) const;
+  size_t group_of(const StoredHead& head) const {
+    return static_cast<size_t>(head.group - groups_.data());
+  }
+  std::vector<float> numbers_of(const StoredHead& head, const std::vector<std::byte>& bytes) const;
+  void open_shards();
 
   const std::filesystem::path path_;
   const StoredExport stored_;
+  std::vector<StoredGroup> groups_;            ///< of the file, or of its shards
+  std::vector<std::filesystem::path> shards_;  ///< one a group; empty: none
   std::vector<StoredFacts> facts_;
   std::vector<StoredHead> heads_;
   PosixFile file_;
+  std::vector<PosixFile> shard_files_;  ///< one a shard
+  mutable ShardChunks packed_;
   bool complete_ = false, has_journal_ = false;
   CompletedTiles completed_;
 };

@@ -47,6 +47,8 @@ TEST_CASE("a query of an export is the query of its capture") {
   const std::string rows =
       export_sample(folder, "rows.h5",
                     {"--query", "3,8,7", "--query", "3,8,8", "--heads", "1,3", "--dtype", "f32"});
+  const std::string packed =
+      export_sample(folder, "gzip.h5", {"--heads", "1,3", "--dtype", "f32", "--compress", "gzip"});
   for (const std::vector<std::string>& how : {std::vector<std::string>{"--query", "3,8,7"},
                                               {"--query", "3,8,7", "--heads", "3"},
                                               {"--query", "3,8,7:9"},
@@ -57,7 +59,7 @@ TEST_CASE("a query of an export is the query of its capture") {
     of_capture.insert(of_capture.end(), how.begin(), how.end());
     const NpyArray expected = query_npy(folder, of_capture);
     const std::vector<double> values(expected.values.begin(), expected.values.end());
-    for (const std::string& file : {maps, rows, coded}) {
+    for (const std::string& file : {maps, rows, coded, packed}) {
       INFO(file);
       std::vector<std::string> of_export{file};
       of_export.insert(of_export.end(), how.begin(), how.end());
@@ -120,13 +122,30 @@ TEST_CASE("what an interrupted export lacks is hatched in pictures and refused t
   CHECK(last.err.find("the tiles of query 11999") != std::string::npos);
 }
 
+TEST_CASE("a shard that is gone or damaged is named") {
+  const TemporaryFolder folder;
+  const std::string maps = export_sample(folder, "maps.h5", {"--heads", "1", "--compress", "gzip"});
+  const std::filesystem::path shard = std::filesystem::directory_iterator(maps + ".d")->path();
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) / 2);
+  for (const bool gone : {false, true}) {
+    if (gone) std::filesystem::remove(shard);
+    const auto failed = run_attnscope({"query", maps, "--index", "20"});
+    INFO(failed.err);
+    CHECK(failed.exit_code == 1);
+    CHECK(failed.err.find(shard.filename().string()) != std::string::npos);
+  }
+}
+
 TEST_CASE("what an export cannot show is said") {
   const TemporaryFolder folder;
   const std::string maps = export_sample(folder, "maps.h5", {"--heads", "1,3", "--cols", "16:"});
   const std::string rows = export_sample(folder, "rows.h5", {"--queries", "5,9"});
   const std::string lse = export_sample(folder, "lse.h5", {"--product", "lse"});
   const std::string logits = export_sample(folder, "logits.h5", {"--product", "logits"});
-  const std::string gzip = export_sample(folder, "gzip.h5", {"--heads", "0", "--compress", "gzip"});
+  const std::string topk = export_sample(folder, "topk.h5", {"--product", "topk", "--topk", "4"});
+  const std::string stats = folder / "stats.h5";
+  REQUIRE(run_attnscope({"stats", sample("moving-shapes"), "--layers", "2", "--quiet", "-o", stats})
+              .exit_code == 0);
   const std::string pooled = export_sample(folder, "pooled.h5", {"--block", "64"});
   const std::string png = folder / "x.png";
   const auto render = [&](const std::string& file, const std::string& picture,
@@ -144,12 +163,14 @@ TEST_CASE("what an export cannot show is said") {
       {render(maps, "matrix", {"--heads", "1", "--cols", "0:100"}), "the export has 16:1024"},
       {render(maps, "matrix", {"--heads", "1", "--grid", "1x2x3"}), "--grid"},
       {render(maps, "matrix", {"--heads", "1", "--branch", "uncond"}), "the export has cond"},
-      {render(maps, "mosaic"), "only --picture matrix"},
+      {render(maps, "heatmap", {"--metric", "entropy"}), "only --picture matrix and mosaic"},
+      {render(rows, "mosaic"), "holds 2 single rows"},
       {render(maps, "filmstrip", {"--query", "0,0,0"}), "attnscope query"},
       {render(rows, "matrix", {"--heads", "0"}), "holds 2 single rows"},
       {render(lse, "matrix"), "is an export of lse, which has no maps"},
-      {render(pooled, "matrix"), "is an export of pooled, which has no maps"},
-      {render(gzip, "matrix"), "is a sharded export"},
+      {render(topk, "matrix"), "is an export of topk, which has no maps"},
+      {render(stats, "mosaic"), "is an export of stats, which has no maps"},
+      {{"query", pooled, "--index", "20"}, "is an export of pooled, which has no maps"},
       {{"query", maps, "--index", "20"}, "has keys 16:1024 of 1024 only"},
       {{"query", rows, "--index", "6"}, "has no row of query 6 (it has 5, 9)"},
       {{"query", rows, "--index", "5", "--reverse"}, "--reverse"},

@@ -37,7 +37,7 @@ class EntryTexels : public TexelReader {
   }
   int64_t buffer_bytes(const HeadId& head) const override {
     const ChunkGrid& grid = stored(head).group->grid;
-    return grid.chunk_rows * grid.chunk_cols * (grid.element_bytes + 4);
+    return maps_->buffer_bytes(stored(head)) + grid.chunk_rows * grid.chunk_cols * 4;
   }
 
   void add(const HeadId& id, IndexRange rows, IndexRange cols, int64_t side,
