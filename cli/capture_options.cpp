@@ -101,6 +101,17 @@ Capture open_capture(const CaptureOptions& o, const Console& console, Glance gla
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");
   }
+  command
+      .add_option("--cu-seqlens", o.cu_seqlens,
+                  "packed sequences begin and end here: 0,9,24 or a tensor file (int32 or int64\n"
+                  "[sequences + 1]); each attends to itself")
+      .type_name("LIST|FILE[:KEY]")
+      .group(facts);
+  command
+      .add_option("--cu-seqlens-k", o.cu_seqlens_k,
+                  "the same of the keys, where they are cut elsewhere")
+      .type_name("LIST|FILE[:KEY]")
+      .group(facts);
   if (bare && (o.tensors.q.empty() || o.tensors.k.empty())) {
     throw usage_error(std::string("bare tensors need both --q and --k (") +
                       (o.tensors.q.empty() ? "--q" : "--k") + " is missing)");
@@ -115,6 +126,8 @@ Capture open_capture(const CaptureOptions& o, const Console& console, Glance gla
       console.warn("warning: " + one_line(capture.path().string()) + ": " + glance_warning(*check));
     }
   }
+  facts.cu_seqlens = given(o.cu_seqlens);
+  facts.cu_seqlens_k = given(o.cu_seqlens_k);
   return capture;
 }
 

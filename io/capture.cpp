@@ -14,6 +14,7 @@
 #include "io/input_file.h"
 #include "io/name_pattern.h"
 #include "io/named_calls.h"
+#include "io/packed_sequences.h"
 #include "io/strict_json.h"
 
 namespace attnscope {
@@ -64,8 +65,9 @@ class CaptureReader {
     if (root != nullptr) facts.add_shared(*root, catalogue);
     std::vector<std::string> unknown, used;
     const bool bare = metadata.count("format") == 0 && entry == nullptr;
-    const CallTensors tensors =
+    CallTensors tensors =
         bare ? usual_tensors(*file, unknown, used) : format_tensors(*file, unknown);
+    apply_packed_options(tensors, overrides_, notes);
     if (bare) {
       notes.push_back(path.string() + ": has no format \"" + std::string(kFormat) +
                       "\": taken as one call for its tensors " + used[0] + " and " + used[1]);
@@ -251,7 +253,7 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
   // "dump/" and "dump" are the same capture.
   capture.path_ = path.has_filename() ? path : path.parent_path();
   capture.files_ = std::move(reader.files);
-  if (overrides.mask) capture.files_.emplace_back(reference_file(*overrides.mask));
+  add_option_files(overrides, capture.files_);
   capture.extra_ = std::move(reader.extra);
   capture.frames_ = std::move(reader.frames);
   capture.calls_ = std::move(reader.calls);

@@ -27,6 +27,9 @@ struct FactOverrides {
   ScoreFunction score = ScoreFunction::softmax;
   std::string mask_option = "--mask";  ///< how the command line calls `mask`
   std::optional<std::string> rope;     ///< "cogvideox" …: q and k are turned when they are read
+  /// Where packed sequences begin and end: "0,9,24" or a tensor file FILE[:KEY]; packed_sequences.h
+  std::optional<std::string> cu_seqlens;
+  std::optional<std::string> cu_seqlens_k;  ///< the same of the keys, where it is another list
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
 };

@@ -8,6 +8,7 @@
 #include "io/fact_guess.h"
 #include "io/file_tensor.h"
 
+#include "io/packed_sequences.h"
 namespace attnscope {
 namespace {
 
@@ -128,6 +129,7 @@ CallEntry build_named_call(const NamedCall& named, const FactOverrides& override
   call.file = path;
   call.unknown_keys.insert(call.unknown_keys.end(), unknown.begin(), unknown.end());
   return call;
+  apply_packed_options(tensors, overrides, notes);
 }
 
 }  // namespace attnscope
