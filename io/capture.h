@@ -69,6 +69,16 @@ struct FrameFile {
   int64_t t = 0;
 };
 
+/// A folder whose files were told by their names (name_pattern.h).
+struct NamedFolder {
+  std::string pattern;
+  bool pattern_given = false;          ///< by --pattern; else one of the common ones
+  std::vector<int64_t> steps, layers;  ///< in the names, ascending; empty: the pattern has none
+  std::vector<int64_t> heads;
+  int64_t files = 0;                  ///< that the pattern fits
+  std::vector<std::string> left_out;  ///< names of the others, ascending
+};
+
 /// The branch of one batch item of a call.
 const std::string& branch_of(const CallId& id, int64_t item);
 
@@ -103,6 +113,8 @@ class Capture {
   /// Every file that was opened or is named as part of the capture.
   const std::vector<std::filesystem::path>& files() const { return files_; }
   const std::vector<FrameFile>& frames() const { return frames_; }
+  /// Where the files were told by their names.
+  const std::optional<NamedFolder>& named_folder() const { return named_; }
   /// `extra` of the whole capture as JSON text; may be empty.
   const std::string& extra() const { return extra_; }
   /// Ascending by (step, layer, branch, kind).
@@ -126,6 +138,7 @@ class Capture {
   std::string extra_;
   std::vector<std::filesystem::path> files_;
   std::vector<FrameFile> frames_;
+  std::optional<NamedFolder> named_;
   std::vector<CallEntry> calls_;
   std::vector<std::string> notes_, unknown_keys_;
 };
