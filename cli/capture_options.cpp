@@ -1,7 +1,11 @@
 #include "cli/capture_options.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
 
+#include "cli/interrupt.h"
 #include "cli/system_memory.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
@@ -22,6 +26,26 @@ ScoreFunction score_option(const std::string& name) {
   throw usage_error("--score " + name + ": no such score function" +
                     (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
                     " (softmax, sigmoid, linear:elu1, linear:relu)");
+}
+
+/// A bar of its own for every large member of an archive whose checksum is checked.
+class MemberProgress : public LongReadProgress {
+ public:
+  MemberProgress(const Console& console, const std::string& what, int64_t bytes)
+      : progress_(console, one_line("checking " + what), bytes, 1, "B") {}
+  void update(int64_t bytes_done) override { progress_.update(bytes_done); }
+
+ private:
+  Progress progress_;
+};
+
+/// A glance reads little, but the first value of a member of an archive costs reading it all.
+bool has_archives(const Capture& capture) {
+  return std::any_of(capture.files().begin(), capture.files().end(),
+                     [](const std::filesystem::path& file) {
+                       const std::filesystem::path ending = file.extension();
+                       return ending == ".npz" || ending == ".pt" || ending == ".pth";
+                     });
 }
 
 }  // namespace
@@ -77,6 +101,17 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
                   "llama")
       .type_name("NAME")
       .group(facts);
+  command
+      .add_option("--cu-seqlens", o.cu_seqlens,
+                  "packed sequences begin and end here: 0,9,24 or a tensor file (int32 or int64\n"
+                  "[sequences + 1]); each attends to itself")
+      .type_name("LIST|FILE[:KEY]")
+      .group(facts);
+  command
+      .add_option("--cu-seqlens-k", o.cu_seqlens_k,
+                  "the same of the keys, where they are cut elsewhere")
+      .type_name("LIST|FILE[:KEY]")
+      .group(facts);
 }
 
 FactOverrides fact_overrides(const CaptureOptions& o) {
@@ -91,6 +126,8 @@ FactOverrides fact_overrides(const CaptureOptions& o) {
   facts.mask_option = o.mask_option;
   facts.rope = given(o.rope);
   facts.pattern = given(o.pattern);
+  facts.cu_seqlens = given(o.cu_seqlens);
+  facts.cu_seqlens_k = given(o.cu_seqlens_k);
   return facts;
 }
 
@@ -106,12 +143,21 @@ Capture open_capture(const CaptureOptions& o, const Console& console, Glance gla
                       (o.tensors.q.empty() ? "--q" : "--k") + " is missing)");
   }
   if (!bare && o.capture.empty()) throw usage_error("a CAPTURE is needed, or --q and --k");
+  set_long_read_reporter([console](const std::string& what, int64_t bytes) {
+    return std::make_unique<MemberProgress>(console, what, bytes);
+  });
   Capture capture =
       bare ? Capture::from_tensors(o.tensors, overrides) : Capture::open(o.capture, overrides);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
   const bool as_recorded = !overrides.mask && overrides.score == ScoreFunction::softmax;
   if (glance == Glance::yes && as_recorded) {
-    if (const auto check = glance_at(capture)) {
+    std::optional<InterruptWatch> interrupts;
+    if (has_archives(capture)) interrupts.emplace();
+    const auto check = glance_at(capture, interrupts ? interrupts->token() : std::stop_token());
+    if (interrupts && interrupts->interrupted()) {
+      throw Error(ErrorCode::interrupted, "interrupted");
+    }
+    if (check) {
       console.warn("warning: " + one_line(capture.path().string()) + ": " + glance_warning(*check));
     }
   }

@@ -15,11 +15,12 @@ struct CaptureOptions {
   std::string capture;
   BareTensors tensors;
   std::string layout, grid, text, scale, mask, preset, rope, pattern;
+  std::string cu_seqlens, cu_seqlens_k;
   std::string score = "softmax";
   std::string mask_option = "--mask";  ///< what `mask` is called
 };
-/// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope,
-/// and --mask --score.
+/// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope --cu-seqlens
+/// --cu-seqlens-k, and --mask --score.
 /// A command whose --mask means something else names the call's own mask otherwise.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");

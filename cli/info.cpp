@@ -11,12 +11,12 @@
 #include "cli/console.h"
 #include "cli/info_command.h"
 #include "cli/info_export.h"
+#include "cli/info_guesses.h"
 #include "cli/interrupt.h"
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "core/value_check.h"
-#include "io/model_preset.h"
 #include "io/stored_export.h"
 
 namespace attnscope {
@@ -56,18 +56,7 @@ std::string branch_text(const CallEntry& call) {
   return text;
 }
 
-/// The presets whose sequence length and head size this problem has.
-std::vector<std::string> fitting_presets(const AttentionProblem& problem) {
-  std::vector<std::string> names;
-  for (const ModelPreset& preset : model_presets()) {
-    if (preset.tokens() == problem.num_queries() && preset.head_dim == problem.head_dim()) {
-      names.emplace_back(preset.name);
-    }
-  }
-  return names;
-}
-
-Json call_json(const CallEntry& call) {
+Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) {
   const AttentionProblem& p = *call.problem;
   Json json;
   json["file"] = call.file.string();
@@ -96,7 +85,10 @@ Json call_json(const CallEntry& call) {
     facts[name] = {{"value", Json::parse(fact.json, nullptr, false)}, {"origin", fact.origin}};
   }
   json["facts"] = facts;
-  json["presets"] = fitting_presets(p);
+  json["guesses"] = guesses_json(guesses_of(call, folder));
+  json["presets"] = Json::array();
+  for (const FittingPreset& preset : fitting_presets(p)) json["presets"].push_back(preset.name);
+  json["fits"] = presets_json(fitting_presets(p));
   json["unknown_keys"] = call.unknown_keys;
   return json;
 }
@@ -172,7 +164,7 @@ std::string origin_note(const CallEntry& call, const std::string& fact) {
   return fmt::format("  ({})", found->second.origin);
 }
 
-void print_group(const ShapeGroup& g) {
+void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) {
   const CallEntry& call = *g.first;
   const AttentionProblem& p = *call.problem;
   const auto line = [](std::string_view name, const std::string& value) {
@@ -202,10 +194,12 @@ void print_group(const ShapeGroup& g) {
   line("map",
        fmt::format("{} x {} a head: {} in f16, {} for a call", p.num_queries(), p.num_keys(),
                    size_text(map_bytes(p, 1)), size_text(map_bytes(p, p.batch() * p.num_heads()))));
-  std::string presets;
-  for (const std::string& name : fitting_presets(p))
-    presets += (presets.empty() ? "" : ", ") + name;
-  if (!presets.empty()) line("presets", presets + " fit");
+  for (const FittingPreset& preset : fitting_presets(p)) line("fits", preset_text(preset));
+  // Where steps and layers come from names, they do so for each call.
+  for (const Guess& guess : guesses_of(call, folder)) {
+    const bool own = guess.fact == "step" || guess.fact == "layer";
+    if (!own || g.calls == 1) line("guessed", guess_text(guess));
+  }
 }
 
 void print_unknown(const Capture& capture) {
@@ -290,7 +284,12 @@ int run_info(const InfoOptions& o) {
     json["frames"] = capture.frames().size();
     json["values"] = values;
     json["calls"] = Json::array();
-    for (const SelectedCall& s : selected) json["calls"].push_back(call_json(*s.call));
+    for (const SelectedCall& s : selected) {
+      json["calls"].push_back(call_json(*s.call, capture.named_folder()));
+    }
+    json["named_folder"] = named_folder_json(capture.named_folder());
+    json["command"] =
+        o.capture.capture.empty() ? Json(full_command(o.capture, *selected.front().call)) : Json();
     json["notes"] = capture.notes();
     json["unknown_keys"] = capture.unknown_keys();
     json["missing"] = missing_parts(capture, selected, o.capture.capture.empty());
@@ -298,11 +297,15 @@ int run_info(const InfoOptions& o) {
     return kExitOk;
   }
   fmt::print("{}\n", one_line(capture.path().string()));
+  for (const std::string& line : named_folder_lines(capture.named_folder())) {
+    fmt::print("{}\n", one_line(line));
+  }
   print_texts("model", selected, &CallEntry::model);
   print_texts("prompt", selected, &CallEntry::prompt);
   if (!capture.extra().empty()) fmt::print("extra: {}\n", one_line(capture.extra()));
   if (!capture.frames().empty()) fmt::print("frames: {} pictures\n", capture.frames().size());
-  for (const ShapeGroup& group : group_by_shape(selected)) print_group(group);
+  for (const ShapeGroup& group : group_by_shape(selected))
+    print_group(group, capture.named_folder());
   fmt::print("values: {}\n", values);
   for (const std::string& line : missing_parts(capture, selected, o.capture.capture.empty())) {
     fmt::print("not recorded: {}\n", one_line(line));

@@ -43,6 +43,8 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
   add("--mask", o.mask.empty() ? "none" : o.mask);
   if (o.score != "softmax") add("--score", o.score);
   add("--rope", o.rope);
+  add("--cu-seqlens", o.cu_seqlens);
+  add("--cu-seqlens-k", o.cu_seqlens_k);
   return command;
 }
 

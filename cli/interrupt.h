@@ -5,6 +5,8 @@
 #include <stop_token>
 #include <thread>
 
+#include "io/long_read.h"
+
 namespace attnscope {
 
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP requests a stop of token() and a second one
@@ -25,6 +27,7 @@ class InterruptWatch {
 
   sigset_t signals_;
   std::stop_source source_;
+  LongReadStop reads_{source_.get_token()};
   int signal_fd_ = -1;
   int finish_fd_ = -1;
   std::latch started_{1};

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -106,6 +107,14 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Left alone, glibc raises the size from which memory goes back to the system when it is freed up
+/// to 32 MiB, and keeps what is below in pieces that do not fit the next head: measured 130 MiB
+/// beyond the budget.
+void give_back_freed_memory() {
+  constexpr int kBytes = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kBytes);
+}
+
 int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
@@ -126,6 +135,7 @@ int main(int argc, char** argv) {
   // A limit on file sizes is to be an error of the write, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   allow_many_files();
+  give_back_freed_memory();
   const int code = run_and_report(argc, argv);
   if (finish_standard_output()) return code;
   const int lost = fail("standard output cannot be written", kExitFailure);

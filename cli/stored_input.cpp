@@ -44,13 +44,22 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 void check_export_options(const CaptureOptions& c, const RunOptions& run) {
-  const std::pair<const char*, bool> facts[] = {
-      {"--q", !c.tensors.q.empty()},        {"--k", !c.tensors.k.empty()},
-      {"--v", !c.tensors.v.empty()},        {"--layout", !c.layout.empty()},
-      {"--grid", !c.grid.empty()},          {"--text", !c.text.empty()},
-      {"--scale", !c.scale.empty()},        {"--mask", !c.mask.empty()},
-      {"--preset", !c.preset.empty()},      {"--score", c.score != "softmax"},
-      {"--backend", run.backend != "auto"}, {"--threads", run.threads > 0}};
+  const std::pair<const char*, bool> facts[] = {{"--q", !c.tensors.q.empty()},
+                                                {"--k", !c.tensors.k.empty()},
+                                                {"--v", !c.tensors.v.empty()},
+                                                {"--layout", !c.layout.empty()},
+                                                {"--grid", !c.grid.empty()},
+                                                {"--text", !c.text.empty()},
+                                                {"--scale", !c.scale.empty()},
+                                                {"--mask", !c.mask.empty()},
+                                                {"--preset", !c.preset.empty()},
+                                                {"--score", c.score != "softmax"},
+                                                {"--rope", !c.rope.empty()},
+                                                {"--pattern", !c.pattern.empty()},
+                                                {"--cu-seqlens", !c.cu_seqlens.empty()},
+                                                {"--cu-seqlens-k", !c.cu_seqlens_k.empty()},
+                                                {"--backend", run.backend != "auto"},
+                                                {"--threads", run.threads > 0}};
   for (const auto& [option, given] : facts) {
     if (!given) continue;
     throw usage_error(fmt::format(

@@ -115,11 +115,13 @@ int64_t first_not_finite(DType dtype, const std::byte* data, int64_t count) {
   }
 }
 
-void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head) {
+void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head,
+                       const std::stop_token& stop) {
   constexpr int64_t kPieceBytes = int64_t{512} << 10;
   const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, tensor.tokens());
   std::vector<std::byte> rows(static_cast<size_t>(piece * tensor.row_bytes()));
   for (int64_t begin = 0; begin < tensor.tokens(); begin += piece) {
+    if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
     const IndexRange part{begin, std::min(begin + piece, tensor.tokens())};
     tensor.read_rows(batch, head, part, rows.data());
     const int64_t count = part.size() * tensor.width();
@@ -172,16 +174,19 @@ AttentionProblem AttentionProblem::make(Parts parts) {
   return AttentionProblem(std::move(parts));
 }
 
-void AttentionProblem::check_queries_finite(int64_t batch, int64_t head) const {
-  check_rows_finite(parts_.q, batch, head);
+void AttentionProblem::check_queries_finite(int64_t batch, int64_t head,
+                                            const std::stop_token& stop) const {
+  check_rows_finite(parts_.q, batch, head, stop);
 }
 
-void AttentionProblem::check_keys_finite(int64_t batch, int64_t kv_head) const {
-  check_rows_finite(parts_.k, batch, kv_head);
+void AttentionProblem::check_keys_finite(int64_t batch, int64_t kv_head,
+                                         const std::stop_token& stop) const {
+  check_rows_finite(parts_.k, batch, kv_head, stop);
 }
 
-void AttentionProblem::check_values_finite(int64_t batch, int64_t kv_head) const {
-  check_rows_finite(parts_.v, batch, kv_head);
+void AttentionProblem::check_values_finite(int64_t batch, int64_t kv_head,
+                                           const std::stop_token& stop) const {
+  check_rows_finite(parts_.v, batch, kv_head, stop);
 }
 
 AttentionProblem AttentionProblem::with_mask(const Mask& mask) const {
@@ -191,9 +196,10 @@ AttentionProblem AttentionProblem::with_mask(const Mask& mask) const {
   return AttentionProblem(std::move(parts));
 }
 
-void AttentionProblem::check_finite(int64_t batch, int64_t head) const {
-  check_queries_finite(batch, head);
-  check_keys_finite(batch, kv_head(head));
+void AttentionProblem::check_finite(int64_t batch, int64_t head,
+                                    const std::stop_token& stop) const {
+  check_queries_finite(batch, head, stop);
+  check_keys_finite(batch, kv_head(head), stop);
 }
 
 }  // namespace attnscope

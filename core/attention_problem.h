@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,13 +73,14 @@ class AttentionProblem {
   AttentionProblem with_mask(const Mask& mask) const;
 
   /// Reads all of q and k of one head once and throws Error(value) with tensor, index and value at
-  /// the first NaN or Inf. Memory stays below 2 MiB.
-  void check_finite(int64_t batch, int64_t head) const;
+  /// the first NaN or Inf, Error(interrupted) soon after a stop is requested. Memory stays below
+  /// 2 MiB.
+  void check_finite(int64_t batch, int64_t head, const std::stop_token& stop = {}) const;
   /// The halves of check_finite: key heads are shared under grouped-query attention.
-  void check_queries_finite(int64_t batch, int64_t head) const;
-  void check_keys_finite(int64_t batch, int64_t kv_head) const;
+  void check_queries_finite(int64_t batch, int64_t head, const std::stop_token& stop = {}) const;
+  void check_keys_finite(int64_t batch, int64_t kv_head, const std::stop_token& stop = {}) const;
   /// The same of v, which must be there.
-  void check_values_finite(int64_t batch, int64_t kv_head) const;
+  void check_values_finite(int64_t batch, int64_t kv_head, const std::stop_token& stop = {}) const;
 
  private:
   explicit AttentionProblem(Parts parts) : parts_(std::move(parts)) {}

@@ -13,11 +13,11 @@ void check_values(std::span<const HeadTask> tasks, std::stop_token stop, bool wi
   for (const HeadTask& task : tasks) {
     if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
     const AttentionProblem& problem = *task.problem;
-    problem.check_queries_finite(task.batch, task.head);
+    problem.check_queries_finite(task.batch, task.head, stop);
     const int64_t kv_head = problem.kv_head(task.head);
     if (seen.emplace(&problem, task.batch, kv_head).second) {
-      problem.check_keys_finite(task.batch, kv_head);
-      if (with_values) problem.check_values_finite(task.batch, kv_head);
+      problem.check_keys_finite(task.batch, kv_head, stop);
+      if (with_values) problem.check_values_finite(task.batch, kv_head, stop);
     }
   }
 }

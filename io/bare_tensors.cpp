@@ -3,6 +3,7 @@
 #include "io/call_tensors.h"
 #include "io/capture.h"
 #include "io/fact_guess.h"
+#include "io/packed_sequences.h"
 
 namespace attnscope {
 
@@ -17,7 +18,8 @@ Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& o
   for (const std::string& reference : {tensors.q, tensors.k, tensors.v}) {
     if (!reference.empty()) capture.files_.emplace_back(reference_file(reference));
   }
-  if (overrides.mask) capture.files_.emplace_back(reference_file(*overrides.mask));
+  add_option_files(overrides, capture.files_);
+  apply_packed_options(opened, overrides, capture.notes_);
   CallFacts facts(tensors.q);
   guess_facts(facts, opened, overrides, capture.notes_);
   CallEntry call = build_call(std::move(facts), opened, overrides, capture.notes_);

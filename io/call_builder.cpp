@@ -304,10 +304,10 @@ class CallBuilder {
 
   void add_packed_sequences() {
     if (!tensors_.cu_seqlens_q) return;
-    parts_.mask = with_name(facts_.name(), ErrorCode::file, [&] {
-      const Mask packed = packed_mask(tensors_, parts_.q, parts_.k,
-                                      facts_.text("mask").value_or("none") == "causal", notes_);
-      return parts_.mask & packed;
+    const ErrorCode code = overrides_.cu_seqlens ? ErrorCode::usage : ErrorCode::file;
+    parts_.mask = with_name(facts_.name(), code, [&] {
+      const bool causal = facts_.text("mask").value_or("none") == "causal";
+      return parts_.mask & packed_mask(tensors_, parts_.q, parts_.k, causal, code, notes_);
     });
   }
 
@@ -466,6 +466,14 @@ std::string reference_file(const std::string& reference) {
     return reference;
   }
   return reference.substr(0, colon);
+}
+
+void add_option_files(const FactOverrides& overrides, std::vector<std::filesystem::path>& files) {
+  if (overrides.mask) files.emplace_back(reference_file(*overrides.mask));
+  for (const auto& boundaries : {overrides.cu_seqlens, overrides.cu_seqlens_k}) {
+    const std::string file = boundaries ? packed_option_file(*boundaries) : "";
+    if (!file.empty()) files.emplace_back(file);
+  }
 }
 
 std::shared_ptr<const TensorSource> open_tensor_reference(

@@ -24,6 +24,8 @@ CallEntry build_call(CallFacts facts, const CallTensors& tensors, const FactOver
 
 /// "FILE" or "FILE:KEY" → FILE.
 std::string reference_file(const std::string& reference);
+/// Adds the files that options name (masks, boundaries) to those that are read.
+void add_option_files(const FactOverrides& overrides, std::vector<std::filesystem::path>& files);
 /// "FILE" or "FILE:KEY" → the tensor; without a key the file's only tensor, or the one named like
 /// one of `usual_names`.
 std::shared_ptr<const TensorSource> open_tensor_reference(

@@ -115,13 +115,14 @@ void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
   }
 }
 
-void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file) {
+void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file,
+                          const std::string& origin) {
   for (const auto& [name, value] : entry.items()) {
     if (name == "file") continue;
     if (find_fact(name) == nullptr) {
       unknown_.push_back(one_line("capture.json key " + name));
     } else {
-      record(name, value, file);
+      record(name, value, file, origin);
     }
   }
 }
@@ -132,7 +133,8 @@ void CallFacts::add_shared(const nlohmann::json& root, const std::string& file) 
   }
 }
 
-void CallFacts::record(const std::string& name, nlohmann::json value, const std::string& file) {
+void CallFacts::record(const std::string& name, nlohmann::json value, const std::string& file,
+                       const std::string& origin) {
   const FactType type = find_fact(name)->type;
   if (!has_type(value, type)) {
     throw file_error(file, name,
@@ -140,7 +142,7 @@ void CallFacts::record(const std::string& name, nlohmann::json value, const std:
   }
   const auto known = facts_.find(name);
   if (known == facts_.end()) {
-    facts_[name] = {std::move(value), "recorded", file};
+    facts_[name] = {std::move(value), origin, file};
     return;
   }
   if (known->second.value != value) {

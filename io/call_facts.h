@@ -24,7 +24,8 @@ class CallFacts {
   void add_metadata(const std::map<std::string, std::string>& metadata, const std::string& file);
   /// Facts of one entry of capture.json's calls (without `file`). A fact that is known already must
   /// have the same value, else Error(file) names both.
-  void add_entry(const nlohmann::json& entry, const std::string& file);
+  void add_entry(const nlohmann::json& entry, const std::string& file,
+                 const std::string& origin = "recorded");
   /// Facts of capture.json as a whole that hold for each of its calls: model and prompt. The same
   /// rule.
   void add_shared(const nlohmann::json& root, const std::string& file);
@@ -48,7 +49,8 @@ class CallFacts {
   const std::string& name() const { return name_; }
 
  private:
-  void record(const std::string& fact, nlohmann::json value, const std::string& file);
+  void record(const std::string& fact, nlohmann::json value, const std::string& file,
+              const std::string& origin = "recorded");
 
   std::string name_;
   std::map<std::string, Fact> facts_;

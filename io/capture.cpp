@@ -14,6 +14,7 @@
 #include "io/input_file.h"
 #include "io/name_pattern.h"
 #include "io/named_calls.h"
+#include "io/packed_sequences.h"
 #include "io/strict_json.h"
 
 namespace attnscope {
@@ -64,8 +65,9 @@ class CaptureReader {
     if (root != nullptr) facts.add_shared(*root, catalogue);
     std::vector<std::string> unknown, used;
     const bool bare = metadata.count("format") == 0 && entry == nullptr;
-    const CallTensors tensors =
+    CallTensors tensors =
         bare ? usual_tensors(*file, unknown, used) : format_tensors(*file, unknown);
+    apply_packed_options(tensors, overrides_, notes);
     if (bare) {
       notes.push_back(path.string() + ": has no format \"" + std::string(kFormat) +
                       "\": taken as one call for its tensors " + used[0] + " and " + used[1]);
@@ -144,19 +146,22 @@ class CaptureReader {
     const NamedFiles found = find_named_files(folder, overrides_.pattern);
     if (overrides_.pattern && found.calls.empty()) {
       throw file_error(folder.string(), "",
-                       "no file has a name like --pattern " + *overrides_.pattern);
+                       "no file has a name like --pattern " + *overrides_.pattern + " (it has " +
+                           (found.left_out.empty() ? "none" : first_names(found.left_out)) + ")");
     }
     if (found.calls.empty()) return false;
+    named_folder = summary_of(found, overrides_.pattern.has_value());
     notes.push_back(folder.string() + ": files told by their names, as " + found.pattern);
-    for (const std::string& name : found.left_out) {
-      notes.push_back(folder.string() + ": left out: " + name);
+    if (!found.left_out.empty()) {
+      notes.push_back(folder.string() + ": left out: " + first_names(found.left_out));
     }
     for (const NamedCall& named : found.calls) {
       for (const auto& [role, parts] : named.files) {
         for (const auto& part : parts) files.push_back(part.second);
       }
       CallEntry call = build_named_call(named, overrides_, notes);
-      check_unique(call);
+      check_unique(call, ", by the pattern " + found.pattern +
+                             ": calls are told apart by {step}, {layer}, {branch} and {kind}");
       calls.push_back(std::move(call));
     }
     return true;
@@ -172,6 +177,7 @@ class CaptureReader {
   }
 
   std::string extra;
+  std::optional<NamedFolder> named_folder;
   std::vector<std::filesystem::path> files;
   std::vector<FrameFile> frames;
   std::vector<CallEntry> calls;
@@ -204,7 +210,7 @@ class CaptureReader {
     }
   }
 
-  void check_unique(const CallEntry& call) {
+  void check_unique(const CallEntry& call, const std::string& hint = "") {
     const std::set<std::string> branches(call.id.branches.begin(), call.id.branches.end());
     for (const std::string& branch : branches) {
       const auto key = std::tuple(call.id.step, call.id.layer, branch, call.id.kind);
@@ -213,7 +219,8 @@ class CaptureReader {
       throw file_error(call.file.string(), "",
                        "step " + std::to_string(call.id.step) + ", layer " +
                            std::to_string(call.id.layer) + ", branch " + branch + ", kind " +
-                           std::string(kind_name(call.id.kind)) + " is also in " + known->second);
+                           std::string(kind_name(call.id.kind)) + " is also in " + known->second +
+                           hint);
     }
   }
 
@@ -241,8 +248,10 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
   } else if (!std::filesystem::exists(path, error)) {
     throw file_error(path.string(), "", "there is no such file or folder");
   } else if (open_tensor_file(path)->keys() == std::vector<std::string>{""}) {
-    throw file_error(path.string(), "",
-                     "is one bare tensor, no capture: give --q FILE and --k FILE");
+    throw file_error(
+        path.string(), "",
+        "is one bare tensor, no capture: give --q FILE and --k FILE, or the folder that "
+        "they stand in");
   } else {
     reader.add_call(path, nullptr, nullptr, "");
   }
@@ -251,9 +260,10 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
   // "dump/" and "dump" are the same capture.
   capture.path_ = path.has_filename() ? path : path.parent_path();
   capture.files_ = std::move(reader.files);
-  if (overrides.mask) capture.files_.emplace_back(reference_file(*overrides.mask));
+  add_option_files(overrides, capture.files_);
   capture.extra_ = std::move(reader.extra);
   capture.frames_ = std::move(reader.frames);
+  capture.named_ = std::move(reader.named_folder);
   capture.calls_ = std::move(reader.calls);
   // What is guessed of many calls alike is told once.
   std::set<std::string> told;

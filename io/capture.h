@@ -27,13 +27,16 @@ struct FactOverrides {
   ScoreFunction score = ScoreFunction::softmax;
   std::string mask_option = "--mask";  ///< how the command line calls `mask`
   std::optional<std::string> rope;     ///< "cogvideox" …: q and k are turned when they are read
+  /// Where packed sequences begin and end: "0,9,24" or a tensor file FILE[:KEY]; packed_sequences.h
+  std::optional<std::string> cu_seqlens;
+  std::optional<std::string> cu_seqlens_k;  ///< the same of the keys, where it is another list
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
 
   /// Whether anything is set.
   bool any() const {
-    return layout || grid || text || scale || mask || preset || rope || pattern ||
-           score != ScoreFunction::softmax;
+    return layout || grid || text || scale || mask || preset || rope || pattern || cu_seqlens ||
+           cu_seqlens_k || score != ScoreFunction::softmax;
   }
 };
 
@@ -72,6 +75,16 @@ struct FrameFile {
   int64_t t = 0;
 };
 
+/// A folder whose files were told by their names (name_pattern.h).
+struct NamedFolder {
+  std::string pattern;
+  bool pattern_given = false;          ///< by --pattern; else one of the common ones
+  std::vector<int64_t> steps, layers;  ///< in the names, ascending; empty: the pattern has none
+  std::vector<int64_t> heads;
+  int64_t files = 0;                  ///< that the pattern fits
+  std::vector<std::string> left_out;  ///< names of the others, ascending
+};
+
 /// The branch of one batch item of a call.
 const std::string& branch_of(const CallId& id, int64_t item);
 
@@ -106,6 +119,8 @@ class Capture {
   /// Every file that was opened or is named as part of the capture.
   const std::vector<std::filesystem::path>& files() const { return files_; }
   const std::vector<FrameFile>& frames() const { return frames_; }
+  /// Where the files were told by their names.
+  const std::optional<NamedFolder>& named_folder() const { return named_; }
   /// `extra` of the whole capture as JSON text; may be empty.
   const std::string& extra() const { return extra_; }
   /// Ascending by (step, layer, branch, kind).
@@ -129,6 +144,7 @@ class Capture {
   std::string extra_;
   std::vector<std::filesystem::path> files_;
   std::vector<FrameFile> frames_;
+  std::optional<NamedFolder> named_;
   std::vector<CallEntry> calls_;
   std::vector<std::string> notes_, unknown_keys_;
 };

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "io/child_task.h"
 #include "io/hdf5_reader.h"
+#include "io/hdf5_userblock.h"
 
 namespace attnscope {
 namespace {
@@ -62,6 +63,7 @@ class StructureReader : private Hdf5Reader {
       bad(name, "has too many chunks (got " + std::to_string(count) + ", limit " +
                     std::to_string(kMaxChunks) + "): save it without chunks");
     }
+    const hsize_t base = chunk_address_base(root(), path());
     Json chunks = Json::array();
     uint64_t steps = 0;
     hsize_t i = begin;
@@ -73,7 +75,7 @@ class StructureReader : private Hdf5Reader {
       check(H5Dget_chunk_info(d.id(), space.id(), i, offset.data(), &mask, &address, &bytes), name);
       Json chunk = Json::array();
       for (int axis = 0; axis < rank; ++axis) chunk.push_back(offset[static_cast<size_t>(axis)]);
-      chunk.push_back(address);
+      chunk.push_back(address == HADDR_UNDEF ? address : address + base);
       chunk.push_back(bytes);
       chunk.push_back(mask);
       chunks.push_back(std::move(chunk));

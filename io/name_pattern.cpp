@@ -66,6 +66,11 @@ NamePattern::NamePattern(const std::string& text) : text_(text) {
       has_role_ = true;
     }
     if (!seen.insert(name).second) throw fail("a placeholder occurs twice");
+    const bool touches = !pieces_.empty() && pieces_.back().placeholder && open == at;
+    if (touches && is_number(name) && is_number(pieces_.back().text)) {
+      throw fail("nothing stands between {" + pieces_.back().text + "} and {" + name +
+                 "}, so that nobody can tell where one number ends");
+    }
     pieces_.push_back({name, true});
     at = close + 1;
   }

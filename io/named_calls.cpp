@@ -1,12 +1,14 @@
 #include "io/named_calls.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "io/call_builder.h"
 #include "io/call_tensors.h"
 #include "io/fact_guess.h"
 #include "io/file_tensor.h"
+#include "io/packed_sequences.h"
 
 namespace attnscope {
 namespace {
@@ -105,6 +107,10 @@ CallEntry build_named_call(const NamedCall& named, const FactOverrides& override
   std::vector<std::string> unknown, used;
   if (named.files.count("") != 0) {
     const auto file = open_tensor_file(path);
+    if (file->keys() == std::vector<std::string>{""}) {
+      throw file_error(path.string(), "",
+                       "is one bare tensor, and the pattern has no {q|k} that says which");
+    }
     facts.add_metadata(file->metadata(), path.string());
     tensors = usual_tensors(*file, unknown, used);
   } else {
@@ -116,18 +122,49 @@ CallEntry build_named_call(const NamedCall& named, const FactOverrides& override
   if (fields.layer) entry["layer"] = static_cast<uint64_t>(*fields.layer);
   if (!fields.branch.empty()) entry["branches"] = {fields.branch};
   if (!fields.kind.empty()) entry["kind"] = fields.kind;
-  facts.add_entry(entry, path.string() + ": its name");
+  facts.add_entry(entry, path.string() + ": its name", "from the file's name");
   if (first[0].first) {
     facts.set("layout", "hsd", "one file a head");
     if (*first[0].first != 0) {
       facts.set("head_offset", static_cast<uint64_t>(*first[0].first), "from the file's name");
     }
   }
+  apply_packed_options(tensors, overrides, notes);
   guess_facts(facts, tensors, overrides, notes);
   CallEntry call = build_call(std::move(facts), tensors, overrides, notes);
   call.file = path;
   call.unknown_keys.insert(call.unknown_keys.end(), unknown.begin(), unknown.end());
   return call;
+}
+
+NamedFolder summary_of(const NamedFiles& files, bool pattern_given) {
+  NamedFolder folder;
+  folder.pattern = files.pattern;
+  folder.pattern_given = pattern_given;
+  folder.left_out = files.left_out;
+  std::set<int64_t> steps, layers, heads;
+  for (const NamedCall& call : files.calls) {
+    if (call.fields.step) steps.insert(*call.fields.step);
+    if (call.fields.layer) layers.insert(*call.fields.layer);
+    for (const auto& [role, parts] : call.files) {
+      folder.files += static_cast<int64_t>(parts.size());
+      for (const auto& [head, path] : parts) {
+        if (head) heads.insert(*head);
+      }
+    }
+  }
+  folder.steps.assign(steps.begin(), steps.end());
+  folder.layers.assign(layers.begin(), layers.end());
+  folder.heads.assign(heads.begin(), heads.end());
+  return folder;
+}
+
+std::string first_names(const std::vector<std::string>& names) {
+  constexpr size_t kMostNamed = 5;
+  std::string text = std::to_string(names.size()) + (names.size() == 1 ? " file: " : " files: ");
+  for (size_t i = 0; i < names.size() && i < kMostNamed; ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > kMostNamed) text += " …";
+  return text;
 }
 
 }  // namespace attnscope

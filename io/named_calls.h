@@ -15,4 +15,10 @@ namespace attnscope {
 CallEntry build_named_call(const NamedCall& named, const FactOverrides& overrides,
                            std::vector<std::string>& notes);
 
+/// What the names of these files say together.
+NamedFolder summary_of(const NamedFiles& files, bool pattern_given);
+
+/// "3 files: a.txt, b.txt, c.txt"; of many the first five.
+std::string first_names(const std::vector<std::string>& names);
+
 }  // namespace attnscope

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "io/long_read.h"
 #include "io/zip_file.h"
 
 namespace attnscope {
@@ -42,6 +43,7 @@ class Member : public ByteSource {
       fail("ends at byte " + std::to_string(size()));
     }
   }
+  std::string what() const { return file_->path().string() + ": member " + member_.name; }
   void check_crc(uLong crc) const {
     if (crc == member_.crc) return;
     fail("is damaged: its checksum does not match (CRC-32 " + hex(static_cast<uint32_t>(crc)) +
@@ -67,11 +69,13 @@ class StoredMember : public Member {
     if (verified_) return;
     std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(size(), 4 * kBufferBytes)));
     uLong crc = crc32(0, nullptr, 0);
+    LongRead pass(what(), size());
     for (int64_t at = 0; at < size(); at += static_cast<int64_t>(buffer.size())) {
       const auto count =
           static_cast<size_t>(std::min<int64_t>(size() - at, static_cast<int64_t>(buffer.size())));
       read_at(at, std::span(buffer).first(count));
       crc = crc32_z(crc, reinterpret_cast<const Bytef*>(buffer.data()), count);
+      pass.update(at + static_cast<int64_t>(count));
     }
     check_crc(crc);
     verified_ = true;
@@ -188,11 +192,13 @@ class DeflatedMember : public Member {
     std::vector<std::byte> buffer(static_cast<size_t>(kBufferBytes));
     uLong crc = crc32(0, nullptr, 0);
     states_.clear();
+    LongRead pass(what(), size());
     while (cursor.position() < size()) {
       const auto count = static_cast<size_t>(std::min(size() - cursor.position(), kBufferBytes));
       const size_t got = cursor.read(buffer.data(), count);
       if (got != count) fail("unpacks to fewer bytes than it says");
       crc = crc32_z(crc, reinterpret_cast<const Bytef*>(buffer.data()), got);
+      pass.update(cursor.position());
       const int64_t last = states_.empty() ? 0 : states_.back()->position();
       if (cursor.position() - last >= spacing) {
         states_.push_back(std::make_unique<InflateCursor>(cursor));
@@ -236,6 +242,7 @@ class DeflatedMember : public Member {
       const auto piece =
           static_cast<size_t>(std::min<int64_t>(count, static_cast<int64_t>(buffer.size())));
       if (cursor.read(buffer.data(), piece) != piece) fail("unpacks to fewer bytes than it says");
+      check_long_read_stop(what());
       count -= static_cast<int64_t>(piece);
     }
   }

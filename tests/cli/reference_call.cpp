@@ -53,6 +53,26 @@ ReferenceCall& ReferenceCall::tensor(const std::string& name, const std::string&
   return *this;
 }
 
+void ReferenceCall::write_packed(const std::filesystem::path& folder) const {
+  const auto write = [&](const char* name, const std::vector<float>& values, int64_t heads,
+                         int64_t tokens) {
+    std::vector<float> packed;
+    for (int64_t token = 0; token < tokens; ++token) {
+      for (int64_t head = 0; head < heads; ++head) {
+        const float* row = values.data() + (head * tokens + token) * shape_.width;
+        packed.insert(packed.end(), row, row + shape_.width);
+      }
+    }
+    const std::string shape =
+        std::to_string(tokens) + ", " + std::to_string(heads) + ", " + std::to_string(shape_.width);
+    write_bytes(folder / name,
+                npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + "), }\n",
+                          raw(packed)));
+  };
+  write("q.npy", q_, shape_.heads, shape_.queries);
+  write("k.npy", k_, shape_.kv_heads, shape_.keys);
+}
+
 std::vector<double> ReferenceCall::row(int64_t batch, int64_t head, int64_t query,
                                        const std::function<bool(int64_t)>& domain) const {
   const auto& s = shape_;

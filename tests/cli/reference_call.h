@@ -28,6 +28,9 @@ class ReferenceCall {
   ReferenceCall& tensor(const std::string& name, const std::string& dtype,
                         std::vector<int64_t> shape, const std::string& data);
   void write(const std::filesystem::path& path) const { file_.write(path); }
+  /// q.npy and k.npy of the first batch item, [tokens, heads, width], as flash-attention's
+  /// variable-length functions take them.
+  void write_packed(const std::filesystem::path& folder) const;
 
   /// The weights of a row over the keys of `domain` (all keys where it is empty): [keys], others 0;
   /// zeros where the mask leaves none.

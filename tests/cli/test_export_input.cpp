@@ -162,6 +162,8 @@ TEST_CASE("what an export cannot show is said") {
       {render(maps, "matrix", {"--heads", "2"}), "--heads 2"},
       {render(maps, "matrix", {"--heads", "1", "--cols", "0:100"}), "the export has 16:1024"},
       {render(maps, "matrix", {"--heads", "1", "--grid", "1x2x3"}), "--grid"},
+      {render(maps, "matrix", {"--heads", "1", "--rope", "wan"}), "--rope"},
+      {render(maps, "matrix", {"--heads", "1", "--cu-seqlens", "0,9"}), "--cu-seqlens"},
       {render(maps, "matrix", {"--heads", "1", "--branch", "uncond"}), "the export has cond"},
       {render(maps, "heatmap", {"--metric", "entropy"}), "only --picture matrix and mosaic"},
       {render(rows, "mosaic"), "holds 2 single rows"},

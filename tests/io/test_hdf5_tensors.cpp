@@ -206,6 +206,49 @@ TEST_CASE("hdf5: what cannot be read is refused by name, and no trouble to the r
   }
 }
 
+TEST_CASE("hdf5: files with a user block have the right values") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.h5";
+  std::vector<float> expected(96);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<float>(i);
+  for (const hsize_t block : {512, 4096}) {
+    for (const bool newest : {false, true}) {
+      INFO("user block " << block << ", newest format " << newest);
+      const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+      H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+      if (newest) H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+      const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
+      REQUIRE(H5Pset_userblock(creation, block) >= 0);
+      const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
+      REQUIRE(file >= 0);
+      const hsize_t shape[] = {4, 24};
+      const hsize_t chunk[] = {2, 8};
+      for (const std::string kind : {"plain", "chunked", "packed"}) {
+        const hid_t space = H5Screate_simple(2, shape, nullptr);
+        const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+        if (kind != "plain") H5Pset_chunk(properties, 2, chunk);
+        if (kind == "packed") H5Pset_deflate(properties, 4);
+        const hid_t dataset = H5Dcreate2(file, kind.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT,
+                                         properties, H5P_DEFAULT);
+        REQUIRE(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                         expected.data()) >= 0);
+      }
+      REQUIRE(H5Fclose(file) >= 0);
+      std::fstream bytes(path, std::ios::in | std::ios::out | std::ios::binary);
+      bytes << "a note that stands before the data";
+      bytes.close();
+      const auto opened = open_tensor_file(path);
+      auto keys = opened->keys();
+      std::sort(keys.begin(), keys.end());
+      CHECK(keys == std::vector<std::string>{"chunked", "packed", "plain"});
+      for (const std::string& key : keys) {
+        INFO(key);
+        CHECK(read_all<float>(*opened->tensor(key)) == expected);
+      }
+    }
+  }
+}
+
 TEST_CASE("hdf5: groups that hold themselves end") {
   const TemporaryFolder folder;
   const std::string path = folder / "a.h5";

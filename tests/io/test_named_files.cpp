@@ -50,7 +50,7 @@ TEST_CASE("name patterns: placeholders take what the name says") {
     CHECK(!pattern.match(other));
   }
   for (const char* bad : {"x_{q|k}_{layer", "x_{lair}.npy", "{layer}{layer}.npy", "plain.npy",
-                          "a/{layer}.npy", "x_{head}.npy"}) {
+                          "a/{layer}.npy", "x_{head}.npy", "x{step}{layer}_{q|k}.npy"}) {
     INFO(bad);
     CHECK(!thrown_text(ErrorCode::usage, [&] { NamePattern{bad}; }).empty());
   }
@@ -86,7 +86,17 @@ TEST_CASE("a folder of one file a head opens as its calls") {
                        [&](const std::string& note) { return contains(note, part); });
   };
   CHECK(told("as {name}_It{step}_L{layer}_H{head}_{q|k|v}.npy"));
-  CHECK(told("left out: notes.txt"));
+  CHECK(told("left out: 1 file: notes.txt"));
+  const auto& named = capture.named_folder();
+  REQUIRE(named);
+  CHECK(named->pattern == "{name}_It{step}_L{layer}_H{head}_{q|k|v}.npy");
+  CHECK(!named->pattern_given);
+  CHECK(named->steps == std::vector<int64_t>{0, 5});
+  CHECK(named->layers == std::vector<int64_t>{2, 11});
+  CHECK(named->heads == std::vector<int64_t>{0, 1, 2});
+  CHECK(named->files == 24);
+  CHECK(named->left_out == std::vector<std::string>{"notes.txt"});
+  CHECK(last.facts.at("step").origin == "from the file's name");
 
   std::filesystem::remove(folder / "attn_It5_L11_H1_q.npy");
   CHECK(contains(error_of(folder.path()), "there is no file of head 1 before it"));
@@ -106,7 +116,18 @@ TEST_CASE("patterns of one's own, files that hold a call, and what cannot be tol
   CHECK(capture.calls()[0].id.layer == 4);
   CHECK(first_value(capture.calls()[0].problem->q(), 0) == 4.0f);
   overrides.pattern = "{q|k}-of-blok-{layer}.bin.npy";
-  CHECK(contains(error_of(folder.path(), overrides), "no file has a name like"));
+  CHECK(contains(error_of(folder.path(), overrides),
+                 "no file has a name like --pattern {q|k}-of-blok-{layer}.bin.npy (it has 2 files: "
+                 "key-of-block-4.bin.npy, query-of-block-4.bin.npy)"));
+  overrides.pattern = "{name}.bin.npy";
+  CHECK(contains(error_of(folder.path(), overrides), "the pattern has no {q|k} that says which"));
+  overrides.pattern = "{q|k}-of-{name}-{layer}.bin.npy";
+  write_head(folder / "query-of-unit-4.bin.npy", 4);
+  write_head(folder / "key-of-unit-4.bin.npy", -4);
+  CHECK(contains(error_of(folder.path(), overrides),
+                 "calls are told apart by {step}, {layer}, {branch} and {kind}"));
+  std::filesystem::remove(folder / "query-of-unit-4.bin.npy");
+  std::filesystem::remove(folder / "key-of-unit-4.bin.npy");
   std::filesystem::remove(folder / "key-of-block-4.bin.npy");
   overrides.pattern = "{q|k}-of-block-{layer}.bin.npy";
   CHECK(contains(error_of(folder.path(), overrides), "there is no file of k beside it"));

@@ -3,40 +3,16 @@
 
 #include "io/tensor_file.h"
 #include "tests/catch.h"
+#include "tests/io/pickle_bytes.h"
 #include "tests/io/tensor_files.h"
 #include "tests/io/zip_bytes.h"
 #include "tests/temporary_folder.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
+using namespace attnscope::test::pickled;
 
 namespace {
-
-// Pieces of pickles, in the opcodes that torch.save writes.
-std::string text(const std::string& s) { return "X" + little_endian(s.size(), 4) + s; }
-std::string number(int64_t n) { return "J" + little_endian(static_cast<uint64_t>(n), 4); }
-std::string tuple(const std::string& items) { return "(" + items + "t"; }
-std::string global(const std::string& module, const std::string& name) {
-  return "c" + module + "\n" + name + "\n";
-}
-std::string numbers(const std::vector<int64_t>& list) {
-  std::string items;
-  for (const int64_t n : list) items += number(n);
-  return tuple(items);
-}
-std::string storage(const std::string& type, const std::string& key, int64_t count) {
-  return tuple(text("storage") + global("torch", type) + text(key) + text("cpu") + number(count)) +
-         "Q";
-}
-std::string tensor(const std::string& from, int64_t offset, const std::vector<int64_t>& shape,
-                   const std::vector<int64_t>& strides) {
-  return global("torch._utils", "_rebuild_tensor_v2") +
-         tuple(from + number(offset) + numbers(shape) + numbers(strides) + "\x89" +
-               global("collections", "OrderedDict") + ")R") +
-         "R";
-}
-std::string dict(const std::string& items) { return "}(" + items + "u"; }
-std::string pickle(const std::string& body) { return "\x80\x02" + body + "."; }
 
 const std::string kPlain = tensor(storage("FloatStorage", "0", 6), 0, {2, 3}, {3, 1});
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <hdf5.h>
+
+#include <string>
+
+#include "io/input_file.h"
+
+namespace attnscope {
+
+/// Whether the file is HDF5 behind a user block: its signature stands at byte 512, 1024, 2048 …
+bool has_hdf5_userblock(const InputFile& file);
+
+/// What is to be added to the chunk addresses that the library tells of this open file, so that
+/// they count from the file's start: the size of its user block, where the library leaves it out
+/// (1.10 does, later ones do not; contiguous datasets' offsets always have it). Within an
+/// Hdf5Session. Throws Error(file) naming `path`.
+hsize_t chunk_address_base(hid_t file, const std::string& path);
+
+}  // namespace attnscope
