@@ -43,7 +43,7 @@ class Member : public ByteSource {
       fail("ends at byte " + std::to_string(size()));
     }
   }
-  std::string what() const { return file_->path().string() + ": member " + member_.name; }
+  std::string what() const { return file_name_ + ": member " + member_.name; }
   void check_crc(uLong crc) const {
     if (crc == member_.crc) return;
     fail("is damaged: its checksum does not match (CRC-32 " + hex(static_cast<uint32_t>(crc)) +

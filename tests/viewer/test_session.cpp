@@ -82,6 +82,21 @@ TEST_CASE("a session comes back as it was") {
   CHECK(restored_view(read_session(file), picker, limits) == plain.view);
 }
 
+TEST_CASE("where packed sequences are cut and how files are named come back too") {
+  const TemporaryFolder folder;
+  Session session = unusual(folder.path());
+  session.facts.pattern = "L{layer}_{q|k}.npy";
+  session.facts.cu_seqlens = "0,9,24";
+  session.facts.cu_seqlens_k = (folder.path() / "cuts.npz").string() + ":cu";
+  const auto json = nlohmann::json::parse(session_text(session, folder.path()));
+  CHECK(json["facts"]["cu_seqlens"] == "0,9,24");
+  CHECK(json["facts"]["cu_seqlens_k"] == "cuts.npz:cu");
+  const Session back = parse_session(json.dump(), "s.json", folder.path());
+  CHECK(back.facts.pattern == session.facts.pattern);
+  CHECK(back.facts.cu_seqlens == session.facts.cu_seqlens);
+  CHECK(back.facts.cu_seqlens_k == session.facts.cu_seqlens_k);
+}
+
 TEST_CASE("paths below the session's folder are relative, so that both can be moved") {
   const TemporaryFolder folder;
   const auto stored = [&](const path& capture) {

@@ -32,7 +32,10 @@ Json facts_json(const FactOverrides& facts, const path& folder) {
   add("scale", facts.scale);
   add("preset", facts.preset);
   add("rope", facts.rope);
+  add("pattern", facts.pattern);
   if (facts.mask) json["mask"] = stored_mask(*facts.mask, folder);
+  if (facts.cu_seqlens) json["cu_seqlens"] = stored_cuts(*facts.cu_seqlens, folder);
+  if (facts.cu_seqlens_k) json["cu_seqlens_k"] = stored_cuts(*facts.cu_seqlens_k, folder);
   if (facts.score != ScoreFunction::softmax) json["score"] = score_name(facts.score);
   return json;
 }

@@ -10,6 +10,10 @@ bool is_pattern(const std::string& mask) {
   return mask == "none" || mask == "causal" || mask.starts_with("window:");
 }
 
+bool is_list(const std::string& cuts) {
+  return cuts.find_first_not_of("0123456789, ") == std::string::npos;
+}
+
 /// Without the slash at the end that folders are often given with.
 path plain(const path& file) {
   const path normal = file.lexically_normal();
@@ -34,6 +38,14 @@ std::string stored_mask(const std::string& mask, const path& folder) {
 
 std::string opened_mask(const std::string& mask, const path& folder) {
   return is_pattern(mask) ? mask : opened_path(mask, folder);
+}
+
+std::string stored_cuts(const std::string& cuts, const path& folder) {
+  return is_list(cuts) ? cuts : stored_path(cuts, folder);
+}
+
+std::string opened_cuts(const std::string& cuts, const path& folder) {
+  return is_list(cuts) ? cuts : opened_path(cuts, folder);
 }
 
 }  // namespace attnscope

@@ -17,4 +17,8 @@ std::string opened_path(const std::string& name, const std::filesystem::path& fo
 std::string stored_mask(const std::string& mask, const std::filesystem::path& folder);
 std::string opened_mask(const std::string& mask, const std::filesystem::path& folder);
 
+/// The same for --cu-seqlens, which may be a list of numbers.
+std::string stored_cuts(const std::string& cuts, const std::filesystem::path& folder);
+std::string opened_cuts(const std::string& cuts, const std::filesystem::path& folder);
+
 }  // namespace attnscope

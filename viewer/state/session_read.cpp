@@ -122,8 +122,13 @@ FactOverrides read_facts(Fields fields, const std::filesystem::path& folder) {
   take("scale", facts.scale);
   take("preset", facts.preset);
   take("rope", facts.rope);
+  take("pattern", facts.pattern);
   take("mask", facts.mask);
   if (facts.mask) facts.mask = opened_mask(*facts.mask, folder);
+  take("cu_seqlens", facts.cu_seqlens);
+  if (facts.cu_seqlens) facts.cu_seqlens = opened_cuts(*facts.cu_seqlens, folder);
+  take("cu_seqlens_k", facts.cu_seqlens_k);
+  if (facts.cu_seqlens_k) facts.cu_seqlens_k = opened_cuts(*facts.cu_seqlens_k, folder);
   if (fields.has("score")) {
     facts.score = fields.name("score", [](const std::string& name) { return parse_score(name); },
                               {"softmax", "sigmoid", "linear:elu1", "linear:relu"});
