@@ -329,8 +329,8 @@ bool ViewerApp::exact() const {
 
 bool ViewerApp::reached(WaitFor what) const {
   if (!document_ || changed_) return false;
-  const bool line = document_->call().block > 1 ||
-                    (line_ && line_wanted_ && line_->request == *line_wanted_);
+  const bool line =
+      document_->call().block > 1 || (line_ && line_wanted_ && line_->request == *line_wanted_);
   switch (what) {
     case WaitFor::picture:
       return panels_.matrix().seen().complete;
