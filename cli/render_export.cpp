@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/export_maps.h"
+#include "cli/render_stats.h"
 #include "cli/stored_input.h"
 #include "core/checked_math.h"
 #include "core/error.h"
@@ -45,11 +46,10 @@ void check_request(const RenderRequest& o, PictureKind kind) {
         one_line(o.capture.capture), one_line(o.out)));
   }
   if (kind != PictureKind::matrix && kind != PictureKind::mosaic) {
-    throw usage_error(
-        fmt::format("--picture {}: {} is an export; only --picture matrix and mosaic are drawn of "
-                    "one (the others "
-                    "need the capture)",
-                    picture_name(kind), one_line(o.capture.capture)));
+    throw usage_error(fmt::format(
+        "--picture {}: {} is an export; of one matrix, mosaic and heatmap are drawn (the others "
+        "need the capture)",
+        picture_name(kind), one_line(o.capture.capture)));
   }
   if (o.dry_run) throw usage_error("--dry-run: nothing of an export is computed");
   if (!o.cache.empty()) throw usage_error("--cache: nothing of an export is computed");
@@ -239,6 +239,7 @@ void draw_mosaic(const ExportPicture& picture) {
 }  // namespace
 
 int render_export(const RenderRequest& o, PictureKind kind, const Console& console) {
+  if (kind == PictureKind::heatmap) return render_stats(o, console);
   check_request(o, kind);
   const std::filesystem::path path = o.capture.capture;
   const auto maps = open_export_maps(path);

@@ -1,13 +1,16 @@
 // Pictures of exports beside those of the capture that they were made from.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/catch.h"
 #include "tests/cli/program.h"
 #include "tests/io/png_picture.h"
+#include "tests/io/tensor_files.h"
 #include "tests/temporary_folder.h"
 
 using namespace attnscope::test;
@@ -80,6 +83,43 @@ TEST_CASE("pictures of an export are those of its capture") {
       CHECK(differing(draw(folder, arguments), expected) > 1000);
     }
   }
+}
+
+TEST_CASE("a heatmap of exported numbers is that of the capture") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes"), stats = folder / "stats.h5";
+  run({"stats", capture, "--quiet", "-o", stats});
+  for (const std::string metric : {"entropy", "same_frame_mass"}) {
+    const auto json_of = [&](const std::string& input, const std::string& name) {
+      const auto result =
+          run_attnscope({"render", input, "--picture", "heatmap", "--metric", metric, "--layers",
+                         "1-3", "--heads", "0,2", "--json", "--quiet", "-o", folder / name});
+      INFO(result.err);
+      REQUIRE(result.exit_code == 0);
+      return nlohmann::json::parse(result.out);
+    };
+    const auto expected = json_of(capture, metric + "-capture.png");
+    const auto got = json_of(stats, metric + "-stats.png");
+    REQUIRE(got["values"].size() == 6);
+    for (size_t i = 0; i < 6; ++i) {
+      const auto& a = got["values"][i];
+      const auto& b = expected["values"][i];
+      CHECK(a["head"] == b["head"]);
+      const double value = b[metric].get<double>();
+      CHECK(value > 0);
+      CHECK(std::fabs(a[metric].get<double>() - value) <= 1e-6 * value);
+    }
+    CHECK(differing(read_png(folder / (metric + "-capture.png")),
+                    read_png(folder / (metric + "-stats.png"))) == 0);
+  }
+  // One flipped byte in the middle is found.
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(stats));
+  const char old = poke(stats, size / 2, 0);
+  poke(stats, size / 2, static_cast<char>(old ^ 1));
+  const auto damaged = run_attnscope(
+      {"render", stats, "--picture", "heatmap", "--metric", "entropy", "-o", folder / "x.png"});
+  CHECK(damaged.exit_code == 1);
+  CHECK_FALSE(std::filesystem::exists(folder / "x.png"));
 }
 
 TEST_CASE("crops of pooled exports keep to its blocks") {
