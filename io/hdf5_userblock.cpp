@@ -1,14 +1,10 @@
 #include "io/hdf5_userblock.h"
 
-#include <array>
-#include <string_view>
-
 #include "io/hdf5_handle.h"
 
 namespace attnscope {
 namespace {
 
-constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
 constexpr hsize_t kSmallestBlock = 512;
 
 hsize_t block_of(hid_t file, const std::string& path) {
@@ -49,17 +45,6 @@ haddr_t chunk_behind(hsize_t block, const std::string& path) {
 }
 
 }  // namespace
-
-bool has_hdf5_userblock(const InputFile& file) {
-  std::array<char, kSignature.size()> bytes{};
-  const int64_t last = file.size() - static_cast<int64_t>(bytes.size());
-  for (int64_t at = kSmallestBlock; at <= last; at *= 2) {
-    file.read_at(at, std::as_writable_bytes(std::span(bytes)));
-    if (std::string_view(bytes.data(), bytes.size()) == kSignature) return true;
-    if (at > last / 2) break;
-  }
-  return false;
-}
 
 hsize_t chunk_address_base(hid_t file, const std::string& path) {
   const hsize_t block = block_of(file, path);

@@ -4,12 +4,7 @@
 
 #include <string>
 
-#include "io/input_file.h"
-
 namespace attnscope {
-
-/// Whether the file is HDF5 behind a user block: its signature stands at byte 512, 1024, 2048 …
-bool has_hdf5_userblock(const InputFile& file);
 
 /// What is to be added to the chunk addresses that the library tells of this open file, so that
 /// they count from the file's start: the size of its user block, where the library leaves it out

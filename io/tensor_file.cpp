@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "core/selection.h"
+#include "io/hdf5_signature.h"
 #include "io/hdf5_tensors.h"
-#include "io/hdf5_userblock.h"
 #include "io/input_file.h"
 #include "io/zip_tensors.h"
 

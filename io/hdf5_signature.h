@@ -1,0 +1,11 @@
+#pragma once
+
+#include "io/input_file.h"
+
+namespace attnscope {
+
+/// Whether the file is HDF5 behind a user block: its signature stands at byte 512, 1024, 2048 …
+/// Asks nothing of the HDF5 library.
+bool has_hdf5_userblock(const InputFile& file);
+
+}  // namespace attnscope
