@@ -95,7 +95,8 @@ Command add_render_command(CLI::App& app) {
       "  attnscope render dump/ --picture text --layers 0 --heads 3 -o words.png\n"
       "  attnscope render dump/ --picture heatmap --metric text_mass -o text_mass.png\n"
       "  attnscope render maps.h5 --picture matrix --heads 0 -o map.png   # an export, or its "
-      ".part");
+      ".part\n"
+      "  attnscope render numbers.h5 --picture heatmap --metric entropy -o e.png   # of stats");
   return {command, [command, request] { return run_render(command, *request); }};
 }
 

@@ -48,6 +48,8 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       "  attnscope view samples/moving-shapes\n"
       "  attnscope view dump/ --layers 12 --heads 3 --query 6,15,22\n"
       "  attnscope view --q q.npy --k k.npy --preset cogvideox-5b\n"
+      "  attnscope view maps.h5         # an export of weights, logits, rows or blocks, or its "
+      ".part\n"
       "  attnscope view dump/ --theme light --size 1600x1000 --screenshot map.png\n"
       "  xvfb-run -a attnscope view dump/ --script tour.txt     # on a server without a screen");
   return command;
