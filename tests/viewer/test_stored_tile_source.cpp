@@ -320,7 +320,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
     CHECK(blocks->groups()[0].rows == IndexRange{20, 700});
     CHECK(blocks->groups()[0].cols == IndexRange{32, 650});
     StoredHarness harness(read_texels(blocks));
-    const ShownCall& call = read_texels(blocks)->calls()[0];
+    const ShownCall call = read_texels(blocks)->calls()[0];
     CHECK(call.block == block);
     CHECK_FALSE(call.logits);
     const HeadId head{0, 0, 1};
