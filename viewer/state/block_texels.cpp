@@ -18,18 +18,8 @@ class BlockTexels : public TexelReader {
  public:
   explicit BlockTexels(std::shared_ptr<const StoredBlocks> blocks) : blocks_(std::move(blocks)) {
     for (const StoredBlockGroup& group : blocks_->groups()) {
-      const StoredFacts& facts = group.facts;
-      ShownCall call;
+      ShownCall call = exported_call(group.facts, group.batch, group.heads);
       call.name = blocks_->path().string();
-      call.step = facts.step;
-      call.layer = facts.layer;
-      call.kind = parse_kind(facts.kind).value_or(CallKind::self);
-      call.branches = {facts.branch};
-      call.batch = group.batch;
-      call.heads = group.heads;
-      call.queries = facts.query_tokens;
-      call.keys = facts.key_tokens;
-      call.score = parse_score(facts.score).value_or(ScoreFunction::softmax);
       call.logits = false;
       call.block = group.block;
       call.rows = group.rows;

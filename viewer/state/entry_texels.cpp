@@ -111,17 +111,8 @@ class EntryTexels : public TexelReader {
   void add_call(const StoredHead& head) {
     const StoredFacts& facts = *head.facts;
     const StoredGroup& group = *head.group;
-    ShownCall call;
+    ShownCall call = exported_call(facts, group.batch, group.heads);
     call.name = maps_->path().string() + ": " + group.name;
-    call.step = facts.step;
-    call.layer = facts.layer;
-    call.kind = parse_kind(facts.kind).value_or(CallKind::self);
-    call.branches = {facts.branch};
-    call.batch = group.batch;
-    call.heads = group.heads;
-    call.queries = facts.query_tokens;
-    call.keys = facts.key_tokens;
-    call.score = parse_score(facts.score).value_or(ScoreFunction::softmax);
     call.weights = !maps_->is_logits();
     call.logits = maps_->is_logits();
     call.rows = {facts.queries.front(), facts.queries.back() + 1};

@@ -14,6 +14,7 @@ namespace attnscope {
 
 class StoredBlocks;
 class StoredMaps;
+struct StoredFacts;
 
 /// What an export holds of its maps, as texels and lines. Rows and columns are places in the whole
 /// sequences; what is not in the file is left out. All members are thread-safe and throw
@@ -43,6 +44,9 @@ class TexelReader {
   virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) const = 0;
 };
 
+/// What an export says of a call; its name, and what of its maps is there, are left to fill in.
+ShownCall exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
+                        const std::vector<int64_t>& heads);
 /// Exports of weights, rows and logits.
 std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredMaps> maps);
 /// Pooled exports.
