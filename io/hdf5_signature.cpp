@@ -2,7 +2,6 @@
 
 #include <array>
 #include <span>
-#include <string_view>
 
 namespace attnscope {
 namespace {
@@ -11,6 +10,8 @@ constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
 constexpr int64_t kSmallestBlock = 512;
 
 }  // namespace
+
+bool begins_as_hdf5(std::string_view start) { return start.starts_with(kSignature); }
 
 bool has_hdf5_userblock(const InputFile& file) {
   std::array<char, kSignature.size()> bytes{};

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/version.h"
+#include "io/hdf5_signature.h"
 #include "io/hdf5_tensors.h"
 
 namespace attnscope {
@@ -121,8 +122,7 @@ bool is_hdf5_file(const std::filesystem::path& path) {
   if (path.empty() || !std::filesystem::is_regular_file(path, error)) return false;
   std::array<char, 8> start{};
   std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) ==
-         std::string_view("\x89HDF\r\n\x1a\n", start.size());
+  return begins_as_hdf5({start.data(), start.size()});
 }
 
 bool is_export_file(const std::filesystem::path& path) {

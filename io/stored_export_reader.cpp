@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "io/child_task.h"
 #include "io/hdf5_reader.h"
+#include "io/hdf5_signature.h"
 #include "io/input_file.h"
 #include "io/stored_export.h"
 
@@ -204,7 +205,7 @@ StoredExport read_stored_export(const std::filesystem::path& path) {
     std::array<char, 8> signature{};
     const auto bytes = std::min<int64_t>(file.size(), 8);
     file.read_at(0, std::as_writable_bytes(std::span(signature)).first(static_cast<size_t>(bytes)));
-    if (std::string_view(signature.data(), 8) != std::string_view("\x89HDF\r\n\x1a\n", 8)) {
+    if (!begins_as_hdf5({signature.data(), signature.size()})) {
       throw file_error(name, "", "is no HDF5 file");
     }
   }
