@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <stop_token>
 
+#include "io/long_read.h"
 #include "io/tensor_file.h"
 #include "tests/catch.h"
 #include "tests/io/tensor_files.h"
@@ -190,4 +192,19 @@ TEST_CASE("npz: damaged data are an error before any value is served") {
   CHECK(error(zip_bytes({{"q.npy", says + shorter, true, 0, static_cast<int64_t>(says.size())}}))
             .find("more bytes") != std::string::npos);
   CHECK(error(zip_bytes({{"q.npy", says, true, 0, static_cast<int64_t>(says.size())}})).empty());
+}
+
+TEST_CASE("npz: a requested stop ends the check of a member") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "a.npz";
+  const std::string array = array_bytes(counting(5000), "(5000,)");
+  for (const bool deflated : {false, true}) {
+    write_bytes(path, zip_bytes({{"q.npy", array, deflated}}));
+    const auto tensor = open_tensor_file(path)->tensor("q");
+    std::stop_source stop;
+    stop.request_stop();
+    const LongReadStop ends(stop.get_token());
+    CHECK(thrown_text(ErrorCode::interrupted, [&] { read_values<float>(*tensor, {0}, {1}); }) ==
+          "interrupted while reading " + path.string() + ": member q.npy");
+  }
 }
