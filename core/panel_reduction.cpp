@@ -134,7 +134,7 @@ void PanelReduction::begin(const HeadTask& task, const ReductionRequest& request
   first_position_ = rows.begin;
   index_ = index;
   block_row_ = std::move(block_row);
-  fixed_scale_ = fixed_scale(problem);
+  fixed_scale_ = attnscope::fixed_scale(problem);
   rows_.assign(index.size(), {});
   masses_.assign(index.size() * static_cast<size_t>(segments_.count()), 0);
   const auto columns = static_cast<size_t>(request.any_columns() ? column_count(task) : 0);
@@ -189,6 +189,26 @@ void PanelReduction::advance(int64_t end) {
   if (whole) take_in(diagonals_, diagonal_totals_, fixed_scale_);
   if (whole) take_in(offsets_, offset_totals_, fixed_scale_);
   if (request_->block > 0) finish_block_row(end);
+}
+
+void PanelReduction::take_whole(const WholePanel& sums) {
+  const auto take = [](std::span<const int64_t> from, std::vector<int64_t>& to) {
+    assert(from.size() == to.size());
+    std::copy(from.begin(), from.end(), to.begin());
+  };
+  take(sums.columns, column_totals_);
+  take(sums.diagonals, diagonal_totals_);
+  take(sums.offsets, offset_totals_);
+}
+
+void PanelReduction::take_block_row(int64_t row, std::span<const float> max,
+                                    std::span<const double> sum) {
+  assert(static_cast<int64_t>(max.size()) == block_columns() && max.size() == sum.size());
+  block_row_(first_position_ / request_->block + row, max, sum);
+}
+
+int64_t PanelReduction::block_rows() const {
+  return request_->block > 0 ? ceil_div(num_rows(), request_->block) : 0;
 }
 
 void PanelReduction::take_columns(bool whole) {

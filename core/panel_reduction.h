@@ -63,6 +63,29 @@ class PanelReduction {
   /// Rows up to `end` have been added; at a unit's end the running sums are taken in.
   void advance(int64_t end);
 
+  /// Position of row i among the rows of the task.
+  int64_t position(int64_t i) const { return first_position_ + i; }
+  /// Column block that a key of the task begins or continues, and how many there are.
+  int64_t block_columns() const { return static_cast<int64_t>(block_max_.size()); }
+  IndexRange block_keys() const { return task_->keys; }
+  /// Power of two that sums are multiplied by before they become integers.
+  double fixed_scale() const { return fixed_scale_; }
+
+  /// Sums over all rows of a panel, as a backend has them that does not add row by row: integers
+  /// (value · fixed_scale()), rounded in groups of rows that do not depend on the panel. Spans of
+  /// what was not asked for are empty; borrowed.
+  struct WholePanel {
+    std::span<const int64_t> columns;    ///< [num_keys]
+    std::span<const int64_t> diagonals;  ///< key 0 of the panel's last row first
+    std::span<const int64_t> offsets;
+  };
+  /// Instead of column_sums(), column_maxima(), diagonal(), offset_line() and advance(): the sums
+  /// over rows, and every row of blocks, [block_columns()], counted from the panel's first.
+  void take_whole(const WholePanel& sums);
+  void take_block_row(int64_t row, std::span<const float> max, std::span<const double> sum);
+  /// Rows of blocks that the panel has.
+  int64_t block_rows() const;
+
   // What the reader asks once all rows were added.
 
   int64_t num_rows() const { return static_cast<int64_t>(index_.size()); }

@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/checked_math.h"
 #include "core/error.h"
@@ -39,12 +41,23 @@ std::vector<const ReductionJob*> distinct_jobs(std::span<const ReductionJob> job
   return distinct;
 }
 
-int64_t choose_panel_rows(std::span<const ReductionJob> jobs, int64_t workers) {
+int64_t choose_panel_rows(std::span<const ReductionJob> jobs, int64_t workers, int64_t most) {
   const int64_t multiple = PanelReduction::row_multiple(jobs.front().request);
   int64_t rows = 0;
   for (const ReductionJob& job : jobs) rows = std::max(rows, job.task.num_rows());
-  const int64_t wanted = std::min(kMostPanelRows, ceil_div(rows, workers * kPanelsPerWorker));
+  const int64_t wanted = std::min(most, ceil_div(rows, workers * kPanelsPerWorker));
   return std::max<int64_t>(1, wanted / multiple) * multiple;
+}
+
+/// Rows of a panel at most, and rows of a call (0: the whole panel): what is tried, the fastest
+/// first.
+std::vector<std::pair<int64_t, int64_t>> row_choices(const TileBackend& backend) {
+  std::vector<std::pair<int64_t, int64_t>> choices;
+  const int64_t whole = backend.whole_panel_rows();
+  for (int64_t rows = whole; rows > 0; rows /= 2) choices.emplace_back(rows, 0);
+  if (whole > 0) return choices;
+  for (const int64_t call_rows : kCallRows) choices.emplace_back(kMostPanelRows, call_rows);
+  return choices;
 }
 
 int64_t worker_bytes(const std::vector<const ReductionJob*>& jobs, const TileBackend& backend,
@@ -191,8 +204,9 @@ ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBack
   int64_t smallest = INT64_MAX;
   const int64_t most_workers = std::max(1, max_workers > 0 ? max_workers : backend.workers());
   for (int64_t workers = most_workers; workers > 0; --workers) {
-    plan.panel_rows = choose_panel_rows(jobs, workers);
-    for (const int64_t call_rows : kCallRows) {
+    for (const auto& [most_rows, most_call_rows] : row_choices(backend)) {
+      plan.panel_rows = choose_panel_rows(jobs, workers, most_rows);
+      const int64_t call_rows = most_call_rows > 0 ? most_call_rows : plan.panel_rows;
       plan.bytes_per_worker = worker_bytes(distinct, backend, plan.panel_rows, call_rows);
       for (int64_t heads = jobs.size() > 1 ? 2 : 1; heads > 0; --heads) {
         plan.workers = static_cast<int>(workers);

@@ -74,8 +74,9 @@ class BoundHead {
                           const EmitTarget& target, std::span<std::byte> workspace) const = 0;
 
   /// Takes what the panel asks for from the weights of its rows [first, first +
-  /// queries.index.size()), from a single product. Rows of a panel are given in order. The
-  /// workspace is that of emit_panel over all keys.
+  /// queries.index.size()), from a single product. Rows of a panel are given in order, all of them
+  /// at once where TileBackend::whole_panel_rows() says so. The workspace is that of emit_panel
+  /// over all keys.
   virtual void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
                       std::span<std::byte> workspace) const = 0;
 
@@ -116,6 +117,10 @@ class TileBackend {
                                   bool one_product) const = 0;
   /// The same for BoundHead::outputs; the problem must have V.
   virtual int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const;
+
+  /// Rows of a panel at most where reduce() must be given whole panels at once, as a device wants
+  /// that is filled by many rows; 0: any number of rows a call.
+  virtual int64_t whole_panel_rows() const { return 0; }
 
   /// Reads and packs K of one head. The problem must outlive the result.
   virtual std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,

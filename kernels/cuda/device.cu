@@ -1,0 +1,92 @@
+#include "core/error.h"
+#include "kernels/cuda/device.h"
+
+namespace attnscope::cuda {
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  if (status == cudaErrorMemoryAllocation) {
+    // Not sticky: the call that failed has left nothing behind.
+    cudaGetLastError();
+    throw OutOfDeviceMemory();
+  }
+  throw Error(ErrorCode::unavailable, std::string("cuda: ") + what + ": " +
+                                          cudaGetErrorString(status) + " (" +
+                                          cudaGetErrorName(status) + ")");
+}
+
+Device::Device(int index, int64_t limit_bytes) : index_(index) {
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, index), "the device's properties");
+  name_ = properties.name;
+  capability_ = 10 * properties.major + properties.minor;
+  multiprocessors_ = properties.multiProcessorCount;
+  block_shared_bytes_ = static_cast<int64_t>(properties.sharedMemPerBlockOptin);
+  make_current();
+  size_t free = 0;
+  size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "the device's free memory");
+  const auto most = static_cast<int64_t>(free / 10 * 9);
+  limit_bytes_ = limit_bytes > 0 && limit_bytes < most ? limit_bytes : most;
+}
+
+void Device::make_current() const { check(cudaSetDevice(index_), "choosing the device"); }
+
+void* Device::allocate(int64_t bytes) {
+  make_current();
+  if (used_bytes_.fetch_add(bytes) + bytes > limit_bytes_) {
+    used_bytes_ -= bytes;
+    throw OutOfDeviceMemory();
+  }
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
+  if (status != cudaSuccess) {
+    used_bytes_ -= bytes;
+    check(status, "device memory");
+  }
+  return memory;
+}
+
+void Device::release(void* memory, int64_t bytes) noexcept {
+  // cudaFree waits for what uses the memory.
+  if (cudaSetDevice(index_) == cudaSuccess) cudaFree(memory);
+  used_bytes_ -= bytes;
+}
+
+void DeviceBuffer::grow(int64_t bytes) {
+  if (bytes <= bytes_) return;
+  clear();
+  memory_ = device_->allocate(bytes);
+  bytes_ = bytes;
+}
+
+void DeviceBuffer::clear() noexcept {
+  if (memory_ != nullptr) device_->release(memory_, bytes_);
+  memory_ = nullptr;
+  bytes_ = 0;
+}
+
+PinnedMemory::PinnedMemory(int64_t bytes) : bytes_(bytes) {
+  void* memory = nullptr;
+  const cudaError_t status =
+      cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocDefault);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    throw Error(ErrorCode::resource,
+                "cuda: " + std::to_string(bytes) +
+                    " bytes of page-locked memory: " + cudaGetErrorString(status));
+  }
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+PinnedMemory::~PinnedMemory() { cudaFreeHost(memory_); }
+
+Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+
+Stream::~Stream() { cudaStreamDestroy(stream_); }
+
+Event::Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event"); }
+
+Event::~Event() { cudaEventDestroy(event_); }
+
+}  // namespace attnscope::cuda

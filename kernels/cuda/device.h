@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+
+namespace attnscope::cuda {
+
+/// Device memory within the limit does not suffice. Caught within the backend, which then takes
+/// smaller steps.
+class OutOfDeviceMemory : public std::exception {
+ public:
+  const char* what() const noexcept override { return "out of device memory"; }
+};
+
+/// Throws OutOfDeviceMemory, or Error(unavailable) "cuda: WHAT: …", unless the call succeeded.
+void check(cudaError_t status, const char* what);
+
+/// A GPU and how much of its memory may be used. Thread-safe.
+class Device {
+ public:
+  /// `limit_bytes` 0: 90 % of what is free now. Throws Error(unavailable).
+  Device(int index, int64_t limit_bytes);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  int index() const { return index_; }
+  const std::string& name() const { return name_; }
+  /// 10·major + minor of the compute capability.
+  int capability() const { return capability_; }
+  int multiprocessors() const { return multiprocessors_; }
+  /// The most shared memory a block may ask for.
+  int64_t block_shared_bytes() const { return block_shared_bytes_; }
+  int64_t limit_bytes() const { return limit_bytes_; }
+  int64_t used_bytes() const { return used_bytes_; }
+
+  /// Makes it the calling thread's device.
+  void make_current() const;
+
+  /// Throws OutOfDeviceMemory beyond the limit or where the driver has none left.
+  void* allocate(int64_t bytes);
+  void release(void* memory, int64_t bytes) noexcept;
+
+ private:
+  const int index_;
+  std::string name_;
+  int capability_ = 0;
+  int multiprocessors_ = 0;
+  int64_t block_shared_bytes_ = 0;
+  int64_t limit_bytes_ = 0;
+  std::atomic<int64_t> used_bytes_{0};
+};
+
+/// Device memory that grows on demand; its content is lost then. Not thread-safe.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(Device& device) : device_(&device) {}
+  ~DeviceBuffer() { clear(); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  /// At least `count` elements of T. Nothing may be using the memory that was there.
+  template <typename T>
+  T* get(int64_t count) {
+    grow(count * static_cast<int64_t>(sizeof(T)));
+    return static_cast<T*>(memory_);
+  }
+  void clear() noexcept;
+  void* data() const { return memory_; }
+
+ private:
+  void grow(int64_t bytes);
+
+  Device* device_;
+  void* memory_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+/// Page-locked host memory of fixed size.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(int64_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  std::byte* data() const { return memory_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* memory_ = nullptr;
+  const int64_t bytes_;
+};
+
+/// A queue of work on the device that is current when it is made.
+class Stream {
+ public:
+  Stream();
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  operator cudaStream_t() const { return stream_; }
+  /// Waits until everything queued is done; throws what went wrong in it.
+  void finish() const { check(cudaStreamSynchronize(stream_), "waiting for the device"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A place in a stream that can be waited for.
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void record(cudaStream_t stream) const { check(cudaEventRecord(event_, stream), "an event"); }
+  void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace attnscope::cuda

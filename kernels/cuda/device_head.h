@@ -1,0 +1,113 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/reduction.h"
+#include "core/tile_backend.h"
+#include "kernels/cuda/device_keys.h"
+#include "kernels/cuda/kernel_set.h"
+#include "kernels/cuda/lane.h"
+#include "kernels/cuda/mask_tiles.h"
+
+namespace attnscope::cuda {
+
+/// A device with everything that its heads share.
+struct DeviceShare {
+  DeviceShare(int index, int64_t limit_bytes, int lanes)
+      : device(index, limit_bytes), uploader(device), pool(device, lanes) {}
+
+  Device device;
+  KeyUploader uploader;
+  LanePool pool;
+};
+
+/// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
+/// step that does not fit the device's memory is tried again with half the rows, and when even the
+/// smallest does not fit, the call is the fallback's.
+class DeviceHead : public BoundHead {
+ public:
+  using Notice = std::function<void(const std::string&)>;
+
+  DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head, DeviceShare& share,
+             const TileBackend& fallback, const Notice& notice);
+
+  void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
+                 std::span<std::byte> workspace) const override;
+  void emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
+            Quantity quantity, const EmitTarget& target,
+            std::span<std::byte> workspace) const override;
+  void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
+                  const EmitTarget& target, std::span<std::byte> workspace) const override;
+  void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
+              std::span<std::byte> workspace) const override;
+  /// Computed by the fallback: no kernel of this backend multiplies by V.
+  void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
+               const OutputTarget& target, std::span<std::byte> workspace) const override;
+
+  /// The kernels that a problem's heads take on this device.
+  static const KernelSet& kernels_for(const AttentionProblem& problem, const Device& device);
+
+ private:
+  /// Query rows of one step.
+  struct Rows {
+    CallArgs call;
+    std::span<const int64_t> index;
+    std::vector<int> exponents;  ///< what features were divided by
+  };
+  /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
+  struct StepNorms {
+    std::vector<RowNorm> norms;
+    std::vector<double> entropy;  ///< nats, of softmax rows
+  };
+  struct OutputStep;
+  struct ReduceStep;
+
+  // device_head.cu
+  void run(const std::function<void(Lane&)>& on_device,
+           const std::function<void(const BoundHead&)>& elsewhere) const;
+  const BoundHead& fallback_head() const;
+  int step_rows(const Lane& lane) const;
+  int step_tiles(const Rows& rows) const;
+  Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
+  void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
+  void make_products(Lane& lane, Rows& rows, int tile) const;
+  StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
+  StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
+  RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;
+  void load_scales(Lane& lane, const Rows& rows, std::span<const RowNorm> norms) const;
+  bool is_normalised_score() const { return is_normalised(format_.score); }
+  [[noreturn]] void refuse_row(int64_t row) const;
+
+  // emit_steps.cu
+  void emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
+                 const OutputStep& output) const;
+  void emit_all(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,
+                IndexRange keys, Quantity quantity, const EmitTarget& target) const;
+
+  // reduce_steps.cu
+  void reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& step) const;
+  void fetch_weights(Lane& lane, const QueryBlock& queries, std::span<const RowReduction> panel,
+                     std::span<const int64_t> rows, std::span<float> to) const;
+
+  const AttentionProblem& problem_;
+  const int64_t batch_, head_;
+  DeviceShare& share_;
+  const TileBackend& fallback_;
+  const Notice& notice_;
+  const HeadFormat format_;
+  const KernelSet& kernels_;
+  const int key_tiles_;
+  const int stored_tiles_;  ///< key tiles of one product of cuBLAS
+  DeviceBuffer keys_;
+  bool on_device_ = false;
+  int key_exponent_ = 0;
+  mutable std::once_flag fallback_once_;
+  mutable std::unique_ptr<BoundHead> fallback_head_;
+};
+
+}  // namespace attnscope::cuda

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/reduce_args.h"
+
+namespace attnscope::cuda {
+
+/// The three kernels over one way of making products. Launches are queued on the stream.
+struct KernelSet {
+  const char* name = "";
+  /// Whether products must be in CallArgs::products beforehand.
+  bool stored = false;
+  /// The device's compute capability must be at least this, as 10·major + minor.
+  int capability = 0;
+  /// Bytes of shared memory a block of each kernel needs.
+  int64_t (*shared_bytes)(int padded_dim) = nullptr;
+
+  cudaError_t (*sum_rows)(const NormArgs& args, bool moments, cudaStream_t stream) = nullptr;
+  /// One block takes `split_tiles` key tiles.
+  cudaError_t (*emit)(const EmitArgs& args, int split_tiles, cudaStream_t stream) = nullptr;
+  cudaError_t (*reduce)(const ReduceArgs& args, cudaStream_t stream) = nullptr;
+  /// Blocks of sum_rows (with moments) that one multiprocessor holds at once.
+  cudaError_t (*resident_blocks)(int padded_dim, int* blocks) = nullptr;
+};
+
+/// Products that cuBLAS made.
+const KernelSet& stored_kernels();
+/// mma.sync on float16 and bfloat16 tensors; null in builds without CuTe.
+const KernelSet* mma_f16_kernels();
+const KernelSet* mma_bf16_kernels();
+
+/// Segments to rows, see combine_kernels.cu. Device pointers.
+struct CombineRowsArgs {
+  int rows = 0;
+  int64_t stride = 0;  ///< rows of `parts`
+  int segments = 0;
+  const RowPart* parts = nullptr;
+  RowPart* rows_out = nullptr;  ///< [rows]: the sums of all keys, by one reference
+};
+
+cudaError_t launch_combine_rows(const CombineRowsArgs& args, cudaStream_t stream);
+cudaError_t launch_combine_tiles(const CombineArgs& args, cudaStream_t stream);
+
+}  // namespace attnscope::cuda
