@@ -58,6 +58,9 @@ void BlockRunner::run(const Grid& grid) {
     thread.fiber = std::make_unique<Fiber>(&BlockRunner::thread_main, threads_.size());
     threads_.push_back(std::move(thread));
   }
+  for (unsigned t = 0; t < num_threads_; ++t) {
+    threads_[t].index = index_in(grid.threads, t);
+  }
   warps_.resize(num_warps_);
   // Of exactly this size, so that the first byte beyond it is a guard.
   shared_ = allocate_guarded(grid.shared_bytes);
@@ -117,7 +120,7 @@ void BlockRunner::end_thread() {
 
 void BlockRunner::enter_thread(unsigned thread) {
   current_ = thread;
-  threadIdx = index_in(blockDim, thread);
+  threadIdx = threads_[thread].index;
 }
 
 void BlockRunner::yield() {

@@ -68,6 +68,7 @@ class BlockRunner {
   };
   struct Thread {
     std::unique_ptr<Fiber> fiber;
+    uint3 index{};
     std::vector<AsyncCopy> copies;        // in the order of their start
     std::vector<std::size_t> group_ends;  // how many of the copies each committed group ends at
   };

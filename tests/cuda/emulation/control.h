@@ -113,5 +113,6 @@ Counters counters();
 /// Launches of one kernel: by its address, or of all those whose demangled name holds the text.
 std::uint64_t launches_of(const void* kernel);
 std::uint64_t launches_of(std::string_view name);
+inline std::uint64_t launches_of(const char* name) { return launches_of(std::string_view(name)); }
 
 }  // namespace attnscope::cuda::emulation

@@ -16,7 +16,7 @@ float element(const unsigned char* data, cudaDataType type, long long index) {
   }
   std::uint16_t bits = 0;
   std::memcpy(&bits, data + index * 2, 2);
-  return type == CUDA_R_16F ? half_to_float(bits) : bfloat_to_float(bits);
+  return type == CUDA_R_16F ? to_float<Half>(bits) : to_float<Bfloat>(bits);
 }
 
 }  // namespace

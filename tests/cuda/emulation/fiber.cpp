@@ -37,7 +37,8 @@ attnscope_switch_stack:
   popq %r12
   popq %rbx
   popq %rbp
-  ret
+  popq %rcx
+  jmp *%rcx
 .size attnscope_switch_stack, .-attnscope_switch_stack
 )");
 extern "C" void attnscope_switch_stack(void** saved, void* next);

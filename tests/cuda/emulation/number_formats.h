@@ -5,20 +5,39 @@
 
 namespace attnscope::cuda::emulation {
 
-/// Exact. Without branches and without subnormal operands, which a thread may be set to flush.
-inline float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16;
-  const std::uint32_t magnitude = half & 0x7fffu;
-  // From the bias of 15 to that of 127; infinity and NaN keep the highest exponent.
-  const std::uint32_t shift = magnitude >= 0x7c00 ? 224u << 23 : 112u << 23;
-  const std::uint32_t normal = (magnitude << 13) + shift;
-  const auto subnormal = std::bit_cast<std::uint32_t>(
-      static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f);
-  return std::bit_cast<float>(sign | (magnitude < 0x400 ? subnormal : normal));
-}
+/// Eight elements at a time, which the compiler keeps in registers.
+using Bits8 = std::uint16_t __attribute__((vector_size(16)));
+using Int8 = std::int32_t __attribute__((vector_size(32)));
+using Float8 = float __attribute__((vector_size(32)));
 
-inline float bfloat_to_float(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+/// The formats of 16 bits. Conversions to float are exact, and meet no subnormal operands, which a
+/// thread may be set to flush.
+struct Half {
+  static void to_float(const Bits8& bits, Float8& values) {
+    const Int8 half = __builtin_convertvector(bits, Int8);
+    const Int8 magnitude = half & 0x7fff;
+    // From the bias of 15 to that of 127; infinity and NaN keep the highest exponent.
+    const Int8 is_special = magnitude >= 0x7c00;
+    const Int8 normal = (magnitude << 13) + (112 << 23) + (is_special & (112 << 23));
+    const Int8 subnormal =
+        reinterpret_cast<Int8>(__builtin_convertvector(magnitude, Float8) * 0x1p-24f);
+    const Int8 is_subnormal = magnitude < 0x400;
+    values = reinterpret_cast<Float8>((subnormal & is_subnormal) | (normal & ~is_subnormal) |
+                                      (half & 0x8000) << 16);
+  }
+};
+
+struct Bfloat {
+  static void to_float(const Bits8& bits, Float8& values) {
+    values = reinterpret_cast<Float8>(__builtin_convertvector(bits, Int8) << 16);
+  }
+};
+
+template <class Format>
+inline float to_float(std::uint16_t bits) {
+  Float8 values;
+  Format::to_float(Bits8{bits}, values);
+  return values[0];
 }
 
 /// To the nearest, ties to even; NaN becomes 0x7fff, as cvt.rn.f16.f32 makes it.

@@ -42,11 +42,22 @@ struct ProductLane {
   const unsigned* b;
 };
 
+template <class Format>
+void convert(const std::uint16_t* bits, unsigned count, float* values) {
+  for (unsigned i = 0; i < count; i += 8) {
+    Bits8 eight_bits;
+    Float8 eight_values;
+    std::memcpy(&eight_bits, bits + i, sizeof(eight_bits));
+    Format::to_float(eight_bits, eight_values);
+    std::memcpy(values + i, &eight_values, sizeof(eight_values));
+  }
+}
+
 /// d += a·b with the fragments of mma.sync.m16n8k16 (PTX ISA): of a lane l, with g = l / 4 and
 /// t = l % 4, a holds rows g, g + 8, g, g + 8 at columns 2t, 2t (of 0..7), 2t + 8, 2t + 8 (two
 /// each); b holds column g at rows 2t and 2t + 8 (two each); d holds rows g, g, g + 8, g + 8 at
 /// columns 2t, 2t + 1, 2t, 2t + 1. Sums are taken in float, in the order of k.
-template <float (*to_float)(std::uint16_t)>
+template <class Format>
 void multiply_all(void* const* lanes) {
   constexpr unsigned kM = 16, kN = 8, kK = 16;
   std::uint16_t raw_a[kM * kK];
@@ -67,26 +78,22 @@ void multiply_all(void* const* lanes) {
     std::memcpy(&d[g * kN + t2], &lane->d[0], 8);
     std::memcpy(&d[(g + 8) * kN + t2], &lane->d[2], 8);
   }
-  for (unsigned i = 0; i < kM * kK; ++i) {
-    a[i] = to_float(raw_a[i]);
-  }
-  for (unsigned i = 0; i < kN * kK; ++i) {
-    b_columns[i] = to_float(raw_b[i]);
-  }
+  convert<Format>(raw_a, kM * kK, a);
+  convert<Format>(raw_b, kN * kK, b_columns);
   for (unsigned k = 0; k < kK; ++k) {
     for (unsigned n = 0; n < kN; ++n) {
       b[k * kN + n] = b_columns[n * kK + k];
     }
   }
   for (unsigned m = 0; m < kM; ++m) {
-    float sum[kN];
-    std::memcpy(sum, &d[m * kN], sizeof(sum));
+    Float8 sum;
+    std::memcpy(&sum, &d[m * kN], sizeof(sum));
     for (unsigned k = 0; k < kK; ++k) {
-      for (unsigned n = 0; n < kN; ++n) {
-        sum[n] += a[m * kK + k] * b[k * kN + n];
-      }
+      Float8 b_row;
+      std::memcpy(&b_row, &b[k * kN], sizeof(b_row));
+      sum += a[m * kK + k] * b_row;
     }
-    std::memcpy(&d[m * kN], sum, sizeof(sum));
+    std::memcpy(&d[m * kN], &sum, sizeof(sum));
   }
   for (unsigned l = 0; l < kWarpSize; ++l) {
     const auto* lane = static_cast<const ProductLane*>(lanes[l]);
@@ -138,17 +145,16 @@ bool any_of_warp(bool value) {
 unsigned lane_of_thread() { return BlockRunner::mine().lane(); }
 
 unsigned short half_bits(float value) { return float_to_half(value); }
-float half_value(unsigned short bits) { return half_to_float(bits); }
+float half_value(unsigned short bits) { return to_float<Half>(bits); }
 
 void multiply_half(float* d, const unsigned* a, const unsigned* b) {
   ProductLane lane{d, a, b};
-  BlockRunner::mine().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<half_to_float>);
+  BlockRunner::mine().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Half>);
 }
 
 void multiply_bfloat(float* d, const unsigned* a, const unsigned* b) {
   ProductLane lane{d, a, b};
-  BlockRunner::mine().warp_operation(WarpOperation::kProduct, &lane,
-                                     &multiply_all<bfloat_to_float>);
+  BlockRunner::mine().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Bfloat>);
 }
 
 void load_matrices(unsigned* r, const void* shared_row) {

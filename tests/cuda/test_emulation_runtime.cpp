@@ -1,0 +1,1 @@
+#include "tests/cuda/emulation_helpers.h"
