@@ -40,7 +40,9 @@ uint3 index_in(const dim3& shape, std::uint64_t linear) {
 
 }  // namespace
 
-BlockRunner& BlockRunner::mine() {
+constinit thread_local BlockRunner* BlockRunner::running_ = nullptr;
+
+BlockRunner& BlockRunner::of_thread() {
   thread_local BlockRunner runner;
   return runner;
 }
@@ -51,6 +53,7 @@ BlockRunner::~BlockRunner() { release_guarded(shared_); }
 
 void BlockRunner::run(const Grid& grid) {
   grid_ = &grid;
+  running_ = this;
   num_threads_ = grid.threads.x * grid.threads.y * grid.threads.z;
   num_warps_ = (num_threads_ + kWarpSize - 1) / kWarpSize;
   while (threads_.size() < num_threads_) {
@@ -77,6 +80,7 @@ void BlockRunner::run(const Grid& grid) {
   }
   release_guarded(shared_);
   shared_ = nullptr;
+  running_ = nullptr;
   grid_ = nullptr;
 }
 
@@ -95,7 +99,7 @@ void BlockRunner::run_block(unsigned first) {
 }
 
 void BlockRunner::thread_main() {
-  BlockRunner& runner = mine();
+  BlockRunner& runner = running();
   for (;;) {
     (*runner.grid_->body)();
     runner.end_thread();

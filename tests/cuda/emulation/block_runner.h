@@ -32,7 +32,9 @@ struct Grid {
 class BlockRunner {
  public:
   /// The calling host thread's.
-  static BlockRunner& mine();
+  static BlockRunner& of_thread();
+  /// The one that runs on this thread now: it is asked for at every operation of a kernel.
+  static BlockRunner& running() { return *running_; }
 
   BlockRunner();
   ~BlockRunner();
@@ -81,6 +83,8 @@ class BlockRunner {
   std::string where_threads_are() const;
   [[noreturn]] void fail_stuck();
   [[noreturn]] void fail_mixed(WarpOperation kind);
+
+  static constinit thread_local BlockRunner* running_;
 
   const Grid* grid_ = nullptr;
   Fiber host_;

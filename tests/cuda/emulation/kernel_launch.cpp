@@ -88,7 +88,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel,
   }
   count_launch(kernel);
   enqueue(stream, {[=, body = std::move(body)] {
-                     BlockRunner::mine().run(
+                     BlockRunner::of_thread().run(
                          {kernel, config.gridDim, config.blockDim, config.dynamicSmemBytes, &body});
                    },
                    call.when_run});

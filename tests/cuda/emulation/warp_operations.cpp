@@ -122,54 +122,54 @@ void load_all(void* const* lanes) {
 
 }  // namespace
 
-unsigned char* shared_of_block() { return BlockRunner::mine().shared(); }
+unsigned char* shared_of_block() { return BlockRunner::running().shared(); }
 
-void wait_for_block() { BlockRunner::mine().block_barrier(); }
+void wait_for_block() { BlockRunner::running().block_barrier(); }
 
 void wait_for_warp() {
-  BlockRunner::mine().warp_operation(WarpOperation::kBarrier, nullptr, nullptr);
+  BlockRunner::running().warp_operation(WarpOperation::kBarrier, nullptr, nullptr);
 }
 
 std::uint64_t exchange(std::uint64_t value, unsigned source_lane) {
   ExchangeLane lane{value, 0, source_lane};
-  BlockRunner::mine().warp_operation(WarpOperation::kShuffle, &lane, &exchange_all);
+  BlockRunner::running().warp_operation(WarpOperation::kShuffle, &lane, &exchange_all);
   return lane.result;
 }
 
 bool any_of_warp(bool value) {
   AnyLane lane{value, false};
-  BlockRunner::mine().warp_operation(WarpOperation::kAny, &lane, &any_of_all);
+  BlockRunner::running().warp_operation(WarpOperation::kAny, &lane, &any_of_all);
   return lane.result;
 }
 
-unsigned lane_of_thread() { return BlockRunner::mine().lane(); }
+unsigned lane_of_thread() { return BlockRunner::running().lane(); }
 
 unsigned short half_bits(float value) { return float_to_half(value); }
 float half_value(unsigned short bits) { return to_float<Half>(bits); }
 
 void multiply_half(float* d, const unsigned* a, const unsigned* b) {
   ProductLane lane{d, a, b};
-  BlockRunner::mine().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Half>);
+  BlockRunner::running().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Half>);
 }
 
 void multiply_bfloat(float* d, const unsigned* a, const unsigned* b) {
   ProductLane lane{d, a, b};
-  BlockRunner::mine().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Bfloat>);
+  BlockRunner::running().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Bfloat>);
 }
 
 void load_matrices(unsigned* r, const void* shared_row) {
-  BlockRunner& runner = BlockRunner::mine();
+  BlockRunner& runner = BlockRunner::running();
   runner.check_shared(shared_row, 16, "load_matrix_x4");
   LoadLane lane{r, static_cast<const unsigned char*>(shared_row)};
   runner.warp_operation(WarpOperation::kLoadMatrix, &lane, &load_all);
 }
 
 void start_copy_16(void* shared, const void* global, bool valid) {
-  BlockRunner::mine().copy_async(shared, global, valid);
+  BlockRunner::running().copy_async(shared, global, valid);
 }
 
-void commit_copies() { BlockRunner::mine().commit_copies(); }
+void commit_copies() { BlockRunner::running().commit_copies(); }
 
-void wait_for_copies(unsigned left) { BlockRunner::mine().wait_for_copies(left); }
+void wait_for_copies(unsigned left) { BlockRunner::running().wait_for_copies(left); }
 
 }  // namespace attnscope::cuda::emulation
