@@ -11,11 +11,15 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if !defined(__x86_64__)
+// ATTNSCOPE_FIBER_UCONTEXT: what other processors take, to be tried on this one.
+#if defined(__x86_64__) && !defined(ATTNSCOPE_FIBER_UCONTEXT)
+#define ATTNSCOPE_FIBER_ASSEMBLY 1
+#else
+#define ATTNSCOPE_FIBER_ASSEMBLY 0
 #include <ucontext.h>
 #endif
 
-#if defined(__x86_64__)
+#if ATTNSCOPE_FIBER_ASSEMBLY
 // swapcontext() saves the signal mask, which takes two system calls; a switch at every warp
 // operation saves what a function call preserves and nothing else.
 asm(R"(
@@ -61,7 +65,7 @@ Fiber::Fiber() {
     pthread_attr_getstack(&attributes, &stack_, &stack_size_);
     pthread_attr_destroy(&attributes);
   }
-#if !defined(__x86_64__)
+#if !ATTNSCOPE_FIBER_ASSEMBLY
   context_ = new ucontext_t;
 #endif
 }
@@ -76,7 +80,7 @@ Fiber::Fiber(void (*entry)(), std::size_t number) : entry_(entry) {
   mprotect(mapping_, kGuardSize, PROT_NONE);
   stack_ = static_cast<char*>(mapping_) + kGuardSize;
   stack_size_ = kStackSize - (number * 5 % 64) * kCacheLine;
-#if defined(__x86_64__)
+#if ATTNSCOPE_FIBER_ASSEMBLY
   // As if a call had led here: six saved registers, the address to return to, and the stack 8 bytes
   // off the 16 that the caller aligned it to.
   auto* top = reinterpret_cast<void**>(static_cast<char*>(stack_) + stack_size_);
@@ -94,7 +98,7 @@ Fiber::Fiber(void (*entry)(), std::size_t number) : entry_(entry) {
 }
 
 Fiber::~Fiber() {
-#if !defined(__x86_64__)
+#if !ATTNSCOPE_FIBER_ASSEMBLY
   delete static_cast<ucontext_t*>(context_);
 #endif
   if (mapping_ != nullptr) {
@@ -118,7 +122,7 @@ void Fiber::switch_to(Fiber& from, Fiber& to) {
 #if ATTNSCOPE_FIBER_ASAN
   __sanitizer_start_switch_fiber(&from.fake_stack_, to.stack_, to.stack_size_);
 #endif
-#if defined(__x86_64__)
+#if ATTNSCOPE_FIBER_ASSEMBLY
   attnscope_switch_stack(&from.context_, to.context_);
 #else
   swapcontext(static_cast<ucontext_t*>(from.context_), static_cast<ucontext_t*>(to.context_));

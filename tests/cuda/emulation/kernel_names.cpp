@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <vector>
@@ -25,9 +24,11 @@ int take_first_base(dl_phdr_info* info, std::size_t, void* base) {
 // Our own program, as the linker wrote it: not checked any further.
 Names read_names() {
   Names names;
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-  if (bytes.size() < sizeof(ElfW(Ehdr))) {
+  std::ifstream file("/proc/self/exe", std::ios::binary | std::ios::ate);
+  std::vector<char> bytes(file ? static_cast<std::size_t>(file.tellg()) : 0);
+  file.seekg(0);
+  if (bytes.size() < sizeof(ElfW(Ehdr)) ||
+      !file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
     return names;
   }
   std::uintptr_t base = 0;

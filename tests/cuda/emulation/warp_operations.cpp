@@ -44,12 +44,12 @@ struct ProductLane {
 
 template <class Format>
 void convert(const std::uint16_t* bits, unsigned count, float* values) {
-  for (unsigned i = 0; i < count; i += 8) {
-    Bits8 eight_bits;
-    Float8 eight_values;
-    std::memcpy(&eight_bits, bits + i, sizeof(eight_bits));
-    Format::to_float(eight_bits, eight_values);
-    std::memcpy(values + i, &eight_values, sizeof(eight_values));
+  for (unsigned i = 0; i < count; i += 4) {
+    Bits4 four_bits;
+    Float4 four_values;
+    std::memcpy(&four_bits, bits + i, sizeof(four_bits));
+    Format::to_float(four_bits, four_values);
+    std::memcpy(values + i, &four_values, sizeof(four_values));
   }
 }
 
@@ -85,15 +85,18 @@ void multiply_all(void* const* lanes) {
       b[k * kN + n] = b_columns[n * kK + k];
     }
   }
-  for (unsigned m = 0; m < kM; ++m) {
-    Float8 sum;
-    std::memcpy(&sum, &d[m * kN], sizeof(sum));
+  for (unsigned m = 0; m < kM; m += 2) {
+    Float4 sums[2][2];
+    std::memcpy(sums, &d[m * kN], sizeof(sums));
     for (unsigned k = 0; k < kK; ++k) {
-      Float8 b_row;
-      std::memcpy(&b_row, &b[k * kN], sizeof(b_row));
-      sum += a[m * kK + k] * b_row;
+      Float4 b_row[2];
+      std::memcpy(b_row, &b[k * kN], sizeof(b_row));
+      for (unsigned row = 0; row < 2; ++row) {
+        sums[row][0] += a[(m + row) * kK + k] * b_row[0];
+        sums[row][1] += a[(m + row) * kK + k] * b_row[1];
+      }
     }
-    std::memcpy(&d[m * kN], &sum, sizeof(sum));
+    std::memcpy(&d[m * kN], sums, sizeof(sums));
   }
   for (unsigned l = 0; l < kWarpSize; ++l) {
     const auto* lane = static_cast<const ProductLane*>(lanes[l]);
