@@ -5,38 +5,39 @@
 
 namespace attnscope::cuda::emulation {
 
-/// Four elements at a time, which every processor's registers hold.
-using Bits4 = std::uint16_t __attribute__((vector_size(8)));
-using Int4 = std::int32_t __attribute__((vector_size(16)));
-using Float4 = float __attribute__((vector_size(16)));
+/// Eight elements at a time, in as many registers as the processor takes.
+using Bits8 = std::uint16_t __attribute__((vector_size(16)));
+using Int8 = std::int32_t __attribute__((vector_size(32)));
+using Float8 = float __attribute__((vector_size(32)));
 
 /// The formats of 16 bits. Conversions to float are exact, and meet no subnormal operands, which a
 /// thread may be set to flush.
 struct Half {
-  static void to_float(const Bits4& bits, Float4& values) {
-    const Int4 half = __builtin_convertvector(bits, Int4);
-    const Int4 magnitude = half & 0x7fff;
+  [[gnu::always_inline]] static void to_float(const Bits8& bits, Float8& values) {
+    const Int8 half = __builtin_convertvector(bits, Int8);
+    const Int8 magnitude = half & 0x7fff;
+    // All bits of an element or none: GCC 12 takes comparisons of vectors apart.
+    const Int8 is_subnormal = (magnitude - 0x400) >> 31;
+    const Int8 is_special = (0x7bff - magnitude) >> 31;
     // From the bias of 15 to that of 127; infinity and NaN keep the highest exponent.
-    const Int4 is_special = magnitude >= 0x7c00;
-    const Int4 normal = (magnitude << 13) + (112 << 23) + (is_special & (112 << 23));
-    const Int4 subnormal =
-        reinterpret_cast<Int4>(__builtin_convertvector(magnitude, Float4) * 0x1p-24f);
-    const Int4 is_subnormal = magnitude < 0x400;
-    values = reinterpret_cast<Float4>((subnormal & is_subnormal) | (normal & ~is_subnormal) |
+    const Int8 normal = (magnitude << 13) + (112 << 23) + (is_special & (112 << 23));
+    const Int8 subnormal =
+        reinterpret_cast<Int8>(__builtin_convertvector(magnitude, Float8) * 0x1p-24f);
+    values = reinterpret_cast<Float8>((subnormal & is_subnormal) | (normal & ~is_subnormal) |
                                       (half & 0x8000) << 16);
   }
 };
 
 struct Bfloat {
-  static void to_float(const Bits4& bits, Float4& values) {
-    values = reinterpret_cast<Float4>(__builtin_convertvector(bits, Int4) << 16);
+  [[gnu::always_inline]] static void to_float(const Bits8& bits, Float8& values) {
+    values = reinterpret_cast<Float8>(__builtin_convertvector(bits, Int8) << 16);
   }
 };
 
 template <class Format>
 inline float to_float(std::uint16_t bits) {
-  Float4 values;
-  Format::to_float(Bits4{bits}, values);
+  Float8 values;
+  Format::to_float(Bits8{bits}, values);
   return values[0];
 }
 

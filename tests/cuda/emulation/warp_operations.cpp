@@ -43,13 +43,14 @@ struct ProductLane {
 };
 
 template <class Format>
-void convert(const std::uint16_t* bits, unsigned count, float* values) {
-  for (unsigned i = 0; i < count; i += 4) {
-    Bits4 four_bits;
-    Float4 four_values;
-    std::memcpy(&four_bits, bits + i, sizeof(four_bits));
-    Format::to_float(four_bits, four_values);
-    std::memcpy(values + i, &four_values, sizeof(four_values));
+[[gnu::always_inline]] inline void convert(const std::uint16_t* bits, unsigned count,
+                                           float* values) {
+  for (unsigned i = 0; i < count; i += 8) {
+    Bits8 eight_bits;
+    Float8 eight_values;
+    std::memcpy(&eight_bits, bits + i, sizeof(eight_bits));
+    Format::to_float(eight_bits, eight_values);
+    std::memcpy(values + i, &eight_values, sizeof(eight_values));
   }
 }
 
@@ -58,7 +59,7 @@ void convert(const std::uint16_t* bits, unsigned count, float* values) {
 /// each); b holds column g at rows 2t and 2t + 8 (two each); d holds rows g, g, g + 8, g + 8 at
 /// columns 2t, 2t + 1, 2t, 2t + 1. Sums are taken in float, in the order of k.
 template <class Format>
-void multiply_all(void* const* lanes) {
+[[gnu::always_inline]] inline void multiply_lanes(void* const* lanes) {
   constexpr unsigned kM = 16, kN = 8, kK = 16;
   std::uint16_t raw_a[kM * kK];
   std::uint16_t raw_b[kN * kK];  // by column
@@ -86,15 +87,13 @@ void multiply_all(void* const* lanes) {
     }
   }
   for (unsigned m = 0; m < kM; m += 2) {
-    Float4 sums[2][2];
+    Float8 sums[2];
     std::memcpy(sums, &d[m * kN], sizeof(sums));
     for (unsigned k = 0; k < kK; ++k) {
-      Float4 b_row[2];
-      std::memcpy(b_row, &b[k * kN], sizeof(b_row));
-      for (unsigned row = 0; row < 2; ++row) {
-        sums[row][0] += a[(m + row) * kK + k] * b_row[0];
-        sums[row][1] += a[(m + row) * kK + k] * b_row[1];
-      }
+      Float8 b_row;
+      std::memcpy(&b_row, &b[k * kN], sizeof(b_row));
+      sums[0] += a[m * kK + k] * b_row;
+      sums[1] += a[(m + 1) * kK + k] * b_row;
     }
     std::memcpy(&d[m * kN], sums, sizeof(sums));
   }
@@ -104,6 +103,31 @@ void multiply_all(void* const* lanes) {
     std::memcpy(&lane->d[0], &d[g * kN + t2], 8);
     std::memcpy(&lane->d[2], &d[(g + 8) * kN + t2], 8);
   }
+}
+
+template <class Format>
+void multiply_all(void* const* lanes) {
+  multiply_lanes<Format>(lanes);
+}
+
+#if defined(__x86_64__)
+// The same operations, and without fused ones the same bits, in registers of eight.
+template <class Format>
+[[gnu::target("avx2")]] void multiply_all_avx2(void* const* lanes) {
+  multiply_lanes<Format>(lanes);
+}
+#endif
+
+template <class Format>
+void multiply_together(float* d, const unsigned* a, const unsigned* b) {
+  ProductLane lane{d, a, b};
+  auto* multiply = &multiply_all<Format>;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) {
+    multiply = &multiply_all_avx2<Format>;
+  }
+#endif
+  BlockRunner::running().warp_operation(WarpOperation::kProduct, &lane, multiply);
 }
 
 struct LoadLane {
@@ -151,13 +175,11 @@ unsigned short half_bits(float value) { return float_to_half(value); }
 float half_value(unsigned short bits) { return to_float<Half>(bits); }
 
 void multiply_half(float* d, const unsigned* a, const unsigned* b) {
-  ProductLane lane{d, a, b};
-  BlockRunner::running().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Half>);
+  multiply_together<Half>(d, a, b);
 }
 
 void multiply_bfloat(float* d, const unsigned* a, const unsigned* b) {
-  ProductLane lane{d, a, b};
-  BlockRunner::running().warp_operation(WarpOperation::kProduct, &lane, &multiply_all<Bfloat>);
+  multiply_together<Bfloat>(d, a, b);
 }
 
 void load_matrices(unsigned* r, const void* shared_row) {
