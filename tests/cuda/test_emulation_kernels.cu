@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "tests/cuda/emulation/address_sanitizer.h"
 #include "tests/cuda/emulation_helpers.h"
 
 namespace attnscope::test {
@@ -248,7 +249,7 @@ TEST_CASE_METHOD(FreshDevice, "kernels whose order is undefined end the program"
   CHECK(contains(words(&split_barriers), "same barrier"));
   CHECK(contains(words(&half_a_warp), "threads 0-15 wait at shuffle, threads 16-31 have ended"));
   CHECK(contains(words(&mixed_operations), "at another operation"));
-#if defined(__SANITIZE_ADDRESS__)
+#if ATTNSCOPE_EMULATION_ASAN
   CHECK(contains(words(&write_beyond_shared), "use-after-poison"));
 #else
   CHECK(contains(words(&write_beyond_shared), "shared memory were written"));

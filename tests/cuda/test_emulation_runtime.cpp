@@ -3,6 +3,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/cuda/emulation/address_sanitizer.h"
 #include "tests/cuda/emulation_helpers.h"
 
 namespace attnscope::test {
@@ -154,7 +155,7 @@ TEST_CASE_METHOD(TwoStreams, "writes next to an allocation end the program") {
       cudaDeviceSynchronize();
       cudaFree(device);
     });
-#if defined(__SANITIZE_ADDRESS__)
+#if ATTNSCOPE_EMULATION_ASAN
     CHECK(words.find("use-after-poison") != std::string::npos);
 #else
     CHECK(words.find("bytes next to an allocation of 64 device bytes") != std::string::npos);

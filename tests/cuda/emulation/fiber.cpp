@@ -7,10 +7,8 @@
 #include <cstdint>
 #include <new>
 
-#if ATTNSCOPE_FIBER_ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "tests/cuda/emulation/address_sanitizer.h"
+
 // ATTNSCOPE_FIBER_UCONTEXT: what other processors take, to be tried on this one.
 #if defined(__x86_64__) && !defined(ATTNSCOPE_FIBER_UCONTEXT)
 #define ATTNSCOPE_FIBER_ASSEMBLY 1
@@ -102,16 +100,14 @@ Fiber::~Fiber() {
   delete static_cast<ucontext_t*>(context_);
 #endif
   if (mapping_ != nullptr) {
-#if ATTNSCOPE_FIBER_ASAN
     // Frames that never returned leave their red zones behind.
     ASAN_UNPOISON_MEMORY_REGION(mapping_, kGuardSize + kStackSize);
-#endif
     munmap(mapping_, kGuardSize + kStackSize);
   }
 }
 
 void Fiber::enter() {
-#if ATTNSCOPE_FIBER_ASAN
+#if ATTNSCOPE_EMULATION_ASAN
   __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
 #endif
   entering->entry_();
@@ -119,7 +115,7 @@ void Fiber::enter() {
 
 void Fiber::switch_to(Fiber& from, Fiber& to) {
   entering = &to;
-#if ATTNSCOPE_FIBER_ASAN
+#if ATTNSCOPE_EMULATION_ASAN
   __sanitizer_start_switch_fiber(&from.fake_stack_, to.stack_, to.stack_size_);
 #endif
 #if ATTNSCOPE_FIBER_ASSEMBLY
@@ -127,7 +123,7 @@ void Fiber::switch_to(Fiber& from, Fiber& to) {
 #else
   swapcontext(static_cast<ucontext_t*>(from.context_), static_cast<ucontext_t*>(to.context_));
 #endif
-#if ATTNSCOPE_FIBER_ASAN
+#if ATTNSCOPE_EMULATION_ASAN
   __sanitizer_finish_switch_fiber(from.fake_stack_, nullptr, nullptr);
 #endif
 }

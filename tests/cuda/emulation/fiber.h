@@ -2,12 +2,6 @@
 
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ATTNSCOPE_FIBER_ASAN 1
-#else
-#define ATTNSCOPE_FIBER_ASAN 0
-#endif
-
 namespace attnscope::cuda::emulation {
 
 /// A stack of its own to run on, or the stack of a host thread. Fibers belong to the host thread
