@@ -1,0 +1,143 @@
+#pragma once
+
+// What kernels need of a device beyond C++, as nvcc compiles it. Kernels include this header as
+// <device_intrinsics.h>: tests find another one of that name, which runs on the CPU. Both keep to
+// this contract:
+//  - A kernel's shared memory is what its launch asks for; there is no other.
+//  - Warp operations (shuffle*, warp_any, warp_barrier) are for whole warps: all 32 lanes of the
+//    calling thread's warp call the same one, and blocks have a multiple of 32 threads.
+//  - block_barrier is for whole blocks: no thread may have ended, or wait at anything else.
+// Instructions are those of the PTX ISA that their names are given with, for sm_80 and later.
+
+namespace attnscope::cuda {
+
+/// The types of 16 bits that tensor cores take.
+struct HalfTag {};
+struct BfloatTag {};
+
+/// The block's shared memory, aligned to 128 bytes; undefined at first.
+__device__ inline unsigned char* dynamic_shared_memory() {
+  extern __shared__ __align__(128) unsigned char attnscope_dynamic_shared[];
+  return attnscope_dynamic_shared;
+}
+
+/// 2^x to 2 units in the last place; results and arguments below 2^-126 are taken as 0.
+__device__ inline float exp2_fast(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+/// The binary logarithm, absolute error below 2^-22; arguments below 2^-126 are taken as 0.
+__device__ inline float log2_fast(float x) {
+  float result;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+/// The v of the lane whose number differs from the caller's in the bits of mask (shfl.sync.bfly).
+__device__ inline unsigned shuffle_xor(unsigned v, int mask) {
+  unsigned result;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+               : "=r"(result)
+               : "r"(v), "r"(mask));
+  return result;
+}
+
+/// The v of this lane, counted modulo 32 (shfl.sync.idx).
+__device__ inline unsigned shuffle(unsigned v, int lane) {
+  unsigned result;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+               : "=r"(result)
+               : "r"(v), "r"(lane));
+  return result;
+}
+
+__device__ inline int shuffle_xor(int v, int mask) {
+  return static_cast<int>(shuffle_xor(static_cast<unsigned>(v), mask));
+}
+
+__device__ inline int shuffle(int v, int lane) {
+  return static_cast<int>(shuffle(static_cast<unsigned>(v), lane));
+}
+
+__device__ inline float shuffle_xor(float v, int mask) {
+  return __uint_as_float(shuffle_xor(__float_as_uint(v), mask));
+}
+
+__device__ inline float shuffle(float v, int lane) {
+  return __uint_as_float(shuffle(__float_as_uint(v), lane));
+}
+
+__device__ inline double shuffle_xor(double v, int mask) {
+  const int high = shuffle_xor(__double2hiint(v), mask);
+  const int low = shuffle_xor(__double2loint(v), mask);
+  return __hiloint2double(high, low);
+}
+
+__device__ inline double shuffle(double v, int lane) {
+  const int high = shuffle(__double2hiint(v), lane);
+  const int low = shuffle(__double2loint(v), lane);
+  return __hiloint2double(high, low);
+}
+
+/// Whether value is true in any lane (vote.sync.any).
+__device__ inline bool warp_any(bool value) {
+  unsigned result;
+  asm volatile(
+      "{\n"
+      "  .reg .pred given, any;\n"
+      "  setp.ne.u32 given, %1, 0;\n"
+      "  vote.sync.any.pred any, given, 0xffffffff;\n"
+      "  selp.u32 %0, 1, 0, any;\n"
+      "}"
+      : "=r"(result)
+      : "r"(static_cast<unsigned>(value)));
+  return result != 0;
+}
+
+/// Every thread's writes before it are seen by every thread of the block behind it (bar.sync).
+__device__ inline void block_barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
+
+/// The same for the warp (bar.warp.sync).
+__device__ inline void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+
+/// To nearest even, overflow to infinity, NaN to 0x7fff (cvt.rn).
+__device__ inline unsigned short to_half_bits(float value) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+
+__device__ inline unsigned short to_bfloat_bits(float value) {
+  unsigned short bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+
+/// Exact.
+__device__ inline float from_half_bits(unsigned short bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+__device__ inline float from_bfloat_bits(unsigned short bits) {
+  return __uint_as_float(static_cast<unsigned>(bits) << 16);
+}
+
+/// In any order with those of other threads of the grid, and ordering nothing else
+/// (red.relaxed.gpu).
+__device__ inline void add_atomic(unsigned long long* target, unsigned long long value) {
+  asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(target), "l"(value) : "memory");
+}
+
+__device__ inline void add_atomic(int* target, int value) {
+  asm volatile("red.relaxed.gpu.add.s32 [%0], %1;" ::"l"(target), "r"(value) : "memory");
+}
+
+__device__ inline void max_atomic(int* target, int value) {
+  asm volatile("red.relaxed.gpu.max.s32 [%0], %1;" ::"l"(target), "r"(value) : "memory");
+}
+
+}  // namespace attnscope::cuda

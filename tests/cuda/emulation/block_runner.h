@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda_runtime.h"
+#include "tests/cuda/emulation/fiber.h"
+
+namespace attnscope::cuda::emulation {
+
+constexpr unsigned kWarpSize = 32;
+
+/// What the lanes of a warp do together. A lane that waits at one may not meet one of another kind.
+enum class WarpOperation : unsigned char { kBarrier, kShuffle, kAny, kProduct, kLoadMatrix };
+
+/// A grid to run: its shape, one thread's work, and what messages call it.
+struct Grid {
+  const void* kernel;
+  dim3 blocks;
+  dim3 threads;
+  std::size_t shared_bytes;
+  const std::function<void()>* body;
+};
+
+/// Runs grids on one host thread, a block at a time, each thread of the block as a fiber. Errors of
+/// kernels end the program with a message that names the kernel, the block and the threads.
+class BlockRunner {
+ public:
+  /// The calling host thread's.
+  static BlockRunner& of_thread();
+  /// The one that runs on this thread now: it is asked for at every operation of a kernel.
+  static BlockRunner& running() { return *running_; }
+
+  BlockRunner();
+  ~BlockRunner();
+
+  void run(const Grid& grid);
+
+  // For the thread that runs now:
+
+  /// Returns once every thread of the block is here.
+  void block_barrier();
+  /// Returns once all 32 lanes of the warp are here and compute(lanes) was called, once, with what
+  /// each lane gave.
+  void warp_operation(WarpOperation kind, void* lane, void (*compute)(void* const* lanes));
+  unsigned char* shared() { return shared_; }
+  unsigned lane() const { return current_ % kWarpSize; }
+  void copy_async(void* target, const void* source, bool valid);
+  void commit_copies();
+  void wait_for_copies(unsigned left);
+  /// Fails unless the bytes lie in the block's shared memory, aligned to 16.
+  void check_shared(const void* begin, std::size_t bytes, const char* operation);
+  [[noreturn]] void fail(const std::string& what);
+
+ private:
+  struct Warp {
+    std::uint32_t existing, ready, at_operation, at_barrier, ended;
+    WarpOperation operation;
+    std::array<void*, kWarpSize> lanes;
+  };
+  struct AsyncCopy {
+    void* target;
+    const void* source;
+    bool valid;
+  };
+  struct Thread {
+    std::unique_ptr<Fiber> fiber;
+    uint3 index{};
+    std::vector<AsyncCopy> copies;        // in the order of their start
+    std::vector<std::size_t> group_ends;  // how many of the copies each committed group ends at
+  };
+
+  static void thread_main();
+  void run_block(unsigned first);
+  void end_thread();
+  void enter_thread(unsigned thread);
+  void yield();
+  std::string where_threads_are() const;
+  [[noreturn]] void fail_stuck();
+  [[noreturn]] void fail_mixed(WarpOperation kind);
+
+  static constinit thread_local BlockRunner* running_;
+
+  const Grid* grid_ = nullptr;
+  Fiber host_;
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  unsigned num_threads_ = 0;
+  unsigned num_warps_ = 0;
+  unsigned current_ = 0;
+  unsigned at_barrier_ = 0;
+  unsigned ended_ = 0;
+  unsigned char* shared_ = nullptr;
+};
+
+}  // namespace attnscope::cuda::emulation

@@ -1,0 +1,62 @@
+#include "tests/cuda/emulation/cublas_product.h"
+
+#include <cstring>
+#include <vector>
+
+#include "tests/cuda/emulation/number_formats.h"
+
+namespace attnscope::cuda::emulation {
+namespace {
+
+float element(const unsigned char* data, cudaDataType type, long long index) {
+  if (type == CUDA_R_32F) {
+    float value = 0;
+    std::memcpy(&value, data + index * 4, 4);
+    return value;
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, data + index * 2, 2);
+  return type == CUDA_R_16F ? to_float<Half>(bits) : to_float<Bfloat>(bits);
+}
+
+}  // namespace
+
+std::size_t element_bytes(cudaDataType type) {
+  return type == CUDA_R_32F ? 4 : type == CUDA_R_16F || type == CUDA_R_16BF ? 2 : 0;
+}
+
+void multiply(const Product& product) {
+  const auto m = static_cast<std::size_t>(product.m);
+  const auto k = static_cast<std::size_t>(product.k);
+  std::vector<float> a(m * k);  // [k, m], so that a column of c is summed at once
+  std::vector<float> sums(m);
+  for (int batch = 0; batch < product.batches; ++batch) {
+    for (std::size_t p = 0; p < k; ++p) {
+      for (std::size_t i = 0; i < m; ++i) {
+        a[p * m + i] =
+            element(product.a.data, product.a.type,
+                    batch * product.a.batch_step + static_cast<long long>(i) * product.a.row_step +
+                        static_cast<long long>(p) * product.a.column_step);
+      }
+    }
+    for (int j = 0; j < product.n; ++j) {
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      for (std::size_t p = 0; p < k; ++p) {
+        const float b =
+            element(product.b.data, product.b.type,
+                    batch * product.b.batch_step + static_cast<long long>(p) * product.b.row_step +
+                        j * product.b.column_step);
+        const float* a_row = a.data() + p * m;
+        for (std::size_t i = 0; i < m; ++i) {
+          sums[i] += a_row[i] * b;
+        }
+      }
+      float* c = product.c + batch * product.c_batch_step + j * product.c_column_step;
+      for (std::size_t i = 0; i < m; ++i) {
+        c[i] = product.alpha * sums[i] + (product.beta == 0 ? 0.0f : product.beta * c[i]);
+      }
+    }
+  }
+}
+
+}  // namespace attnscope::cuda::emulation

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "tests/cuda/emulation/control.h"
+
+namespace attnscope::cuda::emulation {
+
+/// What a call is to do about errors: return now, or let the operation that it queues fail when it
+/// runs.
+struct CallOutcome {
+  cudaError_t now = cudaSuccess;
+  cudaError_t when_run = cudaSuccess;
+};
+
+/// Counts the call and looks up what makes it fail: an earlier sticky error, or a fault of the
+/// test. An error is already recorded.
+CallOutcome begin_call(Call call);
+/// For calls that cannot be made to fail: the sticky error, if there is one.
+cudaError_t begin_call();
+
+/// Makes the error the calling thread's last one, if it is one; returns it.
+cudaError_t record(cudaError_t error);
+
+/// Every later call returns the error, as after a kernel that broke the device's context.
+void set_sticky_error(cudaError_t error);
+cudaError_t sticky_error();
+
+/// Ends the program with a message, where a device's behaviour would be undefined.
+[[noreturn]] void fail_program(const std::string& what);
+
+/// The calling thread's device; none when the machine has none.
+int current_device();
+std::vector<Device> devices();
+
+/// Changes counters as one step.
+void count(const std::function<void(Counters&)>& change);
+void count_launch(const void* kernel);
+
+/// Whether the n-th product fails, with which status; 0: none.
+int begin_gemm();
+
+/// What the tests said about allocations.
+struct AllocationRules {
+  std::size_t limit;
+  bool this_one_fails;
+};
+AllocationRules begin_malloc();
+bool pageable_copies_allowed();
+
+// reset() calls these.
+void reset_memory();
+void reset_streams();
+void reset_kernels();
+
+}  // namespace attnscope::cuda::emulation
