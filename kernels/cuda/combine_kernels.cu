@@ -1,5 +1,6 @@
 // What thread blocks found about pieces of rows, put together in order.
 #include <device_intrinsics.h>
+
 #include "kernels/cuda/kernel_set.h"
 #include "kernels/cuda/launch.h"
 
@@ -65,12 +66,27 @@ __global__ void combine_tiles(CombineArgs args) {
   }
 }
 
-LaunchShape row_shape(int rows) {
+/// One element a thread, its blocks in order.
+__global__ void add_blocks(AddBlocksArgs args) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= args.count) return;
+  double total = args.totals[i];
+  for (int block = 0; block < args.blocks; ++block) {
+    total += static_cast<double>(args.products[block * args.count + i]);
+  }
+  args.totals[i] = total;
+}
+
+LaunchShape row_shape(int64_t rows) {
   return {dim3(static_cast<unsigned>((rows + kCombineThreads - 1) / kCombineThreads)),
           kCombineThreads, 0};
 }
 
 }  // namespace
+
+cudaError_t launch_add_blocks(const AddBlocksArgs& args, cudaStream_t stream) {
+  return launch(add_blocks, row_shape(args.count), stream, args);
+}
 
 cudaError_t launch_combine_rows(const CombineRowsArgs& args, cudaStream_t stream) {
   return launch(combine_rows, row_shape(args.rows), stream, args);

@@ -287,12 +287,6 @@ void DeviceHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
       [&](const BoundHead& head) { head.row_norms(queries, norms, workspace); });
 }
 
-void DeviceHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
-                         const ValuePanels& values, const OutputTarget& target,
-                         std::span<std::byte> workspace) const {
-  fallback_head().outputs(queries, norms, values, target, workspace);
-}
-
 void DeviceHead::refuse_row(int64_t row) const {
   throw Error(ErrorCode::value,
               problem_.name() + ": head " + std::to_string(head_) + ", query " +

@@ -45,7 +45,6 @@ class DeviceHead : public BoundHead {
                   const EmitTarget& target, std::span<std::byte> workspace) const override;
   void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
               std::span<std::byte> workspace) const override;
-  /// Computed by the fallback: no kernel of this backend multiplies by V.
   void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
                const OutputTarget& target, std::span<std::byte> workspace) const override;
 
@@ -82,6 +81,11 @@ class DeviceHead : public BoundHead {
   void load_scales(Lane& lane, const Rows& rows, std::span<const RowNorm> norms) const;
   bool is_normalised_score() const { return is_normalised(format_.score); }
   [[noreturn]] void refuse_row(int64_t row) const;
+
+  // output_steps.cu
+  void output_step(Lane& lane, Rows& rows, const ValuePanels& values, bool scaled,
+                   double* totals) const;
+  [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
 
   // emit_steps.cu
   void emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,

@@ -39,6 +39,16 @@ struct CombineRowsArgs {
   RowPart* rows_out = nullptr;  ///< [rows]: the sums of all keys, by one reference
 };
 
+/// Products of blocks of keys to the double sums over them, see combine_kernels.cu. Device
+/// pointers.
+struct AddBlocksArgs {
+  int64_t count = 0;  ///< elements of one block
+  int blocks = 0;
+  const float* products = nullptr;  ///< [blocks, count]
+  double* totals = nullptr;         ///< [count]
+};
+
+cudaError_t launch_add_blocks(const AddBlocksArgs& args, cudaStream_t stream);
 cudaError_t launch_combine_rows(const CombineRowsArgs& args, cudaStream_t stream);
 cudaError_t launch_combine_tiles(const CombineArgs& args, cudaStream_t stream);
 

@@ -42,6 +42,10 @@ Lane::Lane(Device& device)
       runs(device),
       tile_runs(device),
       key_places(device),
+      weights(device),
+      values(device),
+      value_blocks(device),
+      value_totals(device),
       device_(device),
       upload_(kUploadBytes),
       blas_workspace_(device) {
@@ -54,11 +58,33 @@ Lane::~Lane() {
 }
 
 std::vector<DeviceBuffer*> Lane::buffers() {
-  return {
-      &queries,    &scales,    &mask_tiles, &mask_bits,         &mask_biases,      &products,
-      &parts,      &row_parts, &row_facts,  &row_sums,          &masses,           &totals,
-      &row_masses, &columns,   &diagonals,  &offsets,           &block_sums,       &block_maxima,
-      &runs,       &tile_runs, &key_places, &slots_[0]->memory, &slots_[1]->memory};
+  return {&queries,
+          &scales,
+          &mask_tiles,
+          &mask_bits,
+          &mask_biases,
+          &products,
+          &parts,
+          &row_parts,
+          &row_facts,
+          &row_sums,
+          &masses,
+          &totals,
+          &row_masses,
+          &columns,
+          &diagonals,
+          &offsets,
+          &block_sums,
+          &block_maxima,
+          &runs,
+          &tile_runs,
+          &key_places,
+          &weights,
+          &values,
+          &value_blocks,
+          &value_totals,
+          &slots_[0]->memory,
+          &slots_[1]->memory};
 }
 
 bool Lane::halve() {
@@ -104,21 +130,46 @@ void Lane::download(void* to, const void* from, int64_t bytes) {
   }
 }
 
+void Lane::open_blas() {
+  if (blas_ != nullptr) return;
+  check_blas(cublasCreate(&blas_), "cuBLAS");
+  check_blas(cublasSetStream(blas_, stream_), "cuBLAS");
+  // A workspace of its own: otherwise results could depend on what other streams do. Products are
+  // float32 throughout: no TF32, and no sums rounded to the inputs' type.
+  check_blas(cublasSetWorkspace(blas_, blas_workspace_.get<std::byte>(kBlasWorkspaceBytes),
+                                kBlasWorkspaceBytes),
+             "cuBLAS");
+  check_blas(cublasSetMathMode(blas_, static_cast<cublasMath_t>(
+                                          CUBLAS_DEFAULT_MATH |
+                                          CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+             "cuBLAS");
+}
+
+void Lane::multiply_values(const float* weights_in, int64_t stride, int rows,
+                           const float* values_in, int64_t keys, int channels, float* out) {
+  open_blas();
+  const float one = 1;
+  const float zero = 0;
+  const auto multiply = [&](int64_t first_block, int64_t blocks, int64_t block_keys) {
+    if (blocks == 0 || block_keys == 0) return;
+    const int64_t first_key = first_block * kValueKeys;
+    check_blas(
+        cublasGemmStridedBatchedEx(
+            blas_, CUBLAS_OP_N, CUBLAS_OP_N, channels, rows, static_cast<int>(block_keys), &one,
+            values_in + first_key * channels, CUDA_R_32F, channels, int64_t{kValueKeys} * channels,
+            weights_in + first_key, CUDA_R_32F, static_cast<int>(stride), kValueKeys, &zero,
+            out + first_block * rows * channels, CUDA_R_32F, channels, int64_t{rows} * channels,
+            static_cast<int>(blocks), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmStridedBatchedEx");
+  };
+  const int64_t whole = keys / kValueKeys;
+  multiply(0, whole, kValueKeys);
+  multiply(whole, 1, keys % kValueKeys);
+}
+
 void Lane::multiply(const CallArgs& call, cudaDataType type, int first, int tiles,
                     float* products_out) {
-  if (blas_ == nullptr) {
-    check_blas(cublasCreate(&blas_), "cuBLAS");
-    check_blas(cublasSetStream(blas_, stream_), "cuBLAS");
-    // A workspace of its own: otherwise results could depend on what other streams do. Products are
-    // float32 throughout: no TF32, and no sums rounded to the inputs' type.
-    check_blas(cublasSetWorkspace(blas_, blas_workspace_.get<std::byte>(kBlasWorkspaceBytes),
-                                  kBlasWorkspaceBytes),
-               "cuBLAS");
-    check_blas(cublasSetMathMode(blas_, static_cast<cublasMath_t>(
-                                            CUBLAS_DEFAULT_MATH |
-                                            CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
-               "cuBLAS");
-  }
+  open_blas();
   const int64_t element = type == CUDA_R_32F ? 4 : 2;
   const auto* keys = static_cast<const std::byte*>(call.keys) +
                      int64_t{first} * kTileKeys * call.padded_dim * element;

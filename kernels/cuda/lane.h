@@ -74,6 +74,12 @@ class Lane {
   /// [row_tiles · kTileRows, tiles · kTileKeys], see CallArgs. The inputs are of this type.
   void multiply(const CallArgs& call, cudaDataType type, int first, int tiles, float* products);
 
+  /// Queues out = weights · values, block by block of kValueKeys keys: out[block] is [rows,
+  /// channels] of the block's keys alone. `weights` [rows, stride], `values` [keys, channels].
+  static constexpr int kValueKeys = 256;
+  void multiply_values(const float* weights, int64_t stride, int rows, const float* values,
+                       int64_t keys, int channels, float* out);
+
   /// One half of the double buffer through which results leave the device.
   struct Slot {
     explicit Slot(Device& device) : memory(device), pinned(kSlotBytes) {}
@@ -86,8 +92,10 @@ class Lane {
   DeviceBuffer queries, scales, mask_tiles, mask_bits, mask_biases, products, parts, row_parts;
   DeviceBuffer row_facts, row_sums, masses, totals, row_masses, columns, diagonals, offsets;
   DeviceBuffer block_sums, block_maxima, runs, tile_runs, key_places;
+  DeviceBuffer weights, values, value_blocks, value_totals;
 
  private:
+  void open_blas();
   std::span<std::byte> upload_space(int64_t bytes);
   void queue_upload(std::byte* to, std::span<const std::byte> from);
   std::vector<DeviceBuffer*> buffers();

@@ -1,8 +1,9 @@
 // Products on the tensor cores of sm_80 and later, by mma.sync. Device code.
 #pragma once
 
-#include "kernels/cuda/tile_entries.h"
 #include <tensor_core.h>
+
+#include "kernels/cuda/tile_entries.h"
 
 namespace attnscope::cuda {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <device_intrinsics.h>
+
 #include "kernels/cuda/tile_args.h"
 
 namespace attnscope::cuda {
@@ -27,8 +28,8 @@ __device__ inline uint32_t tile_class(const CallArgs& call, int row_tile, int ke
 
 constexpr float kMasked = -__builtin_inff();
 
-/// The product of an entry that the mask leaves out: so low that its weight is 0 whatever the scale,
-/// and lower than any product that counts. Finite, so that no later sum is a NaN.
+/// The product of an entry that the mask leaves out: so low that its weight is 0 whatever the
+/// scale, and lower than any product that counts. Finite, so that no later sum is a NaN.
 constexpr float kMaskedProduct = -3e38f;
 constexpr float kLowestProduct = -2.9e38f;
 
@@ -49,7 +50,8 @@ __device__ inline void apply_mask(const CallArgs& call, uint32_t tile, int key_t
       counts[piece][half] = true;
       if (!mixed && keys >= kTileKeys) continue;
       counts[piece][half] = false;
-      const int64_t line = static_cast<int64_t>(tile - kMixedTile) * kTileRows + row_of(piece, half);
+      const int64_t line =
+          static_cast<int64_t>(tile - kMixedTile) * kTileRows + row_of(piece, half);
 #pragma unroll
       for (int word = 0; word < kTileKeys / kWordKeys; ++word) {
         const int left = keys - word * kWordKeys;
