@@ -72,7 +72,7 @@ TEST_CASE("the module is loaded only when it is asked for") {
   CHECK(contains(cuda.err, "attnscope_cuda.so") == cuda_built());
 }
 
-TEST_CASE("--vram is a size, and for backends that have a device") {
+TEST_CASE("a size of device memory is checked, and is for backends that have a device") {
   struct Case {
     std::vector<std::string> options;
     std::string part;
