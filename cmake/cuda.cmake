@@ -19,12 +19,15 @@ endif()
 # variable MISSING what is missing. Enables no language: that cannot be undone.
 macro(attnscope_find_nvcc missing)
   set(${missing} "")
-  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-    # The toolkit's own folder is on few people's PATH.
-    find_program(ATTNSCOPE_NVCC nvcc HINTS "$ENV{CUDA_PATH}/bin" PATHS /usr/local/cuda/bin)
-    mark_as_advanced(ATTNSCOPE_NVCC)
-    if(ATTNSCOPE_NVCC)
-      set(CMAKE_CUDA_COMPILER "${ATTNSCOPE_NVCC}" CACHE FILEPATH "CUDA compiler")
+  if(NOT CMAKE_CUDA_COMPILER)
+    unset(CMAKE_CUDA_COMPILER CACHE)  # one may have been installed since
+    if(NOT DEFINED ENV{CUDACXX})
+      # The toolkit's own folder is on few people's PATH.
+      find_program(ATTNSCOPE_NVCC nvcc HINTS "$ENV{CUDA_PATH}/bin" PATHS /usr/local/cuda/bin)
+      mark_as_advanced(ATTNSCOPE_NVCC)
+      if(ATTNSCOPE_NVCC)
+        set(ENV{CUDACXX} "${ATTNSCOPE_NVCC}")
+      endif()
     endif()
   endif()
   include(CheckLanguage)
