@@ -16,13 +16,13 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/run_backend.h"
 #include "cli/system_memory.h"
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "core/memory_tensor.h"
 #include "core/streaming_engine.h"
 #include "io/hdf5_export.h"
-#include "kernels/backend_factory.h"
 #include "kernels/cpu_ceilings.h"
 
 namespace attnscope {
@@ -169,7 +169,7 @@ class Bench {
       : options_(o),
         console_(console),
         stop_(stop),
-        backend_(make_backend(parse_backend(o.run.backend), {o.run.threads})),
+        backend_(make_run_backend(o.run, console)),
         budget_(memory_limit(o.run)),
         scratch_(o.folder.empty() ? std::filesystem::temp_directory_path().string() : o.folder),
         folder_(scratch_.path()) {}

@@ -209,6 +209,12 @@ void add_run_options(CommandParser& command, RunOptions& o) {
   command.add_option("--backend", o.backend, "auto, reference, cpu or cuda")
       .type_name("NAME")
       .group(group);
+  command
+      .add_option("--vram", o.vram,
+                  "device memory for cuda to work in: 8GiB, 50% of what is free there\n"
+                  "(default: 90% of what is free)")
+      .type_name("SIZE")
+      .group(group);
 }
 
 int64_t memory_limit(const RunOptions& o) {

@@ -48,8 +48,9 @@ struct RunOptions {
   std::string memory;  ///< empty: the smaller of 2 GiB and half of what is free
   int threads = 0;
   std::string backend = "auto";
+  std::string vram;  ///< empty: the backend chooses
 };
-/// Adds --memory --threads --backend.
+/// Adds --memory --threads --backend --vram.
 void add_run_options(CommandParser& command, RunOptions& options);
 /// Bytes that --memory stands for.
 int64_t memory_limit(const RunOptions& options);

@@ -13,6 +13,7 @@
 #include "cli/forecast.h"
 #include "cli/interrupt.h"
 #include "cli/query_options.h"
+#include "cli/run_backend.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "core/streaming_engine.h"
@@ -20,7 +21,6 @@
 #include "core/value_check.h"
 #include "io/hdf5_export.h"
 #include "io/posix_file.h"
-#include "kernels/backend_factory.h"
 
 namespace attnscope {
 namespace {
@@ -351,7 +351,7 @@ int run_export(const ExportOptions& o) {
   const Console console(o.quiet);
   if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
   const Capture capture = open_capture(o.capture, console);
-  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  const auto backend = make_run_backend(o.run, console);
   ExportSpec spec = make_spec(o, capture, *backend);
   if (spec.product == ExportProduct::pooled) {
     return export_pooled(

@@ -12,6 +12,7 @@
 #include "cli/mask_report.h"
 #include "cli/mask_run.h"
 #include "cli/mask_timing.h"
+#include "cli/run_backend.h"
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "core/mask_cover.h"
@@ -19,7 +20,6 @@
 #include "core/value_check.h"
 #include "io/block_mask_file.h"
 #include "io/export_file.h"
-#include "kernels/backend_factory.h"
 
 namespace attnscope {
 namespace {
@@ -220,7 +220,7 @@ int run_mask(const MaskOptions& o) {
   const std::vector<MaskChoice> masks = parse_masks(o, budget);
   const Capture capture = open_capture(o.capture, console);
   const MaskTasks m = make_tasks(o, capture);
-  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  const auto backend = make_run_backend(o.run, console);
   for (const SelectedCall& call : m.calls) {
     for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
   }

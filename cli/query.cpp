@@ -15,11 +15,11 @@
 #include "cli/query_summary.h"
 #include "cli/query_tasks.h"
 #include "cli/row_collector.h"
+#include "cli/run_backend.h"
 #include "core/error.h"
 #include "core/selection.h"
 #include "io/stored_export.h"
 #include "io/volume_files.h"
-#include "kernels/backend_factory.h"
 
 namespace attnscope {
 namespace {
@@ -41,7 +41,7 @@ int run_query(const QueryRequest& o) {
       o.out.empty()
           ? nullptr
           : writer_for(o, {q.shown(0), q.reverse, capture.files()}, count_averages(mean, volumes));
-  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   if (!o.reverse && !o.cache.empty()) {
     console.say("note: only --reverse keeps row sums; --cache changes nothing here");

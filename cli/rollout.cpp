@@ -13,10 +13,10 @@
 #include "cli/query_summary.h"
 #include "cli/query_tasks.h"
 #include "cli/rollout_layers.h"
+#include "cli/run_backend.h"
 #include "core/error.h"
 #include "io/export_file.h"
 #include "io/volume_files.h"
-#include "kernels/backend_factory.h"
 
 namespace attnscope {
 namespace {
@@ -191,7 +191,7 @@ int run_rollout(const RolloutOptions& o) {
   const ChosenTokens start = start_tokens(o, layers.front());
   const VolumeWriter writer =
       o.out.empty() ? nullptr : writer_for(o, capture, problem.key_tokens());
-  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget.reserve(problem.num_queries() * 16, "the influence");

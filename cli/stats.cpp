@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/run_backend.h"
 #include "cli/stats_jobs.h"
 #include "cli/stats_options.h"
 #include "cli/stats_record.h"
@@ -17,7 +18,6 @@
 #include "io/finished_run.h"
 #include "io/stats_files.h"
 #include "io/stats_journal.h"
-#include "kernels/backend_factory.h"
 
 namespace attnscope {
 namespace {
@@ -139,7 +139,7 @@ int run_stats(const StatsOptions& o) {
   const ClassThresholds thresholds = parse_thresholds(o);
   const Capture capture = open_capture(o.capture, console);
   StatsJobs s = make_stats_jobs(o, capture);
-  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   const MemoryReservation rows_held =
       budget.reserve(RecordSink::bytes(o, s.jobs, 2), "the rows' values");

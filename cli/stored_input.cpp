@@ -59,6 +59,7 @@ void check_export_options(const CaptureOptions& c, const RunOptions& run) {
                                                 {"--cu-seqlens", !c.cu_seqlens.empty()},
                                                 {"--cu-seqlens-k", !c.cu_seqlens_k.empty()},
                                                 {"--backend", run.backend != "auto"},
+                                                {"--vram", !run.vram.empty()},
                                                 {"--threads", run.threads > 0}};
   for (const auto& [option, given] : facts) {
     if (!given) continue;

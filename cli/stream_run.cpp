@@ -2,10 +2,10 @@
 
 #include "cli/forecast.h"
 #include "cli/interrupt.h"
+#include "cli/run_backend.h"
 #include "core/error.h"
 #include "core/streaming_engine.h"
 #include "core/value_check.h"
-#include "kernels/backend_factory.h"
 
 namespace attnscope {
 
@@ -13,7 +13,7 @@ StreamRun::StreamRun(const RunOptions& options, const Console& console, std::str
     : console_(console),
       title_(std::move(title)),
       threads_(options.threads),
-      backend_(make_backend(parse_backend(options.backend), {options.threads})),
+      backend_(make_run_backend(options, console)),
       budget_(memory_limit(options)) {}
 
 int StreamRun::workers() const { return threads_ > 0 ? threads_ : backend_->workers(); }

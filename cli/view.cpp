@@ -6,12 +6,12 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/run_backend.h"
 #include "cli/stored_input.h"
 #include "cli/view_options.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "io/stored_export.h"
-#include "kernels/backend_factory.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/state/query_words.h"
 #include "viewer/state/stored_tile_source.h"
@@ -137,7 +137,7 @@ int run_view(const ViewRequest& o) {
     settings.prepare = [&o](Document& document) { prepare(o, document); };
   }
   const InterruptWatch interrupt;
-  const auto backend = make_backend(parse_backend(o.run.backend), {o.run.threads});
+  const auto backend = make_run_backend(o.run, console);
   const int64_t memory = memory_limit(o.run);
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
     TileService::Settings service;

@@ -23,14 +23,33 @@ BackendKind parse_backend(std::string_view name) {
                     (nearest.empty() ? ")" : "; did you mean " + nearest + "?)"));
 }
 
+namespace {
+
+/// Null where the cpu is to compute.
+std::unique_ptr<TileBackend> cuda_if_usable(const BackendOptions& options) {
+  std::string obstacle = cuda_state().obstacle;
+  if (cuda_state().usable) {
+    try {
+      return make_cuda_backend(options);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unavailable) throw;
+      obstacle = error.what();
+    }
+  }
+  if (!obstacle.empty() && options.notice) options.notice(obstacle + "; the cpu computes");
+  return nullptr;
+}
+
+}  // namespace
+
 std::unique_ptr<TileBackend> make_backend(BackendKind kind, const BackendOptions& options) {
   switch (kind) {
     case BackendKind::reference:
       return make_reference_backend(options.threads);
     case BackendKind::cuda:
-      return make_cuda_backend();
+      return make_cuda_backend(options);
     case BackendKind::automatic:
-      if (cuda_available()) return make_cuda_backend();
+      if (auto backend = cuda_if_usable(options)) return backend;
       break;
     case BackendKind::cpu:
       break;

@@ -1,15 +1,27 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/tile_backend.h"
+#include "kernels/backend_factory.h"
 
 namespace attnscope {
 
-/// Whether this build has the CUDA backend and the machine a device for it.
-bool cuda_available();
+/// Whether a choice of backends may take CUDA.
+struct CudaState {
+  bool usable = false;
+  /// Where there is a driver, but no device to be used: one line that says why. Else empty.
+  std::string obstacle = {};
+};
 
-/// Throws Error(unavailable) when cuda_available() is false, saying why.
-std::unique_ptr<TileBackend> make_cuda_backend();
+/// The first call finds out, and loads the CUDA module where the machine has a driver; later ones
+/// remember. Thread-safe. Never usable in builds without CUDA.
+const CudaState& cuda_state();
+
+/// Loads the CUDA module and makes its backend. Throws Error(unavailable), one line that begins
+/// with "backend cuda: ", where this build has none, the module cannot be loaded or finds no
+/// device.
+std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options);
 
 }  // namespace attnscope

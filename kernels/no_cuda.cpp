@@ -1,12 +1,15 @@
-// Takes the place of the CUDA backend in builds without a CUDA compiler.
+// Takes the place of cuda_loader.cpp in builds without a CUDA compiler.
 #include "core/error.h"
 #include "kernels/cuda_backend.h"
 
 namespace attnscope {
 
-bool cuda_available() { return false; }
+const CudaState& cuda_state() {
+  static const CudaState none;
+  return none;
+}
 
-std::unique_ptr<TileBackend> make_cuda_backend() {
+std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions&) {
   throw Error(ErrorCode::unavailable, "backend cuda: this attnscope was not built with CUDA");
 }
 

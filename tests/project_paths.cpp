@@ -5,5 +5,9 @@ namespace attnscope::test {
 std::string project_folder() { return ATTNSCOPE_SOURCE_DIR; }
 std::string program_path() { return ATTNSCOPE_PROGRAM; }
 std::string fault_library() { return ATTNSCOPE_FAULT_LIBRARY; }
+bool cuda_built() { return ATTNSCOPE_CUDA_BUILT; }
+std::string cuda_test_file(const std::string& name) {
+  return ATTNSCOPE_CUDA_TEST_FOLDER "/" + name;
+}
 
 }  // namespace attnscope::test

@@ -11,5 +11,9 @@ std::string project_folder();
 std::string program_path();
 /// What makes the program's system calls fail when it is preloaded; tests/cli/fault.cpp.
 std::string fault_library();
+/// Whether the program was built with CUDA.
+bool cuda_built();
+/// A module or library that tests/cuda builds, by its file's name.
+std::string cuda_test_file(const std::string& name);
 
 }  // namespace attnscope::test

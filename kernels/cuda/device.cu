@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/error.h"
 #include "kernels/cuda/device.h"
 
@@ -27,7 +29,7 @@ Device::Device(int index, int64_t limit_bytes) : index_(index) {
   size_t total = 0;
   check(cudaMemGetInfo(&free, &total), "the device's free memory");
   const auto most = static_cast<int64_t>(free / 10 * 9);
-  limit_bytes_ = limit_bytes > 0 && limit_bytes < most ? limit_bytes : most;
+  limit_bytes_ = limit_bytes > 0 ? std::min(limit_bytes, static_cast<int64_t>(free)) : most;
 }
 
 void Device::make_current() const { check(cudaSetDevice(index_), "choosing the device"); }

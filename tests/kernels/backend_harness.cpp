@@ -31,6 +31,7 @@ std::vector<NamedBackend> all_backends() {
       backends.push_back({name + " bf16", make_cpu_backend(options), true});
     }
   }
+  for (NamedBackend& named : emulated_cuda_backends()) backends.push_back(std::move(named));
   return backends;
 }
 

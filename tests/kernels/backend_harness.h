@@ -17,8 +17,12 @@ struct NamedBackend {
 };
 
 /// The reference, the CPU backend on every instruction set of this machine, and its bf16 dot
-/// products (native where there are any, and emulated).
+/// products (native where there are any, and emulated), and the CUDA backend on emulated devices.
 std::vector<NamedBackend> all_backends();
+
+/// The CUDA backend with and without tensor cores, on emulated devices; none where the build has no
+/// emulation.
+std::vector<NamedBackend> emulated_cuda_backends();
 
 /// A rectangle of entries between guard bytes, in column blocks with a row stride of their own.
 class GuardedTile {

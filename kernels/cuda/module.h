@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/tile_backend.h"
+#include "core/version.h"
+
+/// Where the CUDA module (attnscope_cuda.so) and the program meet. The program looks the functions
+/// below up by name after it has loaded the module; nothing else of the module is visible.
+namespace attnscope {
+
+/// What the module is asked for. Both sides are compiled from this header: whoever changes it
+/// changes kCudaModuleInterface.
+struct CudaModuleOptions {
+  int64_t vram_bytes = 0;  ///< device memory to work in; 0: as vram_share says
+  double vram_share = 0;   ///< of what is free on the device, in (0, 1]; 0: 0.9
+  int threads = 0;         ///< host threads; 0: one a core this process may use
+  /// Computes what does not fit a device; never null.
+  std::shared_ptr<const TileBackend> fallback = {};
+  /// Gets a line for people ("cuda: out of memory, halving the tile"); may be empty. Called from
+  /// the threads that compute, one at a time or several.
+  std::function<void(const std::string&)> notice = {};
+};
+
+constexpr const char* kCudaModuleInterface = "2";
+
+constexpr const char* kCudaModuleFile = "attnscope_cuda.so";
+constexpr const char* kCudaModuleAbiName = "attnscope_cuda_abi";
+constexpr const char* kCudaModuleDevicesName = "attnscope_cuda_devices";
+constexpr const char* kCudaModuleBackendName = "attnscope_cuda_backend";
+
+/// "attnscope 0.1.0, CUDA module 1": equal in a program and a module that fit together.
+inline std::string cuda_module_abi() {
+  return "attnscope " + std::string(version()) + ", CUDA module " + kCudaModuleInterface;
+}
+
+}  // namespace attnscope
+
+extern "C" {
+
+#define ATTNSCOPE_MODULE_ENTRY __attribute__((visibility("default")))
+
+/// cuda_module_abi() of the module's build; the text lives as long as the module.
+ATTNSCOPE_MODULE_ENTRY const char* attnscope_cuda_abi();
+
+/// How many devices CUDA sees. Where that is 0, `reason` gets one line that says why, cut to fit.
+ATTNSCOPE_MODULE_ENTRY int attnscope_cuda_devices(char* reason, size_t reason_bytes);
+
+/// A backend that the caller deletes, or null and in `reason` one line that says why there is no
+/// device. Throws Error.
+ATTNSCOPE_MODULE_ENTRY attnscope::TileBackend* attnscope_cuda_backend(
+    const attnscope::CudaModuleOptions& options, char* reason, size_t reason_bytes);
+
+}  // extern "C"

@@ -1,0 +1,41 @@
+// The CUDA backend of builds with CUDA: the module beside the program.
+#include "core/error.h"
+#include "kernels/cpu_backend.h"
+#include "kernels/cuda_backend.h"
+#include "kernels/cuda_module.h"
+
+namespace attnscope {
+namespace {
+
+const CudaModule& loaded_module() {
+  static const CudaModule module = CudaModule::load(cuda_module_path());
+  return module;
+}
+
+CudaState find_state() {
+  if (!has_cuda_driver()) return {};
+  try {
+    CudaState state;
+    state.usable = loaded_module().devices(state.obstacle) > 0;
+    return state;
+  } catch (const Error& error) {
+    return {false, error.what()};
+  }
+}
+
+}  // namespace
+
+const CudaState& cuda_state() {
+  static const CudaState state = find_state();
+  return state;
+}
+
+std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options) {
+  return loaded_module().make_backend({.vram_bytes = options.vram.bytes,
+                                       .vram_share = options.vram.share,
+                                       .threads = options.threads,
+                                       .fallback = make_cpu_backend({.threads = options.threads}),
+                                       .notice = options.notice});
+}
+
+}  // namespace attnscope

@@ -1,0 +1,26 @@
+#include "kernels/cpu_backend.h"
+#include "kernels/cuda/device_backend.h"
+#include "tests/cuda/emulation/control.h"
+#include "tests/kernels/backend_harness.h"
+
+namespace attnscope::test {
+
+std::vector<NamedBackend> emulated_cuda_backends() {
+  std::vector<NamedBackend> backends;
+  const std::shared_ptr<const TileBackend> cpu = make_cpu_backend({.threads = 1});
+  const auto add = [&](const char* name, int major, int minor) {
+    cuda::emulation::Device device;
+    device.major = major;
+    device.minor = minor;
+    cuda::emulation::set_devices({device});
+    CudaModuleOptions options;
+    options.fallback = cpu;
+    backends.push_back({name, make_device_backend(options), false});
+  };
+  // 7.5 has no tensor-core instructions that the kernels use: cuBLAS multiplies.
+  add("emulated cuda 7.5", 7, 5);
+  add("emulated cuda 8.0", 8, 0);
+  return backends;
+}
+
+}  // namespace attnscope::test
