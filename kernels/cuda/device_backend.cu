@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/device_head.h"
+#include "kernels/cuda/known_answers.h"
 #include "kernels/cuda/reduce_plan.h"
 
 namespace attnscope {
@@ -91,7 +92,10 @@ std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& option
   int devices = 0;
   cuda::check(cudaGetDeviceCount(&devices), "counting devices");
   if (devices == 0) throw Error(ErrorCode::unavailable, "cuda: there is no device");
-  return std::make_unique<cuda::DeviceBackend>(options, devices);
+  auto backend = std::make_unique<cuda::DeviceBackend>(options, devices);
+  // Heads go to the devices in turn.
+  for (int i = 0; i < devices; ++i) check_known_answers(*backend, *options.fallback);
+  return backend;
 }
 
 }  // namespace attnscope

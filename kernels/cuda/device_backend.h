@@ -7,7 +7,8 @@
 
 namespace attnscope {
 
-/// The backend over all devices at hand. Throws Error(unavailable) where there is none.
+/// The backend over all devices at hand, after each has computed a few maps as the fallback does.
+/// Throws Error(unavailable) where there is none or one computes something else.
 std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& options);
 
 }  // namespace attnscope

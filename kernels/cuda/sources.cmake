@@ -16,5 +16,6 @@ set(ATTNSCOPE_CUDA_HOST
   reduce_steps.cu)
 set(ATTNSCOPE_CUDA_PLAIN
   head_format.cpp
+  known_answers.cpp
   mask_tiles.cpp
   split_plan.cpp)
