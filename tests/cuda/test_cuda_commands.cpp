@@ -1,0 +1,119 @@
+// Commands from end to end on the CUDA backend: the module that they load runs on the emulation.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/catch.h"
+#include "tests/cli/program.h"
+#include "tests/project_paths.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+const ProgramSettings& emulated() {
+  static const ProgramSettings settings{
+      .environment = {"ATTNSCOPE_CUDA_MODULE=" + cuda_test_file("attnscope_emulated_module.so")}};
+  return settings;
+}
+
+ProgramResult run(std::vector<std::string> arguments, const std::string& backend) {
+  arguments.insert(arguments.end(), {"--backend", backend, "--quiet"});
+  const auto result = run_attnscope(arguments, emulated());
+  INFO(arguments[0] << " " << backend << "\n" << result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  return result;
+}
+
+std::vector<std::string> of_the_sample(const std::string& command,
+                                       const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{command, sample("moving-shapes"), "--steps", "10", "--layers",
+                                     "0,2"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+/// The numbers of a text, in order.
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  for (const char* at = text.c_str(); *at != 0;) {
+    char* end = nullptr;
+    const double number = std::strtod(at, &end);
+    const bool word = at != text.c_str() && std::isalpha(static_cast<unsigned char>(at[-1])) != 0;
+    if (end == at || word) {
+      ++at;
+      continue;
+    }
+    numbers.push_back(number);
+    at = end;
+  }
+  return numbers;
+}
+
+std::vector<float> floats_of(const std::string& npy) {
+  const std::string bytes = read_file(npy);
+  const size_t begin = bytes.find('\n') + 1;
+  std::vector<float> values((bytes.size() - begin) / sizeof(float));
+  std::memcpy(values.data(), bytes.data() + begin, values.size() * sizeof(float));
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("stats on an emulated device are those of the cpu") {
+  if (!cuda_built()) return;
+  const auto arguments = of_the_sample("stats", {"--json"});
+  const auto got = numbers_of(run(arguments, "cuda").out);
+  const auto expected = numbers_of(run(arguments, "cpu").out);
+  REQUIRE(got.size() == expected.size());
+  CHECK(got.size() > 50);
+  for (size_t i = 0; i < got.size(); ++i) {
+    INFO("number " << i);
+    CHECK(std::fabs(got[i] - expected[i]) <= 1e-6 + 1e-3 * std::fabs(expected[i]));
+  }
+}
+
+TEST_CASE("a query on an emulated device gives the volumes of the cpu") {
+  if (!cuda_built()) return;
+  const TemporaryFolder folder;
+  for (const std::string backend : {"cuda", "cpu"}) {
+    run({"query", sample("moving-shapes"), "--steps", "10", "--layers", "0", "--heads", "1",
+         "--query", "1,2,3", "-o", folder / (backend + ".npy")},
+        backend);
+  }
+  const auto got = floats_of(folder / "cuda.npy");
+  const auto expected = floats_of(folder / "cpu.npy");
+  REQUIRE(got.size() == expected.size());
+  double sum = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    sum += static_cast<double>(expected[i]);
+    CHECK(std::fabs(got[i] - expected[i]) <=
+          1e-3f / static_cast<float>(got.size()) + 2e-4f * expected[i]);
+  }
+  CHECK(sum > 0.01);
+}
+
+TEST_CASE("an export on an emulated device is whole, and says which backend made it") {
+  if (!cuda_built()) return;
+  const TemporaryFolder folder;
+  for (const std::string product : {"weights", "output"}) {
+    const std::string file = folder / (product + ".h5");
+    run(of_the_sample("export", {"-o", file, "--product", product}), "cuda");
+    const auto verified = run_attnscope({"verify", file});
+    INFO(verified.out << verified.err);
+    CHECK(verified.exit_code == 0);
+    CHECK(run_attnscope({"info", file, "--json"}).out.find("\"cuda-mma\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("an export on an emulated device keeps to its memory") {
+  if (!cuda_built()) return;
+  const TemporaryFolder folder;
+  const auto result =
+      run_attnscope({"export", sample("moving-shapes"), "-o", folder / "a.h5", "--steps", "10",
+                     "--layers", "0", "--backend", "cuda", "--vram", "1MB", "--quiet"},
+                    emulated());
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+}
