@@ -8,6 +8,13 @@
 
 // Tensor cores and the copies that feed them, by CuTe's atoms; for sm_80 and later. Kernels include
 // this header as <tensor_core.h>, and tests find another one of that name (device_intrinsics.h).
+// A build for several devices compiles them for older ones too, where nothing launches them and
+// CuTe's atoms would be code that prints why they cannot run.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define ATTNSCOPE_ATOM(...) __trap()
+#else
+#define ATTNSCOPE_ATOM(...) __VA_ARGS__
+#endif
 
 namespace attnscope::cuda {
 
@@ -18,14 +25,14 @@ namespace attnscope::cuda {
 /// then of row g + 8.
 __device__ inline void mma_16x8x16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                                    HalfTag) {
-  cute::SM80_16x8x16_F32F16F16F32_TN::fma(d[0], d[1], d[2], d[3], a[0], a[1], a[2], a[3], b[0],
-                                          b[1], d[0], d[1], d[2], d[3]);
+  ATTNSCOPE_ATOM(cute::SM80_16x8x16_F32F16F16F32_TN::fma(d[0], d[1], d[2], d[3], a[0], a[1], a[2],
+                                                         a[3], b[0], b[1], d[0], d[1], d[2], d[3]));
 }
 
 __device__ inline void mma_16x8x16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                                    BfloatTag) {
-  cute::SM80_16x8x16_F32BF16BF16F32_TN::fma(d[0], d[1], d[2], d[3], a[0], a[1], a[2], a[3], b[0],
-                                            b[1], d[0], d[1], d[2], d[3]);
+  ATTNSCOPE_ATOM(cute::SM80_16x8x16_F32BF16BF16F32_TN::fma(
+      d[0], d[1], d[2], d[3], a[0], a[1], a[2], a[3], b[0], b[1], d[0], d[1], d[2], d[3]));
 }
 
 /// Four matrices of 8 rows of 16 bytes in shared memory, by the whole warp (ldmatrix.x4): lane l
@@ -41,8 +48,8 @@ __device__ inline void load_matrix_x4(unsigned (&r)[4], const void* shared_row) 
 /// committed and waited, and for other threads until a barrier behind that; every copy must be
 /// waited for.
 __device__ inline void copy_async_16(void* shared, const void* global, bool valid) {
-  cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>::copy(
-      *static_cast<const cute::uint128_t*>(global), *static_cast<cute::uint128_t*>(shared), valid);
+  ATTNSCOPE_ATOM(cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>::copy(
+      *static_cast<const cute::uint128_t*>(global), *static_cast<cute::uint128_t*>(shared), valid));
 }
 
 /// The thread's copies since the last call are one group.
@@ -59,3 +66,5 @@ __device__ inline void copy_async_wait() {
 }
 
 }  // namespace attnscope::cuda
+
+#undef ATTNSCOPE_ATOM
