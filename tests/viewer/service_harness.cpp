@@ -9,8 +9,10 @@
 
 namespace attnscope::test {
 
-ServiceHarness::ServiceHarness(const AttentionProblem& problem, TileService::Settings settings)
-    : backend_(make_backend(BackendKind::cpu, {settings.threads})) {
+ServiceHarness::ServiceHarness(const AttentionProblem& problem, TileService::Settings settings,
+                               std::unique_ptr<TileBackend> backend)
+    : backend_(backend != nullptr ? std::move(backend)
+                                  : make_backend(BackendKind::cpu, {settings.threads})) {
   // The problem is the caller's.
   MapCall call{std::shared_ptr<const AttentionProblem>(&problem, [](auto*) {}), nullptr};
   service_ = std::make_unique<TileService>(std::vector{call}, *backend_, settings, [this] {

@@ -14,8 +14,10 @@ namespace attnscope::test {
 /// A service over one call, and a way to wait for what it finds.
 class ServiceHarness {
  public:
+  /// Without a backend: the CPU's.
   explicit ServiceHarness(const AttentionProblem& problem,
-                          TileService::Settings settings = small_settings());
+                          TileService::Settings settings = small_settings(),
+                          std::unique_ptr<TileBackend> backend = nullptr);
   /// 64 MiB, two threads, nothing on disk.
   static TileService::Settings small_settings();
 

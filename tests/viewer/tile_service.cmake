@@ -8,4 +8,5 @@ attnscope_test(viewer_state OPTIMISE
     test_stored_tile_source.cpp
     test_tile_scheduler.cpp
     test_tile_service.cpp
+    test_whole_panels.cpp
   LIBRARIES attnscope::viewer_state)

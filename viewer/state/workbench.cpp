@@ -111,7 +111,9 @@ const PanelReduction& Workbench::reduce(IndexRange rows, const ReductionRequest&
   }
   const QueryBlock queries = read(rows);
   reduction_.begin(task, request, rows, queries.index, block_row);
-  const int64_t step = std::min(rows.size(), rows_per_call(keys, true));
+  const int64_t step = backend_.whole_panel_rows() > 0
+                           ? rows.size()
+                           : std::min(rows.size(), rows_per_call(keys, true));
   const std::span<std::byte> space = workspace(step, keys, true);
   for (int64_t first = 0; first < rows.size(); first += step) {
     const int64_t count = std::min(step, rows.size() - first);
