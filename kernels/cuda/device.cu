@@ -50,8 +50,9 @@ void* Device::allocate(int64_t bytes) {
 }
 
 void Device::release(void* memory, int64_t bytes) noexcept {
-  // cudaFree waits for what uses the memory.
-  if (cudaSetDevice(index_) == cudaSuccess) cudaFree(memory);
+  // cudaFree waits for what uses the memory. After an error that sticks both fail.
+  cudaSetDevice(index_);
+  cudaFree(memory);
   used_bytes_ -= bytes;
 }
 

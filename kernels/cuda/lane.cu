@@ -53,7 +53,8 @@ Lane::Lane(Device& device)
 }
 
 Lane::~Lane() {
-  if (cudaSetDevice(device_.index()) != cudaSuccess) return;
+  // After an error that sticks this fails, and so may what follows: what can be freed is.
+  cudaSetDevice(device_.index());
   if (blas_ != nullptr) cublasDestroy(blas_);
 }
 
