@@ -92,10 +92,14 @@ std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& option
   int devices = 0;
   cuda::check(cudaGetDeviceCount(&devices), "counting devices");
   if (devices == 0) throw Error(ErrorCode::unavailable, "cuda: there is no device");
-  auto backend = std::make_unique<cuda::DeviceBackend>(options, devices);
-  // Heads go to the devices in turn.
-  for (int i = 0; i < devices; ++i) check_known_answers(*backend, *options.fallback);
-  return backend;
+  try {
+    auto backend = std::make_unique<cuda::DeviceBackend>(options, devices);
+    // Heads go to the devices in turn.
+    for (int i = 0; i < devices; ++i) check_known_answers(*backend, *options.fallback);
+    return backend;
+  } catch (const cuda::OutOfDeviceMemory&) {
+    throw Error(ErrorCode::unavailable, "cuda: no memory is left on the device to open it with");
+  }
 }
 
 }  // namespace attnscope

@@ -81,24 +81,30 @@ const BoundHead& DeviceHead::fallback_head() const {
 
 void DeviceHead::run(const std::function<void(Lane&)>& on_device,
                      const std::function<void(const BoundHead&)>& elsewhere) const {
-  if (!on_device_) return elsewhere(fallback_head());
-  {
+  if (!on_device_ || !try_on_device(on_device)) elsewhere(fallback_head());
+}
+
+bool DeviceHead::try_on_device(const std::function<void(Lane&)>& on_device) const {
+  const auto tell = [&](const std::string& line) {
+    if (notice_) notice_("cuda: out of device memory: " + line);
+  };
+  try {
     const LanePool::Lease lane = share_.pool.take();
     for (bool again = true; again;) {
       try {
         lane->begin_call();
-        return on_device(*lane);
+        on_device(*lane);
+        return true;
       } catch (const OutOfDeviceMemory&) {
         again = lane->halve();
-        if (notice_) {
-          notice_(again ? "cuda: out of device memory: steps are halved to " +
-                              std::to_string(lane->most_rows()) + " rows"
-                        : "cuda: out of device memory: a part is computed on the CPU");
-        }
+        if (again) tell("steps are halved to " + std::to_string(lane->most_rows()) + " rows");
       }
     }
+  } catch (const OutOfDeviceMemory&) {
+    // Not even a lane could be made.
   }
-  elsewhere(fallback_head());
+  tell("a part is computed on the CPU");
+  return false;
 }
 
 int DeviceHead::step_rows(const Lane& lane) const {

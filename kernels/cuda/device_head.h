@@ -69,6 +69,8 @@ class DeviceHead : public BoundHead {
   // device_head.cu
   void run(const std::function<void(Lane&)>& on_device,
            const std::function<void(const BoundHead&)>& elsewhere) const;
+  /// False: the device's memory does not suffice.
+  bool try_on_device(const std::function<void(Lane&)>& on_device) const;
   const BoundHead& fallback_head() const;
   int step_rows(const Lane& lane) const;
   int step_tiles(const Rows& rows) const;

@@ -193,20 +193,27 @@ LanePool::LanePool(Device& device, int lanes) : device_(device), unmade_(lanes) 
 LanePool::Lease LanePool::take() {
   std::unique_lock lock(mutex_);
   freed_.wait(lock, [&] { return !free_.empty() || unmade_ > 0; });
-  if (free_.empty()) {
-    --unmade_;
-    device_.make_current();
-    try {
-      lanes_.push_back(std::make_unique<Lane>(device_));
-    } catch (...) {
-      ++unmade_;
-      throw;
-    }
-    return Lease(*this, lanes_.back().get());
+  if (!free_.empty()) {
+    Lane* const lane = free_.back();
+    free_.pop_back();
+    return Lease(*this, lane);
   }
-  Lane* const lane = free_.back();
-  free_.pop_back();
-  return Lease(*this, lane);
+  --unmade_;
+  lock.unlock();
+  // Page-locking memory takes the driver a while.
+  std::unique_ptr<Lane> made;
+  try {
+    device_.make_current();
+    made = std::make_unique<Lane>(device_);
+  } catch (...) {
+    lock.lock();
+    ++unmade_;
+    freed_.notify_one();
+    throw;
+  }
+  lock.lock();
+  lanes_.push_back(std::move(made));
+  return Lease(*this, lanes_.back().get());
 }
 
 void LanePool::give_back(Lane* lane) {

@@ -130,7 +130,7 @@ class LanePool {
     LanePool& pool_;
     Lane* const lane_;
   };
-  /// Waits for a lane that is free.
+  /// Waits for a lane that is free, or makes one: throws OutOfDeviceMemory where that fails.
   Lease take();
 
  private:

@@ -12,6 +12,7 @@
 #include "tests/catch.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/kernels/backend_harness.h"
+#include "tests/kernels/forwarding_backend.h"
 
 namespace attnscope::test {
 namespace {
@@ -126,6 +127,26 @@ TEST_CASE("an allocation that the driver refuses is no error") {
   }
 }
 
+TEST_CASE("a device that cannot even be opened for want of memory is refused or left out") {
+  const Oracle oracle(kCase);
+  CudaModuleOptions options;
+  options.fallback = make_cpu_backend({.threads = 1});
+  std::vector<std::string> notices;
+  options.notice = [&](const std::string& line) { notices.push_back(line); };
+  // The first queue is the one that keys are uploaded by, the second a worker's.
+  emulation::reset();
+  emulation::fail(emulation::Call::kCreateStream, 1, cudaErrorMemoryAllocation);
+  CHECK(error_of([&] { make_device_backend(options); }, ErrorCode::unavailable)
+            .find("cuda: no memory is left on the device") == 0);
+  emulation::reset();
+  emulation::fail(emulation::Call::kCreateStream, 2, cudaErrorMemoryAllocation);
+  const auto backend = make_device_backend(options);
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].find("a part is computed on the CPU") != std::string::npos);
+  CHECK(worst_weight(oracle, *backend) <= 1);
+  CHECK(notices.size() == 1);
+}
+
 TEST_CASE("reductions under little memory are those of the CPU") {
   AttentionCase description = kCase;
   description.mask = "none";
@@ -190,48 +211,25 @@ TEST_CASE("a device that fails ends the run with a line that says what and where
 }
 
 TEST_CASE("a device that computes something else is refused before it is used") {
-  // One weight of one row is off by a thousandth.
-  class Wrong : public BoundHead {
+  // One weight of one row is off by a hundredth.
+  class Wrong : public ForwardingHead {
    public:
-    explicit Wrong(std::unique_ptr<BoundHead> head) : head_(std::move(head)) {}
-    void row_norms(const QueryBlock& q, std::span<RowNorm> norms,
-                   std::span<std::byte> w) const override {
-      head_->row_norms(q, norms, w);
-    }
-    void emit(const QueryBlock& q, std::span<const RowNorm> norms, IndexRange keys,
-              Quantity quantity, const EmitTarget& target, std::span<std::byte> w) const override {
-      head_->emit(q, norms, keys, quantity, target, w);
-    }
-    void emit_panel(const QueryBlock& q, std::span<RowNorm> norms, IndexRange keys,
-                    const EmitTarget& target, std::span<std::byte> w) const override {
-      head_->emit_panel(q, norms, keys, target, w);
+    using ForwardingHead::ForwardingHead;
+    void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
+                    const EmitTarget& target, std::span<std::byte> workspace) const override {
+      ForwardingHead::emit_panel(queries, norms, keys, target, workspace);
       reinterpret_cast<float*>(target.blocks[0])[139 * target.row_stride + 500] *= 1.01f;
     }
-    void reduce(const QueryBlock& q, int64_t first, PanelReduction& panel,
-                std::span<std::byte> w) const override {
-      head_->reduce(q, first, panel, w);
-    }
-
-   private:
-    const std::unique_ptr<BoundHead> head_;
   };
-  class WrongBackend : public TileBackend {
+  class WrongBackend : public ForwardingBackend {
    public:
-    std::string name() const override { return "wrong"; }
+    WrongBackend() : ForwardingBackend(make_cpu_backend({.threads = 1})) {}
     std::string description() const override { return "wrong (a test)"; }
-    int workers() const override { return 1; }
-    BindCost bind_cost(const AttentionProblem& p) const override { return cpu_->bind_cost(p); }
-    int64_t workspace_bytes(const AttentionProblem& p, int64_t rows, int64_t cols,
-                            bool one_product) const override {
-      return cpu_->workspace_bytes(p, rows, cols, one_product);
-    }
-    std::unique_ptr<BoundHead> bind(const AttentionProblem& p, int64_t batch,
-                                    int64_t head) const override {
-      return std::make_unique<Wrong>(cpu_->bind(p, batch, head));
-    }
 
-   private:
-    const std::unique_ptr<TileBackend> cpu_ = make_cpu_backend({.threads = 1});
+   protected:
+    std::unique_ptr<BoundHead> wrap(std::unique_ptr<BoundHead> head) const override {
+      return std::make_unique<Wrong>(std::move(head));
+    }
   };
   const auto cpu = make_cpu_backend({.threads = 1});
   CHECK_NOTHROW(check_known_answers(*cpu, *cpu));

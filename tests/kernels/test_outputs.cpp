@@ -10,63 +10,19 @@
 #include "core/value_panels.h"
 #include "tests/catch.h"
 #include "tests/kernels/backend_harness.h"
+#include "tests/kernels/forwarding_backend.h"
 
 namespace attnscope::test {
 namespace {
-
-/// A backend that has no kernel for outputs, around one that is tested otherwise.
-class WithoutKernel : public TileBackend {
- public:
-  explicit WithoutKernel(std::unique_ptr<TileBackend> inner) : inner_(std::move(inner)) {}
-  std::string name() const override { return inner_->name(); }
-  std::string description() const override { return inner_->description(); }
-  int workers() const override { return 1; }
-  BindCost bind_cost(const AttentionProblem& p) const override { return inner_->bind_cost(p); }
-  int64_t workspace_bytes(const AttentionProblem& p, int64_t rows, int64_t cols,
-                          bool one_product) const override {
-    return inner_->workspace_bytes(p, rows, cols, one_product);
-  }
-  std::unique_ptr<BoundHead> bind(const AttentionProblem& p, int64_t batch,
-                                  int64_t head) const override {
-    return std::make_unique<Head>(inner_->bind(p, batch, head));
-  }
-
- private:
-  class Head : public BoundHead {
-   public:
-    explicit Head(std::unique_ptr<BoundHead> inner) : inner_(std::move(inner)) {}
-    void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
-                   std::span<std::byte> workspace) const override {
-      inner_->row_norms(queries, norms, workspace);
-    }
-    void emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
-              Quantity quantity, const EmitTarget& target,
-              std::span<std::byte> workspace) const override {
-      inner_->emit(queries, norms, keys, quantity, target, workspace);
-    }
-    void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
-                    const EmitTarget& target, std::span<std::byte> workspace) const override {
-      inner_->emit_panel(queries, norms, keys, target, workspace);
-    }
-    void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
-                std::span<std::byte> workspace) const override {
-      inner_->reduce(queries, first, panel, workspace);
-    }
-
-   private:
-    std::unique_ptr<BoundHead> inner_;
-  };
-
-  std::unique_ptr<TileBackend> inner_;
-};
 
 const std::vector<NamedBackend>& backends() {
   static const std::vector<NamedBackend> all = [] {
     std::vector<NamedBackend> found = all_backends();
     for (NamedBackend& named : all_backends()) {
       if (named.name == "reference") {
+        // Its heads have no kernel for outputs.
         found.push_back({"reference by weights",
-                         std::make_unique<WithoutKernel>(std::move(named.backend)), false});
+                         std::make_unique<ForwardingBackend>(std::move(named.backend)), false});
       }
     }
     return found;
