@@ -163,8 +163,11 @@ DeviceHead::Rows DeviceHead::load_rows(Lane& lane, const QueryBlock& queries, in
 }
 
 void DeviceHead::load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const {
-  rows.call.mask = {};
   if (problem_.mask().is_none()) return;
+  // Entries follow the sums of the same rows: often all of the mask is there.
+  if (rows.masked_tiles.begin <= first_tile && end_tile <= rows.masked_tiles.end) return;
+  rows.call.mask = {};
+  rows.masked_tiles = {first_tile, end_tile};
   const MaskTiles mask = make_mask_tiles(problem_, batch_, head_, rows.index, first_tile, end_tile);
   if (mask.tiles.empty()) return;
   const auto put = [&](DeviceBuffer& buffer, const auto& values) {
@@ -186,6 +189,7 @@ void DeviceHead::make_products(Lane& lane, Rows& rows, int tile) const {
   if (!kernels_.stored) return;
   const int first = tile / stored_tiles_ * stored_tiles_;
   CallArgs& call = rows.call;
+  if (call.products != nullptr && call.products_first == first) return;
   call.products_first = first;
   call.products_stride = int64_t{stored_tiles_} * kTileKeys;
   float* const products =

@@ -57,6 +57,7 @@ class DeviceHead : public BoundHead {
     CallArgs call;
     std::span<const int64_t> index;
     std::vector<int> exponents;  ///< what features were divided by
+    IndexRange masked_tiles;     ///< key tiles whose mask is on the device
   };
   /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
   struct StepNorms {
