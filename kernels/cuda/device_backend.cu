@@ -31,10 +31,14 @@ class DeviceBackend : public TileBackend {
     }
   }
 
+  /// Of the kernels that tensors of 16 bits take on the first device.
   std::string name() const override {
-    return shares_.front()->device.capability() >= 80 && mma_f16_kernels() != nullptr
-               ? "cuda-mma"
-               : "cuda-cublas";
+    const DeviceShare& share = *shares_.front();
+    const auto runs = [&](const KernelSet* set) {
+      return set != nullptr && set->runs_on(share.device.capability());
+    };
+    if (share.wgmma && runs(wgmma_f16_kernels())) return "cuda-wgmma";
+    return runs(mma_f16_kernels()) ? "cuda-mma" : "cuda-cublas";
   }
 
   std::string description() const override {
@@ -70,9 +74,28 @@ class DeviceBackend : public TileBackend {
     return fallback_->outputs_workspace_bytes(problem, rows);
   }
 
+  /// Every device computes small maps whose weights are known. One whose wgmma kernels fail that is
+  /// given the others. Throws Error(unavailable).
+  void check_devices() {
+    for (const auto& share : shares_) {
+      only_ = share.get();
+      try {
+        check_known_answers(*this, *fallback_);
+      } catch (const Error& error) {
+        const KernelSet* const set = wgmma_f16_kernels();
+        if (set == nullptr || !set->runs_on(share->device.capability())) throw;
+        notice_(std::string("cuda: wgmma is not used: ") + error.what());
+        share->wgmma = false;
+        check_known_answers(*this, *fallback_);
+      }
+    }
+    only_ = nullptr;
+  }
+
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                   int64_t head) const override {
-    DeviceShare& share = *shares_[next_++ % shares_.size()];
+    // Heads go to the devices in turn.
+    DeviceShare& share = only_ != nullptr ? *only_ : *shares_[next_++ % shares_.size()];
     return std::make_unique<DeviceHead>(problem, batch, head, share, *fallback_, notice_);
   }
 
@@ -83,6 +106,7 @@ class DeviceBackend : public TileBackend {
   const DeviceHead::Notice notice_;
   std::vector<std::unique_ptr<DeviceShare>> shares_;
   mutable std::atomic<size_t> next_{0};
+  DeviceShare* only_ = nullptr;  ///< gets all heads, while devices are checked
 };
 
 }  // namespace
@@ -94,8 +118,7 @@ std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& option
   if (devices == 0) throw Error(ErrorCode::unavailable, "cuda: there is no device");
   try {
     auto backend = std::make_unique<cuda::DeviceBackend>(options, devices);
-    // Heads go to the devices in turn.
-    for (int i = 0; i < devices; ++i) check_known_answers(*backend, *options.fallback);
+    backend->check_devices();
     return backend;
   } catch (const cuda::OutOfDeviceMemory&) {
     throw Error(ErrorCode::unavailable, "cuda: no memory is left on the device to open it with");

@@ -24,6 +24,8 @@ struct DeviceShare {
   Device device;
   KeyUploader uploader;
   LanePool pool;
+  /// Whether wgmma may be used where the device has it; not changed while heads are bound.
+  bool wgmma = true;
 };
 
 /// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
@@ -49,7 +51,7 @@ class DeviceHead : public BoundHead {
                const OutputTarget& target, std::span<std::byte> workspace) const override;
 
   /// The kernels that a problem's heads take on this device.
-  static const KernelSet& kernels_for(const AttentionProblem& problem, const Device& device);
+  static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
 
  private:
   /// Query rows of one step.
@@ -78,6 +80,7 @@ class DeviceHead : public BoundHead {
   Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
   void make_products(Lane& lane, Rows& rows, int tile) const;
+  int row_blocks(const Rows& rows) const;
   StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
   StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
   RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;
@@ -106,8 +109,8 @@ class DeviceHead : public BoundHead {
   DeviceShare& share_;
   const TileBackend& fallback_;
   const Notice& notice_;
-  const HeadFormat format_;
   const KernelSet& kernels_;
+  const HeadFormat format_;
   const int key_tiles_;
   const int stored_tiles_;  ///< key tiles of one product of cuBLAS
   DeviceBuffer keys_;

@@ -87,7 +87,7 @@ void DeviceHead::emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
       args.stride = int64_t{end - tile} * kTileKeys;
       args.out = slot.memory.get<std::byte>(tile_bytes * (end - tile));
       const SplitPlan plan =
-          plan_splits(rows.call.row_tiles, end - tile, share_.device.multiprocessors(), resident);
+          plan_splits(row_blocks(rows), end - tile, share_.device.multiprocessors(), resident);
       check(kernels_.emit(args, plan.split_segments, lane.stream()), "the entries");
       check(cudaMemcpyAsync(slot.pinned.data(), args.out,
                             static_cast<size_t>(rows.call.rows * args.stride * bytes),
