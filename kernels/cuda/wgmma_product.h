@@ -162,8 +162,6 @@ class WgmmaProduct {
         next_stage();
       }
     }
-    // Rows of a tile whose keys were all for the other one: nobody else may have waited for them.
-    if (any) barrier_wait(rows_full_, 0);
   }
 
   __device__ void fetch_rows() {

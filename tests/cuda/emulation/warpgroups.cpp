@@ -1,14 +1,18 @@
 // Products of warpgroups, and how their registers are shared out.
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
 #include "tests/cuda/emulation/block_runner.h"
+#include "tests/cuda/emulation/control.h"
 #include "tests/cuda/emulation/guarded_memory.h"
 #include "tests/cuda/emulation/number_formats.h"
 #include "warpgroup.h"
 
 namespace attnscope::cuda::emulation {
 namespace {
+
+std::atomic<bool> spoilt = false;
 
 constexpr unsigned kRegisterFile = 65536;
 constexpr unsigned kRows = 16, kKeys = 128, kChannels = 16;  // of one warp's share of a product
@@ -61,7 +65,8 @@ void multiply(void* const* lanes, std::size_t product) {
       const float factor = a[row][k];
       for (unsigned key = 0; key < kKeys; ++key) sums[key] += factor * b[k][key];
     }
-    for (unsigned key = 0; key < kKeys; ++key) d_of(key) = sums[key];
+    const float factor = spoilt ? 1.01f : 1.0f;
+    for (unsigned key = 0; key < kKeys; ++key) d_of(key) = sums[key] * factor;
   }
 }
 
@@ -83,6 +88,8 @@ void multiply_all(void* const* lanes) {
 }
 
 }  // namespace
+
+void spoil_warpgroups(bool spoil) { spoilt = spoil; }
 
 void BlockRunner::change_registers(unsigned count, bool up) {
   warp_operation(WarpOperation::kRegisters, nullptr, nullptr);
