@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "kernels/cpu_backend.h"
 #include "kernels/cuda/device_backend.h"
 #include "tests/cuda/emulation/control.h"
@@ -19,6 +21,8 @@ std::vector<NamedBackend> emulated_cuda_backends() {
     cuda::emulation::set_devices({device});
     CudaModuleOptions options;
     options.fallback = cpu;
+    // Nothing else may compute in the place of what is tested.
+    options.notice = [](const std::string& line) { throw std::runtime_error(line); };
     backends.push_back({name, make_device_backend(options), false});
   };
   // 7.5 has no tensor-core instructions that the kernels use: cuBLAS multiplies. 8.0 has mma.sync,

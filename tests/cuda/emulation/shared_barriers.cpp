@@ -46,7 +46,16 @@ void BlockRunner::arrive_at_barrier(std::uint64_t* barrier, unsigned expected_by
   if (state.bytes >= 1 << 20) fail("barrier_arrive_expect: 1 MiB or more are awaited");
   --state.pending;
   idle_polls_ = 0;
+  const std::uint64_t before = state.phases;
   end_phase(state);
+  if (state.phases == before) return;
+  // Whoever waits goes on at once: it may overwrite what this thread has left too early.
+  for (unsigned i = 1; i < num_threads_; ++i) {
+    const unsigned other = (current_ + i) % num_threads_;
+    if (threads_[other].polls == nullptr) continue;
+    switch_to_thread(other);
+    return;
+  }
 }
 
 void BlockRunner::wait_for_barrier(std::uint64_t* barrier, unsigned parity) {
