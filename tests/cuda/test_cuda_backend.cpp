@@ -261,6 +261,19 @@ TEST_CASE("a device whose warpgroups multiply wrongly works without them") {
   }
 }
 
+TEST_CASE("two tiles of rows share the keys of which some are empty for one of them") {
+  for (const char* mask : {"causal", "window"}) {
+    for (const int64_t width : {64, 200}) {
+      const Oracle oracle(
+          {.shape = {1, 1, 1, 600, 1500, width}, .dtype = DType::f16, .mask = mask});
+      INFO(oracle.text());
+      Bench bench(1, 0, 9);
+      CHECK(worst_weight(oracle, *bench.backend) <= 1);
+      CHECK(bench.notices.empty());
+    }
+  }
+}
+
 TEST_CASE("heads are shared out among the devices") {
   const Oracle oracle(kCase);
   Bench bench(2);
