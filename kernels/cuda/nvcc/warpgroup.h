@@ -8,9 +8,10 @@
 #include <utility>
 
 // Tensor cores, barriers and bulk copies of sm_90a (PTX ISA 8.0 and later), by CuTe's atoms where
-// it has them. Kernels include this header as <warpgroup.h>, and tests find another one of that name
-// (device_intrinsics.h). A warpgroup is four warps of which the first thread's number is a multiple
-// of 128. Builds for other devices compile these functions too, where nothing launches them.
+// it has them. Kernels include this header as <warpgroup.h>, and tests find another one of that
+// name (device_intrinsics.h). A warpgroup is four warps of which the first thread's number is a
+// multiple of 128. Builds for other devices compile these functions too, where nothing launches
+// them.
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define ATTNSCOPE_SM90A_ONLY(...) __trap()
 #else
@@ -35,10 +36,10 @@ __device__ inline void registers_up() {
 /// all bytes that they said to expect are there. Phases are counted from 0; waiting for the parity
 /// of a phase returns once it has ended, and for parity 1 before the first has. By one thread.
 __device__ inline void barrier_init(uint64_t* barrier, unsigned arrivals) {
-  ATTNSCOPE_SM90A_ONLY(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(
-                                        cute::cast_smem_ptr_to_uint(barrier)),
-                                    "r"(arrivals)
-                                    : "memory"));
+  ATTNSCOPE_SM90A_ONLY(asm volatile(
+      "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(cute::cast_smem_ptr_to_uint(barrier)),
+      "r"(arrivals)
+      : "memory"));
 }
 
 /// Behind the barrier_init of a thread; the block's other threads see them after a block_barrier.
@@ -47,9 +48,9 @@ __device__ inline void barrier_init_fence() {
 }
 
 __device__ inline void barrier_arrive(uint64_t* barrier) {
-  ATTNSCOPE_SM90A_ONLY(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(
-                                        cute::cast_smem_ptr_to_uint(barrier))
-                                    : "memory"));
+  ATTNSCOPE_SM90A_ONLY(asm volatile(
+      "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(cute::cast_smem_ptr_to_uint(barrier))
+      : "memory"));
 }
 
 /// Arrives, and lets the phase wait for this many bytes of bulk copies too.
@@ -60,19 +61,28 @@ __device__ inline void barrier_arrive_expect(uint64_t* barrier, unsigned bytes) 
                                     : "memory"));
 }
 
-/// Returns when the phase of this parity has ended.
+/// Whether the phase of this parity has ended; waits a while for it (mbarrier.try_wait).
+__device__ inline bool barrier_try_wait(uint64_t* barrier, unsigned parity) {
+  unsigned ended = 1;
+  ATTNSCOPE_SM90A_ONLY(
+      asm volatile("{\n"
+                   "  .reg .pred ended;\n"
+                   "  mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+                   "  selp.u32 %0, 1, 0, ended;\n"
+                   "}"
+                   : "=r"(ended)
+                   : "r"(cute::cast_smem_ptr_to_uint(barrier)), "r"(parity)
+                   : "memory"));
+  return ended != 0;
+}
+
+/// Returns when the phase of this parity has ended. What should take microseconds and takes minutes
+/// is a mistake: the launch then fails instead of keeping the device for ever.
 __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
-  ATTNSCOPE_SM90A_ONLY(asm volatile(
-      "{\n"
-      "  .reg .pred ended;\n"
-      "again:\n"
-      "  mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
-      "  @ended bra done;\n"
-      "  bra again;\n"
-      "done:\n"
-      "}" ::"r"(cute::cast_smem_ptr_to_uint(barrier)),
-      "r"(parity)
-      : "memory"));
+  constexpr unsigned kMostTries = 1u << 27;
+  for (unsigned tries = 0; !barrier_try_wait(barrier, parity); ++tries) {
+    if (tries == kMostTries) __trap();
+  }
 }
 
 /// Starts a copy by the bulk copy engine (cp.async.bulk): addresses and bytes are multiples of 16.
@@ -110,7 +120,8 @@ __device__ inline uint64_t wgmma_operand(const void* shared) {
 template <class Atom, size_t... kIndex>
 __device__ inline void wgmma_call(float* d, uint64_t a, uint64_t b, bool add,
                                   std::index_sequence<kIndex...>) {
-  Atom::fma(a, b, d[kIndex]..., add ? cute::SM90::GMMA::ScaleOut::One : cute::SM90::GMMA::ScaleOut::Zero);
+  Atom::fma(a, b, d[kIndex]...,
+            add ? cute::SM90::GMMA::ScaleOut::One : cute::SM90::GMMA::ScaleOut::Zero);
 }
 
 /// d = a·bᵀ (+ d) for 64 rows a and 128 rows b of 16 channels each, see wgmma_operand, by the whole
