@@ -159,7 +159,7 @@ DeviceHead::Rows DeviceHead::load_rows(Lane& lane, const QueryBlock& queries, in
         exponent = row_exponent(format_, from, scratch);
         rows.exponents[static_cast<size_t>(row)] = exponent;
       }
-      pack_row(format_, from, exponent, scratch, i, piece.data());
+      pack_row(format_, Operand::queries, from, exponent, scratch, i, piece.data());
     }
   });
   call.queries = packed;

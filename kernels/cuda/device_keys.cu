@@ -66,7 +66,7 @@ int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t b
     for (int64_t key = begin; key < packed_rows; ++key) {
       const std::byte* const row =
           key < keys.end ? rows.data() + (key - begin) * format.source_row_bytes() : nullptr;
-      pack_row(format, row, exponent, scratch, key - begin, packed);
+      pack_row(format, Operand::keys, row, exponent, scratch, key - begin, packed);
     }
     check(cudaMemcpyAsync(to + begin * format.row_bytes(), packed,
                           static_cast<size_t>((packed_rows - begin) * format.row_bytes()),

@@ -48,11 +48,12 @@ void for_each_unit(std::span<const std::byte> row, int64_t units, Put put) {
   }
 }
 
-void pack_in_tile(const HeadFormat& format, std::span<const std::byte> row, int64_t index,
-                  std::byte* packed) {
+void pack_in_tile(const HeadFormat& format, Operand operand, std::span<const std::byte> row,
+                  int64_t index, std::byte* packed) {
   constexpr int64_t kChunkUnits = kChunkRowBytes / kUnitBytes;
-  const int64_t in_tile = index % kTileRows;
-  std::byte* const tile = packed + (index - in_tile) * format.row_bytes();
+  const auto row_of_tile = static_cast<int>(index % kTileRows);
+  const int64_t in_tile = operand == Operand::queries ? query_place(row_of_tile) : row_of_tile;
+  std::byte* const tile = packed + (index - row_of_tile) * format.row_bytes();
   for_each_unit(row, format.row_bytes() / kUnitBytes, [&](int64_t unit, const std::byte* bytes) {
     const int64_t place = (unit % kChunkUnits) ^ (in_tile % kChunkUnits);
     std::copy_n(
@@ -63,7 +64,7 @@ void pack_in_tile(const HeadFormat& format, std::span<const std::byte> row, int6
 
 }  // namespace
 
-void pack_row(const HeadFormat& format, const std::byte* row, int exponent,
+void pack_row(const HeadFormat& format, Operand operand, const std::byte* row, int exponent,
               std::span<float> scratch, int64_t index, std::byte* packed) {
   const auto row_bytes = static_cast<size_t>(format.head_dim * format.element_bytes);
   if (row != nullptr && is_linear(format.score)) {
@@ -73,7 +74,7 @@ void pack_row(const HeadFormat& format, const std::byte* row, int exponent,
   }
   const std::span<const std::byte> bytes(row, row == nullptr ? 0 : row_bytes);
   if (format.tiled) {
-    pack_in_tile(format, bytes, index, packed);
+    pack_in_tile(format, operand, bytes, index, packed);
     return;
   }
   std::byte* const to = packed + index * format.row_bytes();

@@ -30,9 +30,11 @@ struct HeadFormat {
 /// overflow; 0 for all scores but linear:elu1. `scratch` has head_dim elements.
 int row_exponent(const HeadFormat& format, const std::byte* row, std::span<float> scratch);
 
+enum class Operand { queries, keys };
+
 /// Writes one row as the device wants it: row `index` of those that begin at `packed`. `row` null:
 /// zeros. `exponent` and `scratch` as above.
-void pack_row(const HeadFormat& format, const std::byte* row, int exponent,
+void pack_row(const HeadFormat& format, Operand operand, const std::byte* row, int exponent,
               std::span<float> scratch, int64_t index, std::byte* packed);
 
 }  // namespace attnscope::cuda

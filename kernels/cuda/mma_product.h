@@ -112,7 +112,8 @@ class MmaProduct {
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       // Rows 0–7 and 8–15 of the first eight channels, then of the others.
-      const int row = (piece * kWarps + warp_id()) * kPieceRows + line + 8 * (matrix % 2);
+      const int row =
+          query_place((warp_id() * kPieces + piece) * kPieceRows) + line + 8 * (matrix % 2);
       load_matrix_x4(a[piece], rows + place(row, 2 * step + matrix / 2));
     }
 #pragma unroll

@@ -10,8 +10,8 @@ struct SplitPlan {
 };
 
 /// The split that is done first on a device that runs `resident_blocks` blocks on each of its
-/// multiprocessors, in waves: a last wave that is nearly empty costs as much as a full one. Of equal
-/// ones that of the longest splits. `row_blocks` blocks take the rows. Pure.
+/// multiprocessors, in waves: a last wave that is nearly empty costs as much as a full one. Of
+/// equal ones that of the longest splits. `row_blocks` blocks take the rows. Pure.
 SplitPlan plan_splits(int row_blocks, int segments, int multiprocessors, int resident_blocks);
 
 }  // namespace attnscope::cuda

@@ -8,10 +8,9 @@ namespace attnscope::cuda {
 
 /// A tile of the map is kTileRows query rows by kTileKeys keys, both cut on multiples counted from
 /// the first row of the call and from key 0. It belongs to kThreads threads. Each of their kWarps
-/// warps holds kPieces pieces of kPieceRows rows, 64 rows apart, each as the accumulators of the
-/// m16n8 tensor-core instructions: `kGroups` groups of 8 keys, in which lane l has the entries (row
-/// l/4, keys 2·(l%4) and + 1) and the same of row l/4 + 8. (A piece of all four warps is what one
-/// m64 instruction of a warpgroup gives.)
+/// warps holds kPieces pieces of kPieceRows rows that follow one another, each as the accumulators
+/// of the m16n8 tensor-core instructions: `kGroups` groups of 8 keys, in which lane l has the
+/// entries (row l/4, keys 2·(l%4) and + 1) and the same of row l/4 + 8.
 inline constexpr int kTileRows = 128;
 inline constexpr int kTileKeys = 128;
 inline constexpr int kPieceRows = 16;
@@ -24,11 +23,19 @@ inline constexpr int kThreads = kWarps * 32;
 /// tile as shared memory is to have them, [tiles, chunks, kTileRows, kChunkChannels]. A row's 64
 /// channels are eight units of 16 bytes; row r has unit u at place u ^ (r % 8) (the tensor cores'
 /// 128-byte swizzle), so that whoever reads the same unit of eight rows meets every bank once.
+/// Of a tile of queries the first pieces of all warps come before the second ones (query_place): 64
+/// rows that follow one another here are what one m64 instruction of a warpgroup takes.
 inline constexpr int kChunkChannels = 64;
 inline constexpr int kUnitBytes = 16;
 inline constexpr int kChunkRowBytes = kChunkChannels * 2;
 inline constexpr int kChunkBytes = kTileRows * kChunkRowBytes;
 static_assert(kTileRows == kTileKeys);
+
+/// Where a tile of queries has its row, see kChunkChannels.
+constexpr int query_place(int row) {
+  const int piece = row / kPieceRows;
+  return (piece % kPieces * kWarps + piece / kPieces) * kPieceRows + row % kPieceRows;
+}
 
 /// Sums over keys are formed in float32 within a thread's part of a tile, then in double within a
 /// segment of this many tiles, then over segments in order: whatever the launch, the same bits.

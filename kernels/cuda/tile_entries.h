@@ -16,7 +16,7 @@ __device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % 32; }
 __device__ inline int warp_id() { return static_cast<int>(threadIdx.x) / 32 % kWarps; }
 /// Row of the tile that `half` (0, 1) of this lane's entries of a piece belong to.
 __device__ inline int row_of(int piece, int half) {
-  return (piece * kWarps + warp_id()) * kPieceRows + lane_id() / 4 + 8 * half;
+  return (warp_id() * kPieces + piece) * kPieceRows + lane_id() / 4 + 8 * half;
 }
 /// Key of the tile of entry c (0, 1) of a group.
 __device__ inline int key_of(int group, int c) { return group * 8 + 2 * (lane_id() % 4) + c; }
