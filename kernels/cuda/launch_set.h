@@ -5,6 +5,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/norm_kernel.h"
 #include "kernels/cuda/reduce_kernel.h"
+#include "kernels/cuda/texel_kernel.h"
 
 namespace attnscope::cuda {
 
@@ -40,6 +41,14 @@ struct LaunchSet {
     return launch(reduce_tiles<Product>, shape, stream, args);
   }
 
+  static cudaError_t pool(const TexelArgs& args, int split_tiles, cudaStream_t stream) {
+    const int tiles = args.end_tile - args.first_tile;
+    const LaunchShape shape{dim3(static_cast<unsigned>(args.call.row_tiles),
+                                 static_cast<unsigned>((tiles + split_tiles - 1) / split_tiles)),
+                            kThreads, Product::shared_bytes(args.call.padded_dim)};
+    return launch(pool_tiles<Product>, shape, stream, args);
+  }
+
   static cudaError_t resident_blocks(int padded_dim, int* blocks) {
     const auto bytes = static_cast<size_t>(Product::shared_bytes(padded_dim));
     const cudaError_t allowed = allow_shared(cuda::sum_rows<Product, true>, bytes);
@@ -49,7 +58,7 @@ struct LaunchSet {
   }
 
   static KernelSet set(const char* name, bool stored, int capability) {
-    return {name, stored, capability, shared_bytes, sum_rows, emit, reduce, resident_blocks};
+    return {name, stored, capability, shared_bytes, sum_rows, emit, reduce, resident_blocks, pool};
   }
 };
 
