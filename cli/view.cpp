@@ -9,6 +9,7 @@
 #include "cli/run_backend.h"
 #include "cli/stored_input.h"
 #include "cli/view_options.h"
+#include "core/device_texels.h"
 #include "core/error.h"
 #include "core/memory_budget.h"
 #include "io/stored_export.h"
@@ -152,6 +153,8 @@ int run_view(const ViewRequest& o) {
     return std::make_unique<StoredTileSource>(
         std::move(reader), StoredTileSource::Settings{memory, threads}, std::move(wake));
   };
+  settings.link_textures = [&backend] { return backend->link_textures(); };
+  settings.note = [&console](const std::string& note) { console.say(one_line(note)); };
   settings.stop = interrupt.token();
   settings.warn = [&console](const std::string& warning) {
     console.warn("warning: " + one_line(warning));

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+#include "core/device_texels.h"
+
 namespace attnscope {
 
 double RowNorm::lse() const {
@@ -20,5 +22,7 @@ RowNorm RowNorm::from_value(double value) {
   const double fraction = std::frexp(value, &exponent);
   return {2 * fraction, exponent - 1};
 }
+
+std::unique_ptr<TextureLink> TileBackend::link_textures() const { return nullptr; }
 
 }  // namespace attnscope

@@ -27,6 +27,8 @@ struct RowNorm {
 };
 
 class PanelReduction;
+class TexelPooler;
+class TextureLink;
 struct ValuePanels;
 
 /// Some query rows of the bound head: `data` holds them packed, [index.size(), d] in the problem's
@@ -89,6 +91,10 @@ class BoundHead {
   virtual void outputs(const QueryBlock& queries, std::span<RowNorm> norms,
                        const ValuePanels& values, const OutputTarget& target,
                        std::span<std::byte> workspace) const;
+
+  /// This head as one that pools entries itself (core/device_texels.h); null: the caller pools what
+  /// emit() yields.
+  virtual const TexelPooler* pooler() const { return nullptr; }
 };
 
 /// The seam to the kernels. A backend does tile arithmetic only; what order, masks and products
@@ -125,6 +131,11 @@ class TileBackend {
   /// Reads and packs K of one head. The problem must outlive the result.
   virtual std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                           int64_t head) const = 0;
+
+  /// Brings texels straight to the textures of the calling thread's OpenGL context
+  /// (core/device_texels.h); one link at a time. Null: the backend has no device. Throws
+  /// Error(unavailable) where the context belongs to none of its devices.
+  virtual std::unique_ptr<TextureLink> link_textures() const;
 };
 
 }  // namespace attnscope

@@ -35,18 +35,26 @@ Device::Device(int index, int64_t limit_bytes) : index_(index) {
 void Device::make_current() const { check(cudaSetDevice(index_), "choosing the device"); }
 
 void* Device::allocate(int64_t bytes) {
+  void* memory = try_allocate(bytes);
+  if (memory == nullptr && reclaim_ && reclaim_()) memory = try_allocate(bytes);
+  if (memory == nullptr) throw OutOfDeviceMemory();
+  return memory;
+}
+
+void* Device::try_allocate(int64_t bytes) {
   make_current();
   if (used_bytes_.fetch_add(bytes) + bytes > limit_bytes_) {
     used_bytes_ -= bytes;
-    throw OutOfDeviceMemory();
+    return nullptr;
   }
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
-  if (status != cudaSuccess) {
-    used_bytes_ -= bytes;
-    check(status, "device memory");
-  }
-  return memory;
+  if (status == cudaSuccess) return memory;
+  used_bytes_ -= bytes;
+  if (status != cudaErrorMemoryAllocation) check(status, "device memory");
+  // Not sticky: the call that failed has left nothing behind.
+  cudaGetLastError();
+  return nullptr;
 }
 
 void Device::release(void* memory, int64_t bytes) noexcept {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -41,8 +42,15 @@ class Device {
   /// Makes it the calling thread's device.
   void make_current() const;
 
-  /// Throws OutOfDeviceMemory beyond the limit or where the driver has none left.
+  /// What gives memory back that can be done without, or says that there is none. Called where
+  /// memory is short, by any thread; set before there are several.
+  void set_reclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
+
+  /// Throws OutOfDeviceMemory beyond the limit or where the driver has none left, even after what
+  /// can be done without was given back.
   void* allocate(int64_t bytes);
+  /// Null where there is none left.
+  void* try_allocate(int64_t bytes);
   void release(void* memory, int64_t bytes) noexcept;
 
  private:
@@ -53,6 +61,7 @@ class Device {
   int64_t block_shared_bytes_ = 0;
   int64_t limit_bytes_ = 0;
   std::atomic<int64_t> used_bytes_{0};
+  std::function<bool()> reclaim_;
 };
 
 /// Device memory that grows on demand; its content is lost then. Not thread-safe.
@@ -120,6 +129,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
+  operator cudaEvent_t() const { return event_; }
   void record(cudaStream_t stream) const { check(cudaEventRecord(event_, stream), "an event"); }
   void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "kernels/cuda/device_backend.h"
 #include "kernels/cuda/device_head.h"
+#include "kernels/cuda/gl_link.h"
 #include "kernels/cuda/known_answers.h"
 #include "kernels/cuda/reduce_plan.h"
 
@@ -97,6 +98,15 @@ class DeviceBackend : public TileBackend {
     // Heads go to the devices in turn.
     DeviceShare& share = only_ != nullptr ? *only_ : *shares_[next_++ % shares_.size()];
     return std::make_unique<DeviceHead>(problem, batch, head, share, *fallback_, notice_);
+  }
+
+  std::unique_ptr<TextureLink> link_textures() const override {
+    const int device = window_device();
+    for (const auto& share : shares_) {
+      if (share->device.index() == device) return make_gl_link(share->device, share->texels);
+    }
+    throw Error(ErrorCode::unavailable,
+                "cuda: the device that draws the window is not used for arithmetic");
   }
 
  private:

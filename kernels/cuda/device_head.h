@@ -7,21 +7,24 @@
 #include <string>
 #include <vector>
 
+#include "core/device_texels.h"
 #include "core/reduction.h"
 #include "core/tile_backend.h"
 #include "kernels/cuda/device_keys.h"
 #include "kernels/cuda/kernel_set.h"
 #include "kernels/cuda/lane.h"
 #include "kernels/cuda/mask_tiles.h"
+#include "kernels/cuda/texel_keeper.h"
 
 namespace attnscope::cuda {
 
 /// A device with everything that its heads share.
 struct DeviceShare {
   DeviceShare(int index, int64_t limit_bytes, int lanes)
-      : device(index, limit_bytes), uploader(device), pool(device, lanes) {}
+      : device(index, limit_bytes), texels(device), uploader(device), pool(device, lanes) {}
 
   Device device;
+  TexelKeeper texels;
   KeyUploader uploader;
   LanePool pool;
   /// Whether wgmma may be used where the device has it; not changed while heads are bound.
@@ -31,7 +34,7 @@ struct DeviceShare {
 /// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
 /// step that does not fit the device's memory is tried again with half the rows, and when even the
 /// smallest does not fit, the call is the fallback's.
-class DeviceHead : public BoundHead {
+class DeviceHead : public BoundHead, public TexelPooler {
  public:
   using Notice = std::function<void(const std::string&)>;
 
@@ -49,6 +52,14 @@ class DeviceHead : public BoundHead {
               std::span<std::byte> workspace) const override;
   void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
                const OutputTarget& target, std::span<std::byte> workspace) const override;
+
+  const TexelPooler* pooler() const override { return this; }
+  int most_level() const override { return kMostTexelLevel; }
+  bool pool(const QueryBlock& queries, std::span<const RowNorm> norms, const TexelRequest& request,
+            const TexelTarget& target) const override;
+  std::shared_ptr<DeviceTexels> make_texels(int64_t rows, int64_t cols) const override {
+    return share_.texels.make(rows, cols);
+  }
 
   /// The kernels that a problem's heads take on this device.
   static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
@@ -98,6 +109,12 @@ class DeviceHead : public BoundHead {
                  const OutputStep& output) const;
   void emit_all(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,
                 IndexRange keys, Quantity quantity, const EmitTarget& target) const;
+
+  // texel_steps.cu
+  struct TexelStep;
+  void pool_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
+                 const TexelStep& step) const;
+  void launch_texels(Lane& lane, TexelArgs& args, const TexelStep& step) const;
 
   // reduce_steps.cu
   void reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& step) const;

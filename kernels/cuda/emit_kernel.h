@@ -48,6 +48,21 @@ __device__ inline void make_entries(const CallArgs& call, bool logits, const Row
   }
 }
 
+/// Products of a tile with its mask; of an empty one, nothing but masked ones.
+template <class Product>
+__device__ inline void masked_products(const CallArgs& call, Product& product, int row_tile,
+                                       int key_tile, Piece (&pieces)[kPieces]) {
+  const uint32_t tile = tile_class(call, row_tile, key_tile);
+  if (tile == kEmptyTile) {
+    product.pass_over(key_tile);
+    fill(pieces, kMaskedProduct);
+    return;
+  }
+  product.compute(key_tile, pieces);
+  RowsThatCount counts;
+  apply_mask(call, tile, key_tile, pieces, counts);
+}
+
 /// Entries of one row half of a piece as they are stored, from element `first` of the output on.
 __device__ inline void store_entries(const EmitArgs& args, int64_t first, const Piece& piece,
                                      int half) {
@@ -106,6 +121,8 @@ __global__ void __launch_bounds__(Product::kBlockThreads, Product::kLeastBlocks)
   const int row_tile = product.row_tile();
   for (int key_tile = begin; key_tile < end; ++key_tile) {
     const uint32_t tile = tile_class(args.call, row_tile, key_tile);
+    // Not as masked_products does it: nothing but products may come into the registers that wgmma
+    // writes, or the compiler lets each product wait for the one before.
     if (tile == kEmptyTile) {
       product.pass_over(key_tile);
       store_empty(args, row_tile, key_tile);

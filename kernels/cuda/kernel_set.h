@@ -5,10 +5,11 @@
 #include <climits>
 
 #include "kernels/cuda/reduce_args.h"
+#include "kernels/cuda/texel_args.h"
 
 namespace attnscope::cuda {
 
-/// The three kernels over one way of making products. Launches are queued on the stream.
+/// The kernels over one way of making products. Launches are queued on the stream.
 struct KernelSet {
   const char* name = "";
   /// Whether products must be in CallArgs::products beforehand.
@@ -31,6 +32,8 @@ struct KernelSet {
   cudaError_t (*reduce)(const ReduceArgs& args, cudaStream_t stream) = nullptr;
   /// Blocks of sum_rows (with moments) that one multiprocessor holds at once.
   cudaError_t (*resident_blocks)(int padded_dim, int* blocks) = nullptr;
+  /// As emit.
+  cudaError_t (*pool)(const TexelArgs& args, int split_tiles, cudaStream_t stream) = nullptr;
 };
 
 /// Products that cuBLAS made.

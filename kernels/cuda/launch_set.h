@@ -5,6 +5,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/norm_kernel.h"
 #include "kernels/cuda/reduce_kernel.h"
+#include "kernels/cuda/texel_kernel.h"
 
 namespace attnscope::cuda {
 
@@ -61,6 +62,13 @@ struct LaunchSet {
     return launch(reduce_tiles<Product>, shape, stream, args);
   }
 
+  static cudaError_t pool(const TexelArgs& args, int split_tiles, cudaStream_t stream) {
+    return launch(
+        pool_tiles<Product>,
+        RowLaunches<Product>::shape(args.call, args.end_tile - args.first_tile, split_tiles),
+        stream, args);
+  }
+
   static KernelSet set(const char* name, bool stored, int capability) {
     KernelSet set;
     set.name = name;
@@ -68,6 +76,7 @@ struct LaunchSet {
     set.capability = capability;
     set.shared_bytes = shared_bytes;
     set.reduce = reduce;
+    set.pool = pool;
     RowLaunches<Product>::put(set);
     return set;
   }

@@ -26,7 +26,7 @@ struct CudaModuleOptions {
   std::function<void(const std::string&)> notice = {};
 };
 
-constexpr const char* kCudaModuleInterface = "2";
+constexpr const char* kCudaModuleInterface = "3";
 
 constexpr const char* kCudaModuleFile = "attnscope_cuda.so";
 constexpr const char* kCudaModuleAbiName = "attnscope_cuda_abi";

@@ -146,15 +146,8 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
   const CallArgs& call = args.call;
   Product product(call, row_tile, key_tile, key_tile + 1);
   product.begin();
-  const uint32_t mask = tile_class(call, row_tile, key_tile);
   Piece pieces[kPieces];
-  if (mask == kEmptyTile) {
-    fill(pieces, kMaskedProduct);
-  } else {
-    product.compute(key_tile, pieces);
-    RowsThatCount counts;
-    apply_mask(call, mask, key_tile, pieces, counts);
-  }
+  masked_products(call, product, row_tile, key_tile, pieces);
   // The product's own use of the memory ends here.
   block_barrier();
   const TileWeights tile(dynamic_shared_memory());

@@ -11,10 +11,13 @@ set(ATTNSCOPE_CUDA_HOST
   device_head.cu
   device_keys.cu
   emit_steps.cu
+  gl_link.cu
   lane.cu
   output_steps.cu
   reduce_plan.cu
-  reduce_steps.cu)
+  reduce_steps.cu
+  texel_keeper.cu
+  texel_steps.cu)
 set(ATTNSCOPE_CUDA_PLAIN
   head_format.cpp
   known_answers.cpp

@@ -233,6 +233,26 @@ TEST_CASE("textures stay within their memory and give up what was drawn longest 
   CHECK_FALSE(textures.has(tile_at(0, 1)));
 }
 
+TEST_CASE("of two ways to upload a tile the faster one is kept") {
+  for (const UploadWay faster : {UploadWay::staging, UploadWay::interop}) {
+    UploadChoice choice;
+    int taken[2] = {};
+    for (int i = 0; i < 2 * UploadChoice::kTrials; ++i) {
+      CHECK_FALSE(choice.decided());
+      const UploadWay way = choice.next();
+      // The first upload sets things up, and now and then one is held up.
+      const int turn = taken[static_cast<size_t>(way)]++;
+      const double time = turn == 0 || turn == 3 ? 100 : way == faster ? 1 : 2;
+      choice.measured(way, turn == 0 && way != faster ? 0 : time);
+    }
+    CHECK(taken[0] == taken[1]);
+    CHECK(choice.decided());
+    CHECK(choice.next() == faster);
+    choice.measured(faster, 1000);
+    CHECK(choice.next() == faster);
+  }
+}
+
 TEST_CASE("an idle window draws nothing and uses no processor time") {
   HiddenApp hidden_app;
   ViewerApp& app = hidden_app.app;

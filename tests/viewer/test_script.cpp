@@ -82,7 +82,7 @@ TEST_CASE("every word of a script is read") {
 }
 
 TEST_CASE("every name of print and every operator is read back") {
-  for (int i = 0; i <= static_cast<int>(ScriptName::colormap); ++i) {
+  for (int i = 0; i <= static_cast<int>(ScriptName::upload); ++i) {
     const auto name = static_cast<ScriptName>(i);
     const std::string line = "print " + std::string(script_name_text(name));
     CHECK(word_of<word::Print>(line.c_str()).name == name);

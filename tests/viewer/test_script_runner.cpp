@@ -51,6 +51,7 @@ class FakeHost : public ScriptHost {
     const auto at = numbers.find(name);
     return at == numbers.end() ? std::nullopt : std::optional(at->second);
   }
+  std::string upload_way() const override { return "staging"; }
   bool exact() const override { return false; }
   Probed probe(int64_t query, int64_t key) override {
     const double logit = key == 0 ? -std::numeric_limits<double>::infinity() : -1.5;

@@ -25,6 +25,7 @@ class AppScriptHost : public ScriptHost {
   bool reached(WaitFor what) const override;
   std::string waiting_for() const override;
   std::optional<double> measured(ScriptName name) const override;
+  std::string upload_way() const override { return std::string(app_->upload_way()); }
   bool exact() const override { return app_->exact(); }
   Probed probe(int64_t query, int64_t key) override;
   void print(const std::string& line) override;

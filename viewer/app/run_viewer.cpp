@@ -83,6 +83,8 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   ViewerApp::Settings app_settings;
   app_settings.make_source = settings.make_source;
   app_settings.warn = settings.warn;
+  app_settings.link_textures = settings.link_textures;
+  app_settings.note = settings.note;
   app_settings.texture_bytes = settings.texture_bytes;
   app_settings.session = settings.session;
   app_settings.force = settings.force;

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 
+#include "core/device_texels.h"
 #include "viewer/app/document.h"
 
 namespace attnscope {
@@ -24,7 +25,10 @@ struct ViewerSettings {
   /// Changes the first capture's view (which head, which query) before it is shown.
   std::function<void(Document&)> prepare;
   std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found
-  std::stop_token stop;                          ///< closes the window
+  /// See ViewerApp::Settings.
+  std::function<std::unique_ptr<TextureLink>()> link_textures;
+  std::function<void(const std::string&)> note;
+  std::stop_token stop;  ///< closes the window
 };
 
 /// How a window ended.

@@ -32,6 +32,18 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
   window_->set_handlers({[this](const KeyChord& chord) { press(chord); },
                          [this](const std::string& path) { try_open(path); }});
   if (!settings_.recent_list.empty()) recent_ = recent_files(settings_.recent_list);
+  link_textures();
+}
+
+void ViewerApp::link_textures() {
+  if (!settings_.link_textures) return;
+  try {
+    textures_.set_link(settings_.link_textures(), settings_.note);
+  } catch (const Error& e) {
+    if (settings_.note) {
+      settings_.note(std::string("tiles come to the window through the host: ") + e.what());
+    }
+  }
 }
 
 ViewerApp::~ViewerApp() { window_->set_handlers({}); }

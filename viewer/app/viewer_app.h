@@ -31,6 +31,9 @@ class ViewerApp {
     bool force = false;                 ///< pictures and sessions replace what is there
     std::optional<ViewTheme> theme;
     std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found
+    /// Links a device to the window's textures, as TileBackend::link_textures(); may be empty.
+    std::function<std::unique_ptr<TextureLink>()> link_textures;
+    std::function<void(const std::string&)> note;  ///< gets lines for people that are no warnings
     bool scripted_mouse = false;                   ///< the real mouse is ignored
   };
   /// Borrows the window.
@@ -65,12 +68,15 @@ class ViewerApp {
   bool exact() const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
+  /// How tiles come to their textures, see TileTextures.
+  std::string_view upload_way() const { return textures_.upload_way(); }
   TileSourceStatus source_status() const;
   Window& window() { return *window_; }
   double seconds() const { return clock_.milliseconds() / 1000; }
 
  private:
   void show(std::unique_ptr<Document> document);
+  void link_textures();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void wish();
   void refresh_line();

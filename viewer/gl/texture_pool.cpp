@@ -42,4 +42,19 @@ void TexturePool::upload(PoolSlot slot, int rows, int cols, std::span<const uint
   ++uploads_;
 }
 
+std::vector<uint16_t> TexturePool::read(PoolSlot slot, int rows, int cols) const {
+  GLuint name = 0;
+  glGenFramebuffers(1, &name);
+  const FramebufferName framebuffer(name);
+  glBindFramebuffer(GL_READ_FRAMEBUFFER, name);
+  glFramebufferTextureLayer(GL_READ_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, this->name(slot), 0,
+                            slot.layer);
+  std::vector<uint16_t> pairs(static_cast<size_t>(rows) * static_cast<size_t>(cols) * 2);
+  glPixelStorei(GL_PACK_ALIGNMENT, 4);
+  glReadPixels(0, 0, cols, rows, GL_RG, GL_HALF_FLOAT, pairs.data());
+  glBindFramebuffer(GL_READ_FRAMEBUFFER, 0);
+  check("reading a tile back");
+  return pairs;
+}
+
 }  // namespace attnscope::gl

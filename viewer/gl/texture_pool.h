@@ -34,6 +34,11 @@ class TexturePool {
   void give_back(PoolSlot slot) { free_.push_back(slot); }
   /// Fills the first `rows` × `cols` texels of a slot: [rows, cols] pairs of half floats.
   void upload(PoolSlot slot, int rows, int cols, std::span<const uint16_t> pairs);
+  /// OpenGL's name of the slot's texture, for those who fill its layer by other means; they say so.
+  GLuint name(PoolSlot slot) const { return pages_[static_cast<size_t>(slot.page)].get(); }
+  void count_upload() { ++uploads_; }
+  /// The first `rows` × `cols` texels of a slot, [rows, cols] pairs of half floats.
+  std::vector<uint16_t> read(PoolSlot slot, int rows, int cols) const;
   /// Makes a page the active texture unit's 2-D array.
   void bind(int page) const {
     glBindTexture(GL_TEXTURE_2D_ARRAY, pages_[static_cast<size_t>(page)].get());

@@ -6,8 +6,22 @@
 #include <limits>
 
 #include "core/dtype.h"
+#include "core/error.h"
 
 namespace attnscope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Half floats that are one number, but for the last digit of how it was computed.
+bool are_near(uint16_t a, uint16_t b) {
+  const float x = to_float(f16{a});
+  const float y = to_float(f16{b});
+  if (x == y) return true;
+  return std::fabs(x - y) <= 0x1p-9f * std::max(1.0f, std::fabs(y));
+}
+
+}  // namespace
 
 float texel_number(float value, bool log2) {
   if (std::isnan(value)) return std::numeric_limits<float>::infinity();
@@ -39,8 +53,77 @@ std::list<TileTextures::Entry>::iterator TileTextures::place(const TileId& id) {
   return order_.begin();
 }
 
+void TileTextures::set_link(std::unique_ptr<TextureLink> link,
+                            std::function<void(const std::string&)> tell) {
+  link_ = std::move(link);
+  tell_ = std::move(tell);
+  choice_ = {};
+  link_checked_ = false;
+}
+
+std::string_view TileTextures::upload_way() const {
+  if (!link_) return "staging";
+  return choice_.decided() ? "interop" : "measuring";
+}
+
+void TileTextures::drop_link(const std::string& reason) {
+  link_ = nullptr;
+  if (tell_) tell_("tiles come to the window through the host: " + reason);
+}
+
+/// Either way; a device's copy is of no use any more then.
 void TileTextures::fill(const Entry& entry) {
+  DeviceTexels* const on_device = entry.tile->device.get();
+  if (on_device == nullptr || !link_) {
+    stage(entry);
+    return;
+  }
+  const UploadWay way = choice_.next();
+  const Clock::time_point start = Clock::now();
+  if (way == UploadWay::staging || !link(entry)) {
+    stage(entry);
+    on_device->release();
+    if (way == UploadWay::interop || !link_) return;
+  }
+  const std::chrono::duration<double> spent = Clock::now() - start;
+  choice_.measured(way, spent.count() / static_cast<double>(entry.tile->max.size()));
+  if (way == UploadWay::interop && !link_checked_ && !shows(entry)) {
+    drop_link("what the device has written is not what was computed");
+    stage(entry);
+  }
+  // Tiles are not kept on the device for nothing.
+  if (choice_.decided() && choice_.next() == UploadWay::staging) link_ = nullptr;
+}
+
+/// Whether the device has brought the tile; where not, it is to be staged.
+bool TileTextures::link(const Entry& entry) {
+  try {
+    if (!link_->copy(*entry.tile->device, pool_.name(entry.slot), entry.slot.layer)) return false;
+    pool_.count_upload();
+    return true;
+  } catch (const Error& e) {
+    drop_link(e.what());
+    return false;
+  }
+}
+
+/// Whether the texture holds the tile's numbers. Once: reading waits for the GPU.
+bool TileTextures::shows(const Entry& entry) {
+  link_checked_ = true;
+  const std::vector<uint16_t> seen = pool_.read(entry.slot, static_cast<int>(entry.tile->rows),
+                                                static_cast<int>(entry.tile->cols));
+  convert(*entry.tile);
+  return std::equal(seen.begin(), seen.end(), scratch_.begin(), scratch_.end(), are_near);
+}
+
+void TileTextures::stage(const Entry& entry) {
   const MapTile& tile = *entry.tile;
+  convert(tile);
+  pool_.upload(entry.slot, static_cast<int>(tile.rows), static_cast<int>(tile.cols), scratch_);
+}
+
+/// The tile as a texture holds it, in scratch_.
+void TileTextures::convert(const MapTile& tile) {
   const size_t texels = tile.max.size();
   scratch_.resize(texels * 2);
   const bool logs = tile.id.quantity == MapQuantity::weights;
@@ -48,12 +131,10 @@ void TileTextures::fill(const Entry& entry) {
     scratch_[2 * i] = to_f16(texel_number(tile.max[i], logs)).bits;
     scratch_[2 * i + 1] = to_f16(texel_number(tile.mean[i], logs)).bits;
   }
-  pool_.upload(entry.slot, static_cast<int>(tile.rows), static_cast<int>(tile.cols), scratch_);
 }
 
 bool TileTextures::upload(const TileSource& source, std::span<const TileId> tiles,
                           double milliseconds) {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point until =
       Clock::now() + std::chrono::microseconds(static_cast<int64_t>(milliseconds * 1000));
   ++round_;

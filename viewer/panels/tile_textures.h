@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/device_texels.h"
 #include "viewer/gl/texture_pool.h"
+#include "viewer/panels/upload_choice.h"
 #include "viewer/state/tile_source.h"
 
 namespace attnscope {
@@ -21,6 +26,13 @@ float texel_number(float value, bool log2);
 class TileTextures {
  public:
   explicit TileTextures(int64_t bytes) : pool_(bytes) {}
+
+  /// From now on tiles that are on a device may come from there: both ways are measured, and the
+  /// faster one is kept. What the device brings first is read back and compared with what the host
+  /// has. Where the device fails, `tell` gets a line, and tiles come from the host for good.
+  void set_link(std::unique_ptr<TextureLink> link, std::function<void(const std::string&)> tell);
+  /// "interop", "staging", or "measuring" while both are tried.
+  std::string_view upload_way() const;
 
   bool has(const TileId& id) const { return entries_.contains(id); }
   /// The tile as it was uploaded, and where; marks it as drawn now. It must be there.
@@ -47,8 +59,17 @@ class TileTextures {
   };
   std::list<Entry>::iterator place(const TileId& id);
   void fill(const Entry& entry);
+  void stage(const Entry& entry);
+  void convert(const MapTile& tile);
+  bool link(const Entry& entry);
+  bool shows(const Entry& entry);
+  void drop_link(const std::string& reason);
 
   gl::TexturePool pool_;
+  std::unique_ptr<TextureLink> link_;  ///< goes before the textures do
+  std::function<void(const std::string&)> tell_;
+  UploadChoice choice_;
+  bool link_checked_ = false;
   std::list<Entry> order_;  ///< the most recently used first
   std::map<TileId, std::list<Entry>::iterator> entries_;
   std::vector<uint16_t> scratch_;

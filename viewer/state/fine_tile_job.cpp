@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 
 #include "core/checked_math.h"
 #include "viewer/state/map_job.h"
@@ -8,6 +10,8 @@ namespace {
 
 /// Entries of a slab at most, 4 MiB.
 constexpr int64_t kSlabEntries = int64_t{1} << 20;
+/// Multiplications of a slab, times two, where a device pools it: it is kept busy by many rows.
+constexpr double kDeviceFlops = 64 * kPieceFlops;
 
 class FineTileJob : public MapJob {
  public:
@@ -20,11 +24,9 @@ class FineTileJob : public MapJob {
              std::min((id.col + 1) * kTileSide * side_, geometry_.cols)};
     divided_ = needs_norms(*head.problem, id.quantity);
     const bool known = !divided_ || head.norms.known(rows_);
-    const int64_t keys = cols_.size() + (known ? 0 : geometry_.cols);
-    const int64_t rows = std::min(piece_rows(*head.problem, keys),
-                                  std::max<int64_t>(1, kSlabEntries / cols_.size()));
-    slab_rows_ = std::max<int64_t>(1, rows / side_) * side_;
-    slabs_ = ceil_div(rows_.size(), slab_rows_);
+    keys_ = cols_.size() + (known ? 0 : geometry_.cols);
+    cut(std::min(piece_rows(*head.problem, keys_),
+                 std::max<int64_t>(1, kSlabEntries / cols_.size())));
   }
 
   bool done(const HeadData&) const override { return done_ == slabs_; }
@@ -33,6 +35,9 @@ class FineTileJob : public MapJob {
   std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
     if (next_ == slabs_) return std::nullopt;
     if (next_ == 0) {
+      if (head.bound && Workbench::pooler_of(*head.bound, id_.level) != nullptr) {
+        cut(piece_rows(*head.problem, keys_, kDeviceFlops));
+      }
       memory_ = tools.reserve(tile_bytes(id_, geometry_), "a tile of the map");
       tile_ = make_tile(id_, geometry_);
       if (divided_) head.norms.prepare(geometry_.rows, tools.reserve);
@@ -48,6 +53,8 @@ class FineTileJob : public MapJob {
       return [this, slab, known, norms](HeadData& of, TileStore& store) {
         if (!known) of.norms.set(slab.begin, norms);
         if (++done_ < slabs_) return false;
+        // A device's copy without the slabs that the host pooled is none.
+        if (pooled_here_) tile_->device = nullptr;
         store.put(std::move(tile_), std::move(memory_));
         return true;
       };
@@ -55,7 +62,27 @@ class FineTileJob : public MapJob {
   }
 
  private:
+  /// Slabs of about so many rows, each of whole texels.
+  void cut(int64_t rows) {
+    slab_rows_ = std::max<int64_t>(1, rows / side_) * side_;
+    slabs_ = ceil_div(rows_.size(), slab_rows_);
+  }
+
+  /// Whether the backend has pooled the slab.
+  bool fill_pooled(Workbench& bench, IndexRange slab, std::span<RowNorm> norms, bool& known) {
+    const TexelPooler* const pooler = bench.pooler(id_.level);
+    if (pooler == nullptr) return false;
+    std::call_once(made_, [&] { tile_->device = pooler->make_texels(tile_->rows, tile_->cols); });
+    const int64_t row = slab.begin / side_ - id_.row * kTileSide;
+    const auto at = static_cast<size_t>(row * tile_->cols);
+    return bench.pool(
+        slab, norms, known, {quantity_of(id_.quantity), id_.level, cols_},
+        {tile_->max.data() + at, tile_->mean.data() + at, tile_->cols, tile_->device.get(), row});
+  }
+
   void fill(Workbench& bench, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
+    if (fill_pooled(bench, slab, norms, known)) return;
+    pooled_here_ = true;
     const int64_t step = bench.rows_per_call(cols_.size(), false, known || !divided_);
     TexelRow texels;
     for (int64_t first = slab.begin; first < slab.end; first += step) {
@@ -80,7 +107,10 @@ class FineTileJob : public MapJob {
   const int64_t side_;
   IndexRange rows_, cols_;  ///< of entries
   bool divided_ = false;
+  int64_t keys_ = 0;  ///< that a row of the tile meets
   int64_t slab_rows_ = 1, slabs_ = 0, next_ = 0, done_ = 0;
+  std::once_flag made_;                   ///< the tile's texels on the device
+  std::atomic<bool> pooled_here_{false};  ///< some of the tile, by the host
   MemoryReservation memory_;
   std::shared_ptr<MapTile> tile_;
 };

@@ -2,10 +2,13 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 namespace attnscope {
+
+class DeviceTexels;
 
 /// One head of one call of a capture, by places: of the call in Capture::calls(), of the batch
 /// item, of the head in the call's tensors.
@@ -58,6 +61,8 @@ struct MapTile {
   std::vector<float> max, mean;  ///< [rows, cols]: over the entries computed, masked ones included
                                  ///< as weight 0 or logit −inf (which means leave out); NaN where
                                  ///< an export has none of the entries
+  /// The same on the device that computed them, until they are on the screen; may be null.
+  std::shared_ptr<DeviceTexels> device;
 };
 
 /// One row or column of the map, or the mean of several: a number a token.

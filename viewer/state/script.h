@@ -42,7 +42,8 @@ enum class ScriptName : uint8_t {
   product,
   pool,
   scale,
-  colormap
+  colormap,
+  upload
 };
 std::string_view script_name_text(ScriptName name);
 /// Whether its value is a number (they come first in ScriptName) or a word.

@@ -42,6 +42,8 @@ class ScriptHost {
   /// The numbers that the window measures: first_picture_ms … queue, level. Nothing where it is not
   /// known (yet).
   virtual std::optional<double> measured(ScriptName name) const = 0;
+  /// How tiles come to their textures: "interop", "staging" or "measuring".
+  virtual std::string upload_way() const = 0;
   /// Whether all that is seen is exact.
   virtual bool exact() const = 0;
 

@@ -71,6 +71,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return std::string(scale_name(state.scale));
     case ScriptName::colormap:
       return state.colormap;
+    case ScriptName::upload:
+      return host.upload_way();
   }
   return "";
 }

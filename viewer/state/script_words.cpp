@@ -20,7 +20,7 @@ constexpr int64_t kLeastSide = 64, kMostSide = 16384;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 4> kWaits{"picture", "query", "exact", "idle"};
-constexpr std::array<std::string_view, 22> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 23> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -41,7 +41,8 @@ constexpr std::array<std::string_view, 22> kNames{"first_picture_ms",
                                                   "product",
                                                   "pool",
                                                   "scale",
-                                                  "colormap"};
+                                                  "colormap",
+                                                  "upload"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
 template <size_t kCount>
@@ -209,6 +210,8 @@ std::vector<std::string> values_of(ScriptName name) {
       return scale_names();
     case ScriptName::colormap:
       return colormap_names();
+    case ScriptName::upload:
+      return {"interop", "staging", "measuring"};
     default:
       return {};
   }

@@ -14,6 +14,8 @@ constexpr int64_t kCallRows[] = {96, 48, 24, 12};
 /// What a call should take at most where it can be cut: closing the window, and the next tile, wait
 /// for it.
 constexpr double kCallSeconds = 0.25;
+/// Rows whose norms are asked of a device at once.
+constexpr int64_t kDeviceRows = 512;
 
 }  // namespace
 
@@ -96,6 +98,24 @@ const float* Workbench::entries(const QueryBlock& rows, std::span<RowNorm> norms
     });
   }
   return reinterpret_cast<const float*>(block);
+}
+
+bool Workbench::pool(IndexRange rows, std::span<RowNorm> norms, bool& known,
+                     const TexelRequest& request, const TexelTarget& target) {
+  const TexelPooler* const pooler = this->pooler(request.level);
+  if (pooler == nullptr) return false;
+  const QueryBlock queries = read(rows);
+  for (int64_t first = 0; !known && !norms.empty() && first < rows.size(); first += kDeviceRows) {
+    const auto count = static_cast<size_t>(std::min(kDeviceRows, rows.size() - first));
+    const QueryBlock part{queries.data + first * row_bytes(),
+                          queries.index.subspan(static_cast<size_t>(first), count)};
+    this->norms(part, norms.subspan(static_cast<size_t>(first), count));
+  }
+  known = true;
+  bool pooled = false;
+  timed(rows.size(), request.keys.size(),
+        [&] { pooled = pooler->pool(queries, norms, request, target); });
+  return pooled;
 }
 
 const PanelReduction& Workbench::reduce(IndexRange rows, const ReductionRequest& request,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/aligned_vector.h"
+#include "core/device_texels.h"
 #include "core/memory_budget.h"
 #include "core/panel_reduction.h"
 #include "core/tile_backend.h"
@@ -58,6 +59,17 @@ class Workbench {
   /// row) are given where `known`, else computed on the way; not used where there are none.
   const float* entries(const QueryBlock& rows, std::span<RowNorm> norms, bool known,
                        IndexRange keys, MapQuantity quantity);
+  /// Texels of the rows, pooled by the backend. False: it does not do that, or not now; entries()
+  /// does. Norms are as for entries(), and `known` where they were found on the way.
+  bool pool(IndexRange rows, std::span<RowNorm> norms, bool& known, const TexelRequest& request,
+            const TexelTarget& target);
+  /// What makes memory for texels on the head's device; null: texels of this level are not pooled
+  /// by the backend.
+  const TexelPooler* pooler(int level) const { return pooler_of(*map_, level); }
+  static const TexelPooler* pooler_of(const BoundMap& map, int level) {
+    const TexelPooler* const pooler = map.head->pooler();
+    return pooler != nullptr && level <= pooler->most_level() ? pooler : nullptr;
+  }
   /// The reductions of whole rows, a panel beginning at a multiple of the request's rows.
   const PanelReduction& reduce(IndexRange rows, const ReductionRequest& request,
                                const PanelReduction::BlockRow& block_row);

@@ -57,6 +57,7 @@ enum class Call {
   kFunction,     ///< cudaFuncSetAttribute, cudaFuncGetAttributes, the occupancy
   kDevice,       ///< cudaSetDevice, cudaGetDeviceProperties, cudaDeviceGetAttribute
   kMemGetInfo,
+  kGraphics,  ///< all that shares textures, but for giving them back
   kNumCalls
 };
 
@@ -78,11 +79,12 @@ struct Counters {
   std::size_t device_allocations = 0;  ///< live
   std::size_t device_bytes = 0;        ///< live
   std::size_t peak_device_bytes = 0;
-  std::size_t host_allocations = 0;  ///< live
-  std::size_t host_bytes = 0;        ///< live
-  std::size_t streams = 0;           ///< live
-  std::size_t events = 0;            ///< live
-  std::size_t cublas_handles = 0;    ///< live
+  std::size_t host_allocations = 0;    ///< live
+  std::size_t host_bytes = 0;          ///< live
+  std::size_t streams = 0;             ///< live
+  std::size_t events = 0;              ///< live
+  std::size_t cublas_handles = 0;      ///< live
+  std::size_t graphics_resources = 0;  ///< live
 };
 
 /// One device as Device{} describes it, no faults, no errors, counters at zero; what is still

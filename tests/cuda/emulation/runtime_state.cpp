@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "tests/cuda/emulation/graphics.h"
 #include "tests/cuda/emulation/kernel_names.h"
 
 namespace attnscope::cuda::emulation {
@@ -147,6 +148,7 @@ bool pageable_copies_allowed() {
 
 void reset() {
   reset_streams();
+  reset_graphics();
   reset_memory();
   reset_kernels();
   spoil_warpgroups(false);

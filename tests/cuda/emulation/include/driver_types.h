@@ -24,8 +24,11 @@ enum cudaError {
   cudaErrorStartupFailure = 127,
   cudaErrorInvalidKernelImage = 200,
   cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorAlreadyMapped = 208,
+  cudaErrorNotMapped = 211,
   cudaErrorECCUncorrectable = 214,
   cudaErrorInvalidPtx = 218,
+  cudaErrorInvalidGraphicsContext = 219,
   cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorOperatingSystem = 304,
   cudaErrorInvalidResourceHandle = 400,
@@ -47,6 +50,8 @@ typedef cudaError cudaError_t;
 
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
+typedef struct cudaArray* cudaArray_t;
+typedef struct cudaGraphicsResource* cudaGraphicsResource_t;
 
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
@@ -66,6 +71,14 @@ enum cudaMemcpyKind {
 #define cudaEventBlockingSync 0x01
 #define cudaEventDisableTiming 0x02
 #define cudaEventWaitDefault 0x00
+
+enum cudaGraphicsRegisterFlags {
+  cudaGraphicsRegisterFlagsNone = 0,
+  cudaGraphicsRegisterFlagsReadOnly = 1,
+  cudaGraphicsRegisterFlagsWriteDiscard = 2,
+  cudaGraphicsRegisterFlagsSurfaceLoadStore = 4,
+  cudaGraphicsRegisterFlagsTextureGather = 8
+};
 
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
