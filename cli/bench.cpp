@@ -287,7 +287,7 @@ class Bench {
     spec.keys = {{0, problem->num_keys()}};
     spec.capture_name = "bench";
     spec.options_json = "{}";
-    spec.backend = backend_->name();
+    spec.backend = backend_->name_for(*problem);
     const std::string out = folder_ + "/attnscope-bench.h5";
     console_.say(fmt::format("{} export to {}", problem->name(), out));
     StreamingEngine engine(*backend_, budget_);
@@ -374,7 +374,7 @@ class Bench {
   const BenchOptions& options_;
   const Console& console_;
   std::stop_token stop_;
-  std::unique_ptr<TileBackend> backend_;
+  RunBackend backend_;
   MemoryBudget budget_;
   const ScratchFolder scratch_;
   const std::string folder_;

@@ -36,7 +36,10 @@ ScoreFactors factors_of(const AttentionProblem& problem) {
 
 }  // namespace
 
-const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem, const Device& device) {
+const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
+                                         const DeviceShare& share) {
+  if (share.kernels == DeviceKernels::cublas) return stored_kernels();
+  const Device& device = share.device;
   const HeadFormat format = HeadFormat::of(problem);
   const KernelSet* fused = nullptr;
   if (format.element_bytes == 2) {
@@ -56,7 +59,7 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
       fallback_(fallback),
       notice_(notice),
       format_(HeadFormat::of(problem)),
-      kernels_(kernels_for(problem, share.device)),
+      kernels_(kernels_for(problem, share)),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
       stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)),
       keys_(share.device) {
@@ -94,6 +97,7 @@ bool DeviceHead::try_on_device(const std::function<void(Lane&)>& on_device) cons
       try {
         lane->begin_call();
         on_device(*lane);
+        lane->end_call();
         return true;
       } catch (const OutOfDeviceMemory&) {
         again = lane->halve();
@@ -167,9 +171,11 @@ void DeviceHead::load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile)
   // Entries follow the sums of the same rows: often all of the mask is there.
   if (rows.masked_tiles.begin <= first_tile && end_tile <= rows.masked_tiles.end) return;
   rows.call.mask = {};
+  rows.masked.clear();
   rows.masked_tiles = {first_tile, end_tile};
   const MaskTiles mask = make_mask_tiles(problem_, batch_, head_, rows.index, first_tile, end_tile);
   if (mask.tiles.empty()) return;
+  if (lane.log().is_on()) rows.masked = mask.columns(rows.call.rows);
   const auto put = [&](DeviceBuffer& buffer, const auto& values) {
     using T = typename std::remove_cvref_t<decltype(values)>::value_type;
     T* const to = buffer.get<T>(static_cast<int64_t>(values.size()));
@@ -194,7 +200,7 @@ void DeviceHead::make_products(Lane& lane, Rows& rows, int tile) const {
   call.products_stride = int64_t{stored_tiles_} * kTileKeys;
   float* const products =
       lane.products.get<float>(int64_t{call.row_tiles} * kTileRows * call.products_stride);
-  lane.multiply(call, data_type(format_), first, stored_tiles_, products);
+  lane.multiply(call, data_type(format_), share_.tf32, first, stored_tiles_, products);
   call.products = products;
 }
 
@@ -217,7 +223,9 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
                                       share_.device.multiprocessors(), resident)
                               .split_segments;
     args.parts = parts;
-    check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums");
+    lane.log().time(
+        [&] { return row_sums_work(args, moments, facts_of(rows)); },
+        [&] { check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums"); });
   }
   return finish_sums(lane, rows, segments);
 }
@@ -229,7 +237,13 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
   args.segments = segments;
   args.parts = static_cast<const RowPart*>(lane.parts.data());
   args.rows_out = lane.row_parts.get<RowPart>(args.rows);
-  check(launch_combine_rows(args, lane.stream()), "the row sums");
+  lane.log().time(
+      [&] {
+        const int64_t parts = args.rows * (int64_t{segments} + 1);
+        return LaunchWork{.kernel = "combine rows",
+                          .bytes = static_cast<double>(parts) * sizeof(RowPart)};
+      },
+      [&] { check(launch_combine_rows(args, lane.stream()), "the row sums"); });
   std::vector<RowPart> parts(static_cast<size_t>(args.rows));
   lane.download(std::span(parts), args.rows_out);
   StepNorms step;
@@ -243,6 +257,10 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
     step.entropy.push_back(std::max(0.0, entropy));
   }
   return step;
+}
+
+CallFacts DeviceHead::facts_of(const Rows& rows) const {
+  return {kernels_.name, kernels_.stored, format_.head_dim, format_.row_bytes(), rows.masked};
 }
 
 RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) const {

@@ -13,15 +13,26 @@
 #include "kernels/cuda/kernel_set.h"
 #include "kernels/cuda/lane.h"
 #include "kernels/cuda/mask_tiles.h"
+#include "kernels/cuda/module.h"
 
 namespace attnscope::cuda {
 
 /// A device with everything that its heads share.
 struct DeviceShare {
-  DeviceShare(int index, int64_t limit_bytes, int lanes)
-      : device(index, limit_bytes), uploader(device), pool(device, lanes) {}
+  DeviceShare(int index, const CudaModuleOptions& options, int lanes)
+      : kernels(options.kernels),
+        device(index, options.vram_bytes),
+        tf32(options.tf32 && device.capability() >= kTf32Capability),
+        totals(device),
+        uploader(device, options.profile ? &totals : nullptr),
+        pool(device, lanes, options.profile ? &totals : nullptr) {}
 
+  static constexpr int kTf32Capability = 80;
+
+  const DeviceKernels kernels;
   Device device;
+  const bool tf32;  ///< float32 tensors are multiplied in TF32
+  LaunchTotals totals;
   KeyUploader uploader;
   LanePool pool;
 };
@@ -49,15 +60,16 @@ class DeviceHead : public BoundHead {
                const OutputTarget& target, std::span<std::byte> workspace) const override;
 
   /// The kernels that a problem's heads take on this device.
-  static const KernelSet& kernels_for(const AttentionProblem& problem, const Device& device);
+  static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
 
  private:
   /// Query rows of one step.
   struct Rows {
     CallArgs call;
     std::span<const int64_t> index;
-    std::vector<int> exponents;  ///< what features were divided by
-    IndexRange masked_tiles;     ///< key tiles whose mask is on the device
+    std::vector<int> exponents;        ///< what features were divided by
+    IndexRange masked_tiles;           ///< key tiles whose mask is on the device
+    std::vector<MaskedColumn> masked;  ///< of these, where launches are timed
   };
   /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
   struct StepNorms {
@@ -80,6 +92,7 @@ class DeviceHead : public BoundHead {
   void make_products(Lane& lane, Rows& rows, int tile) const;
   StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
   StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
+  CallFacts facts_of(const Rows& rows) const;
   RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;
   void load_scales(Lane& lane, const Rows& rows, std::span<const RowNorm> norms) const;
   bool is_normalised_score() const { return is_normalised(format_.score); }
@@ -93,6 +106,7 @@ class DeviceHead : public BoundHead {
   // emit_steps.cu
   void emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
                  const OutputStep& output) const;
+  void emit_tiles(Lane& lane, const Rows& rows, const EmitArgs& args, int split_tiles) const;
   void emit_all(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,
                 IndexRange keys, Quantity quantity, const EmitTarget& target) const;
 

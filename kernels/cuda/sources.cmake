@@ -11,11 +11,13 @@ set(ATTNSCOPE_CUDA_HOST
   device_keys.cu
   emit_steps.cu
   lane.cu
+  launch_log.cu
   output_steps.cu
   reduce_plan.cu
   reduce_steps.cu)
 set(ATTNSCOPE_CUDA_PLAIN
   head_format.cpp
   known_answers.cpp
+  launch_work.cpp
   mask_tiles.cpp
   split_plan.cpp)
