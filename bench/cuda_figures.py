@@ -279,7 +279,7 @@ def report(samples, heads, about, folders):
     for head in heads:
         size = weight_bytes(head_size(head)[0])
         side = min(2048, head_size(head)[0])
-        rows.append(copy_row(samples, head, "tile", "a tile of 2048 x 2048", 2.0 * side * side))
+        rows.append(copy_row(samples, head, "tile", f"a tile of {side} x {side}", 2.0 * side * side))
         rows.append(copy_row(samples, head, "weights", "all weights, f16, dropped", size))
         for name in folders:
             for kind in ("closed", "durable"):
