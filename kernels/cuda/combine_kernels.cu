@@ -21,7 +21,6 @@ __global__ void combine_rows(CombineRowsArgs args) {
   const int row = row_of_thread();
   if (row >= args.rows) return;
   RowPart whole;
-  float largest = 0;  // x − whole.reference of the largest so far
   for (int segment = 0; segment < args.segments; ++segment) {
     const float reference = args.parts[segment * args.stride + row].reference;
     if (reference > whole.reference) whole.reference = reference;
@@ -29,17 +28,13 @@ __global__ void combine_rows(CombineRowsArgs args) {
   for (int segment = 0; segment < args.segments; ++segment) {
     const RowPart part = args.parts[segment * args.stride + row];
     whole.any |= part.any;
-    if (part.max_key < 0) continue;
+    if (part.reference == kNoReference) continue;
     const float shift = part.reference - whole.reference;
     const double scale = exact_power(shift);
     whole.sum += scale * part.sum;
     whole.moment += scale * (part.moment + static_cast<double>(shift) * part.sum);
-    if (whole.max_key < 0 || part.largest + shift > largest) {
-      largest = part.largest + shift;
-      whole.max_key = part.max_key;
-    }
+    whole.largest = fmaxf(whole.largest, part.largest + shift);
   }
-  whole.largest = largest;
   args.rows_out[row] = whole;
 }
 

@@ -29,7 +29,7 @@ class DeviceBackend : public TileBackend {
     for (int i = 0; i < devices; ++i) {
       shares_.push_back(std::make_unique<DeviceShare>(i, options, lanes_));
       const Device& device = shares_.back()->device;
-      if (options.kernels == DeviceKernels::mma) require_mma(device);
+      require(options.kernels, device);
       if (options.tf32 && !shares_.back()->tf32) {
         notice_("cuda: " + device.name() +
                 " has no TF32: float32 tensors are multiplied as they are");
@@ -82,19 +82,32 @@ class DeviceBackend : public TileBackend {
     }
     return all;
   }
-  /// Whatever was computed so far is nobody's concern.
-  void begin_use() {
-    for (const auto& share : shares_) share->totals.clear();
-    in_use_ = true;
-  }
-  bool tf32() const {
-    return std::any_of(shares_.begin(), shares_.end(), [](const auto& s) { return s->tf32; });
+  /// Every device computes small maps whose weights are known. One whose wgmma kernels fail that is
+  /// given the others. Throws Error(unavailable).
+  void check_devices() {
+    for (const auto& share : shares_) {
+      only_ = share.get();
+      try {
+        check_known_answers(*this, *fallback_, share->tf32);
+      } catch (const Error& error) {
+        const bool chosen = share->kernels == DeviceKernels::wgmma;
+        if (chosen || !share->wgmma || !runs(wgmma_f16_kernels(), share->device)) throw;
+        notice_(std::string("cuda: wgmma is not used: ") + error.what());
+        share->wgmma = false;
+        check_known_answers(*this, *fallback_, share->tf32);
+      }
+      // What this took is nobody's concern.
+      share->totals.clear();
+    }
+    only_ = nullptr;
   }
 
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                   int64_t head) const override {
-    DeviceShare& share = *shares_[next_++ % shares_.size()];
-    if (in_use_ && tf32() && problem.q().dtype() != DType::f32 && !told_of_tf32_.exchange(true)) {
+    // Heads go to the devices in turn.
+    DeviceShare& share = only_ != nullptr ? *only_ : *shares_[next_++ % shares_.size()];
+    const bool told = problem.q().dtype() == DType::f32 || only_ != nullptr;
+    if (tf32() && !told && !told_of_tf32_.exchange(true)) {
       notice_("cuda: --tf32 changes nothing for " + std::string(dtype_name(problem.q().dtype())) +
               " tensors");
     }
@@ -102,23 +115,35 @@ class DeviceBackend : public TileBackend {
   }
 
  private:
-  static bool has_mma(const Device& device) {
-    return mma_f16_kernels() != nullptr && device.capability() >= mma_f16_kernels()->capability;
+  static bool runs(const KernelSet* set, const Device& device) {
+    return set != nullptr && set->runs_on(device.capability());
   }
-  static void require_mma(const Device& device) {
-    if (has_mma(device)) return;
-    const std::string capability =
-        std::to_string(device.capability() / 10) + "." + std::to_string(device.capability() % 10);
-    throw Error(
-        ErrorCode::unavailable,
-        "backend cuda-mma: " + (mma_f16_kernels() == nullptr
-                                    ? "this build has no mma kernels (it was made without CuTe)"
-                                    : device.name() + " has compute capability " + capability +
-                                          ", the kernels need 8.0"));
+  /// Throws Error(unavailable) where the kernels that were chosen cannot run.
+  static void require(DeviceKernels kernels, const Device& device) {
+    if (kernels == DeviceKernels::automatic || kernels == DeviceKernels::cublas) return;
+    const bool wgmma = kernels == DeviceKernels::wgmma;
+    const KernelSet* const set = wgmma ? wgmma_f16_kernels() : mma_f16_kernels();
+    if (runs(set, device)) return;
+    const auto version = [](int capability) {
+      return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+    };
+    const std::string name = wgmma ? "wgmma" : "mma";
+    throw Error(ErrorCode::unavailable,
+                "backend cuda-" + name + ": " +
+                    (set == nullptr ? "this build has no " + name + " kernels"
+                                    : device.name() + " has compute capability " +
+                                          version(device.capability()) + ", the kernels need " +
+                                          version(set->capability)));
   }
+  bool tf32() const {
+    return std::any_of(shares_.begin(), shares_.end(), [](const auto& s) { return s->tf32; });
+  }
+  /// Of the kernels that tensors of 16 bits take on the first device.
   std::string kernels_name() const {
-    const bool mma = shares_.front()->kernels != DeviceKernels::cublas;
-    return mma && has_mma(shares_.front()->device) ? "cuda-mma" : "cuda-cublas";
+    const DeviceShare& share = *shares_.front();
+    if (share.kernels == DeviceKernels::cublas) return "cuda-cublas";
+    if (share.wgmma && runs(wgmma_f16_kernels(), share.device)) return "cuda-wgmma";
+    return runs(mma_f16_kernels(), share.device) ? "cuda-mma" : "cuda-cublas";
   }
 
   const std::shared_ptr<const TileBackend> fallback_;
@@ -127,7 +152,7 @@ class DeviceBackend : public TileBackend {
   const DeviceHead::Notice notice_;
   std::vector<std::unique_ptr<DeviceShare>> shares_;
   mutable std::atomic<size_t> next_{0};
-  bool in_use_ = false;
+  DeviceShare* only_ = nullptr;  ///< gets all heads, while devices are checked
   mutable std::atomic<bool> told_of_tf32_{false};
 };
 
@@ -138,16 +163,9 @@ std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& option
   int devices = 0;
   cuda::check(cudaGetDeviceCount(&devices), "counting devices");
   if (devices == 0) throw Error(ErrorCode::unavailable, "cuda: there is no device");
-  if (options.kernels == DeviceKernels::wgmma) {
-    throw Error(ErrorCode::unavailable, "backend cuda-wgmma: this build has no wgmma kernels");
-  }
   try {
     auto backend = std::make_unique<cuda::DeviceBackend>(options, devices);
-    // Heads go to the devices in turn.
-    for (int i = 0; i < devices; ++i) {
-      check_known_answers(*backend, *options.fallback, backend->tf32());
-    }
-    backend->begin_use();
+    backend->check_devices();
     return backend;
   } catch (const cuda::OutOfDeviceMemory&) {
     throw Error(ErrorCode::unavailable, "cuda: no memory is left on the device to open it with");

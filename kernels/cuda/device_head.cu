@@ -39,15 +39,17 @@ ScoreFactors factors_of(const AttentionProblem& problem) {
 const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
                                          const DeviceShare& share) {
   if (share.kernels == DeviceKernels::cublas) return stored_kernels();
-  const Device& device = share.device;
   const HeadFormat format = HeadFormat::of(problem);
-  const KernelSet* fused = nullptr;
-  if (format.element_bytes == 2) {
-    fused = format.source == DType::f16 ? mma_f16_kernels() : mma_bf16_kernels();
-  }
-  const bool fits = fused != nullptr && device.capability() >= fused->capability &&
-                    fused->shared_bytes(format.padded_dim) <= device.block_shared_bytes();
-  return fits ? *fused : stored_kernels();
+  if (format.element_bytes != 2) return stored_kernels();
+  const bool f16 = format.source == DType::f16;
+  const auto runs = [&](const KernelSet* set) {
+    return set != nullptr && set->runs_on(share.device.capability()) &&
+           set->shared_bytes(format.padded_dim) <= share.device.block_shared_bytes();
+  };
+  const KernelSet* const wgmma = f16 ? wgmma_f16_kernels() : wgmma_bf16_kernels();
+  if (share.wgmma && runs(wgmma)) return *wgmma;
+  const KernelSet* const mma = f16 ? mma_f16_kernels() : mma_bf16_kernels();
+  return runs(mma) ? *mma : stored_kernels();
 }
 
 DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head,
@@ -58,8 +60,8 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
       share_(share),
       fallback_(fallback),
       notice_(notice),
-      format_(HeadFormat::of(problem)),
       kernels_(kernels_for(problem, share)),
+      format_(HeadFormat::of(problem, !kernels_.stored)),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
       stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)),
       keys_(share.device) {
@@ -146,20 +148,20 @@ DeviceHead::Rows DeviceHead::load_rows(Lane& lane, const QueryBlock& queries, in
   const int64_t bytes = int64_t{call.row_tiles} * kTileRows * format_.row_bytes();
   std::byte* const packed = lane.queries.get<std::byte>(bytes);
   const std::byte* const source = queries.data + first * format_.source_row_bytes();
-  lane.upload(packed, bytes, format_.row_bytes(), [&](std::span<std::byte> piece, int64_t at) {
+  const int64_t unit = format_.row_unit() * format_.row_bytes();
+  lane.upload(packed, bytes, unit, [&](std::span<std::byte> piece, int64_t at) {
     const int64_t begin = at / format_.row_bytes();
     const int64_t rows_here = static_cast<int64_t>(piece.size()) / format_.row_bytes();
     for (int64_t i = 0; i < rows_here; ++i) {
-      std::byte* const to = piece.data() + i * format_.row_bytes();
       const int64_t row = begin + i;
-      if (row >= count) {
-        std::fill_n(to, format_.row_bytes(), std::byte{0});
-        continue;
+      const std::byte* const from =
+          row < count ? source + row * format_.source_row_bytes() : nullptr;
+      int exponent = 0;
+      if (from != nullptr) {
+        exponent = row_exponent(format_, from, scratch);
+        rows.exponents[static_cast<size_t>(row)] = exponent;
       }
-      const std::byte* const from = source + row * format_.source_row_bytes();
-      int& exponent = rows.exponents[static_cast<size_t>(row)];
-      exponent = row_exponent(format_, from, scratch);
-      pack_row(format_, from, exponent, scratch, to);
+      pack_row(format_, from, exponent, scratch, i, piece.data());
     }
   });
   call.queries = packed;
@@ -204,6 +206,11 @@ void DeviceHead::make_products(Lane& lane, Rows& rows, int tile) const {
   call.products = products;
 }
 
+/// Blocks of the kernels that pass over keys, before these are split.
+int DeviceHead::row_blocks(const Rows& rows) const {
+  return static_cast<int>(ceil_div(rows.call.row_tiles, kernels_.block_row_tiles));
+}
+
 DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments) const {
   const int segments = static_cast<int>(ceil_div(key_tiles_, kSegmentTiles));
   const int64_t stride = int64_t{rows.call.row_tiles} * kTileRows;
@@ -219,12 +226,12 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
     args.call = rows.call;
     args.first_segment = tile / kSegmentTiles;
     args.end_segment = static_cast<int>(ceil_div(end, kSegmentTiles));
-    args.split_segments = plan_splits(rows.call.row_tiles, args.end_segment - args.first_segment,
+    args.split_segments = plan_splits(row_blocks(rows), args.end_segment - args.first_segment,
                                       share_.device.multiprocessors(), resident)
                               .split_segments;
     args.parts = parts;
     lane.log().time(
-        [&] { return row_sums_work(args, moments, facts_of(rows)); },
+        [&] { return row_sums_work(args, moments, facts_of(rows, kernels_.name)); },
         [&] { check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums"); });
   }
   return finish_sums(lane, rows, segments);
@@ -259,8 +266,8 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
   return step;
 }
 
-CallFacts DeviceHead::facts_of(const Rows& rows) const {
-  return {kernels_.name, kernels_.stored, format_.head_dim, format_.row_bytes(), rows.masked};
+CallFacts DeviceHead::facts_of(const Rows& rows, const char* product) const {
+  return {product, kernels_.stored, format_.head_dim, format_.row_bytes(), rows.masked};
 }
 
 RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) const {
@@ -275,7 +282,7 @@ RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) c
     return norm;
   }
   const float largest = part.reference + part.largest;
-  if (part.max_key < 0 || !(std::fabs(largest) <= kMaxExponent)) refuse_row(query);
+  if (!(std::fabs(largest) <= kMaxExponent)) refuse_row(query);
   norm.exponent += static_cast<int64_t>(part.reference);
   return norm;
 }

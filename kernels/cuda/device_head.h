@@ -25,7 +25,8 @@ struct DeviceShare {
         tf32(options.tf32 && device.capability() >= kTf32Capability),
         totals(device),
         uploader(device, options.profile ? &totals : nullptr),
-        pool(device, lanes, options.profile ? &totals : nullptr) {}
+        pool(device, lanes, options.profile ? &totals : nullptr),
+        wgmma(kernels == DeviceKernels::automatic || kernels == DeviceKernels::wgmma) {}
 
   static constexpr int kTf32Capability = 80;
 
@@ -35,6 +36,8 @@ struct DeviceShare {
   LaunchTotals totals;
   KeyUploader uploader;
   LanePool pool;
+  /// Whether wgmma may be used where the device has it; not changed while heads are bound.
+  bool wgmma;
 };
 
 /// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
@@ -90,9 +93,11 @@ class DeviceHead : public BoundHead {
   Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
   void make_products(Lane& lane, Rows& rows, int tile) const;
+  int row_blocks(const Rows& rows) const;
   StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
   StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
-  CallFacts facts_of(const Rows& rows) const;
+  /// `product`: what multiplies.
+  CallFacts facts_of(const Rows& rows, const char* product) const;
   RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;
   void load_scales(Lane& lane, const Rows& rows, std::span<const RowNorm> norms) const;
   bool is_normalised_score() const { return is_normalised(format_.score); }
@@ -120,8 +125,8 @@ class DeviceHead : public BoundHead {
   DeviceShare& share_;
   const TileBackend& fallback_;
   const Notice& notice_;
-  const HeadFormat format_;
   const KernelSet& kernels_;
+  const HeadFormat format_;
   const int key_tiles_;
   const int stored_tiles_;  ///< key tiles of one product of cuBLAS
   DeviceBuffer keys_;

@@ -2,6 +2,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/checked_math.h"
 #include "kernels/cuda/device_keys.h"
 
 namespace attnscope::cuda {
@@ -9,8 +10,9 @@ namespace {
 
 /// Rows that are read and packed at a time.
 int64_t rows_at_once(const HeadFormat& format) {
-  return std::max<int64_t>(
-      1, KeyUploader::kBufferBytes / std::max(format.row_bytes(), format.source_row_bytes()));
+  const int64_t rows =
+      KeyUploader::kBufferBytes / std::max(format.row_bytes(), format.source_row_bytes());
+  return std::max<int64_t>(1, rows / format.row_unit()) * format.row_unit();
 }
 
 }  // namespace
@@ -54,17 +56,20 @@ int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t b
   std::vector<std::byte> rows(static_cast<size_t>(piece * format.source_row_bytes()));
   std::vector<float> scratch(static_cast<size_t>(format.head_dim));
   int turn = 0;
+  int64_t packed_rows = 0;
   for (int64_t begin = 0; begin < k.tokens(); begin += piece, turn = 1 - turn) {
     const IndexRange keys{begin, std::min(begin + piece, k.tokens())};
     k.read_rows(batch, head, keys, rows.data());
     // An event that was never recorded is waited for in no time.
     copied_[turn].wait();
     std::byte* const packed = buffers_[turn].data();
-    for (int64_t key = 0; key < keys.size(); ++key) {
-      pack_row(format, rows.data() + key * format.source_row_bytes(), exponent, scratch,
-               packed + key * format.row_bytes());
+    packed_rows = begin + round_up(keys.size(), format.row_unit());
+    for (int64_t key = begin; key < packed_rows; ++key) {
+      const std::byte* const row =
+          key < keys.end ? rows.data() + (key - begin) * format.source_row_bytes() : nullptr;
+      pack_row(format, row, exponent, scratch, key - begin, packed);
     }
-    const int64_t bytes = keys.size() * format.row_bytes();
+    const int64_t bytes = (packed_rows - begin) * format.row_bytes();
     log_.time_copy("copy to the device", bytes, [&] {
       check(cudaMemcpyAsync(to + begin * format.row_bytes(), packed, static_cast<size_t>(bytes),
                             cudaMemcpyHostToDevice, stream_),
@@ -72,10 +77,10 @@ int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t b
     });
     copied_[turn].record(stream_);
   }
-  const int64_t padding = (padded_rows - k.tokens()) * format.row_bytes();
+  const int64_t padding = (padded_rows - packed_rows) * format.row_bytes();
   if (padding > 0) {
     log_.time_copy("clear", padding, [&] {
-      check(cudaMemsetAsync(to + k.tokens() * format.row_bytes(), 0, static_cast<size_t>(padding),
+      check(cudaMemsetAsync(to + packed_rows * format.row_bytes(), 0, static_cast<size_t>(padding),
                             stream_),
             "clearing device memory");
     });

@@ -19,8 +19,8 @@ class KeyUploader {
   /// `totals`, where not null, get what the copies take, and must outlive it.
   KeyUploader(Device& device, LaunchTotals* totals);
 
-  /// [padded rows, padded_dim] of one head, rows beyond the last key 0. Returns what features were
-  /// divided by, as a power of 2. Done when it returns.
+  /// The rows of one head as `format` says, up to `padded_rows`, those beyond the last key 0.
+  /// Returns what features were divided by, as a power of 2. Done when it returns.
   int upload(const HeadFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
              int64_t padded_rows, std::byte* to);
 

@@ -87,7 +87,7 @@ void DeviceHead::emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
       args.stride = int64_t{end - tile} * kTileKeys;
       args.out = slot.memory.get<std::byte>(tile_bytes * (end - tile));
       const SplitPlan plan =
-          plan_splits(rows.call.row_tiles, end - tile, share_.device.multiprocessors(), resident);
+          plan_splits(row_blocks(rows), end - tile, share_.device.multiprocessors(), resident);
       emit_tiles(lane, rows, args, plan.split_segments);
       lane.fetch(slot.pinned.data(), args.out, rows.call.rows * args.stride * bytes);
       slot.ready.record(lane.stream());
@@ -101,7 +101,7 @@ void DeviceHead::emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
 
 void DeviceHead::emit_tiles(Lane& lane, const Rows& rows, const EmitArgs& args,
                             int split_tiles) const {
-  lane.log().time([&] { return entries_work(args, split_tiles, facts_of(rows)); },
+  lane.log().time([&] { return entries_work(args, split_tiles, facts_of(rows, kernels_.name)); },
                   [&] { check(kernels_.emit(args, split_tiles, lane.stream()), "the entries"); });
 }
 

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime.h>
 
+#include <climits>
+
 #include "kernels/cuda/reduce_args.h"
 
 namespace attnscope::cuda {
@@ -9,12 +11,20 @@ namespace attnscope::cuda {
 /// The three kernels over one way of making products. Launches are queued on the stream.
 struct KernelSet {
   const char* name = "";
+  const char* reduce_name = "";  ///< of how `reduce` makes products
   /// Whether products must be in CallArgs::products beforehand.
   bool stored = false;
-  /// The device's compute capability must be at least this, as 10·major + minor.
+  /// The device's compute capability, as 10·major + minor, must be at least this, and below that.
   int capability = 0;
-  /// Bytes of shared memory a block of each kernel needs.
+  int end_capability = INT_MAX;
+  /// Tiles of rows that one block of sum_rows and emit takes.
+  int block_row_tiles = 1;
+  /// The most bytes of shared memory that a block of any of the kernels needs.
   int64_t (*shared_bytes)(int padded_dim) = nullptr;
+
+  bool runs_on(int device_capability) const {
+    return capability <= device_capability && device_capability < end_capability;
+  }
 
   cudaError_t (*sum_rows)(const NormArgs& args, bool moments, cudaStream_t stream) = nullptr;
   /// One block takes `split_tiles` key tiles.
@@ -26,6 +36,9 @@ struct KernelSet {
 
 /// Products that cuBLAS made.
 const KernelSet& stored_kernels();
+/// wgmma on float16 and bfloat16 tensors; null in builds without CuTe or without code for sm_90a.
+const KernelSet* wgmma_f16_kernels();
+const KernelSet* wgmma_bf16_kernels();
 /// mma.sync on float16 and bfloat16 tensors; null in builds without CuTe.
 const KernelSet* mma_f16_kernels();
 const KernelSet* mma_bf16_kernels();

@@ -11,7 +11,7 @@ __device__ inline T across_row(T value, Combine combine) {
   value = combine(value, shuffle_xor(value, 1));
   return combine(value, shuffle_xor(value, 2));
 }
-__device__ inline float larger(float a, float b) { return a < b ? b : a; }
+__device__ inline float larger(float a, float b) { return fmaxf(a, b); }
 
 /// One row within a segment, as one of its four lanes sees it. The reference is the same in all
 /// four: a whole number near the largest exponent so far, so that sums of entries 2^(x − reference)
@@ -21,7 +21,6 @@ struct RowSums {
   double moment = 0;
   float reference = kNoReference;
   float largest = kMasked;  ///< x − reference
-  int max_key = -1;
   bool any = false;
 
   /// Entries may reach 2^kHeadroom before the reference is moved.
@@ -40,27 +39,23 @@ struct RowSums {
 /// Adds a tile's entries of one row half of a piece.
 template <bool kMoments>
 __device__ inline void add_softmax(const ScoreFactors& score, const Piece& piece, int half,
-                                   int first_key, RowSums& sums) {
-  const bool fresh = sums.reference == kNoReference;
-  const float reference = fresh ? 0.0f : sums.reference;
-  float most = kMasked;
+                                   RowSums& sums) {
+  // Exponents grow with products, and masked products are the lowest.
+  float top = kMaskedProduct;
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const float product = piece[group][2 * half + c];
-      if (product > kMaskedProduct) {
-        most = larger(most, relative_exponent(score, product, reference));
-      }
-    }
+    for (int c = 0; c < 2; ++c) top = larger(top, piece[group][2 * half + c]);
   }
-  most = across_row(most, larger);
-  if (most == kMasked) return;
-  if (fresh) {
-    sums.reference = floorf(most);
-  } else if (!(most <= RowSums::kHeadroom)) {
-    sums.move(sums.reference + floorf(most));
+  top = across_row(top, larger);
+  if (top <= kMaskedProduct) return;
+  if (sums.reference == kNoReference) {
+    sums.reference = floorf(relative_exponent(score, top, 0));
+  } else {
+    const float most = relative_exponent(score, top, sums.reference);
+    if (!(most <= RowSums::kHeadroom)) sums.move(sums.reference + floorf(most));
   }
+  sums.largest = larger(sums.largest, relative_exponent(score, top, sums.reference));
   float tile_sum = 0;
   float tile_moment = 0;
 #pragma unroll
@@ -71,10 +66,6 @@ __device__ inline void add_softmax(const ScoreFactors& score, const Piece& piece
       const float entry = exp2_fast(x);
       tile_sum += entry;
       if (kMoments && entry > 0) tile_moment = __builtin_fmaf(entry, x, tile_moment);
-      if (x > sums.largest) {
-        sums.largest = x;
-        sums.max_key = first_key + key_of(group, c);
-      }
     }
   }
   sums.sum += static_cast<double>(tile_sum);
@@ -82,62 +73,59 @@ __device__ inline void add_softmax(const ScoreFactors& score, const Piece& piece
 }
 
 /// The same for linear scores, whose entries are the products.
-__device__ inline void add_linear(const Piece& piece, int half, int first_key, RowSums& sums) {
+__device__ inline void add_linear(const Piece& piece, int half, RowSums& sums) {
   float tile_sum = 0;
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
       const float entry = piece[group][2 * half + c];
-      if (entry <= kMaskedProduct) continue;
-      tile_sum += entry;
-      if (entry > sums.largest) {
-        sums.largest = entry;
-        sums.max_key = first_key + key_of(group, c);
-      }
+      if (entry > kMaskedProduct) tile_sum += entry;
     }
   }
   sums.reference = 0;
   sums.sum += static_cast<double>(tile_sum);
 }
 
-/// What the four lanes of a row found, as the first of them writes it. Of equal maxima the lower
-/// key counts.
+/// What the four lanes of a row found, as the first of them writes it.
 __device__ inline RowPart whole_row(const RowSums& sums) {
   RowPart part;
   const auto add = [](double a, double b) { return a + b; };
   part.sum = across_row(sums.sum, add);
   part.moment = across_row(sums.moment, add);
   part.reference = sums.reference;
-  part.largest = across_row(sums.largest, larger);
-  const auto lower = [](unsigned a, unsigned b) { return a < b ? a : b; };
-  const bool mine = sums.max_key >= 0 && sums.largest == part.largest;
-  part.max_key =
-      static_cast<int>(across_row(mine ? static_cast<unsigned>(sums.max_key) : ~0u, lower));
+  part.largest = sums.largest;
   part.any = static_cast<int>(
       across_row(sums.any ? 1u : 0u, [](unsigned a, unsigned b) { return a | b; }));
   return part;
 }
 
-/// Grid (row tiles, splits): one block sums `split_segments` segments of keys for a tile of rows.
+/// Grid (groups of Product::kRowTiles row tiles, splits): one block sums `split_segments` segments
+/// of keys for each of its tiles of rows.
 template <class Product, bool kMoments>
-__global__ void __launch_bounds__(kThreads) sum_rows(NormArgs args) {
+__global__ void __launch_bounds__(Product::kBlockThreads, Product::kLeastBlocks)
+    sum_rows(NormArgs args) {
   const CallArgs& call = args.call;
-  const int row_tile = static_cast<int>(blockIdx.x);
   const int begin = args.first_segment + static_cast<int>(blockIdx.y) * args.split_segments;
   const int end = begin + args.split_segments < args.end_segment ? begin + args.split_segments
                                                                  : args.end_segment;
   const int last_tile = end * kSegmentTiles < call.key_tiles ? end * kSegmentTiles : call.key_tiles;
-  Product product(call, row_tile, row_tile + 1, begin * kSegmentTiles, last_tile);
+  Product product(call, static_cast<int>(blockIdx.x) * Product::kRowTiles, begin * kSegmentTiles,
+                  last_tile);
+  if (!product.begin()) return;
+  const int row_tile = product.row_tile();
   for (int segment = begin; segment < end; ++segment) {
     RowSums sums[kPieces][2];
     const int first = segment * kSegmentTiles;
     const int stop = first + kSegmentTiles < last_tile ? first + kSegmentTiles : last_tile;
     for (int key_tile = first; key_tile < stop; ++key_tile) {
       const uint32_t tile = tile_class(call, row_tile, key_tile);
-      if (tile == kEmptyTile) continue;
+      if (tile == kEmptyTile) {
+        product.pass_over(key_tile);
+        continue;
+      }
       Piece pieces[kPieces];
-      product.compute(row_tile, key_tile, pieces);
+      product.compute(key_tile, pieces);
       RowsThatCount counts;
       apply_mask(call, tile, key_tile, pieces, counts);
 #pragma unroll
@@ -147,9 +135,9 @@ __global__ void __launch_bounds__(kThreads) sum_rows(NormArgs args) {
           RowSums& row_sums = sums[piece][half];
           row_sums.any |= counts[piece][half];
           if (Product::kFeatures && call.score.kind == ScoreKind::linear) {
-            add_linear(pieces[piece], half, key_tile * kTileKeys, row_sums);
+            add_linear(pieces[piece], half, row_sums);
           } else {
-            add_softmax<kMoments>(call.score, pieces[piece], half, key_tile * kTileKeys, row_sums);
+            add_softmax<kMoments>(call.score, pieces[piece], half, row_sums);
           }
         }
       }

@@ -142,12 +142,19 @@ __device__ inline void reduce_diagonals(const ReduceArgs& args, const TileWeight
 /// Leaves the tile's weights and places in shared memory.
 template <class Product>
 __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, int key_tile) {
+  static_assert(Product::kRowTiles == 1 && Product::kBlockThreads == kThreads);
   const CallArgs& call = args.call;
+  Product product(call, row_tile, key_tile, key_tile + 1);
+  product.begin();
   const uint32_t mask = tile_class(call, row_tile, key_tile);
-  Product product(call, row_tile, row_tile + 1, key_tile, key_tile + 1);
   Piece pieces[kPieces];
-  masked_products(call, product, mask, row_tile, key_tile, pieces);
-  make_entries<Product::kFeatures>(call, false, args.scales, row_tile, pieces);
+  if (mask == kEmptyTile) {
+    fill(pieces, kMaskedProduct);
+  } else {
+    product.compute(key_tile, pieces);
+    RowsThatCount counts;
+    apply_mask(call, mask, key_tile, pieces, counts);
+  }
   // The product's own use of the memory ends here.
   block_barrier();
   const TileWeights tile(dynamic_shared_memory());
@@ -156,7 +163,9 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = row_of(piece, half);
-      const bool exists = static_cast<int64_t>(row_tile) * kTileRows + row < call.rows;
+      const int64_t line = static_cast<int64_t>(row_tile) * kTileRows + row;
+      const bool exists = line < call.rows;
+      make_entries<Product::kFeatures>(call, false, args.scales, line, half, pieces[piece]);
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
 #pragma unroll

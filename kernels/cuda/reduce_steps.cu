@@ -46,7 +46,7 @@ void DeviceHead::reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& 
     args.call = rows.call;
     args.first_tile = tile;
     args.end_tile = end;
-    lane.log().time([&] { return reductions_work(args, facts_of(rows)); },
+    lane.log().time([&] { return reductions_work(args, facts_of(rows, kernels_.reduce_name)); },
                     [&] { check(kernels_.reduce(args, lane.stream()), "the reductions"); });
     tile = end;
   }

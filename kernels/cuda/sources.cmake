@@ -3,7 +3,8 @@
 set(ATTNSCOPE_CUDA_KERNELS
   combine_kernels.cu
   mma_kernels.cu
-  stored_kernels.cu)
+  stored_kernels.cu
+  wgmma_kernels.cu)
 set(ATTNSCOPE_CUDA_HOST
   device.cu
   device_backend.cu

@@ -7,9 +7,11 @@
 namespace attnscope::cuda {
 
 /// A tile of the map is kTileRows query rows by kTileKeys keys, both cut on multiples counted from
-/// the first row of the call and from key 0. A warp holds kPieces pieces of kPieceRows rows, each
-/// as the accumulators of the m16n8 tensor-core instructions: `kGroups` groups of 8 keys, in which
-/// lane l has the entries (row l/4, keys 2·(l%4) and + 1) and the same of row l/4 + 8.
+/// the first row of the call and from key 0. It belongs to kThreads threads. Each of their kWarps
+/// warps holds kPieces pieces of kPieceRows rows, 64 rows apart, each as the accumulators of the
+/// m16n8 tensor-core instructions: `kGroups` groups of 8 keys, in which lane l has the entries (row
+/// l/4, keys 2·(l%4) and + 1) and the same of row l/4 + 8. (A piece of all four warps is what one
+/// m64 instruction of a warpgroup gives.)
 inline constexpr int kTileRows = 128;
 inline constexpr int kTileKeys = 128;
 inline constexpr int kPieceRows = 16;
@@ -17,6 +19,16 @@ inline constexpr int kPieces = 2;
 inline constexpr int kGroups = kTileKeys / 8;
 inline constexpr int kWarps = kTileRows / (kPieceRows * kPieces);
 inline constexpr int kThreads = kWarps * 32;
+
+/// How rows of 16-bit tensors lie in device memory where kernels fetch them themselves: tile by
+/// tile as shared memory is to have them, [tiles, chunks, kTileRows, kChunkChannels]. A row's 64
+/// channels are eight units of 16 bytes; row r has unit u at place u ^ (r % 8) (the tensor cores'
+/// 128-byte swizzle), so that whoever reads the same unit of eight rows meets every bank once.
+inline constexpr int kChunkChannels = 64;
+inline constexpr int kUnitBytes = 16;
+inline constexpr int kChunkRowBytes = kChunkChannels * 2;
+inline constexpr int kChunkBytes = kTileRows * kChunkRowBytes;
+static_assert(kTileRows == kTileKeys);
 
 /// Sums over keys are formed in float32 within a thread's part of a tile, then in double within a
 /// segment of this many tiles, then over segments in order: whatever the launch, the same bits.
@@ -57,8 +69,9 @@ inline constexpr uint32_t kMixedTile = 2;
 /// Query rows of a call that meet all keys of a head. Rows are padded to whole tiles, channels to
 /// `padded_dim`, keys to whole tiles, all with zeros. Device pointers.
 struct CallArgs {
-  const void* queries = nullptr;  ///< [row tiles · kTileRows, padded_dim]
-  const void* keys = nullptr;     ///< [key tiles · kTileKeys, padded_dim]
+  /// [row tiles · kTileRows, padded_dim], or in tiles, see kChunkChannels.
+  const void* queries = nullptr;
+  const void* keys = nullptr;  ///< [key tiles · kTileKeys, padded_dim], or in tiles
   /// Products of the key tiles from `products_first` on, where cuBLAS made them:
   /// [row tiles · kTileRows, products_stride].
   const float* products = nullptr;
@@ -78,9 +91,8 @@ struct RowPart {
   double sum = 0;     ///< Σ 2^(x − reference); of linear scores Σ φ(q)·φ(k)
   double moment = 0;  ///< Σ 2^(x − reference)·(x − reference)
   float reference = kNoReference;
-  float largest = 0;  ///< x − reference of max_key
-  int32_t max_key = -1;
-  int32_t any = 0;  ///< whether the mask lets any key count
+  float largest = -__builtin_inff();  ///< x − reference; not of linear scores
+  int32_t any = 0;                    ///< whether the mask lets any key count
 };
 
 /// Where weights are to be scaled: weight = 2^(x − exponent)·factor, or product·factor for linear

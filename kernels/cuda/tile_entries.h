@@ -12,10 +12,11 @@ namespace attnscope::cuda {
 using Piece = float[kGroups][4];
 
 __device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % 32; }
-__device__ inline int warp_id() { return static_cast<int>(threadIdx.x) / 32; }
+/// Of the four warps of a tile.
+__device__ inline int warp_id() { return static_cast<int>(threadIdx.x) / 32 % kWarps; }
 /// Row of the tile that `half` (0, 1) of this lane's entries of a piece belong to.
 __device__ inline int row_of(int piece, int half) {
-  return (warp_id() * kPieces + piece) * kPieceRows + lane_id() / 4 + 8 * half;
+  return (piece * kWarps + warp_id()) * kPieceRows + lane_id() / 4 + 8 * half;
 }
 /// Key of the tile of entry c (0, 1) of a group.
 __device__ inline int key_of(int group, int c) { return group * 8 + 2 * (lane_id() % 4) + c; }
@@ -24,6 +25,17 @@ __device__ inline uint32_t tile_class(const CallArgs& call, int row_tile, int ke
   if (call.mask.tiles == nullptr) return kFullTile;
   return call.mask
       .tiles[static_cast<int64_t>(row_tile) * call.mask.stride + key_tile - call.mask.first];
+}
+
+__device__ inline void fill(Piece (&pieces)[kPieces], float value) {
+#pragma unroll
+  for (Piece& piece : pieces) {
+#pragma unroll
+    for (auto& group : piece) {
+#pragma unroll
+      for (float& entry : group) entry = value;
+    }
+  }
 }
 
 constexpr float kMasked = -__builtin_inff();

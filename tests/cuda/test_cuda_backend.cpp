@@ -24,11 +24,16 @@ struct Bench {
   std::vector<std::string> notices;
   std::unique_ptr<TileBackend> backend;
 
-  explicit Bench(int devices = 1, int64_t vram_bytes = 0, int major = 8) {
+  explicit Bench(int devices = 1, int64_t vram_bytes = 0, int major = 8, bool spoilt = false) {
     emulation::reset();
+    emulation::spoil_warpgroups(spoilt);
     emulation::Device device;
     device.major = major;
     device.minor = 0;
+    if (major == 9) {
+      device.shared_per_block_optin = 227 << 10;
+      device.shared_per_multiprocessor = 228 << 10;
+    }
     emulation::set_devices(std::vector<emulation::Device>(static_cast<size_t>(devices), device));
     CudaModuleOptions options;
     options.vram_bytes = vram_bytes;
@@ -75,7 +80,7 @@ std::string error_of(const std::function<void()>& action, ErrorCode expected) {
 
 TEST_CASE("everything that a backend takes from its devices is given back") {
   const Oracle oracle(kCase);
-  for (const int major : {7, 8}) {
+  for (const int major : {7, 8, 9}) {
     {
       Bench bench(1, 0, major);
       const uint64_t gemms = emulation::counters().gemms;
@@ -239,6 +244,36 @@ TEST_CASE("a device that computes something else is refused before it is used") 
   CHECK(message.find("weight (139, 500) is ") != std::string::npos);
 }
 
+TEST_CASE("a device whose warpgroups multiply wrongly works without them") {
+  const Oracle oracle(kCase);
+  for (const bool spoilt : {false, true}) {
+    Bench bench(2, 0, 9, spoilt);
+    CHECK(bench.backend->name() == (spoilt ? "cuda-mma" : "cuda-wgmma"));
+    CHECK(bench.notices.size() == (spoilt ? 2 : 0));
+    for (const std::string& line : bench.notices) {
+      CHECK(line.find("cuda: wgmma is not used: cuda (") == 0);
+      CHECK(line.find("computes a map of f16 tensors wrongly") != std::string::npos);
+    }
+    const uint64_t before = emulation::launches_of("WgmmaProduct");
+    CHECK(before > 0);
+    for (const int64_t head : {0, 1}) CHECK(worst_weight(oracle, *bench.backend, head) <= 1);
+    CHECK((emulation::launches_of("WgmmaProduct") > before) == !spoilt);
+  }
+}
+
+TEST_CASE("two tiles of rows share the keys of which some are empty for one of them") {
+  for (const char* mask : {"causal", "window"}) {
+    for (const int64_t width : {64, 200}) {
+      const Oracle oracle(
+          {.shape = {1, 1, 1, 600, 1500, width}, .dtype = DType::f16, .mask = mask});
+      INFO(oracle.text());
+      Bench bench(1, 0, 9);
+      CHECK(worst_weight(oracle, *bench.backend) <= 1);
+      CHECK(bench.notices.empty());
+    }
+  }
+}
+
 TEST_CASE("heads are shared out among the devices") {
   const Oracle oracle(kCase);
   Bench bench(2);
@@ -252,17 +287,27 @@ TEST_CASE("a tensor type or width that the tensor cores do not take goes to cuBL
   struct Choice {
     AttentionCase description;
     bool gemms;
+    int major = 8;
+    bool wgmma = false;
   };
-  for (const Choice& c : {Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f16}, false},
-                          Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f32}, true},
-                          Choice{{.shape = {1, 1, 1, 5, 300, 448}, .dtype = DType::f16}, false},
-                          Choice{{.shape = {1, 1, 1, 5, 300, 464}, .dtype = DType::f16}, true}}) {
-    Bench bench;
+  for (const Choice& c :
+       {Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f16}, false},
+        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f32}, true},
+        Choice{{.shape = {1, 1, 1, 5, 300, 448}, .dtype = DType::f16}, false},
+        Choice{{.shape = {1, 1, 1, 5, 300, 464}, .dtype = DType::f16}, true},
+        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::bf16}, false, 9, true},
+        Choice{{.shape = {1, 1, 1, 5, 300, 256}, .dtype = DType::f16}, false, 9, true},
+        Choice{{.shape = {1, 1, 1, 5, 300, 272}, .dtype = DType::f16}, false, 9},
+        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f32}, true, 9},
+        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f16}, false, 10}}) {
+    Bench bench(1, 0, c.major);
     const Oracle oracle(c.description);
     INFO(oracle.text());
     const uint64_t gemms = emulation::counters().gemms;
+    const uint64_t wgmma = emulation::launches_of("WgmmaProduct");
     HeadRun(oracle, *bench.backend, 0, 0).norms(iota(5));
     CHECK((emulation::counters().gemms > gemms) == c.gemms);
+    CHECK((emulation::launches_of("WgmmaProduct") > wgmma) == c.wgmma);
   }
 }
 

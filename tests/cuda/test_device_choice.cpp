@@ -68,7 +68,10 @@ TEST_CASE("the kernels that were chosen compute, and name the backend") {
     const char* name;
   };
   for (const Case& c :
-       {Case{8, DeviceKernels::automatic, "cuda-mma"}, Case{8, DeviceKernels::mma, "cuda-mma"},
+       {Case{9, DeviceKernels::automatic, "cuda-wgmma"},
+        Case{9, DeviceKernels::wgmma, "cuda-wgmma"}, Case{9, DeviceKernels::mma, "cuda-mma"},
+        Case{9, DeviceKernels::cublas, "cuda-cublas"},
+        Case{8, DeviceKernels::automatic, "cuda-mma"}, Case{8, DeviceKernels::mma, "cuda-mma"},
         Case{8, DeviceKernels::cublas, "cuda-cublas"},
         Case{7, DeviceKernels::automatic, "cuda-cublas"},
         Case{7, DeviceKernels::cublas, "cuda-cublas"}}) {
@@ -94,7 +97,8 @@ TEST_CASE("kernels that a device or a build does not have are refused") {
   };
   CHECK(refusal(7, DeviceKernels::mma) ==
         "backend cuda-mma: Emulated device has compute capability 7.0, the kernels need 8.0");
-  CHECK(refusal(9, DeviceKernels::wgmma) == "backend cuda-wgmma: this build has no wgmma kernels");
+  CHECK(refusal(8, DeviceKernels::wgmma) ==
+        "backend cuda-wgmma: Emulated device has compute capability 8.0, the kernels need 9.0");
   // Nothing of a device that was refused is kept.
   CHECK(emulation::counters().device_allocations == 0);
   CHECK(emulation::counters().streams == 0);

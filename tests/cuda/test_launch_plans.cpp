@@ -75,26 +75,39 @@ TEST_CASE("tiles of a mask are told apart: only those that it cuts through carry
   CHECK(tiles_of("none").tiles.empty());
 }
 
-TEST_CASE("keys are split as far as rows leave a device idle, and no further") {
-  for (const int row_tiles : {1, 3, 16, 139}) {
+TEST_CASE("keys are split so that the last multiprocessor is done first") {
+  for (const int rows : {1, 3, 16, 70, 139}) {
     for (const int segments : {1, 2, 18, 117}) {
       for (const int multiprocessors : {1, 14, 132}) {
-        const cuda::SplitPlan plan = cuda::plan_splits(row_tiles, segments, multiprocessors, 2);
-        INFO(row_tiles << " row tiles, " << segments << " segments, " << multiprocessors);
-        const auto blocks = [&](int length) {
-          return row_tiles * ((segments + length - 1) / length);
-        };
+        const cuda::SplitPlan plan = cuda::plan_splits(rows, segments, multiprocessors, 2);
+        INFO(rows << " blocks of rows, " << segments << " segments, " << multiprocessors);
+        const auto blocks = [&](int length) { return rows * ((segments + length - 1) / length); };
         CHECK(plan.splits * plan.split_segments >= segments);
         CHECK((plan.splits - 1) * plan.split_segments < segments);
         CHECK(plan.blocks == blocks(plan.split_segments));
-        const int wanted = 2 * multiprocessors;
-        if (plan.split_segments > 1) CHECK(plan.blocks >= wanted);
-        for (int longer = plan.split_segments + 1; longer <= segments; ++longer) {
-          CHECK(blocks(longer) < wanted);
+        const auto waves = [&](int length) {
+          return std::ceil(blocks(length) / (2.0 * multiprocessors));
+        };
+        const double cost = waves(plan.split_segments) * (plan.split_segments + 0.25);
+        for (int length = 1; length <= segments; ++length) {
+          const double other = waves(length) * (length + 0.25);
+          CHECK((length > plan.split_segments ? other > cost : other >= cost));
         }
       }
     }
   }
+}
+
+TEST_CASE("keys are split where rows leave a device idle, and where they fill it not at all") {
+  // Two splits of 9 segments would leave most of a second wave empty.
+  const cuda::SplitPlan whole_head = cuda::plan_splits(70, 18, 132, 1);
+  CHECK(whole_head.split_segments == 2);
+  CHECK(whole_head.blocks == 630);
+  const cuda::SplitPlan few_rows = cuda::plan_splits(1, 117, 132, 1);
+  CHECK(few_rows.split_segments == 1);
+  CHECK(few_rows.blocks == 117);
+  const cuda::SplitPlan full = cuda::plan_splits(264, 18, 132, 1);
+  CHECK(full.splits == 1);
 }
 
 }  // namespace attnscope::test

@@ -184,6 +184,26 @@ TEST_CASE("reductions and outputs are timed too") {
   CHECK(sum_of(profiles, "weights times values").flops >= 2.0 * 300 * 1500 * 64);
 }
 
+TEST_CASE("row sums by wgmma are told from reductions by mma") {
+  const Oracle oracle(case_of("none"));
+  const auto backend = backend_on(9, true);
+  ReductionRequest request;
+  request.columns = true;
+  class Sink : public ReductionSink {
+   public:
+    void head(int64_t, const HeadTotals&) override {}
+  } sink;
+  const ReductionJob job{{&oracle.problem(), 0, 0, {0, 300}, {}, {0, 1500}}, request};
+  MemoryBudget budget(int64_t{1} << 30);
+  ReductionStream stream(*backend, budget);
+  REQUIRE(stream.run({&job, 1}, plan_reductions({&job, 1}, *backend, int64_t{1} << 30, 1), sink));
+  const auto profiles = backend->launch_profile();
+  CHECK(sum_of(profiles, "row sums").product == "wgmma");
+  CHECK(sum_of(profiles, "row sums").flops == 2.0 * 300 * 1500 * 64);
+  CHECK(sum_of(profiles, "reductions").product == "mma");
+  CHECK(sum_of(profiles, "reductions").flops == 2.0 * 300 * 1500 * 64);
+}
+
 TEST_CASE("without a profile no event is made for one, and with one all are given back") {
   const Oracle oracle(case_of("none"));
   size_t events[2];

@@ -15,9 +15,9 @@ namespace attnscope::cuda {
 struct HalfTag {};
 struct BfloatTag {};
 
-/// The block's shared memory, aligned to 128 bytes; undefined at first.
+/// The block's shared memory, aligned to 1024 bytes; undefined at first.
 __device__ inline unsigned char* dynamic_shared_memory() {
-  extern __shared__ __align__(128) unsigned char attnscope_dynamic_shared[];
+  extern __shared__ __align__(1024) unsigned char attnscope_dynamic_shared[];
   return attnscope_dynamic_shared;
 }
 

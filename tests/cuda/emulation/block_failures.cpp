@@ -19,6 +19,10 @@ const char* name_of(WarpOperation operation) {
       return "mma_16x8x16";
     case WarpOperation::kLoadMatrix:
       return "load_matrix_x4";
+    case WarpOperation::kRegisters:
+      return "registers_down or registers_up";
+    case WarpOperation::kGroupProducts:
+      return "wgmma_wait";
   }
   return "?";
 }
@@ -50,7 +54,9 @@ std::string BlockRunner::where_threads_are() const {
       state = (warp.ended & bit) != 0          ? "have ended"
               : (warp.at_barrier & bit) != 0   ? "wait at block_barrier"
               : (warp.at_operation & bit) != 0 ? std::string("wait at ") + name_of(warp.operation)
-                                               : "run";
+              : threads_[thread].polls != nullptr
+                  ? std::string("wait for ") + threads_[thread].polls
+                  : "run";
     }
     if (thread > 0 && state != previous) {
       text += (text.empty() ? "" : ", ") + ("threads " + std::to_string(begin)) + "-" +

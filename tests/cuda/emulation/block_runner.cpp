@@ -15,6 +15,8 @@ constinit thread_local dim3 gridDim;
 namespace attnscope::cuda::emulation {
 namespace {
 
+constexpr unsigned kBlockRegisters = 65536;
+
 // The mixing function of splitmix64 (Steele, Lea and Flood 2014).
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15;
@@ -94,8 +96,12 @@ void BlockRunner::run_block(unsigned first) {
   }
   at_barrier_ = 0;
   ended_ = 0;
+  idle_polls_ = 0;
+  barriers_.clear();
+  registers_.assign(num_warps_, kBlockRegisters / num_threads_ / 8 * 8);
   enter_thread(first);
   Fiber::switch_to(host_, *threads_[first].fiber);
+  check_block_end();
 }
 
 void BlockRunner::thread_main() {
@@ -111,6 +117,10 @@ void BlockRunner::end_thread() {
     fail("the thread ended with asynchronous copies that it had not waited for");
   }
   threads_[current_].group_ends.clear();
+  if (!threads_[current_].products.started.empty()) {
+    fail("the thread ended with products that it had not waited for");
+  }
+  idle_polls_ = 0;
   Warp& warp = warps_[current_ / kWarpSize];
   const std::uint32_t bit = 1u << current_ % kWarpSize;
   warp.ended |= bit;
@@ -141,15 +151,33 @@ void BlockRunner::yield() {
     }
     ready = warps_[w].ready;
   }
-  const unsigned next = w * kWarpSize + static_cast<unsigned>(std::countr_zero(ready));
-  if (next != current_) {
-    const unsigned previous = current_;
-    enter_thread(next);
-    Fiber::switch_to(*threads_[previous].fiber, *threads_[next].fiber);
+  switch_to_thread(w * kWarpSize + static_cast<unsigned>(std::countr_zero(ready)));
+}
+
+void BlockRunner::switch_to_thread(unsigned next) {
+  if (next == current_) return;
+  const unsigned previous = current_;
+  enter_thread(next);
+  Fiber::switch_to(*threads_[previous].fiber, *threads_[next].fiber);
+}
+
+void BlockRunner::poll(const char* what) {
+  constexpr unsigned kRounds = 4;
+  threads_[current_].polls = what;
+  if (++idle_polls_ > kRounds * num_threads_) {
+    fail_stuck();
   }
+  // The next one in the block, of whichever warp: those of the caller's may all be waiting too.
+  unsigned next = current_;
+  do {
+    next = next + 1 == num_threads_ ? 0 : next + 1;
+  } while ((warps_[next / kWarpSize].ready >> next % kWarpSize & 1) == 0);
+  switch_to_thread(next);
+  threads_[current_].polls = nullptr;
 }
 
 void BlockRunner::block_barrier() {
+  idle_polls_ = 0;
   Warp& warp = warps_[current_ / kWarpSize];
   const std::uint32_t bit = 1u << current_ % kWarpSize;
   warp.at_barrier |= bit;
@@ -166,6 +194,7 @@ void BlockRunner::block_barrier() {
 }
 
 void BlockRunner::warp_operation(WarpOperation kind, void* lane, void (*compute)(void* const*)) {
+  idle_polls_ = 0;
   Warp& warp = warps_[current_ / kWarpSize];
   const unsigned index = current_ % kWarpSize;
   if (warp.at_operation != 0 && warp.operation != kind) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,15 @@ namespace attnscope::cuda::emulation {
 constexpr unsigned kWarpSize = 32;
 
 /// What the lanes of a warp do together. A lane that waits at one may not meet one of another kind.
-enum class WarpOperation : unsigned char { kBarrier, kShuffle, kAny, kProduct, kLoadMatrix };
+enum class WarpOperation : unsigned char {
+  kBarrier,
+  kShuffle,
+  kAny,
+  kProduct,
+  kLoadMatrix,
+  kRegisters,
+  kGroupProducts
+};
 
 /// A grid to run: its shape, one thread's work, and what messages call it.
 struct Grid {
@@ -25,6 +34,22 @@ struct Grid {
   dim3 threads;
   std::size_t shared_bytes;
   const std::function<void()>* body;
+};
+
+/// Products of a warpgroup that one of its threads has started. They are made when the thread
+/// waits, from what shared memory holds then; until then the accumulators are NaN.
+struct GroupProducts {
+  struct Product {
+    float* d;
+    const unsigned char* a;
+    const unsigned char* b;
+    bool add, half;
+    friend bool operator==(const Product&, const Product&) = default;
+  };
+  std::vector<Product> started;
+  std::vector<float> accumulators;  // as they were
+  const float* begun = nullptr;
+  std::size_t committed = 0;
 };
 
 /// Runs grids on one host thread, a block at a time, each thread of the block as a fiber. Errors of
@@ -48,11 +73,24 @@ class BlockRunner {
   /// Returns once all 32 lanes of the warp are here and compute(lanes) was called, once, with what
   /// each lane gave.
   void warp_operation(WarpOperation kind, void* lane, void (*compute)(void* const* lanes));
+  /// Lets the other threads run before the caller looks again at what it waits for. Fails when all
+  /// threads have looked a few times and nothing has changed.
+  void poll(const char* what);
   unsigned char* shared() { return shared_; }
   unsigned lane() const { return current_ % kWarpSize; }
   void copy_async(void* target, const void* source, bool valid);
   void commit_copies();
   void wait_for_copies(unsigned left);
+  // Of warpgroups, see kernels/cuda/nvcc/warpgroup.h.
+  void change_registers(unsigned count, bool up);
+  void init_barrier(std::uint64_t* barrier, unsigned arrivals);
+  void arrive_at_barrier(std::uint64_t* barrier, unsigned expected_bytes);
+  void wait_for_barrier(std::uint64_t* barrier, unsigned parity);
+  void copy_bulk(void* target, const void* source, unsigned bytes, std::uint64_t* barrier);
+  void begin_products(float* d, unsigned count);
+  void start_product(float* d, const void* a, const void* b, bool add, bool half);
+  void commit_products();
+  void wait_for_products(float* d, unsigned count);
   /// Fails unless the bytes lie in the block's shared memory, aligned to 16.
   void check_shared(const void* begin, std::size_t bytes, const char* operation);
   [[noreturn]] void fail(const std::string& what);
@@ -68,11 +106,25 @@ class BlockRunner {
     const void* source;
     bool valid;
   };
+  struct SharedBarrier {
+    unsigned arrivals;     // of every phase
+    unsigned pending;      // of this one
+    std::int64_t bytes;    // expected and not there yet
+    std::uint64_t phases;  // that have ended
+  };
+  struct BulkCopy {
+    void* target;
+    const void* source;
+    unsigned bytes;
+    std::uint64_t* barrier;
+  };
   struct Thread {
     std::unique_ptr<Fiber> fiber;
     uint3 index{};
     std::vector<AsyncCopy> copies;        // in the order of their start
     std::vector<std::size_t> group_ends;  // how many of the copies each committed group ends at
+    GroupProducts products;
+    const char* polls = nullptr;  // what it waits for, if it does
   };
 
   static void thread_main();
@@ -80,7 +132,12 @@ class BlockRunner {
   void end_thread();
   void enter_thread(unsigned thread);
   void yield();
+  void switch_to_thread(unsigned next);
   std::string where_threads_are() const;
+  SharedBarrier& barrier_at(std::uint64_t* barrier, const char* operation);
+  void end_phase(SharedBarrier& barrier);
+  void land_copies(const std::uint64_t* barrier);
+  void check_block_end();
   [[noreturn]] void fail_stuck();
   [[noreturn]] void fail_mixed(WarpOperation kind);
 
@@ -96,6 +153,10 @@ class BlockRunner {
   unsigned at_barrier_ = 0;
   unsigned ended_ = 0;
   unsigned char* shared_ = nullptr;
+  unsigned idle_polls_ = 0;
+  std::map<const std::uint64_t*, SharedBarrier> barriers_;
+  std::vector<BulkCopy> bulk_copies_;  // in flight
+  std::vector<unsigned> registers_;    // of a thread of each warp
 };
 
 }  // namespace attnscope::cuda::emulation

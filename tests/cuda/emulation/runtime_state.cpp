@@ -149,6 +149,7 @@ void reset() {
   reset_streams();
   reset_memory();
   reset_kernels();
+  spoil_warpgroups(false);
   State& all = state();
   const std::lock_guard lock(all.mutex);
   all.devices = {Device{}};
