@@ -18,17 +18,15 @@ import h5py
 import torch
 from safetensors.torch import save_file
 
+from torch_peers import weight_blocks
+
 
 def torch_rows(q, k, path, block, logits_dtype):
     """Row blocks: logits, softmax, x 2^14, fp16, written as rows."""
-    size, dim = q.shape
-    q, k = q.to(logits_dtype), k.to(logits_dtype)
     with h5py.File(path, "w") as file:
-        out = file.create_dataset("weights", (size, size), dtype="f2")
-        for begin in range(0, size, block):
-            logits = (q[begin : begin + block] @ k.T).float() * dim**-0.5
-            weights = torch.softmax(logits, -1) * 16384.0
-            out[begin : begin + block] = weights.to(torch.float16).numpy()
+        out = file.create_dataset("weights", (len(q), len(k)), dtype="f2")
+        for begin, weights in weight_blocks(q, k, block, logits_dtype):
+            out[begin : begin + block] = weights.numpy()
 
 
 def main():

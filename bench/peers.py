@@ -19,29 +19,9 @@ import tempfile
 import time
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import save_file
 
-
-def torch_metrics(q, k, text, frames, rows):
-    """Row blocks in float32: every number from the block's softmax."""
-    count, dim = q.shape
-    size = len(k)
-    q, k = q.float(), k.float()
-    frame_keys = (size - text) // frames
-    columns = torch.zeros(size)
-    entropy, largest, masses, maxima, means = [], [], [], [], []
-    for begin in range(0, count, rows):
-        weights = torch.softmax((q[begin : begin + rows] @ k.T) * dim**-0.5, -1)
-        columns += weights.sum(0)
-        entropy.append(-torch.special.xlogy(weights, weights).sum(-1))
-        largest.append(weights.amax(-1))
-        video = weights[:, text:].reshape(len(weights), frames, frame_keys).sum(-1)
-        masses.append(torch.cat([weights[:, :text].sum(-1, keepdim=True), video], 1))
-        pooled = weights[None, None]
-        maxima.append(F.max_pool2d(pooled, 16, ceil_mode=True))
-        means.append(F.avg_pool2d(pooled, 16, ceil_mode=True))
-    return torch.cat(entropy).mean(), torch.cat(largest).mean(), columns / size, torch.cat(masses)
+from torch_peers import head_metrics
 
 
 def main():
@@ -81,7 +61,7 @@ def main():
         ways = {
             "attnscope stats": stats,
             "attnscope export --block 16": blocks,
-            "torch fp32": lambda: torch_metrics(
+            "torch fp32": lambda: head_metrics(
                 q[0, 0, :torch_rows], k[0, 0], args.text, frames, args.rows
             ),
         }

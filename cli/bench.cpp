@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 
 #include "cli/capture_options.h"
@@ -21,6 +23,7 @@
 #include "core/checked_math.h"
 #include "core/error.h"
 #include "core/memory_tensor.h"
+#include "core/reduction_stream.h"
 #include "core/streaming_engine.h"
 #include "io/hdf5_export.h"
 #include "kernels/cpu_ceilings.h"
@@ -38,10 +41,38 @@ double seconds_since(Clock::time_point start) {
 struct BenchOptions {
   RunOptions run;
   std::string folder;
+  std::vector<std::string> heads;  ///< "SxD"; empty: kHeads
+  std::vector<std::string> cases;  ///< empty: kUsualCases
   int repeats = 5;
   bool json = false;
   bool quiet = false;
 };
+
+const std::vector<std::string> kHeads{"17776x64", "32760x128"};
+const std::vector<std::string> kUsualCases{"lse", "weights", "export", "masks"};
+const std::vector<std::string> kCases{"lse", "weights", "pyramid", "tile", "export", "masks"};
+constexpr int64_t kTileSide = 2048;
+constexpr int64_t kPyramidBlock = 16;
+
+/// Tokens and channels of a head.
+struct HeadSize {
+  int64_t tokens = 0;
+  int64_t head_dim = 0;
+};
+
+HeadSize parse_head(const std::string& text) {
+  HeadSize size;
+  const char* const end = text.data() + text.size();
+  const auto tokens = std::from_chars(text.data(), end, size.tokens);
+  if (tokens.ec == std::errc() && tokens.ptr != end && *tokens.ptr == 'x') {
+    const auto dim = std::from_chars(tokens.ptr + 1, end, size.head_dim);
+    const bool good = dim.ec == std::errc() && dim.ptr == end && size.tokens > 0 &&
+                      size.tokens <= 1 << 20 && size.head_dim > 0 && size.head_dim <= 4096;
+    if (good) return size;
+  }
+  throw usage_error("--head " + text +
+                    ": expected tokens (up to 1048576) and channels (up to 4096): 17776x64");
+}
 
 /// One line of the table.
 struct BenchResult {
@@ -50,7 +81,7 @@ struct BenchResult {
   double flops = 0;
   double entries = 0;
   double bytes = 0;
-  double floor_seconds = 0;
+  double floor_seconds = 0;  ///< 0: not known
   int64_t memory_bytes = 0;
 };
 
@@ -118,6 +149,11 @@ class NullSink : public TileSink {
   TileRequest request_;
 };
 
+class NullReductionSink : public ReductionSink {
+ public:
+  void head(int64_t, const HeadTotals&) override {}
+};
+
 /// Best of several: the machine's own noise only ever adds time.
 template <typename Run>
 double best_seconds(int repeats, const Run& run) {
@@ -175,22 +211,30 @@ class Bench {
         folder_(scratch_.path()) {}
 
   void run() {
-    measure_ceilings();
-    for (const auto& [tokens, d] : {std::pair<int64_t, int64_t>{17776, 64}, {32760, 128}}) {
-      const auto problem = make_problem(tokens, d, {});
+    std::vector<HeadSize> sizes;
+    for (const std::string& text : options_.heads.empty() ? kHeads : options_.heads) {
+      sizes.push_back(parse_head(text));
+    }
+    if (!on_device()) measure_ceilings();
+    TileRequest weights;
+    weights.encoding = Encoding::f16_scaled;
+    for (const HeadSize& size : sizes) {
+      const auto problem = make_problem(size.tokens, size.head_dim, {});
       TileRequest norms;
       norms.entries = false;
-      compute("lse", *problem, norms);
-      TileRequest weights;
-      weights.encoding = Encoding::f16_scaled;
-      compute("weights", *problem, weights);
+      if (wants("lse")) compute("lse", *problem, norms);
+      if (wants("weights")) compute("weights", *problem, weights);
+      if (wants("pyramid")) reduce_to_blocks(*problem);
+      if (wants("tile")) emit_tile(*problem);
+      if (!wants("export")) continue;
       export_weights(problem, false);
       export_weights(problem, true);
     }
     for (int percent : {10, 90}) {
-      const auto problem = make_problem(17776, 64, random_block_mask(17776, percent));
-      TileRequest weights;
-      weights.encoding = Encoding::f16_scaled;
+      if (!wants("masks")) continue;
+      const HeadSize& size = sizes.front();
+      const auto problem =
+          make_problem(size.tokens, size.head_dim, random_block_mask(size.tokens, percent));
       compute(fmt::format("weights mask {}%", percent), *problem, weights);
     }
   }
@@ -198,6 +242,13 @@ class Bench {
   void print() const { options_.json ? print_json() : print_table(); }
 
  private:
+  bool wants(const std::string& name) const {
+    const auto& cases = options_.cases.empty() ? kUsualCases : options_.cases;
+    return std::find(cases.begin(), cases.end(), name) != cases.end();
+  }
+  /// Then the processor's ceilings say nothing: bench/cuda_figures.py measures a device's.
+  bool on_device() const { return backend_->name().rfind("cuda", 0) == 0; }
+
   void measure_ceilings() {
     console_.say("measuring this machine's ceilings");
     ceilings_.cpu = measure_cpu_ceilings(backend_->workers());
@@ -248,6 +299,7 @@ class Bench {
   }
 
   double compute_floor(const TilePlan& plan, double entries) const {
+    if (on_device()) return 0;
     // One product is the floor, whatever the plan needed.
     const double products = plan.one_product ? 1 : 2;
     // Q and K are bf16: where the processor multiplies those by itself, that is the peak.
@@ -277,6 +329,57 @@ class Bench {
                         compute_floor(plan, entries), plan.bytes_total});
   }
 
+  /// One reduction to blocks, as the window's first levels and pooled exports are made.
+  void reduce_to_blocks(const AttentionProblem& problem) {
+    ReductionJob job{{&problem, 0, 0, {0, problem.num_queries()}, {}, {0, problem.num_keys()}}, {}};
+    job.request.block = kPyramidBlock;
+    const std::span<const ReductionJob> jobs(&job, 1);
+    const ReductionPlan plan =
+        plan_reductions(jobs, *backend_, budget_.limit(), options_.run.threads);
+    console_.say(fmt::format("{} pyramid", problem.name()));
+    ReductionStream stream(*backend_, budget_);
+    StreamControl control;
+    control.stop = stop_;
+    const double seconds = best_seconds(options_.repeats, [&] {
+      NullReductionSink sink;
+      if (!stream.run(jobs, plan, sink, control)) {
+        throw Error(ErrorCode::interrupted, "interrupted");
+      }
+    });
+    results_.push_back(
+        {fmt::format("{} pyramid of {}x{} blocks", problem.name(), kPyramidBlock, kPyramidBlock),
+         seconds, plan.flops, plan.entries, 0, 0, plan.bytes_total});
+  }
+
+  /// One tile whose rows' norms are known already, in one call.
+  void emit_tile(const AttentionProblem& problem) {
+    const int64_t side = std::min({kTileSide, problem.num_queries(), problem.num_keys()});
+    console_.say(fmt::format("{} tile", problem.name()));
+    std::vector<std::byte> rows(static_cast<size_t>(side * problem.q().row_bytes()));
+    problem.q().read_rows(0, 0, {0, side}, rows.data());
+    std::vector<int64_t> index(static_cast<size_t>(side));
+    std::iota(index.begin(), index.end(), 0);
+    const QueryBlock queries{rows.data(), index};
+    const int64_t bytes = backend_->workspace_bytes(problem, side, side, false);
+    const int64_t tile_bytes = side * side * encoding_bytes(Encoding::f16_scaled);
+    const MemoryReservation reserved = budget_.reserve(bytes + tile_bytes, "a tile");
+    std::vector<std::byte> workspace(static_cast<size_t>(bytes));
+    std::vector<std::byte> entries(static_cast<size_t>(tile_bytes));
+    std::byte* const block = entries.data();
+    const auto head = backend_->bind(problem, 0, 0);
+    std::vector<RowNorm> norms(static_cast<size_t>(side));
+    head->row_norms(queries, norms, workspace);
+    const double seconds = best_seconds(options_.repeats, [&] {
+      if (stop_.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+      head->emit(queries, norms, {0, side}, Quantity::weights,
+                 {{&block, 1}, side, side, Encoding::f16_scaled}, workspace);
+    });
+    const auto count = static_cast<double>(side * side);
+    results_.push_back({fmt::format("{} tile of {}x{}", problem.name(), side, side), seconds,
+                        2 * count * static_cast<double>(problem.head_dim()), count,
+                        static_cast<double>(tile_bytes), 0, bytes + tile_bytes});
+  }
+
   void export_weights(const std::shared_ptr<const AttentionProblem>& problem, bool sync) {
     CallEntry call;
     call.problem = problem;
@@ -287,7 +390,7 @@ class Bench {
     spec.keys = {{0, problem->num_keys()}};
     spec.capture_name = "bench";
     spec.options_json = "{}";
-    spec.backend = backend_->name();
+    spec.backend = backend_->name_for(*problem);
     const std::string out = folder_ + "/attnscope-bench.h5";
     console_.say(fmt::format("{} export to {}", problem->name(), out));
     StreamingEngine engine(*backend_, budget_);
@@ -310,14 +413,14 @@ class Bench {
     const double rate =
         sync ? std::max(ceilings_.durable_bytes_per_second, ceilings_.direct_bytes_per_second)
              : ceilings_.write_bytes_per_second;
-    const double floor = std::max(compute_floor(plan, entries), static_cast<double>(bytes) / rate);
+    const double floor =
+        on_device() ? 0 : std::max(compute_floor(plan, entries), static_cast<double>(bytes) / rate);
     results_.push_back(
         {problem->name() + " export f16 (" + (sync ? "durable" : "closed file") + ")", seconds,
          plan.flops, entries, static_cast<double>(bytes), floor, plan.bytes_total});
   }
 
-  void print_table() const {
-    fmt::print("backend        {}\n", backend_->description());
+  void print_ceilings() const {
     fmt::print("FMA peak       {:.0f} GFLOP/s (one thread {:.0f})\n", ceilings_.cpu.fma_gflops,
                ceilings_.cpu.fma_gflops_one_thread);
     if (ceilings_.cpu.bf16_gflops > 0) {
@@ -330,13 +433,20 @@ class Bench {
     if (ceilings_.direct_bytes_per_second > 0) {
       fmt::print(", past the page cache {}B/s", format_count(ceilings_.direct_bytes_per_second));
     }
-    fmt::print(" ({})\n\n", folder_);
-    fmt::print("{:<44} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6} {:>10}\n", "", "seconds", "GFLOP/s",
+    fmt::print(" ({})\n", folder_);
+  }
+
+  void print_table() const {
+    fmt::print("backend        {}\n", backend_->description());
+    if (!on_device()) print_ceilings();
+    fmt::print("\n{:<44} {:>9} {:>9} {:>10} {:>9} {:>9} {:>6} {:>10}\n", "", "seconds", "GFLOP/s",
                "Gentries/s", "GB/s", "floor s", "ratio", "memory");
     for (const BenchResult& r : results_) {
-      fmt::print("{:<44} {:>9.4f} {:>9.1f} {:>10.3f} {:>9.2f} {:>9.4f} {:>6.2f} {:>10}\n", r.name,
+      const bool floor = r.floor_seconds > 0;
+      fmt::print("{:<44} {:>9.4f} {:>9.1f} {:>10.3f} {:>9.2f} {:>9} {:>6} {:>10}\n", r.name,
                  r.seconds, r.flops / r.seconds * 1e-9, r.entries / r.seconds * 1e-9,
-                 r.bytes / r.seconds * 1e-9, r.floor_seconds, r.seconds / r.floor_seconds,
+                 r.bytes / r.seconds * 1e-9, floor ? fmt::format("{:.4f}", r.floor_seconds) : "-",
+                 floor ? fmt::format("{:.2f}", r.seconds / r.floor_seconds) : "-",
                  format_bytes(r.memory_bytes));
     }
   }
@@ -349,14 +459,17 @@ class Bench {
     json["machine"] = {{"kernel", std::string(names.sysname) + " " + names.release},
                        {"processor", processor_name(names.machine)},
                        {"backend", backend_->description()},
-                       {"threads", backend_->workers()},
-                       {"fma_gflops", ceilings_.cpu.fma_gflops},
-                       {"fma_gflops_one_thread", ceilings_.cpu.fma_gflops_one_thread},
-                       {"bf16_gflops", ceilings_.cpu.bf16_gflops},
-                       {"exp_gigaelements", ceilings_.cpu.exp_gigaelements},
-                       {"write_bytes_per_second", ceilings_.write_bytes_per_second},
-                       {"durable_write_bytes_per_second", ceilings_.durable_bytes_per_second},
-                       {"direct_write_bytes_per_second", ceilings_.direct_bytes_per_second}};
+                       {"threads", backend_->workers()}};
+    if (!on_device()) {
+      json["machine"].update(
+          Json{{"fma_gflops", ceilings_.cpu.fma_gflops},
+               {"fma_gflops_one_thread", ceilings_.cpu.fma_gflops_one_thread},
+               {"bf16_gflops", ceilings_.cpu.bf16_gflops},
+               {"exp_gigaelements", ceilings_.cpu.exp_gigaelements},
+               {"write_bytes_per_second", ceilings_.write_bytes_per_second},
+               {"durable_write_bytes_per_second", ceilings_.durable_bytes_per_second},
+               {"direct_write_bytes_per_second", ceilings_.direct_bytes_per_second}});
+    }
     json["results"] = Json::array();
     for (const BenchResult& r : results_) {
       json["results"].push_back({{"name", r.name},
@@ -364,9 +477,10 @@ class Bench {
                                  {"gflops", r.flops / r.seconds * 1e-9},
                                  {"entries_per_second", r.entries / r.seconds},
                                  {"bytes_per_second", r.bytes / r.seconds},
-                                 {"floor_seconds", r.floor_seconds},
-                                 {"ratio_to_floor", r.seconds / r.floor_seconds},
                                  {"memory_bytes", r.memory_bytes}});
+      if (r.floor_seconds <= 0) continue;
+      json["results"].back()["floor_seconds"] = r.floor_seconds;
+      json["results"].back()["ratio_to_floor"] = r.seconds / r.floor_seconds;
     }
     attnscope::print_json(json, true);
   }
@@ -374,7 +488,7 @@ class Bench {
   const BenchOptions& options_;
   const Console& console_;
   std::stop_token stop_;
-  std::unique_ptr<TileBackend> backend_;
+  RunBackend backend_;
   MemoryBudget budget_;
   const ScratchFolder scratch_;
   const std::string folder_;
@@ -403,6 +517,20 @@ Command add_bench_command(CLI::App& app) {
       .add_option("--folder", o.folder,
                   "where the export is written, up to 2.2 GB (default: the temporary folder)")
       .type_name("DIR");
+  command
+      .add_option("--head", o.heads,
+                  "tokens and channels of a head (repeatable; default 17776x64 and 32760x128)")
+      .type_name("SxD")
+      .delimiter(',')
+      .one_value_each();
+  command
+      .add_option("--case", o.cases,
+                  "what to time: lse, weights, pyramid (16 x 16 blocks), tile (2048 x 2048, its\n"
+                  "rows known), export, masks (default: lse, weights, export and masks)")
+      .type_name("NAME")
+      .delimiter(',')
+      .one_value_each()
+      .one_of(kCases);
   command.add_option("--repeats", o.repeats, "runs of each; the best counts (default 5)")
       .in_range(1, 1000)
       .type_name("N");
@@ -411,6 +539,7 @@ Command add_bench_command(CLI::App& app) {
   command.footer(
       "Examples:\n"
       "  attnscope bench\n"
+      "  attnscope bench --backend cuda --profile --head 118800x128 --case lse,pyramid,tile\n"
       "  attnscope bench --threads 1 --json");
   return {command, [options] { return run_bench(*options); }};
 }

@@ -206,7 +206,11 @@ void add_run_options(CommandParser& command, RunOptions& o) {
       .in_range(1, 4096)
       .type_name("N")
       .group(group);
-  command.add_option("--backend", o.backend, "auto, reference, cpu or cuda")
+  command
+      .add_option(
+          "--backend", o.backend,
+          "auto, reference, cpu or cuda, or cuda by the kernels that an export names: cuda-wgmma,\n"
+          "cuda-mma, cuda-cublas")
       .type_name("NAME")
       .group(group);
   command
@@ -214,6 +218,14 @@ void add_run_options(CommandParser& command, RunOptions& o) {
                   "device memory for cuda to work in: 8GiB, 50% of what is free there\n"
                   "(default: 90% of what is free)")
       .type_name("SIZE")
+      .group(group);
+  command
+      .add_flag("--tf32", o.tf32,
+                "cuda multiplies float32 tensors on its tensor cores: faster, 10 bits of each")
+      .group(group);
+  command
+      .add_flag("--profile", o.profile,
+                "time every launch on the device, and print a table of them in the end")
       .group(group);
 }
 

@@ -49,8 +49,10 @@ struct RunOptions {
   int threads = 0;
   std::string backend = "auto";
   std::string vram;  ///< empty: the backend chooses
+  bool tf32 = false;
+  bool profile = false;
 };
-/// Adds --memory --threads --backend --vram.
+/// Adds --memory --threads --backend --vram --tf32 --profile.
 void add_run_options(CommandParser& command, RunOptions& options);
 /// Bytes that --memory stands for.
 int64_t memory_limit(const RunOptions& options);

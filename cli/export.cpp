@@ -154,7 +154,7 @@ void check_products_fit(const ExportOptions& o, ExportProduct product,
 /// Only what decides the content, so that equal files have equal options. Files are not named:
 /// what they hold goes into the capture's hash.
 nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct product,
-                                       Encoding encoding, const TileBackend& backend) {
+                                       Encoding encoding, const std::string& backend) {
   nlohmann::ordered_json json;
   json["product"] = export_product_name(product);
   json["dtype"] = encoding == Encoding::f32 ? "f32" : encoding == Encoding::u8_log2 ? "u8" : "f16";
@@ -189,7 +189,7 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
   for (const auto& [name, value] : facts) {
     if (!value.empty()) json[name] = value;
   }
-  json["backend"] = backend.name();
+  json["backend"] = backend;
   return json;
 }
 
@@ -211,9 +211,9 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
     }
   }
   spec.capture_name = capture.path().filename().string();
-  spec.options_json = content_options(o, spec.product, spec.encoding, backend)
+  spec.backend = recorded_backend(backend, spec.calls);
+  spec.options_json = content_options(o, spec.product, spec.encoding, spec.backend)
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  spec.backend = backend.name();
   spec.gzip = o.compress == "gzip";
   spec.topk = o.topk;
   spec.threshold = o.threshold;

@@ -87,8 +87,8 @@ OptionSetup CommandParser::add_option(const std::string& name, std::vector<int64
   return OptionSetup(*app_->add_option(name, values, help));
 }
 
-void CommandParser::add_flag(const std::string& name, bool& value, const std::string& help) {
-  app_->add_flag(name, value, help);
+OptionSetup CommandParser::add_flag(const std::string& name, bool& value, const std::string& help) {
+  return OptionSetup(*app_->add_flag(name, value, help));
 }
 
 void CommandParser::footer(const std::string& text) { app_->footer(text); }

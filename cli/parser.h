@@ -55,7 +55,7 @@ class CommandParser {
   OptionSetup add_option(const std::string& name, std::vector<int64_t>& values,
                          const std::string& help);
   /// "--on,!--off" gives both ways.
-  void add_flag(const std::string& name, bool& value, const std::string& help);
+  OptionSetup add_flag(const std::string& name, bool& value, const std::string& help);
   void footer(const std::string& text);
 
   /// How often the option stood on the command line.

@@ -206,7 +206,8 @@ std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, LseCache& cache,
   std::vector<RowNorm> norms(static_cast<size_t>(part.problem->num_queries()));
   std::string key;
   if (cache.enabled()) {
-    key = cache.key(*part.problem, t.mask, t.batch, t.head, backend_.name(), control.stop);
+    key = cache.key(*part.problem, t.mask, t.batch, t.head, backend_.name_for(*part.problem),
+                    control.stop);
     if (cache.load(key, norms)) {
       ++cached_;
       return norms;

@@ -26,11 +26,11 @@ using Json = nlohmann::ordered_json;
 
 /// What decides the result beside the capture's content.
 Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
-                     const TileBackend& backend) {
+                     const std::string& backend) {
   Json json{{"steps", o.selection.steps},     {"layers", o.selection.layers},
             {"heads", o.selection.heads},     {"batch", o.selection.batch},
             {"branch", o.selection.branches}, {"kind", o.selection.kinds},
-            {"score", o.capture.score},       {"backend", backend.name()}};
+            {"score", o.capture.score},       {"backend", backend}};
   json["sample"] = o.sample > 0 ? Json(o.sample) : Json();
   json["band"] = o.band >= 0 ? Json(o.band) : Json();
   json["exact"] = o.exact;
@@ -44,7 +44,7 @@ Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
 }
 
 ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& options,
-                      const std::string& hash, const TileBackend& backend) {
+                      const std::string& hash) {
   ExportSpec spec;
   spec.product = ExportProduct::stats;
   spec.encoding = Encoding::f32;
@@ -56,7 +56,7 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
   spec.capture_name = capture.path().filename().string();
   spec.capture_hash = hash;
   spec.options_json = options.dump();
-  spec.backend = backend.name();
+  spec.backend = options.at("backend").get<std::string>();
   return spec;
 }
 
@@ -160,14 +160,14 @@ int run_stats(const StatsOptions& o) {
   for (const ReductionJob& job : s.jobs) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());
   const std::string hash = capture.content_hash(s.calls, false, interrupts.token());
-  const Json options = content_options(o, thresholds, *backend);
+  const Json options = content_options(o, thresholds, recorded_backend(*backend, s.calls));
   const Json about{{"capture", capture.path().filename().string()},
                    {"capture_hash", hash},
                    {"options", options}};
   if (finished_already(o, about, console)) return kExitOk;
   std::optional<StatsJournal> journal;
   std::vector<Json> kept;
-  const ExportSpec spec = stats_spec(s, capture, options, hash, *backend);
+  const ExportSpec spec = stats_spec(s, capture, options, hash);
   if (!o.out.empty()) {
     journal.emplace(
         o.out,

@@ -60,6 +60,8 @@ void check_export_options(const CaptureOptions& c, const RunOptions& run) {
                                                 {"--cu-seqlens-k", !c.cu_seqlens_k.empty()},
                                                 {"--backend", run.backend != "auto"},
                                                 {"--vram", !run.vram.empty()},
+                                                {"--tf32", run.tf32},
+                                                {"--profile", run.profile},
                                                 {"--threads", run.threads > 0}};
   for (const auto& [option, given] : facts) {
     if (!given) continue;

@@ -2,7 +2,6 @@
 
 #include "cli/forecast.h"
 #include "cli/interrupt.h"
-#include "cli/run_backend.h"
 #include "core/error.h"
 #include "core/streaming_engine.h"
 #include "core/value_check.h"

@@ -5,6 +5,7 @@
 
 #include "cli/capture_options.h"
 #include "cli/console.h"
+#include "cli/run_backend.h"
 #include "core/memory_budget.h"
 #include "core/reduction_stream.h"
 #include "core/tile_backend.h"
@@ -50,7 +51,7 @@ class StreamRun {
   std::string title_;
   int threads_ = 0;
   bool plan_only_ = false;
-  std::unique_ptr<TileBackend> backend_;
+  RunBackend backend_;
   MemoryBudget budget_;
   StreamForecast forecast_;
 };

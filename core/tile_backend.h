@@ -9,6 +9,7 @@
 
 #include "core/attention_problem.h"
 #include "core/index_range.h"
+#include "core/launch_profile.h"
 #include "core/weight_code.h"
 
 namespace attnscope {
@@ -106,6 +107,9 @@ class TileBackend {
   /// "cpu", "reference" …: what the export's `backend` attribute says. Backends that can differ in
   /// a result's bits have different names.
   virtual std::string name() const = 0;
+  /// The name of what computes this problem's heads, where that depends on it (on its type of
+  /// tensors, say): the name that results of the problem are recorded under.
+  virtual std::string name_for(const AttentionProblem&) const { return name(); }
   /// For people: "cpu (AVX-512, 2 threads)".
   virtual std::string description() const = 0;
   /// How many threads may usefully call a bound head at once.
@@ -127,6 +131,10 @@ class TileBackend {
   /// Rows of a panel at most where reduce() must be given whole panels at once, as a device wants
   /// that is filled by many rows; 0: any number of rows a call.
   virtual int64_t whole_panel_rows() const { return 0; }
+
+  /// What every shape of launch has taken so far, where a device was asked to time them; may be
+  /// called while heads compute, whose calls under way are not in it yet.
+  virtual std::vector<LaunchProfile> launch_profile() const { return {}; }
 
   /// Reads and packs K of one head. The problem must outlive the result.
   virtual std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,

@@ -13,24 +13,44 @@ namespace attnscope {
 
 BackendKind parse_backend(std::string_view name) {
   // In the order of BackendKind.
-  static const std::vector<std::string> names{"auto", "reference", "cpu", "cuda"};
+  static const std::vector<std::string> names{"auto",       "reference", "cpu",        "cuda",
+                                              "cuda-wgmma", "cuda-mma",  "cuda-cublas"};
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<BackendKind>(i);
   }
+  if (name == "cuda-tf32") {
+    throw usage_error("backend cuda-tf32 is asked for by --backend cuda --tf32");
+  }
   const std::string nearest = nearest_word(name, names);
   throw usage_error("backend " + std::string(name) +
-                    " is not known (expected auto, reference, cpu or cuda" +
+                    " is not known (expected auto, reference, cpu, cuda, cuda-wgmma, cuda-mma or "
+                    "cuda-cublas" +
                     (nearest.empty() ? ")" : "; did you mean " + nearest + "?)"));
 }
 
+bool is_cuda(BackendKind kind) { return kind >= BackendKind::cuda; }
+
 namespace {
+
+DeviceKernels kernels_of(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::cuda_wgmma:
+      return DeviceKernels::wgmma;
+    case BackendKind::cuda_mma:
+      return DeviceKernels::mma;
+    case BackendKind::cuda_cublas:
+      return DeviceKernels::cublas;
+    default:
+      return DeviceKernels::automatic;
+  }
+}
 
 /// Null where the cpu is to compute.
 std::unique_ptr<TileBackend> cuda_if_usable(const BackendOptions& options) {
   std::string obstacle = cuda_state().obstacle;
   if (cuda_state().usable) {
     try {
-      return make_cuda_backend(options);
+      return make_cuda_backend(options, DeviceKernels::automatic);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unavailable) throw;
       obstacle = error.what();
@@ -47,7 +67,10 @@ std::unique_ptr<TileBackend> make_backend(BackendKind kind, const BackendOptions
     case BackendKind::reference:
       return make_reference_backend(options.threads);
     case BackendKind::cuda:
-      return make_cuda_backend(options);
+    case BackendKind::cuda_wgmma:
+    case BackendKind::cuda_mma:
+    case BackendKind::cuda_cublas:
+      return make_cuda_backend(options, kernels_of(kind));
     case BackendKind::automatic:
       if (auto backend = cuda_if_usable(options)) return backend;
       break;

@@ -5,6 +5,7 @@
 
 #include "core/tile_backend.h"
 #include "kernels/backend_factory.h"
+#include "kernels/cuda/module.h"
 
 namespace attnscope {
 
@@ -20,8 +21,9 @@ struct CudaState {
 const CudaState& cuda_state();
 
 /// Loads the CUDA module and makes its backend. Throws Error(unavailable), one line that begins
-/// with "backend cuda: ", where this build has none, the module cannot be loaded or finds no
-/// device.
-std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options);
+/// with "backend cuda: ", where this build has none, the module cannot be loaded, finds no
+/// device, or has not the kernels that were chosen.
+std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options,
+                                               DeviceKernels kernels);
 
 }  // namespace attnscope

@@ -30,10 +30,14 @@ const CudaState& cuda_state() {
   return state;
 }
 
-std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options) {
+std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options,
+                                               DeviceKernels kernels) {
   return loaded_module().make_backend({.vram_bytes = options.vram.bytes,
                                        .vram_share = options.vram.share,
                                        .threads = options.threads,
+                                       .kernels = kernels,
+                                       .tf32 = options.tf32,
+                                       .profile = options.profile,
                                        .fallback = make_cpu_backend({.threads = options.threads}),
                                        .notice = options.notice});
 }

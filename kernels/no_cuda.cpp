@@ -9,7 +9,7 @@ const CudaState& cuda_state() {
   return none;
 }
 
-std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions&) {
+std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions&, DeviceKernels) {
   throw Error(ErrorCode::unavailable, "backend cuda: this attnscope was not built with CUDA");
 }
 

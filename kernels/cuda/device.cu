@@ -23,6 +23,7 @@ Device::Device(int index, int64_t limit_bytes) : index_(index) {
   name_ = properties.name;
   capability_ = 10 * properties.major + properties.minor;
   multiprocessors_ = properties.multiProcessorCount;
+  multiprocessor_threads_ = properties.maxThreadsPerMultiProcessor;
   block_shared_bytes_ = static_cast<int64_t>(properties.sharedMemPerBlockOptin);
   make_current();
   size_t free = 0;
@@ -96,7 +97,16 @@ Stream::Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocki
 
 Stream::~Stream() { cudaStreamDestroy(stream_); }
 
-Event::Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event"); }
+Event::Event(Kind kind) {
+  const unsigned flags = kind == Kind::timed ? cudaEventDefault : cudaEventDisableTiming;
+  check(cudaEventCreateWithFlags(&event_, flags), "an event");
+}
+
+float Event::milliseconds_since(const Event& start) const {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "the time between events");
+  return milliseconds;
+}
 
 Event::~Event() { cudaEventDestroy(event_); }
 

@@ -34,6 +34,8 @@ class Device {
   /// 10·major + minor of the compute capability.
   int capability() const { return capability_; }
   int multiprocessors() const { return multiprocessors_; }
+  /// Threads that a multiprocessor holds at most.
+  int multiprocessor_threads() const { return multiprocessor_threads_; }
   /// The most shared memory a block may ask for.
   int64_t block_shared_bytes() const { return block_shared_bytes_; }
   int64_t limit_bytes() const { return limit_bytes_; }
@@ -58,6 +60,7 @@ class Device {
   std::string name_;
   int capability_ = 0;
   int multiprocessors_ = 0;
+  int multiprocessor_threads_ = 0;
   int64_t block_shared_bytes_ = 0;
   int64_t limit_bytes_ = 0;
   std::atomic<int64_t> used_bytes_{0};
@@ -124,7 +127,8 @@ class Stream {
 /// A place in a stream that can be waited for.
 class Event {
  public:
-  Event();
+  enum class Kind { plain, timed };
+  explicit Event(Kind kind = Kind::plain);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -132,6 +136,8 @@ class Event {
   operator cudaEvent_t() const { return event_; }
   void record(cudaStream_t stream) const { check(cudaEventRecord(event_, stream), "an event"); }
   void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
+  /// The time from one to the other; both are timed, and were waited for.
+  float milliseconds_since(const Event& start) const;
 
  private:
   cudaEvent_t event_ = nullptr;

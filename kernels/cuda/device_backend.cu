@@ -28,18 +28,19 @@ class DeviceBackend : public TileBackend {
           if (tell) tell(line);
         }) {
     for (int i = 0; i < devices; ++i) {
-      shares_.push_back(std::make_unique<DeviceShare>(i, options.vram_bytes, lanes_));
+      shares_.push_back(std::make_unique<DeviceShare>(i, options, lanes_));
+      const Device& device = shares_.back()->device;
+      require(options.kernels, device);
+      if (options.tf32 && !shares_.back()->tf32) {
+        notice_("cuda: " + device.name() +
+                " has no TF32: float32 tensors are multiplied as they are");
+      }
     }
   }
 
-  /// Of the kernels that tensors of 16 bits take on the first device.
-  std::string name() const override {
-    const DeviceShare& share = *shares_.front();
-    const auto runs = [&](const KernelSet* set) {
-      return set != nullptr && set->runs_on(share.device.capability());
-    };
-    if (share.wgmma && runs(wgmma_f16_kernels())) return "cuda-wgmma";
-    return runs(mma_f16_kernels()) ? "cuda-mma" : "cuda-cublas";
+  std::string name() const override { return tf32() ? "cuda-tf32" : kernels_name(); }
+  std::string name_for(const AttentionProblem& problem) const override {
+    return tf32() && problem.q().dtype() == DType::f32 ? "cuda-tf32" : kernels_name();
   }
 
   std::string description() const override {
@@ -75,20 +76,29 @@ class DeviceBackend : public TileBackend {
     return fallback_->outputs_workspace_bytes(problem, rows);
   }
 
+  std::vector<LaunchProfile> launch_profile() const override {
+    std::vector<LaunchProfile> all;
+    for (const auto& share : shares_) {
+      for (LaunchProfile& profile : share->totals.profiles()) all.push_back(std::move(profile));
+    }
+    return all;
+  }
   /// Every device computes small maps whose weights are known. One whose wgmma kernels fail that is
   /// given the others. Throws Error(unavailable).
   void check_devices() {
     for (const auto& share : shares_) {
       only_ = share.get();
       try {
-        check_known_answers(*this, *fallback_);
+        check_known_answers(*this, *fallback_, share->tf32);
       } catch (const Error& error) {
-        const KernelSet* const set = wgmma_f16_kernels();
-        if (set == nullptr || !set->runs_on(share->device.capability())) throw;
+        const bool chosen = share->kernels == DeviceKernels::wgmma;
+        if (chosen || !share->wgmma || !runs(wgmma_f16_kernels(), share->device)) throw;
         notice_(std::string("cuda: wgmma is not used: ") + error.what());
         share->wgmma = false;
-        check_known_answers(*this, *fallback_);
+        check_known_answers(*this, *fallback_, share->tf32);
       }
+      // What this took is nobody's concern.
+      share->totals.clear();
     }
     only_ = nullptr;
   }
@@ -97,6 +107,11 @@ class DeviceBackend : public TileBackend {
                                   int64_t head) const override {
     // Heads go to the devices in turn.
     DeviceShare& share = only_ != nullptr ? *only_ : *shares_[next_++ % shares_.size()];
+    const bool told = problem.q().dtype() == DType::f32 || only_ != nullptr;
+    if (tf32() && !told && !told_of_tf32_.exchange(true)) {
+      notice_("cuda: --tf32 changes nothing for " + std::string(dtype_name(problem.q().dtype())) +
+              " tensors");
+    }
     return std::make_unique<DeviceHead>(problem, batch, head, share, *fallback_, notice_);
   }
 
@@ -110,6 +125,37 @@ class DeviceBackend : public TileBackend {
   }
 
  private:
+  static bool runs(const KernelSet* set, const Device& device) {
+    return set != nullptr && set->runs_on(device.capability());
+  }
+  /// Throws Error(unavailable) where the kernels that were chosen cannot run.
+  static void require(DeviceKernels kernels, const Device& device) {
+    if (kernels == DeviceKernels::automatic || kernels == DeviceKernels::cublas) return;
+    const bool wgmma = kernels == DeviceKernels::wgmma;
+    const KernelSet* const set = wgmma ? wgmma_f16_kernels() : mma_f16_kernels();
+    if (runs(set, device)) return;
+    const auto version = [](int capability) {
+      return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+    };
+    const std::string name = wgmma ? "wgmma" : "mma";
+    throw Error(ErrorCode::unavailable,
+                "backend cuda-" + name + ": " +
+                    (set == nullptr ? "this build has no " + name + " kernels"
+                                    : device.name() + " has compute capability " +
+                                          version(device.capability()) + ", the kernels need " +
+                                          version(set->capability)));
+  }
+  bool tf32() const {
+    return std::any_of(shares_.begin(), shares_.end(), [](const auto& s) { return s->tf32; });
+  }
+  /// Of the kernels that tensors of 16 bits take on the first device.
+  std::string kernels_name() const {
+    const DeviceShare& share = *shares_.front();
+    if (share.kernels == DeviceKernels::cublas) return "cuda-cublas";
+    if (share.wgmma && runs(wgmma_f16_kernels(), share.device)) return "cuda-wgmma";
+    return runs(mma_f16_kernels(), share.device) ? "cuda-mma" : "cuda-cublas";
+  }
+
   const std::shared_ptr<const TileBackend> fallback_;
   const int lanes_;
   std::mutex notice_mutex_;
@@ -117,6 +163,7 @@ class DeviceBackend : public TileBackend {
   std::vector<std::unique_ptr<DeviceShare>> shares_;
   mutable std::atomic<size_t> next_{0};
   DeviceShare* only_ = nullptr;  ///< gets all heads, while devices are checked
+  mutable std::atomic<bool> told_of_tf32_{false};
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ ScoreFactors factors_of(const AttentionProblem& problem) {
 
 const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
                                          const DeviceShare& share) {
+  if (share.kernels == DeviceKernels::cublas) return stored_kernels();
   const HeadFormat format = HeadFormat::of(problem);
   if (format.element_bytes != 2) return stored_kernels();
   const bool f16 = format.source == DType::f16;
@@ -98,6 +99,7 @@ bool DeviceHead::try_on_device(const std::function<void(Lane&)>& on_device) cons
       try {
         lane->begin_call();
         on_device(*lane);
+        lane->end_call();
         return true;
       } catch (const OutOfDeviceMemory&) {
         again = lane->halve();
@@ -171,9 +173,11 @@ void DeviceHead::load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile)
   // Entries follow the sums of the same rows: often all of the mask is there.
   if (rows.masked_tiles.begin <= first_tile && end_tile <= rows.masked_tiles.end) return;
   rows.call.mask = {};
+  rows.masked.clear();
   rows.masked_tiles = {first_tile, end_tile};
   const MaskTiles mask = make_mask_tiles(problem_, batch_, head_, rows.index, first_tile, end_tile);
   if (mask.tiles.empty()) return;
+  if (lane.log().is_on()) rows.masked = mask.columns(rows.call.rows);
   const auto put = [&](DeviceBuffer& buffer, const auto& values) {
     using T = typename std::remove_cvref_t<decltype(values)>::value_type;
     T* const to = buffer.get<T>(static_cast<int64_t>(values.size()));
@@ -198,7 +202,7 @@ void DeviceHead::make_products(Lane& lane, Rows& rows, int tile) const {
   call.products_stride = int64_t{stored_tiles_} * kTileKeys;
   float* const products =
       lane.products.get<float>(int64_t{call.row_tiles} * kTileRows * call.products_stride);
-  lane.multiply(call, data_type(format_), first, stored_tiles_, products);
+  lane.multiply(call, data_type(format_), share_.tf32, first, stored_tiles_, products);
   call.products = products;
 }
 
@@ -226,7 +230,9 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
                                       share_.device.multiprocessors(), resident)
                               .split_segments;
     args.parts = parts;
-    check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums");
+    lane.log().time(
+        [&] { return row_sums_work(args, moments, facts_of(rows, kernels_.name)); },
+        [&] { check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums"); });
   }
   return finish_sums(lane, rows, segments);
 }
@@ -238,7 +244,13 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
   args.segments = segments;
   args.parts = static_cast<const RowPart*>(lane.parts.data());
   args.rows_out = lane.row_parts.get<RowPart>(args.rows);
-  check(launch_combine_rows(args, lane.stream()), "the row sums");
+  lane.log().time(
+      [&] {
+        const int64_t parts = args.rows * (int64_t{segments} + 1);
+        return LaunchWork{.kernel = "combine rows",
+                          .bytes = static_cast<double>(parts) * sizeof(RowPart)};
+      },
+      [&] { check(launch_combine_rows(args, lane.stream()), "the row sums"); });
   std::vector<RowPart> parts(static_cast<size_t>(args.rows));
   lane.download(std::span(parts), args.rows_out);
   StepNorms step;
@@ -252,6 +264,10 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
     step.entropy.push_back(std::max(0.0, entropy));
   }
   return step;
+}
+
+CallFacts DeviceHead::facts_of(const Rows& rows, const char* product) const {
+  return {product, kernels_.stored, format_.head_dim, format_.row_bytes(), rows.masked};
 }
 
 RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) const {

@@ -14,21 +14,34 @@
 #include "kernels/cuda/kernel_set.h"
 #include "kernels/cuda/lane.h"
 #include "kernels/cuda/mask_tiles.h"
+#include "kernels/cuda/module.h"
 #include "kernels/cuda/texel_keeper.h"
 
 namespace attnscope::cuda {
 
 /// A device with everything that its heads share.
 struct DeviceShare {
-  DeviceShare(int index, int64_t limit_bytes, int lanes)
-      : device(index, limit_bytes), texels(device), uploader(device), pool(device, lanes) {}
+  DeviceShare(int index, const CudaModuleOptions& options, int lanes)
+      : kernels(options.kernels),
+        device(index, options.vram_bytes),
+        texels(device),
+        tf32(options.tf32 && device.capability() >= kTf32Capability),
+        totals(device),
+        uploader(device, options.profile ? &totals : nullptr),
+        pool(device, lanes, options.profile ? &totals : nullptr),
+        wgmma(kernels == DeviceKernels::automatic || kernels == DeviceKernels::wgmma) {}
 
+  static constexpr int kTf32Capability = 80;
+
+  const DeviceKernels kernels;
   Device device;
   TexelKeeper texels;
+  const bool tf32;  ///< float32 tensors are multiplied in TF32
+  LaunchTotals totals;
   KeyUploader uploader;
   LanePool pool;
   /// Whether wgmma may be used where the device has it; not changed while heads are bound.
-  bool wgmma = true;
+  bool wgmma;
 };
 
 /// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
@@ -69,8 +82,9 @@ class DeviceHead : public BoundHead, public TexelPooler {
   struct Rows {
     CallArgs call;
     std::span<const int64_t> index;
-    std::vector<int> exponents;  ///< what features were divided by
-    IndexRange masked_tiles;     ///< key tiles whose mask is on the device
+    std::vector<int> exponents;        ///< what features were divided by
+    IndexRange masked_tiles;           ///< key tiles whose mask is on the device
+    std::vector<MaskedColumn> masked;  ///< of these, where launches are timed
   };
   /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
   struct StepNorms {
@@ -94,6 +108,8 @@ class DeviceHead : public BoundHead, public TexelPooler {
   int row_blocks(const Rows& rows) const;
   StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
   StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
+  /// `product`: what multiplies.
+  CallFacts facts_of(const Rows& rows, const char* product) const;
   RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;
   void load_scales(Lane& lane, const Rows& rows, std::span<const RowNorm> norms) const;
   bool is_normalised_score() const { return is_normalised(format_.score); }
@@ -107,6 +123,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   // emit_steps.cu
   void emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
                  const OutputStep& output) const;
+  void emit_tiles(Lane& lane, const Rows& rows, const EmitArgs& args, int split_tiles) const;
   void emit_all(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,
                 IndexRange keys, Quantity quantity, const EmitTarget& target) const;
 

@@ -17,9 +17,10 @@ int64_t rows_at_once(const HeadFormat& format) {
 
 }  // namespace
 
-KeyUploader::KeyUploader(Device& device)
+KeyUploader::KeyUploader(Device& device, LaunchTotals* totals)
     : device_(device),
       stream_((device.make_current(), Stream())),
+      log_(stream_, totals),
       buffers_{PinnedMemory(kBufferBytes), PinnedMemory(kBufferBytes)} {}
 
 int64_t KeyUploader::transient_bytes(const HeadFormat& format) {
@@ -68,19 +69,24 @@ int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t b
           key < keys.end ? rows.data() + (key - begin) * format.source_row_bytes() : nullptr;
       pack_row(format, Operand::keys, row, exponent, scratch, key - begin, packed);
     }
-    check(cudaMemcpyAsync(to + begin * format.row_bytes(), packed,
-                          static_cast<size_t>((packed_rows - begin) * format.row_bytes()),
-                          cudaMemcpyHostToDevice, stream_),
-          "copying keys to the device");
+    const int64_t bytes = (packed_rows - begin) * format.row_bytes();
+    log_.time_copy("copy to the device", bytes, [&] {
+      check(cudaMemcpyAsync(to + begin * format.row_bytes(), packed, static_cast<size_t>(bytes),
+                            cudaMemcpyHostToDevice, stream_),
+            "copying keys to the device");
+    });
     copied_[turn].record(stream_);
   }
   const int64_t padding = (padded_rows - packed_rows) * format.row_bytes();
   if (padding > 0) {
-    check(cudaMemsetAsync(to + packed_rows * format.row_bytes(), 0, static_cast<size_t>(padding),
-                          stream_),
-          "clearing device memory");
+    log_.time_copy("clear", padding, [&] {
+      check(cudaMemsetAsync(to + packed_rows * format.row_bytes(), 0, static_cast<size_t>(padding),
+                            stream_),
+            "clearing device memory");
+    });
   }
   stream_.finish();
+  log_.collect();
   return exponent;
 }
 

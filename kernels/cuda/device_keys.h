@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/head_format.h"
+#include "kernels/cuda/launch_log.h"
 
 namespace attnscope::cuda {
 
@@ -15,7 +16,8 @@ class KeyUploader {
   static constexpr int64_t kBufferBytes = int64_t{1} << 20;
   static constexpr int64_t kPinnedBytes = 2 * kBufferBytes;
 
-  explicit KeyUploader(Device& device);
+  /// `totals`, where not null, get what the copies take, and must outlive it.
+  KeyUploader(Device& device, LaunchTotals* totals);
 
   /// The rows of one head as `format` says, up to `padded_rows`, those beyond the last key 0.
   /// Returns what features were divided by, as a power of 2. Done when it returns.
@@ -31,6 +33,7 @@ class KeyUploader {
   Device& device_;
   std::mutex mutex_;
   const Stream stream_;
+  LaunchLog log_;
   PinnedMemory buffers_[2];
   Event copied_[2];
 };

@@ -88,11 +88,8 @@ void DeviceHead::emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
       args.out = slot.memory.get<std::byte>(tile_bytes * (end - tile));
       const SplitPlan plan =
           plan_splits(row_blocks(rows), end - tile, share_.device.multiprocessors(), resident);
-      check(kernels_.emit(args, plan.split_segments, lane.stream()), "the entries");
-      check(cudaMemcpyAsync(slot.pinned.data(), args.out,
-                            static_cast<size_t>(rows.call.rows * args.stride * bytes),
-                            cudaMemcpyDeviceToHost, lane.stream()),
-            "copying from the device");
+      emit_tiles(lane, rows, args, plan.split_segments);
+      lane.fetch(slot.pinned.data(), args.out, rows.call.rows * args.stride * bytes);
       slot.ready.record(lane.stream());
       drain();
       pending = {&slot, tile, end};
@@ -100,6 +97,12 @@ void DeviceHead::emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
     }
   }
   drain();
+}
+
+void DeviceHead::emit_tiles(Lane& lane, const Rows& rows, const EmitArgs& args,
+                            int split_tiles) const {
+  lane.log().time([&] { return entries_work(args, split_tiles, facts_of(rows, kernels_.name)); },
+                  [&] { check(kernels_.emit(args, split_tiles, lane.stream()), "the entries"); });
 }
 
 void DeviceHead::emit_all(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,

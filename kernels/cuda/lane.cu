@@ -20,7 +20,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 
 }  // namespace
 
-Lane::Lane(Device& device)
+Lane::Lane(Device& device, LaunchTotals* profile)
     : queries(device),
       scales(device),
       mask_tiles(device),
@@ -47,6 +47,7 @@ Lane::Lane(Device& device)
       value_blocks(device),
       value_totals(device),
       device_(device),
+      log_(stream_, profile),
       upload_(kUploadBytes),
       blas_workspace_(device) {
   for (auto& slot : slots_) slot = std::make_unique<Slot>(device);
@@ -101,7 +102,14 @@ void Lane::begin_call() {
   device_.make_current();
   // A call that ended by an exception may have left work behind.
   stream_.finish();
+  log_.collect();
   uploaded_ = 0;
+}
+
+void Lane::end_call() {
+  if (!log_.is_on()) return;
+  stream_.finish();
+  log_.collect();
 }
 
 std::span<std::byte> Lane::upload_space(int64_t bytes) {
@@ -115,20 +123,35 @@ std::span<std::byte> Lane::upload_space(int64_t bytes) {
 }
 
 void Lane::queue_upload(std::byte* to, std::span<const std::byte> from) {
-  check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_),
-        "copying to the device");
+  log_.time_copy("copy to the device", static_cast<int64_t>(from.size()), [&] {
+    check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_),
+          "copying to the device");
+  });
 }
 
 void Lane::download(void* to, const void* from, int64_t bytes) {
   PinnedMemory& pinned = slots_[0]->pinned;
   for (int64_t at = 0; at < bytes; at += pinned.bytes()) {
     const int64_t piece = std::min(pinned.bytes(), bytes - at);
-    check(cudaMemcpyAsync(pinned.data(), static_cast<const std::byte*>(from) + at,
-                          static_cast<size_t>(piece), cudaMemcpyDeviceToHost, stream_),
-          "copying from the device");
+    fetch(pinned.data(), static_cast<const std::byte*>(from) + at, piece);
     stream_.finish();
     std::memcpy(static_cast<std::byte*>(to) + at, pinned.data(), static_cast<size_t>(piece));
   }
+}
+
+void Lane::fetch(std::byte* pinned, const void* from, int64_t bytes) {
+  log_.time_copy("copy to the host", bytes, [&] {
+    check(
+        cudaMemcpyAsync(pinned, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream_),
+        "copying from the device");
+  });
+}
+
+void Lane::clear(void* memory, int64_t bytes) {
+  log_.time_copy("clear", bytes, [&] {
+    check(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_),
+          "clearing device memory");
+  });
 }
 
 void Lane::open_blas() {
@@ -136,7 +159,7 @@ void Lane::open_blas() {
   check_blas(cublasCreate(&blas_), "cuBLAS");
   check_blas(cublasSetStream(blas_, stream_), "cuBLAS");
   // A workspace of its own: otherwise results could depend on what other streams do. Products are
-  // float32 throughout: no TF32, and no sums rounded to the inputs' type.
+  // float32 throughout: no TF32 unless a call asks for it, and no sums rounded to the inputs' type.
   check_blas(cublasSetWorkspace(blas_, blas_workspace_.get<std::byte>(kBlasWorkspaceBytes),
                                 kBlasWorkspaceBytes),
              "cuBLAS");
@@ -154,23 +177,30 @@ void Lane::multiply_values(const float* weights_in, int64_t stride, int rows,
   const auto multiply = [&](int64_t first_block, int64_t blocks, int64_t block_keys) {
     if (blocks == 0 || block_keys == 0) return;
     const int64_t first_key = first_block * kValueKeys;
-    check_blas(
-        cublasGemmStridedBatchedEx(
-            blas_, CUBLAS_OP_N, CUBLAS_OP_N, channels, rows, static_cast<int>(block_keys), &one,
-            values_in + first_key * channels, CUDA_R_32F, channels, int64_t{kValueKeys} * channels,
-            weights_in + first_key, CUDA_R_32F, static_cast<int>(stride), kValueKeys, &zero,
-            out + first_block * rows * channels, CUDA_R_32F, channels, int64_t{rows} * channels,
-            static_cast<int>(blocks), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-        "cublasGemmStridedBatchedEx");
+    const GemmShape shape{rows, channels, block_keys, blocks, blocks, blocks};
+    log_.time([&] { return gemm_work("weights times values", shape); },
+              [&] {
+                check_blas(cublasGemmStridedBatchedEx(
+                               blas_, CUBLAS_OP_N, CUBLAS_OP_N, channels, rows,
+                               static_cast<int>(block_keys), &one, values_in + first_key * channels,
+                               CUDA_R_32F, channels, int64_t{kValueKeys} * channels,
+                               weights_in + first_key, CUDA_R_32F, static_cast<int>(stride),
+                               kValueKeys, &zero, out + first_block * rows * channels, CUDA_R_32F,
+                               channels, int64_t{rows} * channels, static_cast<int>(blocks),
+                               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                           "cublasGemmStridedBatchedEx");
+              });
   };
   const int64_t whole = keys / kValueKeys;
   multiply(0, whole, kValueKeys);
   multiply(whole, 1, keys % kValueKeys);
 }
 
-void Lane::multiply(const CallArgs& call, cudaDataType type, int first, int tiles,
+void Lane::multiply(const CallArgs& call, cudaDataType type, bool tf32, int first, int tiles,
                     float* products_out) {
   open_blas();
+  const bool rounded = tf32 && type == CUDA_R_32F;
+  const cublasComputeType_t compute = rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const int64_t element = type == CUDA_R_32F ? 4 : 2;
   const auto* keys = static_cast<const std::byte*>(call.keys) +
                      int64_t{first} * kTileKeys * call.padded_dim * element;
@@ -179,16 +209,25 @@ void Lane::multiply(const CallArgs& call, cudaDataType type, int first, int tile
   const int columns_out = tiles * kTileKeys;
   // Row-major products are column-major products of the transposes. A tile of rows is one matrix of
   // the batch, so that the shape, and with it the order of every sum, is always the same.
-  check_blas(cublasGemmStridedBatchedEx(blas_, CUBLAS_OP_T, CUBLAS_OP_N, columns_out, kTileRows,
-                                        call.padded_dim, &one, keys, type, call.padded_dim, 0,
-                                        call.queries, type, call.padded_dim,
-                                        int64_t{kTileRows} * call.padded_dim, &zero, products_out,
-                                        CUDA_R_32F, columns_out, int64_t{kTileRows} * columns_out,
-                                        call.row_tiles, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-             "cublasGemmStridedBatchedEx");
+  const GemmShape shape{kTileRows,      columns_out, call.padded_dim, call.row_tiles,
+                        call.row_tiles, 1,           element};
+  log_.time(
+      [&] {
+        return gemm_work(rounded ? "queries times keys in TF32" : "queries times keys", shape);
+      },
+      [&] {
+        check_blas(
+            cublasGemmStridedBatchedEx(
+                blas_, CUBLAS_OP_T, CUBLAS_OP_N, columns_out, kTileRows, call.padded_dim, &one,
+                keys, type, call.padded_dim, 0, call.queries, type, call.padded_dim,
+                int64_t{kTileRows} * call.padded_dim, &zero, products_out, CUDA_R_32F, columns_out,
+                int64_t{kTileRows} * columns_out, call.row_tiles, compute, CUBLAS_GEMM_DEFAULT),
+            "cublasGemmStridedBatchedEx");
+      });
 }
 
-LanePool::LanePool(Device& device, int lanes) : device_(device), unmade_(lanes) {}
+LanePool::LanePool(Device& device, int lanes, LaunchTotals* totals)
+    : device_(device), totals_(totals), unmade_(lanes) {}
 
 LanePool::Lease LanePool::take() {
   std::unique_lock lock(mutex_);
@@ -204,7 +243,7 @@ LanePool::Lease LanePool::take() {
   std::unique_ptr<Lane> made;
   try {
     device_.make_current();
-    made = std::make_unique<Lane>(device_);
+    made = std::make_unique<Lane>(device_, totals_);
   } catch (...) {
     lock.lock();
     ++unmade_;

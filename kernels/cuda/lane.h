@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/launch_log.h"
 #include "kernels/cuda/tile_args.h"
 
 namespace attnscope::cuda {
@@ -28,12 +29,15 @@ class Lane {
   /// Page-locked host memory of a lane.
   static constexpr int64_t kPinnedBytes = kUploadBytes + 2 * kSlotBytes;
 
-  explicit Lane(Device& device);
+  /// `profile`, where not null, gets what the lane's launches take, and must outlive it.
+  Lane(Device& device, LaunchTotals* profile);
   ~Lane();
 
   Device& device() { return device_; }
   cudaStream_t stream() const { return stream_; }
   void finish() { stream_.finish(); }
+  /// Whatever is queued goes through this.
+  LaunchLog& log() { return log_; }
 
   /// Steps are this many rows and output bytes at most.
   int most_rows() const { return most_rows_; }
@@ -44,6 +48,8 @@ class Lane {
 
   /// Before a call: nothing that was uploaded is in use any more.
   void begin_call();
+  /// After a call: what was timed of it is counted.
+  void end_call();
   /// Queues a copy of `bytes` bytes that fill() writes to page-locked memory, in pieces of up to
   /// kUploadBytes (multiples of `unit`): fill(piece, offset).
   template <typename Fill>
@@ -63,6 +69,10 @@ class Lane {
       std::copy_n(bytes.begin() + at, piece.size(), piece.begin());
     });
   }
+  /// Queues a copy to page-locked memory.
+  void fetch(std::byte* pinned, const void* from, int64_t bytes);
+  /// Queues zeros.
+  void clear(void* memory, int64_t bytes);
   /// Waits for the queue, and copies.
   void download(void* to, const void* from, int64_t bytes);
   template <typename T>
@@ -71,8 +81,10 @@ class Lane {
   }
 
   /// Queues products = queries · keysᵀ of row tiles with key tiles [first, first + tiles), float32,
-  /// [row_tiles · kTileRows, tiles · kTileKeys], see CallArgs. The inputs are of this type.
-  void multiply(const CallArgs& call, cudaDataType type, int first, int tiles, float* products);
+  /// [row_tiles · kTileRows, tiles · kTileKeys], see CallArgs. The inputs are of this type; with
+  /// `tf32`, float32 ones are rounded to TF32's 10 bits.
+  void multiply(const CallArgs& call, cudaDataType type, bool tf32, int first, int tiles,
+                float* products);
 
   /// Queues out = weights · values, block by block of kValueKeys keys: out[block] is [rows,
   /// channels] of the block's keys alone. `weights` [rows, stride], `values` [keys, channels].
@@ -102,6 +114,7 @@ class Lane {
 
   Device& device_;
   const Stream stream_;
+  LaunchLog log_;
   PinnedMemory upload_;
   int64_t uploaded_ = 0;
   std::unique_ptr<Slot> slots_[2];
@@ -115,7 +128,7 @@ class Lane {
 class LanePool {
  public:
   /// Lanes are made when they are first needed.
-  LanePool(Device& device, int lanes);
+  LanePool(Device& device, int lanes, LaunchTotals* totals);
 
   class Lease {
    public:
@@ -137,6 +150,7 @@ class LanePool {
   void give_back(Lane* lane);
 
   Device& device_;
+  LaunchTotals* const totals_;
   std::mutex mutex_;
   std::condition_variable freed_;
   int unmade_;

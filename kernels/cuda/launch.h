@@ -12,6 +12,28 @@ struct LaunchShape {
   int64_t shared_bytes = 0;
 };
 
+/// A kernel and how it was launched; no kernel: nothing was.
+struct KernelLaunch {
+  const void* kernel = nullptr;
+  LaunchShape shape;
+};
+
+/// While it lives, the calling thread's launches are noted in `to`.
+class LaunchWatch {
+ public:
+  explicit LaunchWatch(KernelLaunch& to) { noted_ = &to; }
+  ~LaunchWatch() { noted_ = nullptr; }
+  LaunchWatch(const LaunchWatch&) = delete;
+  LaunchWatch& operator=(const LaunchWatch&) = delete;
+
+  static void note(const void* kernel, const LaunchShape& shape) {
+    if (noted_ != nullptr) *noted_ = {kernel, shape};
+  }
+
+ private:
+  static inline thread_local KernelLaunch* noted_ = nullptr;
+};
+
 /// What every device gives a block without being asked.
 inline constexpr size_t kPlainSharedBytes = 48 << 10;
 
@@ -28,6 +50,7 @@ cudaError_t launch(void (*kernel)(Args), const LaunchShape& shape, cudaStream_t 
   const auto bytes = static_cast<size_t>(shape.shared_bytes);
   const cudaError_t allowed = allow_shared(kernel, bytes);
   if (allowed != cudaSuccess) return allowed;
+  LaunchWatch::note(reinterpret_cast<const void*>(kernel), shape);
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));

@@ -71,7 +71,7 @@ struct LaunchSet {
 
   static KernelSet set(const char* name, bool stored, int capability) {
     KernelSet set;
-    set.name = name;
+    set.name = set.reduce_name = name;
     set.stored = stored;
     set.capability = capability;
     set.shared_bytes = shared_bytes;

@@ -29,6 +29,20 @@ int MaskTiles::mixed() const {
       std::count_if(tiles.begin(), tiles.end(), [](uint32_t tile) { return tile >= kMixedTile; }));
 }
 
+std::vector<MaskedColumn> MaskTiles::columns(int64_t rows) const {
+  const int64_t tile_bytes =
+      biases.empty() ? kTileRows * (kTileKeys / 8) : kTileRows * kTileKeys * 4;
+  const int width = end_tile - first_tile;
+  std::vector<MaskedColumn> columns(static_cast<size_t>(tiles.empty() ? 0 : width));
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    MaskedColumn& column = columns[i % static_cast<size_t>(width)];
+    const int64_t row = static_cast<int64_t>(i) / width * kTileRows;
+    if (tiles[i] != kEmptyTile) column.rows += std::min<int64_t>(kTileRows, rows - row);
+    if (tiles[i] >= kMixedTile) column.bytes += tile_bytes;
+  }
+  return columns;
+}
+
 int64_t MaskTiles::most_bytes(const Mask& mask, int64_t tiles) {
   constexpr int64_t kEntries = int64_t{kTileRows} * kTileKeys;
   return tiles * (4 + (mask.has_finite_bias() ? kEntries * 4 : kEntries / 8));

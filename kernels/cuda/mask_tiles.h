@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/attention_problem.h"
+#include "kernels/cuda/launch_work.h"
 #include "kernels/cuda/tile_args.h"
 
 namespace attnscope::cuda {
@@ -21,6 +22,8 @@ struct MaskTiles {
   std::vector<float> biases;
 
   int mixed() const;
+  /// Of every column of tiles, where not all are full: rows of tiles that are not empty, and bytes.
+  std::vector<MaskedColumn> columns(int64_t rows) const;
 
   /// Bytes at most for so many tiles.
   static int64_t most_bytes(const Mask& mask, int64_t tiles);

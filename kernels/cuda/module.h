@@ -13,12 +13,19 @@
 /// below up by name after it has loaded the module; nothing else of the module is visible.
 namespace attnscope {
 
+/// Which kernels compute, of those that can: automatic takes the first that the device and the
+/// build have. Tensors that only cuBLAS takes go there whatever is chosen.
+enum class DeviceKernels : uint8_t { automatic, wgmma, mma, cublas };
+
 /// What the module is asked for. Both sides are compiled from this header: whoever changes it
 /// changes kCudaModuleInterface.
 struct CudaModuleOptions {
   int64_t vram_bytes = 0;  ///< device memory to work in; 0: as vram_share says
   double vram_share = 0;   ///< of what is free on the device, in (0, 1]; 0: 0.9
   int threads = 0;         ///< host threads; 0: one a core this process may use
+  DeviceKernels kernels = DeviceKernels::automatic;
+  bool tf32 = false;     ///< float32 queries and keys are multiplied in TF32
+  bool profile = false;  ///< times every launch for TileBackend::launch_profile()
   /// Computes what does not fit a device; never null.
   std::shared_ptr<const TileBackend> fallback = {};
   /// Gets a line for people ("cuda: out of memory, halving the tile"); may be empty. Called from

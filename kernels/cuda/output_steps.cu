@@ -21,9 +21,7 @@ void DeviceHead::output_step(Lane& lane, Rows& rows, const ValuePanels& values, 
   float* const weights = lane.weights.get<float>(padded_rows * int64_t{step} * kTileKeys);
   float* const products = lane.value_blocks.get<float>(blocks * elements);
   // Rows beyond the last are not written by the kernel, but read by cuBLAS.
-  check(cudaMemsetAsync(weights, 0, static_cast<size_t>(padded_rows) * step * kTileKeys * 4,
-                        lane.stream()),
-        "clearing device memory");
+  lane.clear(weights, int64_t{padded_rows} * step * kTileKeys * 4);
   for (int tile = 0; tile < key_tiles_; tile += step) {
     const int end = std::min(tile + step, key_tiles_);
     const int64_t first_key = int64_t{tile} * kTileKeys;
@@ -37,16 +35,20 @@ void DeviceHead::output_step(Lane& lane, Rows& rows, const ValuePanels& values, 
     args.end_tile = end;
     args.out = weights;
     args.stride = int64_t{step} * kTileKeys;
-    check(kernels_.emit(args, 1, lane.stream()), "the weights");
+    emit_tiles(lane, rows, args, 1);
     const auto* const data = static_cast<const float*>(lane.values.data());
     for (int64_t panel = 0; panel < values.panels(); ++panel) {
       lane.multiply_values(weights, args.stride, padded_rows,
                            data + (panel * values.keys + first_key) * kValueChannels, keys,
                            kValueChannels, products);
-      check(launch_add_blocks({elements, static_cast<int>(ceil_div(keys, Lane::kValueKeys)),
-                               products, totals + panel * elements},
-                              lane.stream()),
-            "the outputs");
+      const AddBlocksArgs add{elements, static_cast<int>(ceil_div(keys, Lane::kValueKeys)),
+                              products, totals + panel * elements};
+      lane.log().time(
+          [&] {
+            const auto bytes = static_cast<double>(elements * (add.blocks * 4 + 2 * 8));
+            return LaunchWork{.kernel = "add blocks", .bytes = bytes};
+          },
+          [&] { check(launch_add_blocks(add, lane.stream()), "the outputs"); });
     }
   }
 }
@@ -71,8 +73,7 @@ void DeviceHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
       const int64_t padded_rows = int64_t{rows.call.row_tiles} * kTileRows;
       const int64_t elements = panels * padded_rows * kValueChannels;
       double* const totals = lane.value_totals.get<double>(elements);
-      check(cudaMemsetAsync(totals, 0, static_cast<size_t>(elements) * 8, lane.stream()),
-            "clearing device memory");
+      lane.clear(totals, elements * 8);
       output_step(lane, rows, values, !norms.empty(), totals);
       std::vector<double> row_totals(static_cast<size_t>(rows.call.rows * kValueChannels));
       for (int64_t panel = 0; panel < panels; ++panel) {

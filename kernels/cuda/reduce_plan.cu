@@ -25,8 +25,7 @@ double block_scale(int64_t block) {
 template <typename T>
 T* cleared(Lane& lane, DeviceBuffer& buffer, int64_t count) {
   T* const memory = buffer.get<T>(count);
-  check(cudaMemsetAsync(memory, 0, static_cast<size_t>(count) * sizeof(T), lane.stream()),
-        "clearing device memory");
+  lane.clear(memory, count * static_cast<int64_t>(sizeof(T)));
   return memory;
 }
 

@@ -46,7 +46,8 @@ void DeviceHead::reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& 
     args.call = rows.call;
     args.first_tile = tile;
     args.end_tile = end;
-    check(kernels_.reduce(args, lane.stream()), "the reductions");
+    lane.log().time([&] { return reductions_work(args, facts_of(rows, kernels_.reduce_name)); },
+                    [&] { check(kernels_.reduce(args, lane.stream()), "the reductions"); });
     tile = end;
   }
   std::vector<RowTotals> totals;
@@ -63,7 +64,8 @@ void DeviceHead::reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& 
     combine.segments = static_cast<int>(plan.segments());
     combine.totals = lane.totals.get<RowTotals>(count);
     combine.row_masses = lane.row_masses.get<double>(count * plan.segments());
-    check(launch_combine_tiles(combine, lane.stream()), "the row totals");
+    lane.log().time([&] { return combine_tiles_work(combine); },
+                    [&] { check(launch_combine_tiles(combine, lane.stream()), "the row totals"); });
     totals.resize(static_cast<size_t>(count));
     lane.download(std::span(totals), combine.totals);
     lane.download(step.results.masses.subspan(static_cast<size_t>(first * plan.segments()),

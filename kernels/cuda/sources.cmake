@@ -13,6 +13,7 @@ set(ATTNSCOPE_CUDA_HOST
   emit_steps.cu
   gl_link.cu
   lane.cu
+  launch_log.cu
   output_steps.cu
   reduce_plan.cu
   reduce_steps.cu
@@ -21,5 +22,6 @@ set(ATTNSCOPE_CUDA_HOST
 set(ATTNSCOPE_CUDA_PLAIN
   head_format.cpp
   known_answers.cpp
+  launch_work.cpp
   mask_tiles.cpp
   split_plan.cpp)

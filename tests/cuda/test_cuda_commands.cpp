@@ -40,7 +40,7 @@ std::vector<double> numbers_of(const std::string& text) {
   for (const char* at = text.c_str(); *at != 0;) {
     char* end = nullptr;
     const double number = std::strtod(at, &end);
-    const bool word = at != text.c_str() && std::isalpha(static_cast<unsigned char>(at[-1])) != 0;
+    const bool word = at != text.c_str() && std::isalnum(static_cast<unsigned char>(at[-1])) != 0;
     if (end == at || word) {
       ++at;
       continue;
@@ -104,6 +104,86 @@ TEST_CASE("an export on an emulated device is whole, and says which backend made
     INFO(verified.out << verified.err);
     CHECK(verified.exit_code == 0);
     CHECK(run_attnscope({"info", file, "--json"}).out.find("\"cuda-mma\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("a profile of an export's launches is printed when it is done") {
+  if (!cuda_built()) return;
+  const TemporaryFolder folder;
+  for (const std::string product : {"weights", "output"}) {
+    const std::vector<std::string> arguments =
+        of_the_sample("export", {"-o", folder / (product + ".h5"), "--product", product,
+                                 "--backend", "cuda", "--quiet", "--profile", "--json"});
+    const auto result = run_attnscope(arguments, emulated());
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.out.find("us/launch") == std::string::npos);
+    CHECK(result.err.rfind("device ", 0) == 0);
+    CHECK(result.err.find("\n0 Emulated device  ") != std::string::npos);
+    for (const std::string part : {"row sums  ", "entries  ", "mma  ", "combine rows  ",
+                                   "copy to the device  ", "copy to the host  "}) {
+      INFO(part);
+      CHECK(result.err.find("  " + part) != std::string::npos);
+    }
+    const bool multiplied = result.err.find("weights times values") != std::string::npos;
+    CHECK(multiplied == (product == "output"));
+  }
+}
+
+TEST_CASE("a command that fails says why, and no profile") {
+  if (!cuda_built()) return;
+  const auto file = run_attnscope({"export", sample("moving-shapes"), "-o", "/nowhere/a.h5",
+                                   "--backend", "cuda", "--profile", "--quiet"},
+                                  emulated());
+  INFO(file.err);
+  CHECK(file.exit_code != 0);
+  CHECK(file.err.rfind("attnscope: ", 0) == 0);
+  CHECK(file.err.find('\n') == file.err.size() - 1);
+}
+
+TEST_CASE("an export can be made again by the kernels that it names") {
+  if (!cuda_built()) return;
+  const TemporaryFolder folder;
+  const auto make = [&](const std::string& name, const std::vector<std::string>& more) {
+    auto arguments = of_the_sample(
+        "export", {"-o", folder / (name + ".npy"), "--heads", "0", "--layers", "0", "--quiet"});
+    arguments.erase(arguments.begin() + 4, arguments.begin() + 6);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_attnscope(arguments, emulated());
+  };
+  for (const std::string backend : {"cuda", "cuda-mma", "cuda-cublas"}) {
+    const auto result = make(backend, {"--backend", backend});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+  }
+  CHECK(read_file(folder / "cuda.npy") == read_file(folder / "cuda-mma.npy"));
+  const auto none = make("none", {"--backend", "cuda-wgmma"});
+  CHECK(none.exit_code == 1);
+  CHECK(none.err ==
+        "attnscope: backend cuda-wgmma: Emulated device has compute capability 8.0, "
+        "the kernels need 9.0\n");
+  CHECK_FALSE(std::filesystem::exists(folder / "none.npy"));
+}
+
+TEST_CASE("an export of float32 tensors says that TF32 multiplied them") {
+  if (!cuda_built()) return;
+  const TemporaryFolder folder;
+  for (const std::string dtype : {"f32", "bf16"}) {
+    const std::string capture = folder / dtype;
+    REQUIRE(run_attnscope({"synth", "-o", capture, "--grid", "2x8x8", "--text", "none",
+                           "--head-dim", "32", "--dtype", dtype, "--quiet"})
+                .exit_code == 0);
+    const std::string file = folder / (dtype + ".h5");
+    const auto result =
+        run_attnscope({"export", capture, "-o", file, "--backend", "cuda", "--tf32"}, emulated());
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const bool rounded = dtype == "f32";
+    const std::string about = run_attnscope({"info", file, "--json"}).out;
+    CHECK((about.find("\"cuda-tf32\"") != std::string::npos) == rounded);
+    CHECK((about.find("\"cuda-mma\"") != std::string::npos) == !rounded);
+    const std::string note = "note: cuda: --tf32 changes nothing for bf16 tensors";
+    CHECK((result.err.find(note) == std::string::npos) == rounded);
   }
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("the module is loaded only when it is asked for") {
   CHECK(contains(cuda.err, "attnscope_cuda.so") == cuda_built());
 }
 
-TEST_CASE("a size of device memory is checked, and is for backends that have a device") {
+TEST_CASE("options of devices are checked, and are for backends that have a device") {
   struct Case {
     std::vector<std::string> options;
     std::string part;
@@ -84,6 +84,11 @@ TEST_CASE("a size of device memory is checked, and is for backends that have a d
       {{"--vram", "101%"}, "at most 100%"},
       {{"--vram", "0%", "--backend", "cuda"}, "above 0%"},
       {{"--vram", "much", "--backend", "cuda"}, "--vram much: expected a size"},
+      {{"--profile", "--backend", "cpu"}, "--profile: backend cpu uses no device"},
+      {{"--profile", "--backend", "reference"}, "--profile: backend reference"},
+      {{"--tf32", "--backend", "cpu"}, "--tf32: backend cpu uses no device"},
+      {{"--backend", "cuda-tf32"}, "--backend cuda --tf32"},
+      {{"--backend", "cuda-mam"}, "did you mean cuda-mma?"},
   };
   for (const Case& c : cases) check_one_line(run_attnscope(stats_of_a_head(c.options)), 2, c.part);
 }
@@ -100,6 +105,8 @@ TEST_CASE("where auto takes the cpu, --vram is said to have no effect") {
   CHECK(quiet.err.empty());
   CHECK(quiet.out == told.out);
   CHECK_FALSE(contains(run_attnscope(stats_of_a_head({}), settings).err, note));
+  check_one_line(run_attnscope(stats_of_a_head({"--profile"}), settings), 2, "--profile: cpu (");
+  check_one_line(run_attnscope(stats_of_a_head({"--tf32"}), settings), 2, "--tf32: cpu (");
 }
 
 TEST_CASE("modules that cannot be used each have their line") {

@@ -110,6 +110,35 @@ TEST_CASE_METHOD(FreshDevice, "cuBLAS multiplies batches of every format and ori
   CHECK(cuda::emulation::counters().gemms == 12);
 }
 
+TEST_CASE_METHOD(FreshDevice,
+                 "cuBLAS rounds floats to TF32 where it is asked to and the device can") {
+  // One more than 10 bits of mantissa, half of it, and what ends with the tenth.
+  const std::vector<float> values{1 + 0x1p-11f, 1 + 0x1p-12f, 1 + 0x1p-10f, 3 * 0x1p-149f};
+  struct Way {
+    int major;
+    cublasComputeType_t compute;
+    std::vector<float> products;
+  };
+  for (const Way& way : {Way{8, CUBLAS_COMPUTE_32F, values},
+                         Way{8, CUBLAS_COMPUTE_32F_FAST_TF32, {1 + 0x1p-10f, 1, 1 + 0x1p-10f, 0}},
+                         Way{7, CUBLAS_COMPUTE_32F_FAST_TF32, values}}) {
+    CAPTURE(way.major, way.compute);
+    cuda::emulation::Device device;
+    device.major = way.major;
+    cuda::emulation::set_devices({device});
+    cublasHandle_t handle = nullptr;
+    REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+    const DeviceArray<float> a(values), b(std::vector<float>{1}), c(std::vector<float>(4));
+    const float one = 1, zero = 0;
+    REQUIRE(cublasGemmStridedBatchedEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 1, 1, &one, a.data(),
+                                       CUDA_R_32F, 4, 0, b.data(), CUDA_R_32F, 1, 0, &zero,
+                                       c.data(), CUDA_R_32F, 4, 0, 1, way.compute,
+                                       CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
+    CHECK(c.read() == way.products);
+    CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+  }
+}
+
 TEST_CASE_METHOD(FreshDevice, "cuBLAS refuses what it cannot do") {
   cublasHandle_t handle = nullptr;
   REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
@@ -122,7 +151,7 @@ TEST_CASE_METHOD(FreshDevice, "cuBLAS refuses what it cannot do") {
   };
   CHECK(multiply(4, 3, CUDA_R_32F, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_INVALID_VALUE);
   CHECK(multiply(4, 4, CUDA_R_64F, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_NOT_SUPPORTED);
-  CHECK(multiply(4, 4, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32) == CUBLAS_STATUS_NOT_SUPPORTED);
+  CHECK(multiply(4, 4, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_16BF) == CUBLAS_STATUS_NOT_SUPPORTED);
   cuda::emulation::fail_gemm(2, CUBLAS_STATUS_EXECUTION_FAILED);
   CHECK(multiply(4, 4, CUDA_R_32F, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_SUCCESS);
   CHECK(multiply(4, 4, CUDA_R_32F, CUBLAS_COMPUTE_32F) == CUBLAS_STATUS_EXECUTION_FAILED);

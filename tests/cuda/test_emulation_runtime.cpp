@@ -263,6 +263,29 @@ TEST_CASE_METHOD(TwoStreams, "calls fail where the test says") {
   }
 }
 
+TEST_CASE_METHOD(TwoStreams, "the time between events is told of timed ones that have passed") {
+  cudaEvent_t begin = nullptr, end = nullptr, untimed = nullptr;
+  REQUIRE(cudaEventCreate(&begin) == cudaSuccess);
+  REQUIRE(cudaEventCreate(&end) == cudaSuccess);
+  REQUIRE(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming) == cudaSuccess);
+  float milliseconds = -1;
+  CHECK(cudaEventElapsedTime(&milliseconds, begin, end) == cudaErrorInvalidResourceHandle);
+  REQUIRE(cudaEventRecord(begin, first) == cudaSuccess);
+  REQUIRE(launch_on(first, &fill, device, 1) == cudaSuccess);
+  REQUIRE(cudaEventRecord(end, first) == cudaSuccess);
+  REQUIRE(cudaEventRecord(untimed, first) == cudaSuccess);
+  CHECK(cudaEventElapsedTime(&milliseconds, begin, end) == cudaErrorNotReady);
+  REQUIRE(cudaStreamSynchronize(first) == cudaSuccess);
+  CHECK(milliseconds == -1);
+  CHECK(cudaEventElapsedTime(&milliseconds, begin, untimed) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventElapsedTime(&milliseconds, untimed, end) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess);
+  CHECK(milliseconds > 0);
+  for (const cudaEvent_t event : {begin, end, untimed}) {
+    CHECK(cudaEventDestroy(event) == cudaSuccess);
+  }
+}
+
 TEST_CASE_METHOD(TwoStreams, "counters tell what is left behind") {
   cudaEvent_t event = nullptr;
   REQUIRE(cudaEventCreate(&event) == cudaSuccess);

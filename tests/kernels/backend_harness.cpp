@@ -1,13 +1,17 @@
 #include "tests/kernels/backend_harness.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
+#include "core/error.h"
 #include "core/value_panels.h"
 #include "kernels/backend_factory.h"
 #include "kernels/cpu_backend.h"
 #include "kernels/cpu_kernels.h"
+#include "kernels/cuda_module.h"
 
 namespace attnscope::test {
 namespace {
@@ -17,8 +21,42 @@ constexpr size_t kGuardBytes = 64;
 
 }  // namespace
 
-std::vector<NamedBackend> all_backends() {
+bool only_devices_are_tested() {
+  const char* const asked = std::getenv("ATTNSCOPE_TEST_BACKENDS");
+  return asked != nullptr && std::string(asked) == "devices";
+}
+
+std::vector<NamedBackend> device_backends(std::string& reason) {
   std::vector<NamedBackend> backends;
+  std::optional<CudaModule> module;
+  try {
+    module = CudaModule::load(cuda_module_path());
+  } catch (const Error& error) {
+    reason = error.what();
+    return backends;
+  }
+  if (module->devices(reason) == 0) return backends;
+  const std::shared_ptr<const TileBackend> cpu = make_cpu_backend({.threads = 1});
+  const auto made = [&](DeviceKernels kernels) {
+    // Many are there at once: none may count on all of the memory.
+    return module->make_backend({.vram_share = 0.1, .kernels = kernels, .fallback = cpu});
+  };
+  // Each can do what those after it can.
+  const std::pair<DeviceKernels, const char*> ways[] = {{DeviceKernels::wgmma, "cuda-wgmma"},
+                                                        {DeviceKernels::mma, "cuda-mma"},
+                                                        {DeviceKernels::cublas, "cuda-cublas"}};
+  const std::string best = made(DeviceKernels::automatic)->name();
+  for (const auto& [kernels, name] : ways) {
+    if (backends.empty() && name != best) continue;
+    backends.push_back({name + std::string(" on a device"), made(kernels), false, true});
+  }
+  return backends;
+}
+
+std::vector<NamedBackend> all_backends() {
+  std::string reason;
+  std::vector<NamedBackend> backends = device_backends(reason);
+  if (only_devices_are_tested()) return backends;
   backends.push_back({"reference", make_backend(BackendKind::reference, {.threads = 1}), false});
   for (const CpuKernels* kernels : available_cpu_kernels()) {
     const std::string name = "cpu " + std::string(kernels->isa);

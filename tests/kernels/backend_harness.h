@@ -14,11 +14,25 @@ struct NamedBackend {
   std::string name;
   std::unique_ptr<TileBackend> backend;
   bool bf16_dots = false;  ///< differs from the others only for bf16 tensors
+  bool on_device = false;  ///< a real one
+
+  /// Backends of one kind give the same bits.
+  std::string kind() const {
+    return backend->name() + (bf16_dots ? " emulated" : "") + (on_device ? " on a device" : "");
+  }
 };
 
 /// The reference, the CPU backend on every instruction set of this machine, and its bf16 dot
-/// products (native where there are any, and emulated), and the CUDA backend on emulated devices.
+/// products (native where there are any, and emulated), the CUDA backend on emulated devices, and
+/// on those of this machine. With ATTNSCOPE_TEST_BACKENDS=devices in the environment, the last
+/// alone.
 std::vector<NamedBackend> all_backends();
+bool only_devices_are_tested();
+
+/// The CUDA backend with each of its kinds of kernels that this machine's devices can run; none
+/// where there is no device or no module beside the test, and `reason` says which. A device that
+/// cannot be used is an error.
+std::vector<NamedBackend> device_backends(std::string& reason);
 
 /// The CUDA backend with and without tensor cores, on emulated devices; none where the build has no
 /// emulation.

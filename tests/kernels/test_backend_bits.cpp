@@ -126,7 +126,7 @@ TEST_CASE("backends of one name give the same bits on every instruction set") {
       if (named.name.ends_with(" bf16")) continue;
       const HeadRun run(oracle, *named.backend, 0, 0);
       Whole whole(oracle, run, Encoding::f32);
-      const std::string kind = named.backend->name() + (named.bf16_dots ? " emulated" : "");
+      const std::string kind = named.kind();
       for (const auto& [other_kind, other] : seen) {
         if (other_kind != kind) continue;
         INFO(oracle.text() << ", " << named.name);

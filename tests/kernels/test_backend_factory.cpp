@@ -17,6 +17,11 @@ TEST_CASE("backends are found by name, and a misspelt one gets a suggestion") {
   CHECK(parse_backend("reference") == BackendKind::reference);
   CHECK(parse_backend("cpu") == BackendKind::cpu);
   CHECK(parse_backend("cuda") == BackendKind::cuda);
+  CHECK(parse_backend("cuda-wgmma") == BackendKind::cuda_wgmma);
+  CHECK(parse_backend("cuda-mma") == BackendKind::cuda_mma);
+  CHECK(parse_backend("cuda-cublas") == BackendKind::cuda_cublas);
+  CHECK(is_cuda(BackendKind::cuda_cublas));
+  CHECK_FALSE(is_cuda(BackendKind::cpu));
   try {
     parse_backend("referense");
     FAIL("accepted");

@@ -216,6 +216,22 @@ TEST_CASE("linear scores of features near 0 agree with double precision") {
   }
 }
 
+TEST_CASE("this machine's devices are among the backends of the suite") {
+  std::string reason;
+  const auto backends = device_backends(reason);
+  if (backends.empty() && !only_devices_are_tested()) {
+    WARN("skipped: no device to test: " + reason);
+    return;
+  }
+  INFO(reason);
+  REQUIRE_FALSE(backends.empty());
+  CHECK(backends.back().backend->name() == "cuda-cublas");
+  for (const NamedBackend& named : backends) {
+    CHECK(named.name == named.backend->name() + " on a device");
+    WARN(named.backend->name() << ": " << named.backend->description());
+  }
+}
+
 TEST_CASE("rows without any difference are uniform") {
   for (const NamedBackend& named : all_backends()) {
     INFO(named.name);

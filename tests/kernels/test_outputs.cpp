@@ -229,7 +229,7 @@ TEST_CASE("bits of outputs depend neither on how rows are cut nor on the instruc
                         &whole.memory[static_cast<size_t>((first + 1) * whole.stride)],
                         part.size() * static_cast<size_t>(whole.stride) * 4) == 0);
     }
-    if (!named.bf16_dots) by_name[named.backend->name()].push_back(whole.memory);
+    if (!named.bf16_dots) by_name[named.kind()].push_back(whole.memory);
   }
   for (const auto& [name, results] : by_name) {
     INFO(name);

@@ -29,9 +29,15 @@ void check_operand(const char* name, const void* data, std::size_t bytes, long l
 
 bool supported(cudaDataType a, cudaDataType b, cudaDataType c, cublasComputeType_t compute,
                cublasMath_t math) {
-  const bool exact = compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC;
-  return exact && a == b && element_bytes(a) != 0 && c == CUDA_R_32F &&
+  const bool known = compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
+                     compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  return known && a == b && element_bytes(a) != 0 && c == CUDA_R_32F &&
          !(a == CUDA_R_32F && math == CUBLAS_TF32_TENSOR_OP_MATH);
+}
+
+// Devices before Ampere multiply in float32, and say nothing.
+bool has_tf32(const CUstream_st& stream) {
+  return devices()[static_cast<std::size_t>(stream.device)].major >= 8;
 }
 
 Operand operand(const void* data, cudaDataType type, bool transposed, int leading,
@@ -205,7 +211,8 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                         .b = operand(B, Btype, b_transposed, ldb, strideB),
                         .c = static_cast<float*>(C),
                         .c_column_step = ldc,
-                        .c_batch_step = strideC};
+                        .c_batch_step = strideC,
+                        .tf32 = computeType == CUBLAS_COMPUTE_32F_FAST_TF32 && has_tf32(*stream)};
   enqueue(stream, {[product] { multiply(product); }});
   return CUBLAS_STATUS_SUCCESS;
 }

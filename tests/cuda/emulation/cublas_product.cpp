@@ -8,11 +8,11 @@
 namespace attnscope::cuda::emulation {
 namespace {
 
-float element(const unsigned char* data, cudaDataType type, long long index) {
+float element(const unsigned char* data, cudaDataType type, bool tf32, long long index) {
   if (type == CUDA_R_32F) {
     float value = 0;
     std::memcpy(&value, data + index * 4, 4);
-    return value;
+    return tf32 ? rounded_to_tf32(value) : value;
   }
   std::uint16_t bits = 0;
   std::memcpy(&bits, data + index * 2, 2);
@@ -34,7 +34,7 @@ void multiply(const Product& product) {
     for (std::size_t p = 0; p < k; ++p) {
       for (std::size_t i = 0; i < m; ++i) {
         a[p * m + i] =
-            element(product.a.data, product.a.type,
+            element(product.a.data, product.a.type, product.tf32,
                     batch * product.a.batch_step + static_cast<long long>(i) * product.a.row_step +
                         static_cast<long long>(p) * product.a.column_step);
       }
@@ -43,7 +43,7 @@ void multiply(const Product& product) {
       std::fill(sums.begin(), sums.end(), 0.0f);
       for (std::size_t p = 0; p < k; ++p) {
         const float b =
-            element(product.b.data, product.b.type,
+            element(product.b.data, product.b.type, product.tf32,
                     batch * product.b.batch_step + static_cast<long long>(p) * product.b.row_step +
                         j * product.b.column_step);
         const float* a_row = a.data() + p * m;

@@ -19,6 +19,7 @@ struct Product {
   Operand b;  // [k, n]
   float* c;   // [m, n] by columns
   long long c_column_step, c_batch_step;
+  bool tf32 = false;  // float operands are rounded to 10 bits of mantissa
 };
 
 /// The bytes of an element, 0 when the emulation does not know the type.

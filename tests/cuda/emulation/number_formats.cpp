@@ -12,6 +12,16 @@ std::uint32_t shift_to_nearest_even(std::uint32_t value, std::uint32_t shift) {
 
 }  // namespace
 
+float rounded_to_tf32(float value) {
+  constexpr std::uint32_t kDropped = 23 - 10;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7f800000) == 0x7f800000) {
+    return value;
+  }
+  const std::uint32_t half = 1u << (kDropped - 1);
+  return std::bit_cast<float>((bits + half) & ~((1u << kDropped) - 1));
+}
+
 std::uint16_t float_to_half(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000);

@@ -41,6 +41,10 @@ inline float to_float(std::uint16_t bits) {
   return values[0];
 }
 
+/// To the nearest float with 10 bits of mantissa, ties away from 0, as cvt.rna.tf32.f32 does;
+/// infinity and NaN stay what they are.
+float rounded_to_tf32(float value);
+
 /// To the nearest, ties to even; NaN becomes 0x7fff, as cvt.rn.f16.f32 makes it.
 std::uint16_t float_to_half(float value);
 

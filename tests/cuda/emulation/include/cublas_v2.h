@@ -67,8 +67,9 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode);
 const char* cublasGetStatusName(cublasStatus_t status);
 const char* cublasGetStatusString(cublasStatus_t status);
 
-// f16, bf16 or f32 A and B of one type, f32 C, CUBLAS_COMPUTE_32F (float sums in the order of k) or
-// its pedantic form, and no faster mathematics for f32: CUBLAS_STATUS_NOT_SUPPORTED else.
+// f16, bf16 or f32 A and B of one type, f32 C, CUBLAS_COMPUTE_32F (float sums in the order of k),
+// its pedantic form, or CUBLAS_COMPUTE_32F_FAST_TF32 (f32 A and B are rounded to TF32 where the
+// device has it): CUBLAS_STATUS_NOT_SUPPORTED else.
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
                                           cublasOperation_t transb, int m, int n, int k,
                                           const void* alpha, const void* A, cudaDataType Atype,
