@@ -131,7 +131,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   struct TexelStep;
   void pool_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
                  const TexelStep& step) const;
-  void launch_texels(Lane& lane, TexelArgs& args, const TexelStep& step) const;
+  void launch_texels(Lane& lane, const Rows& rows, TexelArgs& args, const TexelStep& step) const;
 
   // reduce_steps.cu
   void reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& step) const;

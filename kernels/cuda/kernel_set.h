@@ -12,7 +12,7 @@ namespace attnscope::cuda {
 /// The kernels over one way of making products. Launches are queued on the stream.
 struct KernelSet {
   const char* name = "";
-  const char* reduce_name = "";  ///< of how `reduce` makes products
+  const char* reduce_name = "";  ///< of how `reduce` and `pool` make products
   /// Whether products must be in CallArgs::products beforehand.
   bool stored = false;
   /// The device's compute capability, as 10·major + minor, must be at least this, and below that.

@@ -75,6 +75,21 @@ LaunchWork entries_work(const EmitArgs& args, int split_tiles, const CallFacts& 
   return work;
 }
 
+LaunchWork texels_work(const TexelArgs& args, int split_tiles, const CallFacts& facts) {
+  const CallArgs& call = args.call;
+  LaunchWork work =
+      tiles_work("texels", call, extent_of(call, args.first_tile, args.end_tile, facts), facts);
+  const int tiles = args.end_tile - args.first_tile;
+  work.splits = splits_of(tiles, split_tiles);
+  const int64_t side = int64_t{1} << args.level;
+  const int64_t keys = std::min<int64_t>(int64_t{tiles} * kTileKeys,
+                                         call.num_keys - int64_t{args.first_tile} * kTileKeys);
+  const int64_t texels = (call.rows + side - 1) / side * ((keys + side - 1) / side);
+  work.bytes += static_cast<double>(bytes_of(args.scales, call.rows) + bytes_of(args.max, texels) +
+                                    bytes_of(args.mean, texels));
+  return work;
+}
+
 LaunchWork reductions_work(const ReduceArgs& args, const CallFacts& facts) {
   const CallArgs& call = args.call;
   LaunchWork work =

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cuda/reduce_args.h"
+#include "kernels/cuda/texel_args.h"
 #include "kernels/cuda/tile_args.h"
 
 namespace attnscope::cuda {
@@ -39,6 +40,7 @@ struct CallFacts {
 /// count; what rows and keys are padded with does not. Pure.
 LaunchWork row_sums_work(const NormArgs& args, bool moments, const CallFacts& facts);
 LaunchWork entries_work(const EmitArgs& args, int split_tiles, const CallFacts& facts);
+LaunchWork texels_work(const TexelArgs& args, int split_tiles, const CallFacts& facts);
 LaunchWork reductions_work(const ReduceArgs& args, const CallFacts& facts);
 LaunchWork combine_tiles_work(const CombineArgs& args);
 /// Of products that cuBLAS makes: whole batches of [m, k] times [k, n], padding and all; `left` and

@@ -13,11 +13,6 @@ struct TexelSum {
   double sum;
   int count;  ///< of logits that are not masked
 
-  __device__ void add(const TexelSum& other) {
-    max = fmaxf(max, other.max);
-    sum += other.sum;
-    count += other.count;
-  }
   /// Adds those of the lane whose number differs in this bit.
   __device__ void add_lane(int mask, bool counts) {
     max = fmaxf(max, shuffle_xor(max, mask));
@@ -53,7 +48,9 @@ __device__ inline float texel_entry(const TexelArgs& args, int64_t line, float e
 /// Level 0: every entry is a texel.
 __device__ inline void store_entry_texels(const TexelArgs& args, int row_tile, int key_tile,
                                           const Piece (&pieces)[kPieces]) {
+#pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int64_t line = static_cast<int64_t>(row_tile) * kTileRows + row_of(piece, half);
       if (line >= args.call.rows) continue;
@@ -69,23 +66,30 @@ __device__ inline void store_entry_texels(const TexelArgs& args, int row_tile, i
   }
 }
 
-/// What this lane holds of the block that begins with this piece, half and group.
+/// What a lane holds of a block, in accumulators: two neighbouring entries up to level 3, and with
+/// kLevel 4 and 5 more of them, see tile_args.h.
+template <int kLevel>
+struct LaneBlock {
+  static constexpr int kPiecesOf = kLevel > 4 ? 2 : 1;
+  static constexpr int kHalvesOf = kLevel > 3 ? 2 : 1;
+  static constexpr int kGroupsOf = kLevel > 3 ? 1 << (kLevel - 3) : 1;
+};
+
+/// The sum of what this lane holds of the block that begins with this piece, half and group.
 template <int kLevel>
 __device__ inline TexelSum sum_of_lane(const TexelArgs& args, int row_tile, int piece, int half,
                                        int group, const Piece (&pieces)[kPieces]) {
-  constexpr int kPiecesOf = kLevel > 4 ? 2 : 1;
-  constexpr int kHalvesOf = kLevel > 3 ? 2 : 1;
-  constexpr int kGroupsOf = kLevel > 3 ? 1 << (kLevel - 3) : 1;
+  using Block = LaneBlock<kLevel>;
   float max = args.logits ? kMasked : 0.0f;
   float sum = 0;
   int count = 0;
 #pragma unroll
-  for (int p = piece; p < piece + kPiecesOf; ++p) {
+  for (int p = piece; p < piece + Block::kPiecesOf; ++p) {
 #pragma unroll
-    for (int h = half; h < half + kHalvesOf; ++h) {
+    for (int h = half; h < half + Block::kHalvesOf; ++h) {
       const int64_t line = static_cast<int64_t>(row_tile) * kTileRows + row_of(p, h);
 #pragma unroll
-      for (int g = group; g < group + kGroupsOf; ++g) {
+      for (int g = group; g < group + Block::kGroupsOf; ++g) {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           const float entry = texel_entry(args, line, pieces[p][g][2 * h + c]);
@@ -100,30 +104,28 @@ __device__ inline TexelSum sum_of_lane(const TexelArgs& args, int row_tile, int 
   return {max, static_cast<double>(sum), count};
 }
 
-/// Levels 1 to kMostTexelLevel. A lane's number has the key in its bits 0 and 1 and the row in bits
-/// 2 to 4, see tile_args.h.
+/// The levels from 1 on: kLevel 3 is also for those below. A lane's number has the key in its bits
+/// 0 and 1 and the row in bits 2 to 4, see tile_args.h.
 template <int kLevel>
 __device__ inline void store_block_texels(const TexelArgs& args, int row_tile, int key_tile,
                                           const Piece (&pieces)[kPieces]) {
-  constexpr int kPiecesOf = kLevel > 4 ? 2 : 1;
-  constexpr int kHalvesOf = kLevel > 3 ? 2 : 1;
-  constexpr int kGroupsOf = kLevel > 3 ? 1 << (kLevel - 3) : 1;
-  constexpr int kSide = 1 << kLevel;
+  using Block = LaneBlock<kLevel>;
+  const int side = 1 << args.level;
   // The bits in which the lanes of a block differ.
-  constexpr int kRowBits = kLevel < 3 ? ((1 << kLevel) - 1) << 2 : 7 << 2;
-  constexpr int kKeyBits = kLevel < 3 ? (1 << (kLevel - 1)) - 1 : 3;
-  const bool stores = (lane_id() & (kRowBits | kKeyBits)) == 0;
+  const int row_bits = args.level < 3 ? (side - 1) << 2 : 7 << 2;
+  const int key_bits = args.level < 3 ? side / 2 - 1 : 3;
+  const bool stores = (lane_id() & (row_bits | key_bits)) == 0;
 #pragma unroll
-  for (int piece = 0; piece < kPieces; piece += kPiecesOf) {
+  for (int piece = 0; piece < kPieces; piece += Block::kPiecesOf) {
 #pragma unroll
-    for (int half = 0; half < 2; half += kHalvesOf) {
+    for (int half = 0; half < 2; half += Block::kHalvesOf) {
       const int64_t line = static_cast<int64_t>(row_tile) * kTileRows + row_of(piece, half);
 #pragma unroll
-      for (int group = 0; group < kGroups; group += kGroupsOf) {
+      for (int group = 0; group < kGroups; group += Block::kGroupsOf) {
         TexelSum texel = sum_of_lane<kLevel>(args, row_tile, piece, half, group, pieces);
 #pragma unroll
         for (int bit = 1; bit < 32; bit *= 2) {
-          if (((kRowBits | kKeyBits) & bit) != 0) texel.add_lane(bit, args.logits);
+          if (((row_bits | key_bits) & bit) != 0) texel.add_lane(bit, args.logits);
         }
         const int key = key_tile * kTileKeys + key_of(group, 0);
         if (!stores || line >= args.call.rows || key >= args.call.num_keys) continue;
@@ -131,10 +133,11 @@ __device__ inline void store_block_texels(const TexelArgs& args, int row_tile, i
         if (!args.logits) {
           const int64_t rows = args.call.rows - line;
           const int keys = args.call.num_keys - key;
-          entries = (rows < kSide ? static_cast<int>(rows) : kSide) * (keys < kSide ? keys : kSide);
+          entries = (rows < side ? static_cast<int>(rows) : side) * (keys < side ? keys : side);
         }
-        const float mean = entries > 0 ? static_cast<float>(texel.sum / entries) : kMasked;
-        store_texel(args, line >> kLevel, key >> kLevel, texel.max, mean);
+        const float mean =
+            entries > 0 ? static_cast<float>(texel.sum) / static_cast<float>(entries) : kMasked;
+        store_texel(args, line >> args.level, key >> args.level, texel.max, mean);
       }
     }
   }
@@ -167,20 +170,14 @@ __global__ void __launch_bounds__(kThreads) pool_tiles(TexelArgs args) {
       case 0:
         store_entry_texels(args, row_tile, key_tile, pieces);
         break;
-      case 1:
-        store_block_texels<1>(args, row_tile, key_tile, pieces);
-        break;
-      case 2:
-        store_block_texels<2>(args, row_tile, key_tile, pieces);
-        break;
-      case 3:
-        store_block_texels<3>(args, row_tile, key_tile, pieces);
-        break;
       case 4:
         store_block_texels<4>(args, row_tile, key_tile, pieces);
         break;
-      default:
+      case 5:
         store_block_texels<5>(args, row_tile, key_tile, pieces);
+        break;
+      default:
+        store_block_texels<3>(args, row_tile, key_tile, pieces);
     }
   }
 }

@@ -84,11 +84,9 @@ void DeviceHead::pool_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
       args.stride = int64_t{end - tile} * kTileKeys / side;
       args.max = slot.memory.get<float>(texel_rows * args.stride * numbers);
       args.mean = request.level == 0 ? nullptr : args.max + texel_rows * args.stride;
-      launch_texels(lane, args, step);
-      check(cudaMemcpyAsync(slot.pinned.data(), args.max,
-                            static_cast<size_t>(texel_rows * args.stride * numbers) * sizeof(float),
-                            cudaMemcpyDeviceToHost, lane.stream()),
-            "copying from the device");
+      launch_texels(lane, rows, args, step);
+      lane.fetch(slot.pinned.data(), args.max,
+                 texel_rows * args.stride * numbers * static_cast<int64_t>(sizeof(float)));
       slot.ready.record(lane.stream());
       drain();
       pending = {&slot, texel_rows, {tile * kTileKeys / side, end * kTileKeys / side}};
@@ -99,13 +97,18 @@ void DeviceHead::pool_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
 }
 
 /// Queues the kernel; the device's copy of the texels is filled too as long as it is there.
-void DeviceHead::launch_texels(Lane& lane, TexelArgs& args, const TexelStep& step) const {
+void DeviceHead::launch_texels(Lane& lane, const Rows& rows, TexelArgs& args,
+                               const TexelStep& step) const {
   int resident = 1;
   check(kernels_.resident_blocks(format_.padded_dim, &resident), "the texels' occupancy");
   const SplitPlan plan = plan_splits(args.call.row_tiles, args.end_tile - args.first_tile,
                                      share_.device.multiprocessors(), resident);
   const auto launch = [&] {
-    check(kernels_.pool(args, plan.split_segments, lane.stream()), "the texels");
+    lane.log().time(
+        [&] {
+          return texels_work(args, plan.split_segments, facts_of(rows, kernels_.reduce_name));
+        },
+        [&] { check(kernels_.pool(args, plan.split_segments, lane.stream()), "the texels"); });
   };
   auto* const kept = dynamic_cast<KeptTexels*>(step.target.device);
   // A head that was bound anew may be on another device than its tile's first rows were.
