@@ -42,7 +42,10 @@ std::vector<double> numbers_of(const std::string& text) {
     const double number = std::strtod(at, &end);
     const bool word = at != text.c_str() && std::isalnum(static_cast<unsigned char>(at[-1])) != 0;
     if (end == at || word) {
-      ++at;
+      // The digits of a name ("cpu-bf16") are no number, none of them.
+      do {
+        ++at;
+      } while (word && std::isalnum(static_cast<unsigned char>(*at)) != 0);
       continue;
     }
     numbers.push_back(number);
