@@ -53,6 +53,17 @@ void remove_file(const path& file) {
   }
 }
 
+/// The journal of an earlier run is not removed before somebody has said so.
+void refuse_shards(const path& out, const ExportFileOptions& options) {
+  const path shards = with_suffix(out, ".d.part");
+  std::error_code error;
+  const bool left = options.in_shards && std::filesystem::exists(shards, error);
+  if (!left || options.force || options.resume) return;
+  throw file_error(shards.string(), "",
+                   "is left from an interrupted run (--resume goes on with it, --force gives it "
+                   "up)");
+}
+
 }  // namespace
 
 void ExportFile::check_target(const path& out, const ExportFileOptions& options) {
@@ -70,6 +81,7 @@ void ExportFile::check_target(const path& out, const ExportFileOptions& options)
     throw file_error(out.string(), "", "is being written by another run");
   }
   for (const path& file : {new_part, journal}) is_replaceable(file);
+  refuse_shards(out, options);
   if (!is_replaceable(part)) return require_space(out, options.bytes);
   if (!options.force && !options.resume) {
     throw file_error(part.string(), "",
@@ -100,6 +112,7 @@ ExportFile::ExportFile(path out, const ExportFileOptions& options)
   if (!options.force && !options.resume && is_replaceable(out_)) {
     throw file_error(out_.string(), "", "already exists (--force replaces it)");
   }
+  refuse_shards(out_, options);
   if (!options.resume) remove_partial();
 }
 

@@ -20,6 +20,7 @@ struct ExportFileOptions {
   bool sync = true;        ///< make everything durable before OUT takes its name
   bool resumable = false;  ///< there is a --resume for what a killed run leaves
   bool resume = false;     ///< go on with OUT.part
+  bool in_shards = false;  ///< what a killed run leaves is the folder OUT.d.part
   int64_t bytes = 0;       ///< that the file will take at least
   /// Files that are read: the output must not replace one of them. Borrowed for the call.
   std::span<const std::filesystem::path> inputs{};
@@ -37,9 +38,10 @@ struct ExportFileOptions {
 class ExportFile {
  public:
   /// The checks of the constructor; creates nothing. Throws Error(file) when OUT exists without
-  /// `force` and `resume`, OUT.part without either, or one of them is anything but a regular file;
-  /// when OUT, OUT.part, OUT.journal or OUT.lock is an input; when another run writes them; when
-  /// the folder is missing or cannot be written. Error(resource) when the disk has no room.
+  /// `force` and `resume`, OUT.part (OUT.d.part of shards) without either, or one of them is
+  /// anything but a regular file; when OUT, OUT.part, OUT.journal or OUT.lock is an input; when
+  /// another run writes them; when the folder is missing or cannot be written. Error(resource) when
+  /// the disk has no room.
   static void check_target(const std::filesystem::path& out, const ExportFileOptions& options);
 
   /// Takes the lock.

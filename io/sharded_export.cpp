@@ -101,6 +101,7 @@ ShardedExport::Impl::Impl(ExportSpec the_spec, path the_out, const ExportWriteOp
                      .sync = options.sync,
                      .resumable = true,
                      .resume = options.resume,
+                     .in_shards = true,
                      .inputs = options.inputs}),
       shards(layout.groups.size()) {
   first_tile.push_back(0);
@@ -127,11 +128,6 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
   }
   if (!options.force && is_there(folder) && !is_there(file.out()) && !options.resume) {
     throw file_error(folder.string(), "", "already exists (--force replaces it)");
-  }
-  if (!options.force && !options.resume && is_there(new_folder)) {
-    throw file_error(new_folder.string(), "",
-                     "is left from an interrupted run (--resume goes on with it, --force gives it "
-                     "up)");
   }
   const auto old =
       options.resume && is_there(new_folder) ? read_journal(file.journal_path()) : std::nullopt;

@@ -4,6 +4,11 @@
 #include "kernels/cuda/device.h"
 
 namespace attnscope::cuda {
+namespace {
+
+constexpr double kDefaultShare = 0.9;  ///< of the free memory
+
+}  // namespace
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
@@ -17,7 +22,7 @@ void check(cudaError_t status, const char* what) {
                                           cudaGetErrorName(status) + ")");
 }
 
-Device::Device(int index, int64_t limit_bytes) : index_(index) {
+Device::Device(int index, int64_t limit_bytes, double share) : index_(index) {
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, index), "the device's properties");
   name_ = properties.name;
@@ -29,8 +34,13 @@ Device::Device(int index, int64_t limit_bytes) : index_(index) {
   size_t free = 0;
   size_t total = 0;
   check(cudaMemGetInfo(&free, &total), "the device's free memory");
-  const auto most = static_cast<int64_t>(free / 10 * 9);
-  limit_bytes_ = limit_bytes > 0 ? std::min(limit_bytes, static_cast<int64_t>(free)) : most;
+  if (share <= 0) share = kDefaultShare;
+  limit_bytes_ = limit_bytes > 0 ? std::min(limit_bytes, static_cast<int64_t>(free))
+                                 : static_cast<int64_t>(static_cast<double>(free) * share);
+  if (limit_bytes_ == 0) {
+    throw Error(ErrorCode::resource, "backend cuda: no memory is free on device " +
+                                         std::to_string(index) + " (" + name_ + ")");
+  }
 }
 
 void Device::make_current() const { check(cudaSetDevice(index_), "choosing the device"); }

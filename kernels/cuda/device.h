@@ -24,8 +24,9 @@ void check(cudaError_t status, const char* what);
 /// A GPU and how much of its memory may be used. Thread-safe.
 class Device {
  public:
-  /// `limit_bytes` 0: 90 % of what is free now. Throws Error(unavailable).
-  Device(int index, int64_t limit_bytes);
+  /// What may be used: `limit_bytes`, or where that is 0 this share of what is free now (0: 90 %).
+  /// Throws Error(unavailable), or Error(resource) where nothing is free.
+  Device(int index, int64_t limit_bytes, double share);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 

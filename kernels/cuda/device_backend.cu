@@ -83,6 +83,7 @@ class DeviceBackend : public TileBackend {
     }
     return all;
   }
+
   /// Every device computes small maps whose weights are known. One whose wgmma kernels fail that is
   /// given the others. Throws Error(unavailable).
   void check_devices() {
@@ -95,7 +96,13 @@ class DeviceBackend : public TileBackend {
         if (chosen || !share->wgmma || !runs(wgmma_f16_kernels(), share->device)) throw;
         notice_(std::string("cuda: wgmma is not used: ") + error.what());
         share->wgmma = false;
-        check_known_answers(*this, *fallback_, share->tf32);
+        try {
+          check_known_answers(*this, *fallback_, share->tf32);
+        } catch (const Error&) {
+          // A kernel that fails takes the device with it.
+          throw Error(error.code(),
+                      std::string(error.what()) + " (--backend cuda-mma does without wgmma)");
+        }
       }
       // What this took is nobody's concern.
       share->totals.clear();

@@ -23,7 +23,7 @@ namespace attnscope::cuda {
 struct DeviceShare {
   DeviceShare(int index, const CudaModuleOptions& options, int lanes)
       : kernels(options.kernels),
-        device(index, options.vram_bytes),
+        device(index, options.vram_bytes, options.vram_share),
         texels(device),
         tf32(options.tf32 && device.capability() >= kTf32Capability),
         totals(device),

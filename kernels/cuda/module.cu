@@ -10,8 +10,6 @@
 namespace attnscope {
 namespace {
 
-constexpr double kDefaultShare = 0.9;
-
 std::string version_text(int version) {
   if (version == 0) return "none";
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -27,24 +25,6 @@ std::string no_device_text(cudaError_t status) {
          std::string(status == cudaSuccess ? "there is none" : cudaGetErrorString(status)) +
          " (CUDA of the driver: " + version_text(driver) +
          ", of this build: " + version_text(runtime) + ")";
-}
-
-/// With vram_bytes set: the share is of what is free on the current device.
-CudaModuleOptions with_bytes(CudaModuleOptions options) {
-  if (options.vram_bytes != 0) return options;
-  size_t free_bytes = 0;
-  size_t total_bytes = 0;
-  const cudaError_t status = cudaMemGetInfo(&free_bytes, &total_bytes);
-  if (status != cudaSuccess) {
-    throw Error(ErrorCode::unavailable, "backend cuda: the device cannot be used: " +
-                                            std::string(cudaGetErrorString(status)));
-  }
-  const double share = options.vram_share > 0 ? options.vram_share : kDefaultShare;
-  options.vram_bytes = static_cast<int64_t>(static_cast<double>(free_bytes) * share);
-  if (options.vram_bytes == 0) {
-    throw Error(ErrorCode::resource, "backend cuda: no memory is free on the device");
-  }
-  return options;
 }
 
 }  // namespace
@@ -66,5 +46,5 @@ int attnscope_cuda_devices(char* reason, size_t reason_bytes) {
 attnscope::TileBackend* attnscope_cuda_backend(const attnscope::CudaModuleOptions& options,
                                                char* reason, size_t reason_bytes) {
   if (attnscope_cuda_devices(reason, reason_bytes) == 0) return nullptr;
-  return attnscope::make_device_backend(attnscope::with_bytes(options)).release();
+  return attnscope::make_device_backend(options).release();
 }

@@ -21,7 +21,7 @@ enum class DeviceKernels : uint8_t { automatic, wgmma, mma, cublas };
 /// changes kCudaModuleInterface.
 struct CudaModuleOptions {
   int64_t vram_bytes = 0;  ///< device memory to work in; 0: as vram_share says
-  double vram_share = 0;   ///< of what is free on the device, in (0, 1]; 0: 0.9
+  double vram_share = 0;   ///< of what is free on each device, in (0, 1]; 0: 0.9
   int threads = 0;         ///< host threads; 0: one a core this process may use
   DeviceKernels kernels = DeviceKernels::automatic;
   bool tf32 = false;     ///< float32 queries and keys are multiplied in TF32

@@ -235,6 +235,24 @@ TEST_CASE("sharded exports that are interrupted or killed go on with the first s
   CHECK(run_attnscope({"verify", out, "--quiet"}).exit_code == 3);
 }
 
+TEST_CASE("a sharded export that is refused takes nothing of an interrupted one") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.h5";
+  std::filesystem::create_directory(out + ".d.part");
+  std::ofstream(out + ".d.part/some.h5") << "a shard";
+  std::ofstream(out + ".journal") << "what is in it";
+  const auto refused = run_attnscope(export_sample(out, {"--compress", "gzip"}));
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.err == "attnscope: " + out +
+                           ".d.part: is left from an interrupted run (--resume goes on with it, "
+                           "--force gives it up)\n");
+  CHECK(read_file(out + ".d.part/some.h5") == "a shard");
+  CHECK(read_file(out + ".journal") == "what is in it");
+  require_run(export_sample(out, {"--compress", "gzip", "--force"}));
+  CHECK_FALSE(std::filesystem::exists(out + ".d.part"));
+  CHECK_FALSE(std::filesystem::exists(out + ".journal"));
+}
+
 TEST_CASE("an older sharded export stays until the new one is complete") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";

@@ -274,6 +274,45 @@ TEST_CASE("two tiles of rows share the keys of which some are empty for one of t
   }
 }
 
+TEST_CASE("a share of device memory is of each device's own") {
+  emulation::reset();
+  emulation::Device large;
+  large.memory = size_t{1} << 30;
+  emulation::Device small = large;
+  small.memory_of_others = small.memory / 2;
+  emulation::set_devices({large, small});
+  for (const double share : {0.0, 0.25}) {
+    const double expected = share == 0 ? 0.9 : share;
+    const cuda::Device first(0, 0, share);
+    const cuda::Device second(1, 0, share);
+    CHECK(static_cast<double>(first.limit_bytes()) == Approx(expected * 0x1p30));
+    CHECK(static_cast<double>(second.limit_bytes()) == Approx(expected * 0x1p29));
+  }
+  CHECK(cuda::Device(1, 1000, 0.5).limit_bytes() == 1000);
+  small.memory_of_others = small.memory;
+  emulation::set_devices({large, small});
+  CHECK(error_of([] { cuda::Device(1, 0, 0); }, ErrorCode::resource) ==
+        "backend cuda: no memory is free on device 1 (Emulated device)");
+}
+
+TEST_CASE("a kernel that fails on a device with warpgroups says how to do without them") {
+  emulation::reset();
+  emulation::Device device;
+  device.major = 9;
+  device.shared_per_block_optin = 227 << 10;
+  device.shared_per_multiprocessor = 228 << 10;
+  emulation::set_devices({device});
+  emulation::fail(emulation::Call::kLaunch, 1, cudaErrorLaunchFailure,
+                  emulation::Failure::kWhenRun);
+  CudaModuleOptions options;
+  options.fallback = make_cpu_backend({.threads = 1});
+  const std::string message =
+      error_of([&] { make_device_backend(options); }, ErrorCode::unavailable);
+  CHECK(message.find("cuda: waiting for the device: ") == 0);
+  CHECK(message.find("(--backend cuda-mma does without wgmma)") != std::string::npos);
+  emulation::reset();
+}
+
 TEST_CASE("heads are shared out among the devices") {
   const Oracle oracle(kCase);
   Bench bench(2);

@@ -249,7 +249,7 @@ TEST_CASE("a device without memory for texels leaves them to the caller") {
 
 TEST_CASE("a device's texels give way to whatever else needs its memory") {
   emulation::reset();
-  cuda::Device device(0, int64_t{8} << 20);
+  cuda::Device device(0, int64_t{8} << 20, 0);
   cuda::TexelKeeper keeper(device);
   CHECK(keeper.make(256, 256) == nullptr);  // nobody shows them
   keeper.set_wanted(true);
@@ -280,7 +280,7 @@ TEST_CASE("a device's texels give way to whatever else needs its memory") {
 
 TEST_CASE("no more texels wait on a device than a window may want") {
   emulation::reset();
-  cuda::Device device(0, 0);
+  cuda::Device device(0, 0, 0);
   cuda::TexelKeeper keeper(device);
   keeper.set_wanted(true);
   std::vector<std::shared_ptr<cuda::KeptTexels>> kept;
