@@ -22,11 +22,13 @@
 ///  - Blocks run one after another, in an order that is neither the grid's nor its reverse; the
 ///    threads of a block take turns at barriers and warp operations, from a different one in each
 ///    block. copy_async_16 fills its target with 0xff and copies when it is waited for.
-///  - Bulk copies fill their target with 0xff and arrive when their barrier is waited for; products of
+///  - Bulk copies fill their target with 0xff and arrive when their barrier is waited for; products
+///  of
 ///    warpgroups are made when they are waited for, from what shared memory holds then.
 ///  - The program ends with a message where the order of things is undefined on a device: threads
 ///    of a block at different barriers, lanes of a warp at different operations, barriers in shared
-///    memory that nobody will reach, copies that nobody waited for, asynchronous copies of pageable memory.
+///    memory that nobody will reach, copies that nobody waited for, asynchronous copies of pageable
+///    memory.
 ///
 /// Functions here are thread-safe, but meant to be called while no other thread uses CUDA.
 namespace attnscope::cuda::emulation {
