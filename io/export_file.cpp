@@ -57,11 +57,13 @@ void remove_file(const path& file) {
 void refuse_shards(const path& out, const ExportFileOptions& options) {
   const path shards = with_suffix(out, ".d.part");
   std::error_code error;
-  const bool left = options.in_shards && std::filesystem::exists(shards, error);
-  if (!left || options.force || options.resume) return;
+  if (options.force || !std::filesystem::exists(shards, error)) return;
+  if (options.in_shards && options.resume) return;
   throw file_error(shards.string(), "",
-                   "is left from an interrupted run (--resume goes on with it, --force gives it "
-                   "up)");
+                   options.in_shards ? "is left from an interrupted run (--resume goes on with it, "
+                                       "--force gives it up)"
+                                     : "is left from an interrupted export in shards (--resume "
+                                       "with its options goes on with it, --force gives it up)");
 }
 
 }  // namespace
@@ -81,7 +83,8 @@ void ExportFile::check_target(const path& out, const ExportFileOptions& options)
     throw file_error(out.string(), "", "is being written by another run");
   }
   for (const path& file : {new_part, journal}) is_replaceable(file);
-  refuse_shards(out, options);
+  // Whoever only checks may not know yet whether there will be shards.
+  if (options.in_shards) refuse_shards(out, options);
   if (!is_replaceable(part)) return require_space(out, options.bytes);
   if (!options.force && !options.resume) {
     throw file_error(part.string(), "",

@@ -20,7 +20,7 @@ struct ExportFileOptions {
   bool sync = true;        ///< make everything durable before OUT takes its name
   bool resumable = false;  ///< there is a --resume for what a killed run leaves
   bool resume = false;     ///< go on with OUT.part
-  bool in_shards = false;  ///< what a killed run leaves is the folder OUT.d.part
+  bool in_shards = false;  ///< what a killed run leaves, and resumes, is the folder OUT.d.part
   int64_t bytes = 0;       ///< that the file will take at least
   /// Files that are read: the output must not replace one of them. Borrowed for the call.
   std::span<const std::filesystem::path> inputs{};
@@ -44,7 +44,8 @@ class ExportFile {
   /// the disk has no room.
   static void check_target(const std::filesystem::path& out, const ExportFileOptions& options);
 
-  /// Takes the lock.
+  /// Takes the lock. Throws Error(file) also when there is an OUT.d.part that is not this output's
+  /// to go on with, unless `force`: its journal is OUT.journal.
   ExportFile(std::filesystem::path out, const ExportFileOptions& options);
   ExportFile(const ExportFile&) = delete;
   ExportFile& operator=(const ExportFile&) = delete;

@@ -246,6 +246,14 @@ TEST_CASE("a sharded export that is refused takes nothing of an interrupted one"
   CHECK(refused.err == "attnscope: " + out +
                            ".d.part: is left from an interrupted run (--resume goes on with it, "
                            "--force gives it up)\n");
+  for (const bool resume : {false, true}) {
+    std::vector<std::string> plain{"--dtype", "f32"};
+    if (resume) plain.emplace_back("--resume");
+    const auto other = run_attnscope(export_sample(out, plain));
+    CHECK(other.exit_code == 1);
+    CHECK(other.err.find(".d.part: is left from an interrupted export in shards") !=
+          std::string::npos);
+  }
   CHECK(read_file(out + ".d.part/some.h5") == "a shard");
   CHECK(read_file(out + ".journal") == "what is in it");
   require_run(export_sample(out, {"--compress", "gzip", "--force"}));
