@@ -12,6 +12,7 @@
 #include "tests/cli/hdf5_reader.h"
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
+#include "tests/skip.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -296,7 +297,7 @@ TEST_CASE("a dry run of outputs tells sizes and writes nothing") {
 
 TEST_CASE("outputs stay within --memory + 64 MiB") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer inflates memory");
+    skip_test("a sanitizer inflates memory");
     return;
   }
   const TemporaryFolder folder;
