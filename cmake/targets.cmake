@@ -41,15 +41,15 @@ function(attnscope_precompile target)
   endif()
 endfunction()
 
-# attnscope_library(NAME SOURCES …  PUBLIC targets…  PRIVATE targets…): target attnscope_NAME,
-# alias attnscope::NAME. Includes are written from the project's root: "core/error.h".
+# attnscope_library(NAME SOURCES …  PUBLIC targets…): target attnscope_NAME,
+# alias attnscope::NAME. Includes are written from the project's root: "core/base/error.h".
 function(attnscope_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC" ${ARGN})
   add_library(attnscope_${name} STATIC ${ARG_SOURCES})
   add_library(attnscope::${name} ALIAS attnscope_${name})
   target_include_directories(attnscope_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags ${ARG_PRIVATE})
-  list(FIND ARG_PRIVATE nlohmann_json::nlohmann_json json)
+  target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags)
+  list(FIND ARG_PUBLIC nlohmann_json::nlohmann_json json)
   if(json EQUAL -1)
     attnscope_precompile(attnscope_${name})
   else()

@@ -1,27 +1,27 @@
 # What the CUDA backend is made of, but for the module's entry points: compiled by nvcc for the
 # module, and as C++ for the tests, which run it on an emulation of CUDA.
 set(ATTNSCOPE_CUDA_KERNELS
-  combine_kernels.cu
-  mma_kernels.cu
-  stored_kernels.cu
-  wgmma_kernels.cu)
+  kernel/combine_kernels.cu
+  kernel/mma_kernels.cu
+  kernel/stored_kernels.cu
+  kernel/wgmma_kernels.cu)
 set(ATTNSCOPE_CUDA_HOST
-  device.cu
-  device_backend.cu
-  device_head.cu
-  device_keys.cu
-  emit_steps.cu
-  gl_link.cu
-  lane.cu
-  launch_log.cu
-  output_steps.cu
-  reduce_plan.cu
-  reduce_steps.cu
-  texel_keeper.cu
-  texel_steps.cu)
+  host/device.cu
+  host/device_backend.cu
+  host/device_head.cu
+  host/device_keys.cu
+  host/emit_steps.cu
+  host/gl_link.cu
+  host/lane.cu
+  host/launch_log.cu
+  host/output_steps.cu
+  host/reduce_plan.cu
+  host/reduce_steps.cu
+  host/texel_keeper.cu
+  host/texel_steps.cu)
 set(ATTNSCOPE_CUDA_PLAIN
-  head_format.cpp
-  known_answers.cpp
-  launch_work.cpp
-  mask_tiles.cpp
-  split_plan.cpp)
+  host/head_format.cpp
+  host/known_answers.cpp
+  host/launch_work.cpp
+  host/mask_tiles.cpp
+  host/split_plan.cpp)

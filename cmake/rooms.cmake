@@ -1,0 +1,118 @@
+# The house: every room's folder, what it is about, and which rooms it may include. The libraries are
+# made from this table (cmake/house.cmake), and the test `rooms` holds every #include against it
+# (tests/check_rooms.cmake). A room may only name rooms above it, so there are no circles between
+# rooms; within a room the test finds them. Sources need no list: a room has what lies in its folder.
+#
+#   attnscope_room(FOLDER "What it is about."
+#     MAY rooms, or whole floors (core: all rooms below core/)
+#     USES third parties of the list below; rooms that use none have the standard library alone
+#     [LIBRARY name]       rooms of one name are one library; core's are `core`, else the folder's name
+#     [IF variable]        the room's library is made where this is true
+#     [TARGET_ELSEWHERE])  its folder's CMakeLists.txt says what becomes of it
+#
+# Names of third parties, and the headers that they are known by:
+attnscope_third_party(posix HEADERS "^(sys/[a-z]+|fcntl|unistd|poll|sched|pthread|malloc|linux/[a-z0-9]+)\\.h$")
+attnscope_third_party(fmt TARGETS fmt::fmt HEADERS "^fmt/")
+attnscope_third_party(json TARGETS nlohmann_json::nlohmann_json HEADERS "^nlohmann/")
+attnscope_third_party(xxhash TARGETS PkgConfig::xxhash HEADERS "^xxh")
+attnscope_third_party(hdf5 TARGETS hdf5::hdf5 hdf5::hdf5_hl HEADERS "^hdf5(_hl)?\\.h$")
+attnscope_third_party(zlib TARGETS ZLIB::ZLIB HEADERS "^zlib\\.h$")
+attnscope_third_party(png TARGETS PNG::PNG HEADERS "^png\\.h$")
+attnscope_third_party(gif TARGETS GIF::GIF HEADERS "^gif_lib\\.h$")
+attnscope_third_party(highway TARGETS PkgConfig::hwy HEADERS "^(hwy/.*|xmmintrin\\.h)$")
+attnscope_third_party(loader TARGETS ${CMAKE_DL_LIBS} HEADERS "^dlfcn\\.h$")
+attnscope_third_party(cuda HEADERS "^(cuda_runtime(_api)?|cuda_gl_interop|cublas_v2|cute/.*|device_intrinsics|gl_interop|tensor_core|warpgroup)\\.h")
+attnscope_third_party(cute HEADERS "^cute/")
+attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^epoxy/")
+attnscope_third_party(imgui TARGETS attnscope_imgui HEADERS "^(imgui.*\\.h|GLFW/.*)$")
+attnscope_third_party(cli11 TARGETS CLI11::CLI11 HEADERS "^CLI/")
+
+# core: the problem and the stream. The standard library alone.
+attnscope_room(core/base "Words everybody uses: errors, checked sizes, dtypes, ranges, lists, the memory budget.")
+attnscope_room(core/tensor "A tensor behind a seam: read a box of it, view it as [B, H, N, d]."
+  MAY core/base)
+attnscope_room(core/mask "Masks as data: the Mask value and its basic terms."
+  MAY core/base core/tensor)
+attnscope_room(core/problem "One attention call: shapes, token grid, score function, RoPE, identity."
+  MAY core/base core/tensor core/mask)
+attnscope_room(core/reference "The oracle in double, and heads with a known character."
+  MAY core/base core/tensor core/mask core/problem)
+attnscope_room(core/stream "How tiles flow: plan, seam of the backends, seam of the sinks, engine."
+  MAY core/base core/tensor core/mask core/problem)
+attnscope_room(core/reduce "What row panels add up to, exactly and in any order, and a head's metrics."
+  MAY core/base core/tensor core/mask core/problem core/stream)
+attnscope_room(core/patterns "The mask lab: named sparse patterns, and what they keep."
+  MAY core/base core/tensor core/mask core/problem core/stream)
+attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes, rollout."
+  MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
+
+# kernels: how a tile is computed.
+attnscope_room(kernels/common "What all backends share on the host."
+  MAY core USES highway posix LIBRARY kernels)
+attnscope_room(kernels/reference "Plain loops in double: the definition."
+  MAY core kernels/common LIBRARY kernels)
+attnscope_room(kernels/cpu "SIMD: packing, micro-kernels, epilogues, reductions; *-inl.h is compiled once an instruction set."
+  MAY core kernels/common USES highway LIBRARY kernels)
+attnscope_room(kernels/cuda "What the program and the CUDA module know of each other."
+  MAY core/base core/stream TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/kernel/nvcc "What nvcc alone compiles; the tests' emulation has headers of the same names."
+  USES cuda TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/kernel "What runs on a device: kernels, and the arguments that they take."
+  MAY core/stream USES cuda TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host "What runs them: devices, memory, queues, steps, the module's entry points."
+  MAY core kernels/common kernels/cuda kernels/cuda/kernel USES cuda TARGET_ELSEWHERE)
+attnscope_room(kernels "Makes a backend, and loads the CUDA module."
+  MAY core kernels/common kernels/reference kernels/cpu kernels/cuda USES loader LIBRARY kernels)
+
+# io: files in and out.
+attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, the child process, JSON that nobody vouches for."
+  MAY core USES posix fmt json xxhash)
+attnscope_room(io/hdf5 "The HDF5 library's handles, reading and writing; nothing of ours."
+  MAY core io/files USES fmt hdf5)
+attnscope_room(io/tensors "Containers of tensors in: safetensors, npy and npz, torch, HDF5; safetensors out."
+  MAY core io/files io/hdf5 USES posix fmt json hdf5 zlib)
+attnscope_room(io/capture "Files to calls: facts, guesses, names, presets, catalogue, copying, hashing."
+  MAY core io/files io/tensors USES posix fmt json xxhash)
+attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
+  MAY core io/files io/tensors io/capture USES fmt)
+attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
+  MAY core io/files io/hdf5 io/tensors io/capture USES posix fmt json xxhash hdf5 LIBRARY io_export)
+attnscope_room(io/export/write "Sinks that write it."
+  MAY core io/files io/hdf5 io/capture io/export/format USES posix fmt json xxhash hdf5 zlib LIBRARY io_export)
+attnscope_room(io/export/read "What reads it back: maps, blocks, shards, stats, verification."
+  MAY core io/files io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
+attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, filmstrip, PNG and GIF. No HDF5."
+  MAY core io/files USES posix fmt png gif)
+attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
+  MAY core io/files io/hdf5 io/tensors io/export/format io/export/write io/pictures USES fmt json hdf5)
+
+# viewer: the window.
+attnscope_room(viewer/view "What is looked at and what can be done to it: state, actions, undo, commands, session. No threads."
+  MAY core io/files io/capture io/pictures USES fmt json)
+attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read."
+  MAY core kernels io/files io/capture io/check io/export/format io/export/read viewer/view USES posix fmt)
+attnscope_room(viewer/script "The window without hands: words and what runs them."
+  MAY core io/files io/pictures viewer/view USES fmt json)
+attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
+  MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/panels "Panels, one a file: draw a const Scene and return requests."
+  MAY core io/pictures viewer/view viewer/gl USES fmt imgui opengl IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/app "The GLFW window, the frame loop, the document."
+  MAY core io/files io/capture io/export/format io/pictures viewer/view viewer/tiles viewer/script viewer/gl viewer/panels
+  USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
+
+# cli: the command.
+attnscope_room(cli/common "Parser, console, options that commands share, the run of a stream."
+  MAY core kernels io USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli/info "attnscope info." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/export "attnscope export." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/query "attnscope query." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/stats "attnscope stats." MAY core io cli/common USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli/mask "attnscope mask." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/rollout "attnscope rollout." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli "main, and the commands of one file: convert, synth, view, bench."
+  MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/rollout
+      cli/verify
+  USES posix fmt json cli11)
