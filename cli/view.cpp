@@ -11,7 +11,7 @@
 #include "cli/view_options.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "core/stream/device_texels.h"
+#include "core/stream/device_facet.h"
 #include "io/export/format/stored_export.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/tiles/stored_tile_source.h"
@@ -153,7 +153,9 @@ int run_view(const ViewRequest& o) {
     return std::make_unique<StoredTileSource>(
         std::move(reader), StoredTileSource::Settings{memory, threads}, std::move(wake));
   };
-  settings.link_textures = [&backend] { return backend->link_textures(); };
+  if (const DeviceFacet* const device = backend->device(); device != nullptr) {
+    settings.link_textures = [device] { return device->link_textures(); };
+  }
   settings.note = [&console](const std::string& note) { console.say(one_line(note)); };
   settings.stop = interrupt.token();
   settings.warn = [&console](const std::string& warning) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/stream/tile_backend.h"
-#include "kernels/backend_factory.h"
+#include "kernels/backend_options.h"
 #include "kernels/cuda/module.h"
 
 namespace attnscope {

@@ -66,9 +66,9 @@ CudaModule CudaModule::load(const std::string& path) {
   if (handle == nullptr) throw unavailable(file + ": " + loader_text(file));
   const std::string found =
       entry<decltype(&attnscope_cuda_abi)>(handle, file, kCudaModuleAbiName)();
-  if (found != cuda_module_abi()) {
+  if (found != cuda_module_abi(ATTNSCOPE_CUDA_SEAM)) {
     throw unavailable(file + ": belongs to another build of attnscope (expected \"" +
-                      cuda_module_abi() + "\", got \"" + found + "\")");
+                      cuda_module_abi(ATTNSCOPE_CUDA_SEAM) + "\", got \"" + found + "\")");
   }
   CudaModule module;
   module.devices_ = entry<decltype(module.devices_)>(handle, file, kCudaModuleDevicesName);

@@ -6,6 +6,7 @@
 #include "cli/common/profile_table.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/stream/device_facet.h"
 #include "kernels/backend_factory.h"
 
 namespace attnscope {
@@ -41,7 +42,8 @@ void check_device_options(const RunOptions& o, BackendKind kind) {
 void RunBackendEnd::operator()(TileBackend* backend) const {
   const std::unique_ptr<TileBackend> ended(backend);
   if (!profile || std::uncaught_exceptions() > 0) return;
-  const std::vector<LaunchProfile> launches = ended->launch_profile();
+  const DeviceFacet* const device = ended->device();
+  const auto launches = device == nullptr ? std::vector<LaunchProfile>{} : device->launch_profile();
   write_error_text(launches.empty() ? "attnscope: --profile: nothing was launched on the device\n"
                                     : profile_table(launches));
 }

@@ -56,7 +56,7 @@ class TexelPooler {
                     const TexelRequest& request, const TexelTarget& target) const = 0;
 
   /// Memory for a tile's texels, undefined at first; null where nobody is to show them
-  /// (TileBackend::link_textures) or there is none to spare.
+  /// (DeviceFacet::link_textures) or there is none to spare.
   virtual std::shared_ptr<DeviceTexels> make_texels(int64_t rows, int64_t cols) const = 0;
 };
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <mutex>
 
-#include "core/stream/streaming_engine.h"
+#include "core/stream/stream_control.h"
 
 namespace attnscope {
 

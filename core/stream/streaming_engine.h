@@ -1,29 +1,14 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <span>
-#include <stop_token>
 
 #include "core/base/memory_budget.h"
+#include "core/stream/stream_control.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_plan.h"
 #include "core/stream/tile_sink.h"
 
 namespace attnscope {
-
-struct StreamProgress {
-  int64_t tiles_done = 0;
-  int64_t tiles_total = 0;
-};
-
-struct StreamControl {
-  std::stop_token stop;
-  /// Called after tiles, from one thread at a time, at most every 50 ms and once at the end.
-  std::function<void(const StreamProgress&)> progress;
-  /// Called before a tile is computed; true skips it (a resumed export has it already).
-  std::function<bool(int64_t task_index, IndexRange rows, IndexRange cols)> skip;
-};
 
 /// Runs plan → backend → sink: binds heads ahead of their use, hands row panels to workers, and
 /// gives finished tiles to the sink from the worker that computed them (a slow sink thereby holds

@@ -5,8 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "core/stream/device_texels.h"
-
 namespace attnscope {
 
 double RowNorm::lse() const {
@@ -22,7 +20,5 @@ RowNorm RowNorm::from_value(double value) {
   const double fraction = std::frexp(value, &exponent);
   return {2 * fraction, exponent - 1};
 }
-
-std::unique_ptr<TextureLink> TileBackend::link_textures() const { return nullptr; }
 
 }  // namespace attnscope

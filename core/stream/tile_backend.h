@@ -5,11 +5,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "core/base/index_range.h"
 #include "core/problem/attention_problem.h"
-#include "core/stream/launch_profile.h"
 #include "core/stream/weight_code.h"
 
 namespace attnscope {
@@ -27,9 +25,8 @@ struct RowNorm {
   static RowNorm from_value(double value);
 };
 
+class DeviceFacet;
 class PanelReduction;
-class TexelPooler;
-class TextureLink;
 struct ValuePanels;
 
 /// Some query rows of the bound head: `data` holds them packed, [index.size(), d] in the problem's
@@ -92,10 +89,6 @@ class BoundHead {
   virtual void outputs(const QueryBlock& queries, std::span<RowNorm> norms,
                        const ValuePanels& values, const OutputTarget& target,
                        std::span<std::byte> workspace) const;
-
-  /// This head as one that pools entries itself (core/stream/device_texels.h); null: the caller
-  /// pools what emit() yields.
-  virtual const TexelPooler* pooler() const { return nullptr; }
 };
 
 /// The seam to the kernels. A backend does tile arithmetic only; what order, masks and products
@@ -132,18 +125,13 @@ class TileBackend {
   /// that is filled by many rows; 0: any number of rows a call.
   virtual int64_t whole_panel_rows() const { return 0; }
 
-  /// What every shape of launch has taken so far, where a device was asked to time them; may be
-  /// called while heads compute, whose calls under way are not in it yet.
-  virtual std::vector<LaunchProfile> launch_profile() const { return {}; }
-
   /// Reads and packs K of one head. The problem must outlive the result.
   virtual std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                           int64_t head) const = 0;
 
-  /// Brings texels straight to the textures of the calling thread's OpenGL context
-  /// (core/stream/device_texels.h); one link at a time. Null: the backend has no device. Throws
-  /// Error(unavailable) where the context belongs to none of its devices.
-  virtual std::unique_ptr<TextureLink> link_textures() const;
+  /// What it has besides tiles because it computes on a device of its own
+  /// (core/stream/device_facet.h); null: it has none.
+  virtual const DeviceFacet* device() const { return nullptr; }
 };
 
 }  // namespace attnscope

@@ -2,8 +2,8 @@
 
 #include "core/stream/value_panels.h"
 #include "kernels/common/host_cores.h"
+#include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_head.h"
-#include "kernels/cpu/cpu_kernels.h"
 
 namespace attnscope {
 namespace {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "core/base/index_range.h"
 #include "core/stream/value_panels.h"
@@ -170,10 +169,5 @@ struct CpuKernels {
   /// floats, 64-byte aligned) into another and returns how many exponentials that was.
   double (*spin_exp2)(int64_t iterations, const float* source, float* destination);
 };
-
-/// The best instruction set of this processor.
-const CpuKernels& best_cpu_kernels();
-/// All that this processor has, best first.
-const std::vector<const CpuKernels*>& available_cpu_kernels();
 
 }  // namespace attnscope

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/base/version.h"
 #include "core/stream/tile_backend.h"
@@ -17,15 +18,14 @@ namespace attnscope {
 /// build have. Tensors that only cuBLAS takes go there whatever is chosen.
 enum class DeviceKernels : uint8_t { automatic, wgmma, mma, cublas };
 
-/// What the module is asked for. Both sides are compiled from this header: whoever changes it
-/// changes kCudaModuleInterface.
+/// What the module is asked for.
 struct CudaModuleOptions {
   int64_t vram_bytes = 0;  ///< device memory to work in; 0: as vram_share says
   double vram_share = 0;   ///< of what is free on each device, in (0, 1]; 0: 0.9
   int threads = 0;         ///< host threads; 0: one a core this process may use
   DeviceKernels kernels = DeviceKernels::automatic;
   bool tf32 = false;     ///< float32 queries and keys are multiplied in TF32
-  bool profile = false;  ///< times every launch for TileBackend::launch_profile()
+  bool profile = false;  ///< times every launch for DeviceFacet::launch_profile()
   /// Computes what does not fit a device; never null.
   std::shared_ptr<const TileBackend> fallback = {};
   /// Gets a line for people ("cuda: out of memory, halving the tile"); may be empty. Called from
@@ -33,16 +33,16 @@ struct CudaModuleOptions {
   std::function<void(const std::string&)> notice = {};
 };
 
-constexpr const char* kCudaModuleInterface = "3";
-
 constexpr const char* kCudaModuleFile = "attnscope_cuda.so";
 constexpr const char* kCudaModuleAbiName = "attnscope_cuda_abi";
 constexpr const char* kCudaModuleDevicesName = "attnscope_cuda_devices";
 constexpr const char* kCudaModuleBackendName = "attnscope_cuda_backend";
 
-/// "attnscope 0.1.0, CUDA module 1": equal in a program and a module that fit together.
-inline std::string cuda_module_abi() {
-  return "attnscope " + std::string(version()) + ", CUDA module " + kCudaModuleInterface;
+/// "attnscope 0.1.0, CUDA module 5b1f0c9a7d3e": equal in a program and a module that fit together.
+/// `seam` is ATTNSCOPE_CUDA_SEAM of the caller's build, the hash of all headers that both sides are
+/// compiled from (cmake/cuda_seam.cmake).
+inline std::string cuda_module_abi(std::string_view seam) {
+  return "attnscope " + std::string(version()) + ", CUDA module " + std::string(seam);
 }
 
 }  // namespace attnscope
@@ -51,7 +51,8 @@ extern "C" {
 
 #define ATTNSCOPE_MODULE_ENTRY __attribute__((visibility("default")))
 
-/// cuda_module_abi() of the module's build; the text lives as long as the module.
+/// cuda_module_abi(ATTNSCOPE_CUDA_SEAM) of the module's build; the text lives as long as the
+/// module.
 ATTNSCOPE_MODULE_ENTRY const char* attnscope_cuda_abi();
 
 /// How many devices CUDA sees. Where that is 0, `reason` gets one line that says why, cut to fit.

@@ -31,7 +31,7 @@ class ViewerApp {
     bool force = false;                 ///< pictures and sessions replace what is there
     std::optional<ViewTheme> theme;
     std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found
-    /// Links a device to the window's textures, as TileBackend::link_textures(); may be empty.
+    /// Links a device to the window's textures, as DeviceFacet::link_textures(); may be empty.
     std::function<std::unique_ptr<TextureLink>()> link_textures;
     std::function<void(const std::string&)> note;  ///< gets lines for people that are no warnings
     bool scripted_mouse = false;                   ///< the real mouse is ignored

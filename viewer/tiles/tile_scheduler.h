@@ -11,8 +11,9 @@
 #include <variant>
 #include <vector>
 
+#include "viewer/tiles/map_call.h"
 #include "viewer/tiles/map_job.h"
-#include "viewer/tiles/tile_service.h"
+#include "viewer/view/tile_source.h"
 
 namespace attnscope {
 

@@ -21,12 +21,6 @@ constexpr int64_t kBufferShare = 3;
 
 }  // namespace
 
-std::vector<MapCall> map_calls(const Capture& capture) {
-  std::vector<MapCall> calls;
-  for (const CallEntry& call : capture.calls()) calls.push_back({call.problem, call.mask});
-  return calls;
-}
-
 class TileService::Impl {
  public:
   Impl(std::vector<MapCall> calls, const TileBackend& backend, const Settings& settings,
@@ -209,10 +203,8 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
   map->reservation = reserve(cost.resident, "the keys of a head of " + problem.name());
   const MemoryReservation meanwhile =
       reserve(cost.transient + kCheckBytes, "reading the keys of a head of " + problem.name());
-  map->id = id;
-  map->problem = &problem;
   if (!checked) problem.check_finite(id.batch, id.head);
-  map->head = backend_.bind(problem, id.batch, id.head);
+  map->bind(backend_, problem, id);
   return map;
 }
 

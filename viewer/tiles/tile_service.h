@@ -6,21 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "core/problem/attention_problem.h"
 #include "core/stream/tile_backend.h"
-#include "io/capture/capture.h"
+#include "viewer/tiles/map_call.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {
-
-/// One call whose maps can be looked at.
-struct MapCall {
-  std::shared_ptr<const AttentionProblem> problem;
-  std::shared_ptr<const TensorSource> mask;  ///< of the problem, where it has a tensor mask
-};
-
-/// The calls of a capture, in its order.
-std::vector<MapCall> map_calls(const Capture& capture);
 
 /// Computes tiles and lines from Q and K on threads of its own, in pieces of a fraction of a
 /// second. What is most wanted comes first: the line, which has a thread for itself before which

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iterator>
 
+#include "core/stream/device_facet.h"
 #include "core/stream/panel.h"
 
 namespace attnscope {
@@ -143,6 +144,14 @@ const PanelReduction& Workbench::reduce(IndexRange rows, const ReductionRequest&
     timed(count, keys, [&] { map_->head->reduce(part, first, reduction_, space); });
   }
   return reduction_;
+}
+
+void BoundMap::bind(const TileBackend& backend, const AttentionProblem& of, const HeadId& which) {
+  id = which;
+  problem = &of;
+  head = backend.bind(of, which.batch, which.head);
+  const DeviceFacet* const device = backend.device();
+  pooler = device == nullptr ? nullptr : device->pooler(*head);
 }
 
 }  // namespace attnscope

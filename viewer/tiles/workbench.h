@@ -25,6 +25,10 @@ struct BoundMap {
   HeadId id;
   const AttentionProblem* problem = nullptr;
   std::unique_ptr<BoundHead> head;
+  const TexelPooler* pooler = nullptr;  ///< `head`, where it pools its entries itself
+
+  /// Binds head `id` of the problem, which must outlive this.
+  void bind(const TileBackend& backend, const AttentionProblem& of, const HeadId& which);
 };
 
 Quantity quantity_of(MapQuantity quantity);
@@ -67,8 +71,7 @@ class Workbench {
   /// by the backend.
   const TexelPooler* pooler(int level) const { return pooler_of(*map_, level); }
   static const TexelPooler* pooler_of(const BoundMap& map, int level) {
-    const TexelPooler* const pooler = map.head->pooler();
-    return pooler != nullptr && level <= pooler->most_level() ? pooler : nullptr;
+    return map.pooler != nullptr && level <= map.pooler->most_level() ? map.pooler : nullptr;
   }
   /// The reductions of whole rows, a panel beginning at a multiple of the request's rows.
   const PanelReduction& reduce(IndexRange rows, const ReductionRequest& request,

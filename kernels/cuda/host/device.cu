@@ -1,7 +1,8 @@
+#include "kernels/cuda/host/device.h"
+
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "kernels/cuda/host/device.h"
 
 namespace attnscope::cuda {
 namespace {

@@ -1,9 +1,11 @@
+#include "kernels/cuda/host/device_backend.h"
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 
 #include "core/base/error.h"
-#include "kernels/cuda/host/device_backend.h"
+#include "core/stream/device_facet.h"
 #include "kernels/cuda/host/device_head.h"
 #include "kernels/cuda/host/gl_link.h"
 #include "kernels/cuda/host/known_answers.h"
@@ -18,7 +20,7 @@ constexpr int kLanes = 4;
 /// Rows of a panel that is reduced at once.
 constexpr int64_t kPanelRows = 1536;
 
-class DeviceBackend : public TileBackend {
+class DeviceBackend : public TileBackend, public DeviceFacet {
  public:
   DeviceBackend(const CudaModuleOptions& options, int devices)
       : fallback_(options.fallback),
@@ -74,6 +76,13 @@ class DeviceBackend : public TileBackend {
 
   int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const override {
     return fallback_->outputs_workspace_bytes(problem, rows);
+  }
+
+  const DeviceFacet* device() const override { return this; }
+
+  const TexelPooler* pooler(const BoundHead& head) const override {
+    // A head that the host computes is no pooler.
+    return dynamic_cast<const TexelPooler*>(&head);
   }
 
   std::vector<LaunchProfile> launch_profile() const override {

@@ -1,3 +1,5 @@
+#include "kernels/cuda/host/device_head.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -5,7 +7,6 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "kernels/cuda/host/device_head.h"
 #include "kernels/cuda/host/split_plan.h"
 
 namespace attnscope::cuda {

@@ -66,7 +66,6 @@ class DeviceHead : public BoundHead, public TexelPooler {
   void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
                const OutputTarget& target, std::span<std::byte> workspace) const override;
 
-  const TexelPooler* pooler() const override { return this; }
   int most_level() const override { return kMostTexelLevel; }
   bool pool(const QueryBlock& queries, std::span<const RowNorm> norms, const TexelRequest& request,
             const TexelTarget& target) const override;

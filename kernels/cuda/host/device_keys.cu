@@ -1,9 +1,10 @@
+#include "kernels/cuda/host/device_keys.h"
+
 #include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "core/base/checked_math.h"
-#include "kernels/cuda/host/device_keys.h"
 
 namespace attnscope::cuda {
 namespace {

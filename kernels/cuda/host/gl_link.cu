@@ -1,9 +1,10 @@
+#include "kernels/cuda/host/gl_link.h"
+
 #include <gl_interop.h>
 
 #include <map>
 
 #include "core/base/error.h"
-#include "kernels/cuda/host/gl_link.h"
 
 namespace attnscope::cuda {
 namespace {

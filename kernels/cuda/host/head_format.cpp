@@ -4,7 +4,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/dtype.h"
-#include "kernels/cpu/cpu_packing.h"
+#include "kernels/common/feature_map.h"
 #include "kernels/cuda/kernel/tile_args.h"
 
 namespace attnscope::cuda {

@@ -1,8 +1,9 @@
+#include "kernels/cuda/host/lane.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "core/base/error.h"
-#include "kernels/cuda/host/lane.h"
 
 namespace attnscope::cuda {
 namespace {

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "kernels/cuda/host/launch_log.h"
+
+#include <algorithm>
 
 namespace attnscope::cuda {
 namespace {

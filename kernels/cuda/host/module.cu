@@ -1,3 +1,5 @@
+#include "kernels/cuda/module.h"
+
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -5,7 +7,6 @@
 
 #include "core/base/error.h"
 #include "kernels/cuda/host/device_backend.h"
-#include "kernels/cuda/module.h"
 
 namespace attnscope {
 namespace {
@@ -31,7 +32,7 @@ std::string no_device_text(cudaError_t status) {
 }  // namespace attnscope
 
 const char* attnscope_cuda_abi() {
-  static const std::string abi = attnscope::cuda_module_abi();
+  static const std::string abi = attnscope::cuda_module_abi(ATTNSCOPE_CUDA_SEAM);
   return abi.c_str();
 }
 

@@ -1,10 +1,11 @@
+#include "kernels/cuda/host/reduce_plan.h"
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
 
 #include "core/base/checked_math.h"
-#include "kernels/cuda/host/reduce_plan.h"
 
 namespace attnscope::cuda {
 namespace {

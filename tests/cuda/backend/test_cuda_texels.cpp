@@ -41,9 +41,7 @@ struct TexelBench {
         *backend, int64_t{64} << 20,
         [this](int64_t bytes, std::string_view what) { return budget_.reserve(bytes, what); });
     auto map = std::make_shared<BoundMap>();
-    map->problem = &oracle.problem();
-    map->head = backend->bind(oracle.problem(), 0, oracle.problem().num_heads() - 1);
-    map->id.head = oracle.problem().num_heads() - 1;
+    map->bind(*backend, oracle.problem(), {.head = oracle.problem().num_heads() - 1});
     bench->put(map);
   }
 

@@ -4,6 +4,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "core/stream/device_facet.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
 #include "tests/cuda/emulation/control.h"
@@ -59,7 +60,7 @@ struct DeviceWindow {
                 emulated_backend()) {}
 
   void link() {
-    textures.set_link(harness.backend().link_textures(),
+    textures.set_link(harness.backend().device()->link_textures(),
                       [this](const std::string& line) { told.push_back(line); });
   }
 
@@ -174,7 +175,7 @@ TEST_CASE("a window that no device draws has its tiles from the host") {
   // Nobody shows texels, so none are kept.
   CHECK(w.harness.service().find(tile_at(0, 0))->device == nullptr);
   emulation::set_window_device(0);
-  CHECK(make_cpu_backend({.threads = 1})->link_textures() == nullptr);
+  CHECK(make_cpu_backend({.threads = 1})->device() == nullptr);
 }
 
 TEST_CASE("graphics that fail are told once, and the tiles come from the host for good") {
@@ -241,7 +242,7 @@ gl::ReadPixels picture_of(const std::string& capture, const TileBackend& backend
   Window window{hidden()};
   ViewerApp::Settings settings;
   settings.scripted_mouse = true;
-  settings.link_textures = [&] { return backend.link_textures(); };
+  settings.link_textures = [&] { return backend.device()->link_textures(); };
   std::vector<std::string> notes;
   settings.note = [&](const std::string& note) { notes.push_back(note); };
   settings.make_source.of_capture = [&](const Capture& opened, std::function<void()> wake) {

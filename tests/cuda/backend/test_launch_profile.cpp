@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/reduce/reduction_stream.h"
+#include "core/stream/device_facet.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
 #include "kernels/cuda/host/launch_work.h"
@@ -63,11 +64,11 @@ TEST_CASE("every launch and every copied byte is in the profile, and took time")
   const Oracle oracle(case_of("none"));
   for (const int major : {7, 8}) {
     const auto backend = backend_on(major, true);
-    CHECK(backend->launch_profile().empty());
+    CHECK(backend->device()->launch_profile().empty());
     const emulation::Counters before = emulation::counters();
     emit_head(oracle, *backend);
     const emulation::Counters after = emulation::counters();
-    const auto profiles = backend->launch_profile();
+    const auto profiles = backend->device()->launch_profile();
     uint64_t launches = 0;
     for (const LaunchProfile& profile : profiles) {
       INFO(profile.kernel);
@@ -96,7 +97,7 @@ TEST_CASE("kernels that multiply have the products' flops, others none") {
   {
     const auto backend = backend_on(8, true);
     emit_head(oracle, *backend);
-    const auto profiles = backend->launch_profile();
+    const auto profiles = backend->device()->launch_profile();
     for (const char* kernel : {"row sums", "entries"}) {
       const LaunchProfile profile = sum_of(profiles, kernel);
       INFO(kernel);
@@ -120,7 +121,7 @@ TEST_CASE("kernels that multiply have the products' flops, others none") {
   }
   const auto backend = backend_on(7, true);
   emit_head(oracle, *backend);
-  const auto profiles = backend->launch_profile();
+  const auto profiles = backend->device()->launch_profile();
   CHECK(sum_of(profiles, "row sums").product == "cublas");
   CHECK(sum_of(profiles, "row sums").flops == 0);
   // cuBLAS multiplies whole tiles.
@@ -132,7 +133,7 @@ TEST_CASE("tiles that the mask leaves empty are not counted") {
     const Oracle oracle(case_of(mask));
     const auto backend = backend_on(8, true);
     emit_head(oracle, *backend);
-    return sum_of(backend->launch_profile(), "row sums").flops / (2 * 64);
+    return sum_of(backend->device()->launch_profile(), "row sums").flops / (2 * 64);
   };
   CHECK(flops_of("causal") < flops_of("none"));
   cuda::MaskTiles mask;
@@ -175,7 +176,7 @@ TEST_CASE("reductions and outputs are timed too") {
   REQUIRE(stream.run({&job, 1}, plan_reductions({&job, 1}, *backend, int64_t{1} << 30, 1), sink));
   std::vector<float> outputs(300 * 64);
   HeadRun(oracle, *backend, 0, 0).outputs(iota(300), {outputs.data(), 64});
-  const auto profiles = backend->launch_profile();
+  const auto profiles = backend->device()->launch_profile();
   for (const char* kernel : {"reductions", "row sums, moments", "combine tiles", "add blocks",
                              "weights times values", "clear"}) {
     INFO(kernel);
@@ -197,7 +198,7 @@ TEST_CASE("row sums by wgmma are told from reductions by mma") {
   MemoryBudget budget(int64_t{1} << 30);
   ReductionStream stream(*backend, budget);
   REQUIRE(stream.run({&job, 1}, plan_reductions({&job, 1}, *backend, int64_t{1} << 30, 1), sink));
-  const auto profiles = backend->launch_profile();
+  const auto profiles = backend->device()->launch_profile();
   CHECK(sum_of(profiles, "row sums").product == "wgmma");
   CHECK(sum_of(profiles, "row sums").flops == 2.0 * 300 * 1500 * 64);
   CHECK(sum_of(profiles, "reductions").product == "mma");
@@ -212,7 +213,7 @@ TEST_CASE("without a profile no event is made for one, and with one all are give
       const auto backend = backend_on(8, profile);
       emit_head(oracle, *backend);
       events[profile ? 1 : 0] = emulation::counters().events;
-      CHECK(backend->launch_profile().empty() == !profile);
+      CHECK(backend->device()->launch_profile().empty() == !profile);
     }
     CHECK(emulation::counters().events == 0);
   }
@@ -227,7 +228,7 @@ TEST_CASE("each device has its own lines") {
   emit_head(oracle, *backend, 0);
   emit_head(oracle, *backend, 1);
   std::vector<std::string> devices;
-  for (const LaunchProfile& profile : backend->launch_profile()) {
+  for (const LaunchProfile& profile : backend->device()->launch_profile()) {
     if (profile.kernel == "row sums") devices.push_back(profile.device);
   }
   std::sort(devices.begin(), devices.end());

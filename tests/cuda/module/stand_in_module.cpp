@@ -18,7 +18,7 @@ bool plays(const char* part) {
 }  // namespace
 
 const char* attnscope_cuda_abi() {
-  static const std::string abi = attnscope::cuda_module_abi();
+  static const std::string abi = attnscope::cuda_module_abi(ATTNSCOPE_CUDA_SEAM);
   return plays("other-version") ? "attnscope 0.0.1, CUDA module 0" : abi.c_str();
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("a module of another version is refused, naming both") {
   const Variable part("ATTNSCOPE_STAND_IN", "other-version");
   const std::string text = load_refusal(test::cuda_test_file("attnscope_stand_in.so"));
   INFO(text);
-  CHECK(count(text, "expected \"" + cuda_module_abi() + "\"") == 1);
+  CHECK(count(text, "expected \"" + cuda_module_abi(ATTNSCOPE_CUDA_SEAM) + "\"") == 1);
   CHECK(count(text, "got \"attnscope 0.0.1, CUDA module 0\"") == 1);
 }
 

@@ -1,7 +1,8 @@
 // The CUDA backend of builds with CUDA: the module beside the program.
+#include "kernels/cuda_backend.h"
+
 #include "core/base/error.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cuda_backend.h"
 #include "kernels/cuda_module.h"
 
 namespace attnscope {

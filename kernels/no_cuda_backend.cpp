@@ -1,4 +1,4 @@
-// Takes the place of cuda_loader.cpp in builds without a CUDA compiler.
+// Takes the place of cuda_backend.cpp in builds without a CUDA compiler.
 #include "core/base/error.h"
 #include "kernels/cuda_backend.h"
 

@@ -1,10 +1,10 @@
-#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/cpu_dispatch.h"
 
 // SSSE3 and SSE4 lack fused multiply-add like the baseline, AVX3_DL adds nothing that is used here,
 // and the scalable SVE targets cannot hold vectors in arrays: NEON serves those machines.
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#define HWY_TARGET_INCLUDE "kernels/cpu/cpu_kernels.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/cpu_dispatch.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/stream/device_texels.h"
+#include "core/stream/launch_profile.h"
+#include "core/stream/tile_backend.h"
+
+namespace attnscope {
+
+/// What a backend has besides tiles where it computes on a device of its own (TileBackend::device):
+/// times of what it launched, and the way from there to a window's textures. Thread-safe but where
+/// said otherwise; lives as long as its backend.
+class DeviceFacet {
+ public:
+  virtual ~DeviceFacet() = default;
+
+  /// What every shape of launch has taken so far, where the device was asked to time them (empty
+  /// otherwise); may be called while heads compute, whose calls under way are not in it yet.
+  virtual std::vector<LaunchProfile> launch_profile() const = 0;
+
+  /// `head`, which this backend bound, as one that pools its entries itself; null: the caller pools
+  /// what emit() yields. Lives as long as the head.
+  virtual const TexelPooler* pooler(const BoundHead& head) const = 0;
+
+  /// Brings texels straight to the textures of the calling thread's OpenGL context; one link at a
+  /// time. Throws Error(unavailable) where the context belongs to none of the backend's devices.
+  virtual std::unique_ptr<TextureLink> link_textures() const = 0;
+};
+
+}  // namespace attnscope
