@@ -4,8 +4,8 @@
 #include <cassert>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/stream/panel.h"
 #include "core/stream/panel_queue.h"
+#include "core/stream/panel_run.h"
 #include "core/stream/progress_report.h"
 
 namespace attnscope {
@@ -107,13 +108,19 @@ class OpenHeads {
 };
 
 /// One worker's memory and work. Not thread-safe.
-class ReductionWorker {
+class ReductionWorker : public PanelWorker {
  public:
   ReductionWorker(std::span<const ReductionJob> jobs, const TileBackend& backend,
-                  const ReductionPlan& plan, OpenHeads& heads, ReductionSink& sink)
-      : jobs_(jobs), backend_(backend), plan_(plan), heads_(heads), sink_(sink) {}
+                  const ReductionPlan& plan, OpenHeads& heads, ReductionSink& sink,
+                  ProgressReport& progress)
+      : jobs_(jobs),
+        backend_(backend),
+        plan_(plan),
+        heads_(heads),
+        sink_(sink),
+        progress_(progress) {}
 
-  void run(const Panel& panel) {
+  void run(const Panel& panel) override {
     const ReductionJob& job = jobs_[static_cast<size_t>(panel.task)];
     const AttentionProblem& problem = *job.task.problem;
     const auto rows = static_cast<size_t>(panel.rows.size());
@@ -136,6 +143,7 @@ class ReductionWorker {
     }
     sink_.panel(panel.task, panel.rows.begin, reduction_);
     heads_.add(panel.task, reduction_);
+    progress_.add_tile();
   }
 
  private:
@@ -144,6 +152,7 @@ class ReductionWorker {
   const ReductionPlan& plan_;
   OpenHeads& heads_;
   ReductionSink& sink_;
+  ProgressReport& progress_;
   PanelReduction reduction_;
   std::vector<int64_t> index_;
   AlignedVector<std::byte> queries_, workspace_;
@@ -236,32 +245,10 @@ bool ReductionStream::run(std::span<const ReductionJob> jobs, const ReductionPla
   ProgressReport progress(control.progress, plan.panels);
   PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads);
   OpenHeads heads(jobs, plan.panel_rows, sink);
-  const auto guarded = [&](auto body) {
-    try {
-      body();
-    } catch (...) {
-      queue.fail(std::current_exception());
-    }
-  };
-  {
-    const std::stop_callback on_stop(control.stop, [&] { queue.close(); });
-    const auto work = [&] {
-      guarded([&] {
-        ReductionWorker worker(jobs, backend_, plan, heads, sink);
-        while (const auto panel = queue.take()) {
-          worker.run(*panel);
-          queue.finish(*panel);
-          progress.add_tile();
-        }
-      });
-    };
-    std::vector<std::jthread> threads;
-    guarded([&] {
-      threads.emplace_back([&] { guarded([&] { queue.bind_heads(); }); });
-      for (int i = 0; i < plan.workers; ++i) threads.emplace_back(work);
-    });
-  }  // joins
-  queue.rethrow_failure();
+  run_panels(queue, {.workers = plan.workers, .stop = control.stop, .make_worker = [&] {
+                       return std::make_unique<ReductionWorker>(jobs, backend_, plan, heads, sink,
+                                                                progress);
+                     }});
   if (!progress.complete()) return false;
   progress.finish();
   return true;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <thread>
-#include <vector>
+#include <memory>
 
 #include "core/base/checked_math.h"
 #include "core/stream/panel.h"
 #include "core/stream/panel_queue.h"
+#include "core/stream/panel_run.h"
 #include "core/stream/progress_report.h"
 #include "core/stream/value_panels.h"
 
@@ -25,13 +25,12 @@ struct Stream {
   ProgressReport& progress;
 };
 
-/// Computes panels in buffers of its own. Used by one thread.
-class PanelWorker {
+class TileWorker : public PanelWorker {
  public:
-  PanelWorker(const Stream& stream, const WorkerLayout& layout) : s_(stream), buffers_(layout) {}
+  TileWorker(const Stream& stream, const WorkerLayout& layout) : s_(stream), buffers_(layout) {}
 
-  /// Computes the panel's tiles and gives them to the sink.
-  void run(const Panel& panel) {
+  /// Computes the panel's tiles in buffers of its own and gives them to the sink.
+  void run(const Panel& panel) override {
     const HeadTask& task = s_.tasks[static_cast<size_t>(panel.task)];
     if (!s_.request.entries) return run_norms(task, panel);
     if (s_.request.outputs) return run_outputs(task, panel);
@@ -172,17 +171,6 @@ class PanelWorker {
   std::span<RowNorm> norms_;
 };
 
-/// Runs `body` and turns what it throws into the queue's failure.
-template <typename Body>
-void guarded(PanelQueue& queue, TileSink& sink, Body body) noexcept {
-  try {
-    body();
-  } catch (...) {
-    queue.fail(std::current_exception());
-    sink.abort();
-  }
-}
-
 }  // namespace
 
 bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan, TileSink& sink,
@@ -198,27 +186,10 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
   sink.begin(tasks, plan.workers);
 
   PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads, request.outputs);
-  {
-    const std::stop_callback on_stop(control.stop, [&] {
-      queue.close();
-      sink.abort();
-    });
-    const auto work = [&] {
-      guarded(queue, sink, [&] {
-        PanelWorker worker(stream, layout);
-        while (const auto panel = queue.take()) {
-          worker.run(*panel);
-          queue.finish(*panel);
-        }
-      });
-    };
-    std::vector<std::jthread> threads;
-    guarded(queue, sink, [&] {
-      threads.emplace_back([&] { guarded(queue, sink, [&] { queue.bind_heads(); }); });
-      for (int i = 0; i < plan.workers; ++i) threads.emplace_back(work);
-    });
-  }  // joins
-  queue.rethrow_failure();
+  run_panels(queue, {.workers = plan.workers,
+                     .stop = control.stop,
+                     .make_worker = [&] { return std::make_unique<TileWorker>(stream, layout); },
+                     .abort = [&] { sink.abort(); }});
   if (!progress.complete()) return false;
   progress.finish();
   sink.end();

@@ -1,0 +1,44 @@
+#include "core/stream/panel_run.h"
+
+#include <thread>
+#include <vector>
+
+namespace attnscope {
+
+void run_panels(PanelQueue& queue, const PanelRun& run) {
+  const auto abort = [&]() noexcept {
+    if (run.abort) run.abort();
+  };
+  // Runs `body` and turns what it throws into the queue's failure.
+  const auto guarded = [&](const auto& body) noexcept {
+    try {
+      body();
+    } catch (...) {
+      queue.fail(std::current_exception());
+      abort();
+    }
+  };
+  {
+    const std::stop_callback on_stop(run.stop, [&] {
+      queue.close();
+      abort();
+    });
+    const auto work = [&] {
+      guarded([&] {
+        const std::unique_ptr<PanelWorker> worker = run.make_worker();
+        while (const auto panel = queue.take()) {
+          worker->run(*panel);
+          queue.finish(*panel);
+        }
+      });
+    };
+    std::vector<std::jthread> threads;
+    guarded([&] {
+      threads.emplace_back([&] { guarded([&] { queue.bind_heads(); }); });
+      for (int i = 0; i < run.workers; ++i) threads.emplace_back(work);
+    });
+  }  // joins
+  queue.rethrow_failure();
+}
+
+}  // namespace attnscope
