@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<char, 8> kMagic{'A', 'T', 'T', 'N', 'L', 'S', 'E', '1'};
+constexpr std::array<char, 8> kMagic{'A', 'T', 'T', 'N', 'L', 'S', 'E', '2'};
 /// Reads as another number where the byte order differs.
 constexpr uint64_t kByteOrder = 0x0102030405060708;
 /// Rows of q and k are hashed in pieces of about this many bytes.
