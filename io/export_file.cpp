@@ -106,7 +106,7 @@ ExportFile::ExportFile(path out, const ExportFileOptions& options)
       keep_(options.resume) {
   check_target(out_, options);
   lock_.emplace(with_suffix(out_, ".lock"), out_);
-  if (lock_->without_flock()) {
+  if (lock_->without_locks()) {
     warnings_.push_back(out_.string() +
                         ": the file system has no locks; a file OUT.lock.owner keeps writers "
                         "apart, and may have to be removed by hand after a crash");
