@@ -10,9 +10,11 @@
 #include "core/pyramid_rows.h"
 #include "io/export_attributes.h"
 #include "io/export_file.h"
+#include "io/export_header.h"
 #include "io/export_layout.h"
 #include "io/export_marks.h"
 #include "io/export_tasks.h"
+#include "io/interrupted_run.h"
 
 namespace attnscope {
 namespace {
@@ -74,7 +76,10 @@ struct PooledExport::Impl {
                               .bytes = payload_bytes(spec),
                               .inputs = options.inputs}),
         jobs(jobs_of(spec)) {
-    file.remove_partial();
+    take_up_interrupted(file, RunForm::nothing, [this](const std::string& there) {
+      return header_difference(there, describe_stored(spec, layout, {}),
+                               file.journal_path().string());
+    });
     const Hdf5Session session;
     try {
       create_file();

@@ -16,9 +16,11 @@ namespace attnscope {
 /// finished heads are kept for `resume`. Not thread-safe.
 class StatsJournal {
  public:
-  /// `identity` says what is computed from what. Throws what ExportFile's constructor throws;
-  /// Error(file) where `resume` finds an OUT.part of another identity, or one that is no such list.
-  StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity,
+  /// `identity` says what is computed from what, {"format", "capture_hash", "options"}; `capture`
+  /// is the capture's name, for messages. Throws what ExportFile's constructor and
+  /// take_up_interrupted() throw; Error(file) where `resume` finds an OUT.part of another identity,
+  /// or one that is no such list.
+  StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity, std::string capture,
                const ExportFileOptions& options);
 
   /// Records of earlier runs.
