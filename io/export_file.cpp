@@ -191,9 +191,15 @@ void ExportFile::sync_data() const {
 
 void ExportFile::commit() {
   if (!data_.is_open()) data_ = PosixFile(part_, PosixFile::Mode::existing);
+  give_name(part_);
+}
+
+void ExportFile::commit_new_part() { give_name(new_part_); }
+
+void ExportFile::give_name(const path& from) {
   if (sync_) data_.sync();
   data_.close();
-  rename_file(part_, out_, force_);
+  rename_file(from, out_, force_);
   committed_ = true;
   std::string late;
   try {
@@ -203,6 +209,7 @@ void ExportFile::commit() {
   }
   // A journal without a part means nothing, so a kill here does no harm.
   remove_file(journal_);
+  if (from != part_) remove_file(part_);
   if (!late.empty()) {
     throw file_error(out_.string(), "",
                      "complete, but its name may not survive a power loss: " + late);

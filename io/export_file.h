@@ -91,8 +91,12 @@ class ExportFile {
   void sync_data() const;
   /// Makes OUT.part durable (with `sync`), renames it to OUT and removes the journal.
   void commit();
+  /// The same with what open_new_part() opened; OUT.part, which held the work until now, goes when
+  /// OUT has its name.
+  void commit_new_part();
 
  private:
+  void give_name(const std::filesystem::path& from);
   void remove_own() noexcept;
 
   std::filesystem::path out_;

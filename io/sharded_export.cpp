@@ -41,6 +41,7 @@ struct ShardedExport::Impl {
   Impl(ExportSpec the_spec, path the_out, const ExportWriteOptions& options);
 
   void start(const ExportWriteOptions& options);
+  bool take_folder_back(const JournalContent& old) const;
   void go_on(const JournalContent& old, bool verify_all);
   void write_in_turn(const PreparedTile& tile, size_t group, int64_t first, int64_t count);
   void finish_group(size_t group);
@@ -112,7 +113,7 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
   auto old = take_up_interrupted(file, RunForm::shards, [&](const std::string& there) {
     return header_difference(there, wanted, file.journal_path().string());
   });
-  const bool goes_on = old && is_there(new_folder);
+  const bool goes_on = old && take_folder_back(*old);
   if (!options.force && is_there(folder) && !is_there(file.out())) {
     throw file_error(folder.string(), "", "already exists (--force replaces it)");
   }
@@ -137,6 +138,27 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
   journal.emplace(file.journal_path(), end, sync, [] {});
   for (const Shard& shard : shards) before.push_back(shard.bytes > 0);
   skip_complete();
+}
+
+/// Where a run ended between the new names of its folder and of its master, the folder is given its
+/// old name: the shards in OUT.d are known to be this journal's by their sizes. Whether there is a
+/// folder to go on with.
+bool ShardedExport::Impl::take_folder_back(const JournalContent& old) const {
+  if (is_there(new_folder)) return true;
+  if (old.records.size() < shards.size()) return false;
+  for (const JournalRecord& record : old.records) {
+    if (record.task < 0 || static_cast<size_t>(record.task) >= shards.size()) return false;
+    std::error_code error;
+    const path shard = folder / shard_path(static_cast<size_t>(record.task)).filename();
+    if (static_cast<int64_t>(std::filesystem::file_size(shard, error)) != record.row_begin) {
+      return false;
+    }
+  }
+  rename_file(folder, new_folder, true);
+  // That of the older export which this one is to replace.
+  const path replaced = with_suffix(folder, ".old");
+  if (is_there(replaced)) rename_file(replaced, folder, true);
+  return true;
 }
 
 void ShardedExport::Impl::go_on(const JournalContent& old, bool verify_all) {

@@ -96,8 +96,8 @@ void StatsJournal::finish(const std::function<void(const std::filesystem::path&)
   std::filesystem::remove(file_.new_part_path(), none);
   write(file_.new_part_path());
   file_.open_new_part(static_cast<int64_t>(std::filesystem::file_size(file_.new_part_path())));
-  file_.publish_part();
-  file_.commit();
+  // OUT.part is what a run that is killed here leaves: it stays the list until OUT is there.
+  file_.commit_new_part();
 }
 
 }  // namespace attnscope

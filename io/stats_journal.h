@@ -28,7 +28,8 @@ class StatsJournal {
   const std::filesystem::path& part_path() const { return file_.part_path(); }
   /// Adds a record and makes it durable.
   void append(const nlohmann::ordered_json& record);
-  /// `write` creates the output's final form at the path that it is given; OUT then takes its name.
+  /// `write` creates the output's final form at the path that it is given; it then takes the name
+  /// OUT. Until it has it, OUT.part is as it was.
   void finish(const std::function<void(const std::filesystem::path&)>& write);
 
  private:
