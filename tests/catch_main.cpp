@@ -1,4 +1,26 @@
-#if !__has_include(<catch2/catch_all.hpp>)
-#define CATCH_CONFIG_MAIN
-#endif
+#define CATCH_CONFIG_RUNNER
 #include "tests/catch.h"
+#include "tests/skip.h"
+
+namespace {
+
+bool skipped = false;
+
+}  // namespace
+
+namespace attnscope::test {
+
+void skip_test(const std::string& reason) {
+  WARN("skipped: " << reason);
+  skipped = true;
+}
+
+bool test_was_skipped() { return skipped; }
+
+}  // namespace attnscope::test
+
+int main(int argc, char** argv) {
+  const int failed = Catch::Session().run(argc, argv);
+  return failed == 0 && attnscope::test::test_was_skipped() ? attnscope::test::kSkippedExitCode
+                                                            : failed;
+}

@@ -13,6 +13,8 @@ std::string program_path();
 std::string fault_library();
 /// Whether the program was built with CUDA.
 bool cuda_built();
+/// The same for a test case of what only such a program does, which is skipped elsewhere.
+bool can_use_cuda_module();
 /// A module or library that tests/cuda builds, by its file's name.
 std::string cuda_test_file(const std::string& name);
 

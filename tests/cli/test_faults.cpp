@@ -10,6 +10,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
 #include "tests/project_paths.h"
+#include "tests/skip.h"
 
 using namespace attnscope::test;
 
@@ -29,7 +30,7 @@ std::vector<std::string> resume_to(const std::string& capture, const std::string
 
 TEST_CASE("the same holds for exports in shards") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer has its own allocator");
+    skip_test("a sanitizer has its own allocator");
     return;
   }
   const TemporaryFolder folder;
@@ -68,7 +69,7 @@ TEST_CASE("the same holds for exports in shards") {
 
 TEST_CASE("every failing write, sync, rename and allocation is an error that can be resumed") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer has its own allocator");
+    skip_test("a sanitizer has its own allocator");
     return;
   }
   const TemporaryFolder folder;
@@ -105,7 +106,7 @@ TEST_CASE("every failing write, sync, rename and allocation is an error that can
 
 TEST_CASE("a file system without locks and reservations is used, and told of") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer must be loaded first");
+    skip_test("a sanitizer must be loaded first");
     return;
   }
   const TemporaryFolder folder;

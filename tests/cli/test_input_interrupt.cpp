@@ -4,6 +4,7 @@
 #include "tests/cli/large_inputs.h"
 #include "tests/cli/program.h"
 #include "tests/sanitized.h"
+#include "tests/skip.h"
 
 using namespace attnscope::test;
 
@@ -36,7 +37,7 @@ TEST_CASE("a signal ends the check of a large member of an archive") {
 
 TEST_CASE("the check of a large member of an archive tells how far it is") {
   if (sanitized()) {
-    WARN("skipped: reads for seconds, and for minutes under a sanitizer");
+    skip_test("reads for seconds, and for minutes under a sanitizer");
     return;
   }
   const TemporaryFolder folder;

@@ -2,6 +2,7 @@
 #include "tests/cli/large_inputs.h"
 #include "tests/cli/program.h"
 #include "tests/sanitized.h"
+#include "tests/skip.h"
 
 using namespace attnscope::test;
 
@@ -37,7 +38,7 @@ const std::vector<Run> kRuns{
 
 TEST_CASE("peak memory stays within --memory + 64 MiB for every form of input") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer inflates memory");
+    skip_test("a sanitizer inflates memory");
     return;
   }
   for (const auto& [form, name] : input_forms()) {

@@ -2,6 +2,7 @@
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
 #include "tests/io/call_file.h"
+#include "tests/skip.h"
 
 using namespace attnscope::test;
 
@@ -15,7 +16,7 @@ constexpr int64_t kAllowance = 64 * kMiB;
 
 TEST_CASE("peak memory stays within --memory + 64 MiB, whatever the sequence length") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer inflates memory");
+    skip_test("a sanitizer inflates memory");
     return;
   }
   struct Case {
@@ -53,7 +54,7 @@ TEST_CASE("peak memory stays within --memory + 64 MiB, whatever the sequence len
 
 TEST_CASE("the promise holds for inputs ten times as large as the budget") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer inflates memory");
+    skip_test("a sanitizer inflates memory");
     return;
   }
   // Q and K are ten times the budget; zeros, of which the file system keeps none.
@@ -103,7 +104,7 @@ TEST_CASE("the smallest budget that an error names is enough") {
 
 TEST_CASE("queries of many heads stay within --memory + 64 MiB") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer inflates memory");
+    skip_test("a sanitizer inflates memory");
     return;
   }
   const TemporaryFolder folder;

@@ -8,6 +8,7 @@
 #include "tests/cli/fault_settings.h"
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
+#include "tests/skip.h"
 
 using namespace attnscope::test;
 
@@ -50,7 +51,7 @@ void fail_and_repeat(const Command& command, const std::string& kind, long n,
 
 TEST_CASE("no command leaves half an output behind") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer has its own allocator");
+    skip_test("a sanitizer has its own allocator");
     return;
   }
   const TemporaryFolder folder;

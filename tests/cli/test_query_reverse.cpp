@@ -6,6 +6,7 @@
 #include "tests/cli/query_reference.h"
 #include "tests/cli/synthetic.h"
 #include "tests/core/helpers.h"
+#include "tests/skip.h"
 
 using namespace attnscope::test;
 
@@ -207,7 +208,7 @@ TEST_CASE("keys far apart and very many keys are averaged like few", "[numbers]"
 
 TEST_CASE("a reversed query of a long sequence keeps to its budget") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer inflates memory");
+    skip_test("a sanitizer inflates memory");
     return;
   }
   const TemporaryFolder folder;

@@ -8,6 +8,7 @@
 #include "tests/catch.h"
 #include "tests/cli/program.h"
 #include "tests/cli/synthetic.h"
+#include "tests/skip.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -170,7 +171,7 @@ TEST_CASE("a synth run that is interrupted or killed leaves no capture") {
 
 TEST_CASE("synth keeps its memory small") {
   if (sanitized()) {
-    WARN("skipped: a sanitizer inflates memory");
+    skip_test("a sanitizer inflates memory");
     return;
   }
   const TemporaryFolder folder;

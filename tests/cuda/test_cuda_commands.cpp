@@ -65,7 +65,7 @@ std::vector<float> floats_of(const std::string& npy) {
 }  // namespace
 
 TEST_CASE("stats on an emulated device are those of the cpu") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const auto arguments = of_the_sample("stats", {"--json"});
   const auto got = numbers_of(run(arguments, "cuda").out);
   const auto expected = numbers_of(run(arguments, "cpu").out);
@@ -78,7 +78,7 @@ TEST_CASE("stats on an emulated device are those of the cpu") {
 }
 
 TEST_CASE("a query on an emulated device gives the volumes of the cpu") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const TemporaryFolder folder;
   for (const std::string backend : {"cuda", "cpu"}) {
     run({"query", sample("moving-shapes"), "--steps", "10", "--layers", "0", "--heads", "1",
@@ -98,7 +98,7 @@ TEST_CASE("a query on an emulated device gives the volumes of the cpu") {
 }
 
 TEST_CASE("an export on an emulated device is whole, and says which backend made it") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const TemporaryFolder folder;
   for (const std::string product : {"weights", "output"}) {
     const std::string file = folder / (product + ".h5");
@@ -111,7 +111,7 @@ TEST_CASE("an export on an emulated device is whole, and says which backend made
 }
 
 TEST_CASE("a profile of an export's launches is printed when it is done") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const TemporaryFolder folder;
   for (const std::string product : {"weights", "output"}) {
     const std::vector<std::string> arguments =
@@ -134,7 +134,7 @@ TEST_CASE("a profile of an export's launches is printed when it is done") {
 }
 
 TEST_CASE("a command that fails says why, and no profile") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const auto file = run_attnscope({"export", sample("moving-shapes"), "-o", "/nowhere/a.h5",
                                    "--backend", "cuda", "--profile", "--quiet"},
                                   emulated());
@@ -145,7 +145,7 @@ TEST_CASE("a command that fails says why, and no profile") {
 }
 
 TEST_CASE("an export can be made again by the kernels that it names") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const TemporaryFolder folder;
   const auto make = [&](const std::string& name, const std::vector<std::string>& more) {
     auto arguments = of_the_sample(
@@ -169,7 +169,7 @@ TEST_CASE("an export can be made again by the kernels that it names") {
 }
 
 TEST_CASE("an export of float32 tensors says that TF32 multiplied them") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const TemporaryFolder folder;
   for (const std::string dtype : {"f32", "bf16"}) {
     const std::string capture = folder / dtype;
@@ -191,7 +191,7 @@ TEST_CASE("an export of float32 tensors says that TF32 multiplied them") {
 }
 
 TEST_CASE("an export on an emulated device keeps to its memory") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const TemporaryFolder folder;
   const auto result =
       run_attnscope({"export", sample("moving-shapes"), "-o", folder / "a.h5", "--steps", "10",

@@ -110,7 +110,7 @@ TEST_CASE("where auto takes the cpu, --vram is said to have no effect") {
 }
 
 TEST_CASE("modules that cannot be used each have their line") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const TemporaryFolder folder;
   struct Case {
     std::string module, part, line;
@@ -131,7 +131,7 @@ TEST_CASE("modules that cannot be used each have their line") {
 }
 
 TEST_CASE("a module's backend computes, gets the options, and its notices are notes") {
-  if (!cuda_built()) return;
+  if (!can_use_cuda_module()) return;
   const ProgramSettings settings{
       .environment = {"ATTNSCOPE_CUDA_MODULE=" + cuda_test_file("attnscope_stand_in.so")}};
   const auto run = [&](const std::vector<std::string>& options) {

@@ -12,7 +12,7 @@
 using namespace attnscope::test;
 
 TEST_CASE("a window on an emulated device has the picture of the cpu") {
-  if (!cuda_built() || !can_open_windows()) return;
+  if (!can_use_cuda_module() || !can_open_windows()) return;
   const TemporaryFolder folder;
   ReferenceCall({.queries = 2300, .keys = 2300, .width = 16}, 5, false)
       .write(folder / "call.safetensors");

@@ -13,6 +13,7 @@
 #include "tests/catch.h"
 #include "tests/io/export_fixture.h"
 #include "tests/io/file_size_limit.h"
+#include "tests/skip.h"
 #include "tests/temporary_folder.h"
 
 using namespace attnscope;
@@ -53,6 +54,23 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 }
 
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+/// Root may write everywhere: while this lives, the process has the rights of a user who owns
+/// nothing.
+class WithoutRootsRights {
+ public:
+  WithoutRootsRights() : root_(geteuid() == 0) {
+    if (root_) REQUIRE(seteuid(65534) == 0);
+  }
+  ~WithoutRootsRights() {
+    if (root_) (void)!seteuid(0);
+  }
+  WithoutRootsRights(const WithoutRootsRights&) = delete;
+  WithoutRootsRights& operator=(const WithoutRootsRights&) = delete;
+
+ private:
+  bool root_;
+};
 
 }  // namespace
 
@@ -275,11 +293,20 @@ TEST_CASE("a folder that cannot be written is named") {
     CHECK(thrown.says(c.reason));
   }
   CHECK(names_in(folder.path()).size() == 1);
-  if (geteuid() == 0) return;  // root may write everywhere
-  std::filesystem::permissions(
-      folder.path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
-  CHECK(construct(spec, folder / "out.h5", kRefuse).says("Permission denied"));
-  std::filesystem::permissions(folder.path(), std::filesystem::perms::owner_all);
+}
+
+TEST_CASE("a folder without the right to write in it is named") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const ExportSpec spec = make_spec(calls);
+  using std::filesystem::perms;
+  std::filesystem::permissions(folder.path(), perms(0555));
+  {
+    const WithoutRootsRights user;
+    CHECK(construct(spec, folder / "out.h5", kRefuse).says("Permission denied"));
+  }
+  std::filesystem::permissions(folder.path(), perms::owner_all);
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_CASE("a limit on file sizes is met before anything is created") {
@@ -320,7 +347,7 @@ TEST_CASE("a full disk is refused before the work and leaves nothing") {
   const std::string disk = folder / "disk";
   std::filesystem::create_directory(disk);
   if (mount("none", disk.c_str(), "tmpfs", 0, "size=3m") != 0) {
-    WARN("skipped: no right to mount a small tmpfs");
+    skip_test("no right to mount a small tmpfs");
     return;
   }
   const std::vector calls{make_call(joint_facts())};

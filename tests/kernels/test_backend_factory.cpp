@@ -9,6 +9,7 @@
 #include "kernels/flush_denormals.h"
 #include "kernels/host_cores.h"
 #include "tests/catch.h"
+#include "tests/skip.h"
 
 namespace attnscope {
 
@@ -32,7 +33,10 @@ TEST_CASE("backends are found by name, and a misspelt one gets a suggestion") {
 }
 
 TEST_CASE("a build without CUDA, and a machine without a device, say so") {
-  if (cuda_state().usable) return;
+  if (cuda_state().usable) {
+    test::skip_test("a CUDA device is usable here");
+    return;
+  }
   try {
     make_backend(BackendKind::cuda);
     FAIL("made");

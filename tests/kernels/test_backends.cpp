@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "tests/catch.h"
 #include "tests/kernels/backend_harness.h"
+#include "tests/skip.h"
 
 namespace attnscope::test {
 namespace {
@@ -220,7 +221,7 @@ TEST_CASE("this machine's devices are among the backends of the suite") {
   std::string reason;
   const auto backends = device_backends(reason);
   if (backends.empty() && !only_devices_are_tested()) {
-    WARN("skipped: no device to test: " + reason);
+    skip_test("no device to test: " + reason);
     return;
   }
   INFO(reason);

@@ -4,15 +4,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/catch.h"
 #include "tests/project_paths.h"
+#include "tests/skip.h"
 #include "tests/temporary_folder.h"
 
 namespace attnscope::test {
 
 bool can_open_windows() {
   static const bool installed = std::system("command -v xvfb-run >/dev/null 2>&1") == 0;
-  if (!installed) WARN("skipped: xvfb-run is not installed");
+  if (!installed) skip_test("xvfb-run is not installed");
   return installed;
 }
 

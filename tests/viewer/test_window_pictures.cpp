@@ -3,6 +3,7 @@
 
 #include "tests/catch.h"
 #include "tests/project_paths.h"
+#include "tests/skip.h"
 #include "tests/temporary_folder.h"
 #include "tests/viewer/hidden_window.h"
 #include "tests/viewer/picture_compare.h"
@@ -21,7 +22,7 @@ constexpr uint32_t kStatusRows = 28;
 bool fonts_are_installed() {
   const bool inter = fs::exists("/usr/share/fonts/opentype/inter/Inter-Regular.otf");
   const bool mono = fs::exists("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf");
-  if (!inter || !mono) WARN("skipped: fonts-inter or fonts-dejavu-core is not installed");
+  if (!inter || !mono) skip_test("fonts-inter or fonts-dejavu-core is not installed");
   return inter && mono;
 }
 
