@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/attention_problem.h"
-#include "core/memory_tensor.h"
+#include "core/problem/attention_problem.h"
+#include "core/tensor/memory_tensor.h"
 #include "kernels/backend_factory.h"
-#include "kernels/cpu_ceilings.h"
+#include "kernels/cpu/cpu_ceilings.h"
 
 namespace attnscope {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/head_metrics.h"
-#include "core/memory_tensor.h"
-#include "core/reduction_stream.h"
+#include "core/reduce/head_metrics.h"
+#include "core/reduce/reduction_stream.h"
+#include "core/tensor/memory_tensor.h"
 #include "kernels/backend_factory.h"
 
 namespace attnscope {

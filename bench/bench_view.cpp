@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/backend_factory.h"
-#include "viewer/state/tile_service.h"
+#include "viewer/tiles/tile_service.h"
 
 using namespace attnscope;
 

@@ -14,19 +14,19 @@
 #include <numeric>
 #include <random>
 
-#include "cli/capture_options.h"
-#include "cli/command.h"
-#include "cli/console.h"
-#include "cli/interrupt.h"
-#include "cli/run_backend.h"
-#include "cli/system_memory.h"
-#include "core/checked_math.h"
-#include "core/error.h"
-#include "core/memory_tensor.h"
-#include "core/reduction_stream.h"
-#include "core/streaming_engine.h"
-#include "io/hdf5_export.h"
-#include "kernels/cpu_ceilings.h"
+#include "cli/common/capture_options.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/interrupt.h"
+#include "cli/common/run_backend.h"
+#include "cli/common/system_memory.h"
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/reduce/reduction_stream.h"
+#include "core/stream/streaming_engine.h"
+#include "core/tensor/memory_tensor.h"
+#include "io/export/write/hdf5_export.h"
+#include "kernels/cpu/cpu_ceilings.h"
 
 namespace attnscope {
 namespace {

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "cli/capture_options.h"
-#include "cli/command.h"
-#include "cli/console.h"
-#include "cli/interrupt.h"
-#include "core/error.h"
-#include "core/memory_budget.h"
-#include "io/capture_copy.h"
-#include "io/capture_folder.h"
-#include "io/export_file.h"
-#include "io/synthetic_capture.h"
+#include "cli/common/capture_options.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/interrupt.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "io/capture/capture_copy.h"
+#include "io/capture/capture_folder.h"
+#include "io/capture/synthetic_capture.h"
+#include "io/files/export_file.h"
 
 namespace attnscope {
 namespace {

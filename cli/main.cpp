@@ -6,11 +6,11 @@
 #include <csignal>
 #include <new>
 
-#include "cli/command.h"
-#include "cli/console.h"
-#include "core/error.h"
-#include "core/selection.h"
-#include "core/version.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "core/base/error.h"
+#include "core/base/selection.h"
+#include "core/base/version.h"
 
 namespace attnscope {
 namespace {

@@ -1,8 +1,8 @@
 #include <memory>
 
-#include "cli/command.h"
+#include "cli/common/command.h"
 #include "cli/view_options.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace attnscope {
 

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <optional>
 
-#include "cli/command.h"
-#include "cli/console.h"
-#include "cli/interrupt.h"
-#include "core/checked_math.h"
-#include "core/error.h"
-#include "core/memory_budget.h"
-#include "io/capture_folder.h"
-#include "io/export_file.h"
-#include "io/model_preset.h"
-#include "io/synthetic_capture.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/interrupt.h"
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "io/capture/capture_folder.h"
+#include "io/capture/model_preset.h"
+#include "io/capture/synthetic_capture.h"
+#include "io/files/export_file.h"
 
 namespace attnscope {
 namespace {

@@ -2,21 +2,21 @@
 
 #include <charconv>
 
-#include "cli/cache_option.h"
-#include "cli/command.h"
-#include "cli/console.h"
-#include "cli/interrupt.h"
-#include "cli/run_backend.h"
-#include "cli/stored_input.h"
+#include "cli/common/cache_option.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/interrupt.h"
+#include "cli/common/run_backend.h"
+#include "cli/common/stored_input.h"
 #include "cli/view_options.h"
-#include "core/device_texels.h"
-#include "core/error.h"
-#include "core/memory_budget.h"
-#include "io/stored_export.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/stream/device_texels.h"
+#include "io/export/format/stored_export.h"
 #include "viewer/app/run_viewer.h"
-#include "viewer/state/query_words.h"
-#include "viewer/state/stored_tile_source.h"
-#include "viewer/state/tile_service.h"
+#include "viewer/tiles/stored_tile_source.h"
+#include "viewer/tiles/tile_service.h"
+#include "viewer/view/query_words.h"
 
 namespace attnscope {
 namespace {

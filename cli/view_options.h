@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "cli/cache_option.h"
-#include "cli/capture_options.h"
+#include "cli/common/cache_option.h"
+#include "cli/common/capture_options.h"
 
 namespace attnscope {
 

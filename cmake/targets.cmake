@@ -42,7 +42,7 @@ function(attnscope_precompile target)
 endfunction()
 
 # attnscope_library(NAME SOURCES …  PUBLIC targets…  PRIVATE targets…): target attnscope_NAME,
-# alias attnscope::NAME. Includes are written from the project's root: "core/error.h".
+# alias attnscope::NAME. Includes are written from the project's root: "core/base/error.h".
 function(attnscope_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(attnscope_${name} STATIC ${ARG_SOURCES})

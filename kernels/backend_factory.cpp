@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/selection.h"
-#include "kernels/cpu_backend.h"
+#include "core/base/error.h"
+#include "core/base/selection.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda_backend.h"
-#include "kernels/reference_backend.h"
+#include "kernels/reference/reference_backend.h"
 
 namespace attnscope {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/tile_backend.h"
+#include "core/stream/tile_backend.h"
 
 namespace attnscope {
 

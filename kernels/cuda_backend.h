@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "core/tile_backend.h"
+#include "core/stream/tile_backend.h"
 #include "kernels/backend_factory.h"
 #include "kernels/cuda/module.h"
 

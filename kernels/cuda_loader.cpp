@@ -1,6 +1,6 @@
 // The CUDA backend of builds with CUDA: the module beside the program.
-#include "core/error.h"
-#include "kernels/cpu_backend.h"
+#include "core/base/error.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda_backend.h"
 #include "kernels/cuda_module.h"
 

@@ -1,5 +1,5 @@
 // Takes the place of cuda_loader.cpp in builds without a CUDA compiler.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "kernels/cuda_backend.h"
 
 namespace attnscope {

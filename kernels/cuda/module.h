@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "core/tile_backend.h"
-#include "core/version.h"
+#include "core/base/version.h"
+#include "core/stream/tile_backend.h"
 
 /// Where the CUDA module (attnscope_cuda.so) and the program meet. The program looks the functions
 /// below up by name after it has loaded the module; nothing else of the module is visible.

@@ -2,11 +2,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/catch.h"
-#include "tests/cli/hdf5_reader.h"
-#include "tests/cli/program.h"
-#include "tests/io/recorded_call.h"
-#include "tests/temporary_folder.h"
+#include "tests/support/catch.h"
+#include "tests/support/hdf5_readback.h"
+#include "tests/support/program.h"
+#include "tests/support/recorded_call.h"
+#include "tests/support/temporary_folder.h"
 
 using namespace attnscope::test;
 

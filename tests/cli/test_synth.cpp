@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "io/checksum.h"
-#include "tests/catch.h"
-#include "tests/cli/program.h"
-#include "tests/cli/synthetic.h"
-#include "tests/skip.h"
+#include "io/files/checksum.h"
+#include "tests/support/catch.h"
+#include "tests/support/program.h"
+#include "tests/support/skip.h"
+#include "tests/support/synthetic.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

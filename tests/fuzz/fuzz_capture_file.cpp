@@ -1,5 +1,5 @@
-#include "core/error.h"
-#include "io/capture.h"
+#include "core/base/error.h"
+#include "io/capture/capture.h"
 #include "tests/fuzz/targets.h"
 
 // One file as a user gives it: what kind it is, its tensors, its metadata or what is guessed, and

@@ -1,9 +1,9 @@
 #include <string>
 
-#include "core/error.h"
-#include "io/capture.h"
+#include "core/base/error.h"
+#include "io/capture/capture.h"
 #include "tests/fuzz/targets.h"
-#include "tests/io/tensor_files.h"
+#include "tests/support/tensor_files.h"
 
 namespace {
 

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/mask_patterns.h"
-#include "core/memory_budget.h"
-#include "core/token_grid.h"
-#include "io/name_pattern.h"
-#include "io/rope_option.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/patterns/mask_patterns.h"
+#include "core/problem/token_grid.h"
+#include "io/capture/name_pattern.h"
+#include "io/capture/rope_option.h"
 #include "tests/fuzz/targets.h"
 
 namespace {

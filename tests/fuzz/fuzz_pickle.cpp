@@ -1,5 +1,5 @@
-#include "core/error.h"
-#include "io/torch_pickle.h"
+#include "core/base/error.h"
+#include "io/tensors/torch_pickle.h"
 #include "tests/fuzz/targets.h"
 
 // data.pkl of a torch.save file, by itself.

@@ -1,5 +1,5 @@
-#include "core/error.h"
-#include "io/safetensors.h"
+#include "core/base/error.h"
+#include "io/tensors/safetensors.h"
 #include "tests/fuzz/targets.h"
 
 // A safetensors file: header, and every tensor that it names.

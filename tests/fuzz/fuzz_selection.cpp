@@ -1,8 +1,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/error.h"
-#include "core/selection.h"
+#include "core/base/error.h"
+#include "core/base/selection.h"
 #include "tests/fuzz/targets.h"
 
 // --steps, --layers, --heads and what crops a map.

@@ -1,10 +1,10 @@
 #include <string>
 
-#include "core/error.h"
-#include "io/memory_bytes.h"
-#include "io/zip_tensors.h"
+#include "core/base/error.h"
+#include "io/files/memory_bytes.h"
+#include "io/tensors/zip_tensors.h"
 #include "tests/fuzz/targets.h"
-#include "tests/io/zip_bytes.h"
+#include "tests/support/zip_bytes.h"
 
 // data.pkl in an archive whose checksums are right and which has storages 0 and 1 of 96 bytes: what
 // the pickle says of tensors meets their bytes.

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
-#include "io/zip_tensors.h"
+#include "core/base/error.h"
+#include "io/tensors/zip_tensors.h"
 #include "tests/fuzz/targets.h"
 
 namespace {

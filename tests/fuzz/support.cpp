@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "core/error.h"
-#include "io/hdf5_tensors.h"
-#include "io/memory_bytes.h"
+#include "core/base/error.h"
+#include "io/files/memory_bytes.h"
+#include "io/tensors/hdf5_tensors.h"
 #include "tests/fuzz/targets.h"
 
 namespace attnscope {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string_view>
 
-#include "io/byte_source.h"
-#include "io/tensor_file.h"
+#include "io/files/byte_source.h"
+#include "io/tensors/tensor_file.h"
 
 /// libFuzzer's entry: one input. Each fuzz_NAME.cpp defines it; what it returns does not matter, a
 /// crash, a sanitizer's report, a hang or an uncaught exception is the finding.

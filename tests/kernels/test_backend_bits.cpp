@@ -3,8 +3,8 @@
 #include <random>
 #include <thread>
 
-#include "tests/catch.h"
-#include "tests/kernels/backend_harness.h"
+#include "tests/support/backend_harness.h"
+#include "tests/support/catch.h"
 
 namespace attnscope::test {
 namespace {

@@ -1,15 +1,15 @@
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "kernels/backend_factory.h"
-#include "kernels/cpu_backend.h"
-#include "kernels/cpu_ceilings.h"
-#include "kernels/cpu_kernels.h"
+#include "kernels/common/flush_denormals.h"
+#include "kernels/common/host_cores.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_ceilings.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cuda_backend.h"
-#include "kernels/flush_denormals.h"
-#include "kernels/host_cores.h"
-#include "tests/catch.h"
-#include "tests/skip.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace attnscope {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <string>
 
-#include "core/error.h"
-#include "tests/catch.h"
-#include "tests/kernels/backend_harness.h"
-#include "tests/skip.h"
+#include "core/base/error.h"
+#include "tests/support/backend_harness.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace attnscope::test {
 namespace {

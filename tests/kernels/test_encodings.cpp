@@ -3,10 +3,10 @@
 #include <cstring>
 #include <random>
 
-#include "core/dtype.h"
-#include "kernels/cpu_kernels.h"
-#include "tests/catch.h"
-#include "tests/kernels/backend_harness.h"
+#include "core/base/dtype.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "tests/support/backend_harness.h"
+#include "tests/support/catch.h"
 
 namespace attnscope::test {
 namespace {

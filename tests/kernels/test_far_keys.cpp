@@ -8,12 +8,12 @@
 #include <mutex>
 #include <string>
 
-#include "core/error.h"
-#include "core/head_totals.h"
-#include "core/reduction_stream.h"
-#include "kernels/reference_backend.h"
-#include "tests/catch.h"
-#include "tests/kernels/backend_harness.h"
+#include "core/base/error.h"
+#include "core/reduce/head_totals.h"
+#include "core/reduce/reduction_stream.h"
+#include "kernels/reference/reference_backend.h"
+#include "tests/support/backend_harness.h"
+#include "tests/support/catch.h"
 
 namespace attnscope::test {
 namespace {

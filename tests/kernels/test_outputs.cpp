@@ -5,12 +5,12 @@
 #include <map>
 #include <string>
 
-#include "core/checked_math.h"
-#include "core/error.h"
-#include "core/value_panels.h"
-#include "tests/catch.h"
-#include "tests/kernels/backend_harness.h"
-#include "tests/kernels/forwarding_backend.h"
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/stream/value_panels.h"
+#include "tests/support/backend_harness.h"
+#include "tests/support/catch.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace attnscope::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "viewer/app/picture_file.h"
 
 namespace attnscope {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "viewer/app/viewer_app.h"
-#include "viewer/state/script_runner.h"
+#include "viewer/script/script_runner.h"
 
 namespace attnscope {
 

@@ -1,7 +1,7 @@
 #include "viewer/app/document.h"
 
-#include "core/error.h"
-#include "io/stored_export.h"
+#include "core/base/error.h"
+#include "io/export/format/stored_export.h"
 
 namespace attnscope {
 

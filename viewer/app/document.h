@@ -6,14 +6,14 @@
 #include <optional>
 #include <vector>
 
-#include "io/capture.h"
-#include "viewer/state/capture_glance.h"
-#include "viewer/state/head_picker.h"
-#include "viewer/state/session.h"
-#include "viewer/state/shown_call.h"
-#include "viewer/state/texel_reader.h"
-#include "viewer/state/tile_source.h"
-#include "viewer/state/view_history.h"
+#include "io/capture/capture.h"
+#include "viewer/tiles/capture_glance.h"
+#include "viewer/tiles/texel_reader.h"
+#include "viewer/view/head_picker.h"
+#include "viewer/view/session.h"
+#include "viewer/view/shown_call.h"
+#include "viewer/view/tile_source.h"
+#include "viewer/view/view_history.h"
 
 namespace attnscope {
 

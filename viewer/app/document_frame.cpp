@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "viewer/app/viewer_app.h"
 
 namespace attnscope {

@@ -1,7 +1,7 @@
 #include "viewer/app/picture_file.h"
 
-#include "core/error.h"
-#include "io/png_writer.h"
+#include "core/base/error.h"
+#include "io/pictures/png_writer.h"
 
 namespace attnscope {
 

@@ -2,12 +2,12 @@
 
 #include <cstdlib>
 
-#include "core/error.h"
-#include "io/export_file.h"
+#include "core/base/error.h"
+#include "io/files/export_file.h"
 #include "viewer/app/app_script_host.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/app/viewer_app.h"
-#include "viewer/state/recent_files.h"
+#include "viewer/view/recent_files.h"
 
 namespace attnscope {
 namespace {

@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <string>
 
-#include "core/device_texels.h"
+#include "core/stream/device_texels.h"
 #include "viewer/app/document.h"
 
 namespace attnscope {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/panels/empty_state.h"
 #include "viewer/panels/error_dialog.h"
 #include "viewer/panels/help_overlay.h"
-#include "viewer/state/recent_files.h"
+#include "viewer/view/recent_files.h"
 
 namespace attnscope {
 namespace {

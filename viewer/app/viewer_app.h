@@ -14,8 +14,8 @@
 #include "viewer/app/window.h"
 #include "viewer/gl/framebuffer.h"
 #include "viewer/panels/file_browser.h"
-#include "viewer/state/commands.h"
-#include "viewer/state/script.h"
+#include "viewer/script/script.h"
+#include "viewer/view/commands.h"
 
 namespace attnscope {
 

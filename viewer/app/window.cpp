@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "viewer/app/glfw_keys.h"
 
 namespace attnscope {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "viewer/panels/fonts.h"
-#include "viewer/state/key_chord.h"
+#include "viewer/view/key_chord.h"
 
 struct GLFWwindow;
 

@@ -1,6 +1,6 @@
 #include "viewer/gl/framebuffer.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace attnscope::gl {
 namespace {

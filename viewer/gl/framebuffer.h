@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "io/colormap.h"
+#include "io/pictures/colormap.h"
 #include "viewer/gl/gl_name.h"
 
 namespace attnscope::gl {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace attnscope::gl {
 

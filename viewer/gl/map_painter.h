@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "io/colormap.h"
+#include "io/pictures/colormap.h"
 #include "viewer/gl/grid_texture.h"
 #include "viewer/gl/shader_program.h"
 #include "viewer/gl/texture_pool.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viewer/state/wishes.h"
+#include "viewer/view/wishes.h"
 
 namespace attnscope {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "viewer/state/commands.h"
+#include "viewer/view/commands.h"
 
 namespace attnscope {
 namespace {

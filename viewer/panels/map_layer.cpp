@@ -2,7 +2,7 @@
 
 #include <imgui.h>
 
-#include "viewer/state/value_range.h"
+#include "viewer/view/value_range.h"
 
 namespace attnscope {
 

@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "io/colour_scale.h"
+#include "io/pictures/colour_scale.h"
 #include "viewer/gl/map_painter.h"
 #include "viewer/panels/label_registry.h"
 #include "viewer/panels/theme.h"
-#include "viewer/state/view_state.h"
+#include "viewer/view/view_state.h"
 
 struct ImDrawCmd;
 struct ImDrawList;

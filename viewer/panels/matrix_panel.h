@@ -4,7 +4,7 @@
 #include "viewer/panels/tile_textures.h"
 #include "viewer/panels/view_transform.h"
 #include "viewer/panels/widgets.h"
-#include "viewer/state/wishes.h"
+#include "viewer/view/wishes.h"
 
 namespace attnscope {
 

@@ -9,7 +9,7 @@
 
 #include "viewer/panels/legend.h"
 #include "viewer/panels/tile_textures.h"
-#include "viewer/state/wishes.h"
+#include "viewer/view/wishes.h"
 
 namespace attnscope {
 namespace {

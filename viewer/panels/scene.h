@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "io/colour_scale.h"
+#include "io/pictures/colour_scale.h"
 #include "viewer/panels/fonts.h"
 #include "viewer/panels/label_registry.h"
 #include "viewer/panels/theme.h"
-#include "viewer/state/head_picker.h"
-#include "viewer/state/query_words.h"
-#include "viewer/state/tile_source.h"
-#include "viewer/state/value_range.h"
-#include "viewer/state/view_state.h"
+#include "viewer/view/head_picker.h"
+#include "viewer/view/query_words.h"
+#include "viewer/view/tile_source.h"
+#include "viewer/view/value_range.h"
+#include "viewer/view/view_state.h"
 
 namespace attnscope {
 

@@ -2,7 +2,7 @@
 
 #include <imgui.h>
 
-#include "viewer/state/view_state.h"
+#include "viewer/view/view_state.h"
 
 namespace attnscope {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/dtype.h"
-#include "core/error.h"
+#include "core/base/dtype.h"
+#include "core/base/error.h"
 
 namespace attnscope {
 namespace {

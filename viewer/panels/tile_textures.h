@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device_texels.h"
+#include "core/stream/device_texels.h"
 #include "viewer/gl/texture_pool.h"
 #include "viewer/panels/upload_choice.h"
-#include "viewer/state/tile_source.h"
+#include "viewer/view/tile_source.h"
 
 namespace attnscope {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "viewer/panels/label_registry.h"
-#include "viewer/state/view_state.h"
+#include "viewer/view/view_state.h"
 
 namespace attnscope {
 

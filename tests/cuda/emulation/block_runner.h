@@ -81,7 +81,7 @@ class BlockRunner {
   void copy_async(void* target, const void* source, bool valid);
   void commit_copies();
   void wait_for_copies(unsigned left);
-  // Of warpgroups, see kernels/cuda/nvcc/warpgroup.h.
+  // Of warpgroups, see kernels/cuda/kernel/nvcc/warpgroup.h.
   void change_registers(unsigned count, bool up);
   void init_barrier(std::uint64_t* barrier, unsigned arrivals);
   void arrive_at_barrier(std::uint64_t* barrier, unsigned expected_bytes);

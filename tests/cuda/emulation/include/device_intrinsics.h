@@ -8,7 +8,8 @@
 
 #include "cuda_runtime.h"
 
-// Emulation of kernels/cuda/nvcc/device_intrinsics.h: the same functions, with the contract there.
+// Emulation of kernels/cuda/kernel/nvcc/device_intrinsics.h: the same functions, with the contract
+// there.
 
 namespace attnscope::cuda::emulation {
 

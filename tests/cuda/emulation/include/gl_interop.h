@@ -2,8 +2,8 @@
 
 #include "cuda_runtime_api.h"
 
-// Emulation of kernels/cuda/nvcc/gl_interop.h: the part of CUDA that knows OpenGL, whose names of
-// textures are plain numbers here. See tests/cuda/emulation/graphics.h.
+// Emulation of kernels/cuda/kernel/nvcc/gl_interop.h: the part of CUDA that knows OpenGL, whose
+// names of textures are plain numbers here. See tests/cuda/emulation/graphics.h.
 
 enum cudaGLDeviceList { cudaGLDeviceListAll = 1 };
 

@@ -2,7 +2,7 @@
 
 #include "device_intrinsics.h"
 
-// Emulation of kernels/cuda/nvcc/tensor_core.h: the same functions, with the contract there.
+// Emulation of kernels/cuda/kernel/nvcc/tensor_core.h: the same functions, with the contract there.
 
 namespace attnscope::cuda::emulation {
 

@@ -2,7 +2,7 @@
 
 #include "device_intrinsics.h"
 
-// Emulation of kernels/cuda/nvcc/warpgroup.h: the same functions, with the contract there.
+// Emulation of kernels/cuda/kernel/nvcc/warpgroup.h: the same functions, with the contract there.
 
 namespace attnscope::cuda::emulation {
 

@@ -1,0 +1,238 @@
+#include "cli/common/capture_options.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "cli/common/interrupt.h"
+#include "cli/common/system_memory.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/problem/score.h"
+#include "io/check/self_check.h"
+
+namespace attnscope {
+namespace {
+
+std::optional<std::string> given(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional<std::string>(text);
+}
+
+ScoreFunction score_option(const std::string& name) {
+  if (const auto score = parse_score(name)) return *score;
+  const std::vector<std::string> names{"softmax", "sigmoid", "linear:elu1", "linear:relu"};
+  const std::string nearest = nearest_word(name, names);
+  throw usage_error("--score " + name + ": no such score function" +
+                    (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                    " (softmax, sigmoid, linear:elu1, linear:relu)");
+}
+
+/// A bar of its own for every large member of an archive whose checksum is checked.
+class MemberProgress : public LongReadProgress {
+ public:
+  MemberProgress(const Console& console, const std::string& what, int64_t bytes)
+      : progress_(console, one_line("checking " + what), bytes, 1, "B") {}
+  void update(int64_t bytes_done) override { progress_.update(bytes_done); }
+
+ private:
+  Progress progress_;
+};
+
+/// A glance reads little, but the first value of a member of an archive costs reading it all.
+bool has_archives(const Capture& capture) {
+  return std::any_of(capture.files().begin(), capture.files().end(),
+                     [](const std::filesystem::path& file) {
+                       const std::filesystem::path ending = file.extension();
+                       return ending == ".npz" || ending == ".pt" || ending == ".pth";
+                     });
+}
+
+}  // namespace
+
+void add_capture_options(CommandParser& command, CaptureOptions& o, const char* mask_option) {
+  command
+      .add_option("capture", o.capture,
+                  "a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k")
+      .type_name("CAPTURE");
+  const std::string tensors = "Bare tensors instead of a capture";
+  command.add_option("--q", o.tensors.q, "queries: a .npy, safetensors, .npz, .pt or HDF5 file")
+      .type_name("FILE[:KEY]")
+      .group(tensors);
+  command.add_option("--k", o.tensors.k, "keys").type_name("FILE[:KEY]").group(tensors);
+  command.add_option("--v", o.tensors.v, "values, where something needs them")
+      .type_name("FILE[:KEY]")
+      .group(tensors);
+  command
+      .add_option(
+          "--pattern", o.pattern,
+          "which files of a folder are which tensors: 'x_It{step}_L{layer}_H{head}_{q|k}.npy'\n"
+          "({step} {layer} {head} {branch} {kind} {name}, and {q|k} or {q|k|v} for the role)")
+      .type_name("PATTERN")
+      .group(tensors);
+  const std::string facts = "Facts (override what was recorded, and say so)";
+  o.mask_option = mask_option;
+  command.add_option("--layout", o.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
+      .type_name("LAYOUT")
+      .group(facts);
+  command.add_option("--grid", o.grid, "latent frames, rows, columns: 13x30x45")
+      .type_name("TxHxW")
+      .group(facts);
+  command.add_option("--text", o.text, "text tokens in the sequence: 226@start, 256@end, none, all")
+      .type_name("SPAN")
+      .group(facts);
+  command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
+      .type_name("auto|NUMBER")
+      .group(facts);
+  command.add_option(mask_option, o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
+      .type_name("MASK")
+      .group(facts);
+  command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")
+      .type_name("SCORE")
+      .group(facts);
+  command
+      .add_option("--preset", o.preset, "a model whose grid and text to assume: cogvideox-5b, ...")
+      .type_name("NAME")
+      .group(facts);
+  command
+      .add_option("--rope", o.rope,
+                  "apply rotary embedding to q and k as they are read, where they were recorded\n"
+                  "before it: cogvideox, hunyuan, flux, wan, ltx[:HEADS], mochi:FILE[:KEY], gptj,\n"
+                  "llama")
+      .type_name("NAME")
+      .group(facts);
+  command
+      .add_option("--cu-seqlens", o.cu_seqlens,
+                  "packed sequences begin and end here: 0,9,24 or a tensor file (int32 or int64\n"
+                  "[sequences + 1]); each attends to itself")
+      .type_name("LIST|FILE[:KEY]")
+      .group(facts);
+  command
+      .add_option("--cu-seqlens-k", o.cu_seqlens_k,
+                  "the same of the keys, where they are cut elsewhere")
+      .type_name("LIST|FILE[:KEY]")
+      .group(facts);
+}
+
+FactOverrides fact_overrides(const CaptureOptions& o) {
+  FactOverrides facts;
+  facts.layout = given(o.layout);
+  facts.grid = given(o.grid);
+  facts.text = given(o.text);
+  facts.scale = given(o.scale);
+  facts.mask = given(o.mask);
+  facts.preset = given(o.preset);
+  facts.score = score_option(o.score);
+  facts.mask_option = o.mask_option;
+  facts.rope = given(o.rope);
+  facts.pattern = given(o.pattern);
+  facts.cu_seqlens = given(o.cu_seqlens);
+  facts.cu_seqlens_k = given(o.cu_seqlens_k);
+  return facts;
+}
+
+Capture open_capture(const CaptureOptions& o, const Console& console, Glance glance) {
+  const FactOverrides overrides = fact_overrides(o);
+  const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
+  if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
+  if (bare && !o.capture.empty()) {
+    throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");
+  }
+  if (bare && (o.tensors.q.empty() || o.tensors.k.empty())) {
+    throw usage_error(std::string("bare tensors need both --q and --k (") +
+                      (o.tensors.q.empty() ? "--q" : "--k") + " is missing)");
+  }
+  if (!bare && o.capture.empty()) throw usage_error("a CAPTURE is needed, or --q and --k");
+  set_long_read_reporter([console](const std::string& what, int64_t bytes) {
+    return std::make_unique<MemberProgress>(console, what, bytes);
+  });
+  Capture capture =
+      bare ? Capture::from_tensors(o.tensors, overrides) : Capture::open(o.capture, overrides);
+  for (const std::string& note : capture.notes()) console.say("note: " + note);
+  const bool as_recorded = !overrides.mask && overrides.score == ScoreFunction::softmax;
+  if (glance == Glance::yes && as_recorded) {
+    std::optional<InterruptWatch> interrupts;
+    if (has_archives(capture)) interrupts.emplace();
+    const auto check = glance_at(capture, interrupts ? interrupts->token() : std::stop_token());
+    if (interrupts && interrupts->interrupted()) {
+      throw Error(ErrorCode::interrupted, "interrupted");
+    }
+    if (check) {
+      console.warn("warning: " + one_line(capture.path().string()) + ": " + glance_warning(*check));
+    }
+  }
+  return capture;
+}
+
+void add_selection_options(CommandParser& command, SelectionOptions& o) {
+  const std::string group = "Selection (lists: 0,3-7  8-  all  last  !4  0-39:5)";
+  const auto add = [&](const char* name, std::string& value, const char* text) {
+    command.add_option(name, value, text).type_name("LIST").group(group);
+  };
+  add("--steps", o.steps, "denoising steps, as recorded");
+  add("--layers", o.layers, "layers, as recorded");
+  add("--heads", o.heads, "heads");
+  add("--batch", o.batch, "batch items");
+  command.add_option("--branch", o.branches, "guidance branches by name: cond, uncond, ...")
+      .type_name("NAME")
+      .delimiter(',')
+      .one_value_each()
+      .group(group);
+  command.add_option("--kind", o.kinds, "self, cross or joint")
+      .type_name("KIND")
+      .delimiter(',')
+      .one_value_each()
+      .group(group);
+}
+
+CallSelection parse_selection(const SelectionOptions& o) {
+  return {Selection::parse(o.steps, "--steps"),
+          Selection::parse(o.layers, "--layers"),
+          Selection::parse(o.heads, "--heads"),
+          Selection::parse(o.batch, "--batch"),
+          o.branches,
+          o.kinds};
+}
+
+void add_run_options(CommandParser& command, RunOptions& o) {
+  const std::string group = "Computation";
+  command
+      .add_option("--memory", o.memory,
+                  "memory to work in: 256MiB, 4GB, 50% of what is free\n"
+                  "(default: the smaller of 2 GiB and half of what is free)")
+      .type_name("SIZE")
+      .group(group);
+  command.add_option("--threads", o.threads, "worker threads (default: one a core)")
+      .in_range(1, 4096)
+      .type_name("N")
+      .group(group);
+  command
+      .add_option(
+          "--backend", o.backend,
+          "auto, reference, cpu or cuda, or cuda by the kernels that an export names: cuda-wgmma,\n"
+          "cuda-mma, cuda-cublas")
+      .type_name("NAME")
+      .group(group);
+  command
+      .add_option("--vram", o.vram,
+                  "device memory for cuda to work in: 8GiB, 50% of what is free there\n"
+                  "(default: 90% of what is free)")
+      .type_name("SIZE")
+      .group(group);
+  command
+      .add_flag("--tf32", o.tf32,
+                "cuda multiplies float32 tensors on its tensor cores: faster, 10 bits of each")
+      .group(group);
+  command
+      .add_flag("--profile", o.profile,
+                "time every launch on the device, and print a table of them in the end")
+      .group(group);
+}
+
+int64_t memory_limit(const RunOptions& o) {
+  const int64_t available = available_memory();
+  if (o.memory.empty()) return std::min(int64_t{2} << 30, available / 2);
+  return parse_size(o.memory, "--memory", available);
+}
+
+}  // namespace attnscope

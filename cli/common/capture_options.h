@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/common/console.h"
+#include "cli/common/parser.h"
+#include "io/capture/capture.h"
+
+namespace attnscope {
+
+/// What the options that say *what to open* hold: a capture, or bare tensors, and facts that
+/// override the recorded ones.
+struct CaptureOptions {
+  std::string capture;
+  BareTensors tensors;
+  std::string layout, grid, text, scale, mask, preset, rope, pattern;
+  std::string cu_seqlens, cu_seqlens_k;
+  std::string score = "softmax";
+  std::string mask_option = "--mask";  ///< what `mask` is called
+};
+/// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope --cu-seqlens
+/// --cu-seqlens-k, and --mask --score.
+/// A command whose --mask means something else names the call's own mask otherwise.
+void add_capture_options(CommandParser& command, CaptureOptions& options,
+                         const char* mask_option = "--mask");
+/// What the options override. Throws Error(usage) for a score that does not exist.
+FactOverrides fact_overrides(const CaptureOptions& options);
+/// Whether a capture that is opened is compared with a few of its own recorded outputs.
+enum class Glance : bool { no, yes };
+/// Opens it and says its notes, and what a glance at it found (not where an option asks for another
+/// score or mask: that is a question, not a correction). Throws Error(usage) when neither or both
+/// were given.
+Capture open_capture(const CaptureOptions& options, const Console& console,
+                     Glance glance = Glance::yes);
+
+/// What the options that say *which calls and heads* hold.
+struct SelectionOptions {
+  std::string steps = "all", layers = "all", heads = "all", batch = "all";
+  std::vector<std::string> branches, kinds;
+};
+/// Adds --steps --layers --heads --batch --branch --kind.
+void add_selection_options(CommandParser& command, SelectionOptions& options);
+CallSelection parse_selection(const SelectionOptions& options);
+
+/// What the options that say *how to compute* hold.
+struct RunOptions {
+  std::string memory;  ///< empty: the smaller of 2 GiB and half of what is free
+  int threads = 0;
+  std::string backend = "auto";
+  std::string vram;  ///< empty: the backend chooses
+  bool tf32 = false;
+  bool profile = false;
+};
+/// Adds --memory --threads --backend --vram --tf32 --profile.
+void add_run_options(CommandParser& command, RunOptions& options);
+/// Bytes that --memory stands for.
+int64_t memory_limit(const RunOptions& options);
+
+}  // namespace attnscope

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/common/parser.h"
+
+namespace attnscope {
+
+/// Exit codes, the same for every subcommand.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailure = 1,
+  kExitUsage = 2,
+  kExitDifference = 3,
+  kExitInterrupted = 4,
+};
+
+/// A subcommand: its parser and what it does once the command line was read.
+struct Command {
+  CommandParser parser;
+  std::function<int()> run;
+};
+
+/// Each adds its subcommand with options and help to `app`.
+Command add_info_command(CLI::App& app);
+Command add_export_command(CLI::App& app);
+Command add_query_command(CLI::App& app);
+Command add_stats_command(CLI::App& app);
+Command add_mask_command(CLI::App& app);
+Command add_rollout_command(CLI::App& app);
+Command add_render_command(CLI::App& app);
+Command add_view_command(CLI::App& app);
+Command add_verify_command(CLI::App& app);
+Command add_convert_command(CLI::App& app);
+Command add_synth_command(CLI::App& app);
+Command add_bench_command(CLI::App& app);
+
+}  // namespace attnscope

@@ -1,0 +1,71 @@
+#include "cli/common/head_name.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+/// The facts that tell table rows from each other; the layer is always named.
+struct RowFact {
+  const char* name;
+  std::string (*text)(const HeadName&);
+};
+
+constexpr std::array<RowFact, 5> kRowFacts{
+    {{"step", [](const HeadName& h) { return std::to_string(h.step); }},
+     {"layer", [](const HeadName& h) { return std::to_string(h.layer); }},
+     {"branch", [](const HeadName& h) { return h.branch; }},
+     {"kind", [](const HeadName& h) { return h.kind; }},
+     {"batch", [](const HeadName& h) { return std::to_string(h.batch); }}}};
+
+bool same_row(const HeadName& a, const HeadName& b) {
+  return std::all_of(kRowFacts.begin(), kRowFacts.end(),
+                     [&](const RowFact& fact) { return fact.text(a) == fact.text(b); });
+}
+
+}  // namespace
+
+std::string head_label(const HeadName& h) {
+  return fmt::format("step {} layer {} {} {} batch {} head {}", h.step, h.layer, one_line(h.branch),
+                     one_line(h.kind), h.batch, h.head);
+}
+
+HeadTable table_of_heads(const std::vector<HeadName>& heads) {
+  HeadTable table;
+  TableNames& names = table.names;
+  names.column_name = "head";
+  std::vector<const HeadName*> rows;
+  std::vector<size_t> row_of;
+  std::set<int64_t> columns;
+  for (const HeadName& head : heads) {
+    // Heads of a call stand together.
+    if (rows.empty() || !same_row(*rows.back(), head)) rows.push_back(&head);
+    row_of.push_back(rows.size() - 1);
+    columns.insert(head.head);
+  }
+  for (const int64_t column : columns) names.columns.push_back(std::to_string(column));
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const auto column = std::distance(columns.begin(), columns.find(heads[i].head));
+    table.places.push_back(row_of[i] * columns.size() + static_cast<size_t>(column));
+  }
+  names.rows.resize(rows.size());
+  for (const RowFact& fact : kRowFacts) {
+    const bool differs = std::any_of(rows.begin(), rows.end(), [&](const HeadName* row) {
+      return fact.text(*row) != fact.text(*rows.front());
+    });
+    if (!differs && std::string_view(fact.name) != "layer") continue;
+    names.row_name += (names.row_name.empty() ? "" : " ") + std::string(fact.name);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      names.rows[r] += (names.rows[r].empty() ? "" : " ") + fact.text(*rows[r]);
+    }
+  }
+  return table;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// The command line parser's few types that subcommands use. Its library is headers alone and
+/// takes half a minute to compile wherever it is included: cli/common/parser.cpp and cli/main.cpp
+/// do.
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace attnscope {
+
+/// An option that was just added; every member changes it and gives it back.
+/// A handle: the parser owns the option.
+class OptionSetup {
+ public:
+  explicit OptionSetup(CLI::Option& option) : option_(&option) {}
+
+  OptionSetup& type_name(const std::string& name);  ///< of its value, as the help shows it
+  OptionSetup& group(const std::string& heading);   ///< of the help that it stands under
+  OptionSetup& required();
+  OptionSetup& delimiter(char between);  ///< of the values in one word
+  OptionSetup& one_value_each();         ///< repeatable, but `--name A B` takes A alone
+  OptionSetup& in_range(int64_t first, int64_t last);
+  OptionSetup& one_of(const std::vector<std::string>& values);
+  /// `complaint` gives "" for a good value and says what is wrong with another.
+  OptionSetup& check(std::function<std::string(const std::string&)> complaint);
+
+ private:
+  CLI::Option* option_;
+};
+
+/// A subcommand's options. Values are bound by reference and must outlive the parsing; one that
+/// was not given keeps what it holds. A handle: the program's parser owns the subcommand.
+class CommandParser {
+ public:
+  CommandParser() = default;
+  CommandParser(CLI::App& program, const std::string& name, const std::string& help);
+
+  /// `name` is "--long", "-s", several with commas, or a bare word for a positional argument.
+  OptionSetup add_option(const std::string& name, std::string& value, const std::string& help);
+  OptionSetup add_option(const std::string& name, int& value, const std::string& help);
+  OptionSetup add_option(const std::string& name, int64_t& value, const std::string& help);
+  OptionSetup add_option(const std::string& name, uint64_t& value, const std::string& help);
+  OptionSetup add_option(const std::string& name, double& value, const std::string& help);
+  OptionSetup add_option(const std::string& name, std::optional<int64_t>& value,
+                         const std::string& help);
+  OptionSetup add_option(const std::string& name, std::vector<std::string>& values,
+                         const std::string& help);
+  OptionSetup add_option(const std::string& name, std::vector<int64_t>& values,
+                         const std::string& help);
+  /// "--on,!--off" gives both ways.
+  OptionSetup add_flag(const std::string& name, bool& value, const std::string& help);
+  void footer(const std::string& text);
+
+  /// How often the option stood on the command line.
+  size_t count(const std::string& name) const;
+  CLI::App& app() const { return *app_; }
+
+ private:
+  CLI::App* app_ = nullptr;
+};
+
+}  // namespace attnscope

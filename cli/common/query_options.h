@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/common/parser.h"
+#include "core/problem/attention_problem.h"
+
+namespace attnscope {
+
+/// What the options that say *which query rows* hold.
+struct QueryOptions {
+  std::vector<std::string> coords;       ///< --query T,Y,X or boxes T,Y0:Y1,X0:X1
+  std::vector<int64_t> indices;          ///< --index N
+  std::string list;                      ///< --queries LIST
+  std::vector<std::string> text_tokens;  ///< --text-token N|STRING
+
+  bool any() const {
+    return !coords.empty() || !indices.empty() || !list.empty() || !text_tokens.empty();
+  }
+};
+/// Adds --query, --index and, where `with_list`, --queries.
+void add_query_options(CommandParser& command, QueryOptions& options, bool with_list);
+/// Adds --text-token.
+void add_text_token_option(CommandParser& command, QueryOptions& options);
+
+/// The rows that --query, --index and --queries ask for in one call, as indices of its sequence,
+/// ascending and unique. Throws Error(usage) naming the valid range.
+std::vector<int64_t> resolve_queries(const QueryOptions& options, const AttentionProblem& problem);
+
+/// A sequence that tokens are chosen from: a call's queries, or its keys.
+struct TokenSequence {
+  const TokenGrid& grid;
+  std::span<const std::string> words;  ///< recorded strings of its text; may be empty
+  std::string name;                    ///< how messages name it
+};
+
+/// The tokens that the options choose of one batch item's sequence.
+struct ChosenTokens {
+  std::vector<int64_t> tokens;  ///< indices of the sequence, ascending and unique
+  /// [tokens]: how many of the items hold the token. An item is a place, or a word, which may have
+  /// several tokens.
+  std::vector<int64_t> counts;
+  int64_t items = 0;
+  std::vector<int64_t> text;  ///< what --text-token named, counted within the text, ascending
+};
+
+/// Throws Error(usage) naming the valid range, or what else is wrong.
+ChosenTokens choose_tokens(const QueryOptions& options, const TokenSequence& sequence);
+
+/// The latent position of a single chosen token, for pictures.
+std::optional<std::array<int64_t, 3>> single_coord(const ChosenTokens& chosen,
+                                                   const TokenGrid& grid);
+/// How titles name the tokens: "query 5,10,22", "index 17", "text token dog", "mean of 12 queries";
+/// as keys: "attention to key 5,10,22" …
+std::string describe_chosen(const QueryOptions& options, const ChosenTokens& chosen, bool as_keys);
+
+}  // namespace attnscope

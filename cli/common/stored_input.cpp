@@ -1,0 +1,117 @@
+#include "cli/common/stored_input.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+using Heads = std::vector<HeadName>;
+
+template <typename Value>
+std::vector<int64_t> chosen(const Heads& heads, const Selection& selection, Value value) {
+  std::set<int64_t> recorded;
+  for (const HeadName& head : heads) recorded.insert(value(head));
+  return selection.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
+}
+
+/// Checks that every name that was asked for exists.
+template <typename Value>
+void check_names(const Heads& heads, const std::vector<std::string>& names, const char* option,
+                 Value value) {
+  std::set<std::string> recorded;
+  for (const HeadName& head : heads) recorded.insert(value(head));
+  for (const std::string& name : names) {
+    if (recorded.count(name) != 0) continue;
+    std::string list;
+    for (const std::string& other : recorded) list += (list.empty() ? "" : ", ") + one_line(other);
+    throw usage_error(fmt::format("{} {}: the export has {}", option, one_line(name), list));
+  }
+}
+
+bool contains(const std::vector<int64_t>& values, int64_t value) {
+  return std::binary_search(values.begin(), values.end(), value);
+}
+
+bool is_named(const std::vector<std::string>& names, const std::string& name) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+void check_export_options(const CaptureOptions& c, const RunOptions& run) {
+  const std::pair<const char*, bool> facts[] = {{"--q", !c.tensors.q.empty()},
+                                                {"--k", !c.tensors.k.empty()},
+                                                {"--v", !c.tensors.v.empty()},
+                                                {"--layout", !c.layout.empty()},
+                                                {"--grid", !c.grid.empty()},
+                                                {"--text", !c.text.empty()},
+                                                {"--scale", !c.scale.empty()},
+                                                {"--mask", !c.mask.empty()},
+                                                {"--preset", !c.preset.empty()},
+                                                {"--score", c.score != "softmax"},
+                                                {"--rope", !c.rope.empty()},
+                                                {"--pattern", !c.pattern.empty()},
+                                                {"--cu-seqlens", !c.cu_seqlens.empty()},
+                                                {"--cu-seqlens-k", !c.cu_seqlens_k.empty()},
+                                                {"--backend", run.backend != "auto"},
+                                                {"--vram", !run.vram.empty()},
+                                                {"--tf32", run.tf32},
+                                                {"--profile", run.profile},
+                                                {"--threads", run.threads > 0}};
+  for (const auto& [option, given] : facts) {
+    if (!given) continue;
+    throw usage_error(fmt::format(
+        "{}: {} is an export, whose maps are computed already (the option belongs to captures)",
+        option, one_line(c.capture)));
+  }
+}
+
+std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
+                                  const SelectionOptions& options) {
+  const CallSelection s = parse_selection(options);
+  using Name = const HeadName&;
+  const auto steps = chosen(heads, s.steps, [](Name h) { return h.step; });
+  const auto layers = chosen(heads, s.layers, [](Name h) { return h.layer; });
+  const auto numbers = chosen(heads, s.heads, [](Name h) { return h.head; });
+  const auto batch = chosen(heads, s.batch, [](Name h) { return h.batch; });
+  check_names(heads, s.branches, "--branch", [](Name h) { return h.branch; });
+  check_names(heads, s.kinds, "--kind", [](Name h) { return h.kind; });
+  std::vector<size_t> selected;
+  std::string calls, last;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const HeadName& h = heads[i];
+    if (contains(steps, h.step) && contains(layers, h.layer) && contains(numbers, h.head) &&
+        contains(batch, h.batch) && is_named(s.branches, h.branch) && is_named(s.kinds, h.kind)) {
+      selected.push_back(i);
+    }
+    const std::string call = fmt::format("step {} layer {} {} {}", h.step, h.layer,
+                                         one_line(h.branch), one_line(h.kind));
+    if (call != last) calls += (calls.empty() ? "" : ", ") + call;
+    last = call;
+  }
+  if (!selected.empty()) return selected;
+  throw usage_error("nothing of the export is selected (it has " + calls + ")");
+}
+
+std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options) {
+  std::vector<HeadName> names;
+  for (const StoredHead& h : maps.heads()) {
+    names.push_back(
+        {h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind, h.batch, h.head});
+  }
+  std::vector<StoredHead> selected;
+  for (const size_t i : select_stored(names, options)) selected.push_back(maps.heads()[i]);
+  return selected;
+}
+
+std::string stored_label(const StoredHead& h) {
+  return head_label(
+      HeadName{h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind, h.batch, h.head});
+}
+
+}  // namespace attnscope

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/head_name.h"
+#include "io/export/read/stored_maps.h"
+
+namespace attnscope {
+
+/// Throws Error(usage) where options that belong to captures were given with an export: facts that
+/// override recorded ones, bare tensors, and how to compute.
+void check_export_options(const CaptureOptions& capture, const RunOptions& run);
+
+/// The places of the selected heads, in their order. Steps, layers, heads and batch items are
+/// chosen among those that the export holds. Throws Error(usage) naming what exists.
+std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
+                                  const SelectionOptions& options);
+/// The same as heads.
+std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options);
+
+/// head_label() of it.
+std::string stored_label(const StoredHead& head);
+
+}  // namespace attnscope

@@ -1,0 +1,343 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/interrupt.h"
+#include "cli/info/info_command.h"
+#include "cli/info/info_export.h"
+#include "cli/info/info_guesses.h"
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/stream/value_check.h"
+#include "io/export/format/stored_export.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Values are scanned without being asked up to this size of q and k.
+constexpr int64_t kScanBytes = int64_t{4} << 30;
+
+struct InfoOptions {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  bool scan = false;
+  bool no_scan = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+int64_t tensor_bytes(const HeadTensor& t) {
+  return t.batch() * t.heads() * t.tokens() * t.row_bytes();
+}
+
+/// Bytes of `maps` maps in f16; nothing where no file could be that large.
+std::optional<int64_t> map_bytes(const AttentionProblem& p, int64_t maps) {
+  const int64_t factors[] = {p.num_queries(), p.num_keys(), 2, maps};
+  return checked_count(factors);
+}
+
+std::string size_text(std::optional<int64_t> bytes) {
+  return bytes ? format_bytes(*bytes) : "more than 8 EiB";
+}
+
+std::string branch_text(const CallEntry& call) {
+  std::string text;
+  for (const std::string& branch : call.id.branches) text += (text.empty() ? "" : "+") + branch;
+  return text;
+}
+
+Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) {
+  const AttentionProblem& p = *call.problem;
+  Json json;
+  json["file"] = call.file.string();
+  json["step"] = call.id.step;
+  json["layer"] = call.id.layer;
+  json["branches"] = call.id.branches;
+  json["kind"] = kind_name(call.id.kind);
+  json["batch"] = p.batch();
+  json["heads"] = p.num_heads();
+  json["kv_heads"] = p.num_kv_heads();
+  json["queries"] = p.num_queries();
+  json["keys"] = p.num_keys();
+  json["head_dim"] = p.head_dim();
+  json["dtype"] = dtype_name(p.q().dtype());
+  json["scale"] = p.scale();
+  json["score"] = score_name(p.score());
+  json["mask"] = p.mask().describe();
+  json["grid"] = p.query_tokens().grid_text();
+  json["text"] = p.key_tokens().text_text();
+  const auto bytes = map_bytes(p, 1);
+  json["map_bytes_f16"] = bytes ? Json(*bytes) : Json();
+  json["model"] = call.model;
+  json["prompt"] = call.prompt;
+  Json facts;
+  for (const auto& [name, fact] : call.facts) {
+    facts[name] = {{"value", Json::parse(fact.json, nullptr, false)}, {"origin", fact.origin}};
+  }
+  json["facts"] = facts;
+  json["guesses"] = guesses_json(guesses_of(call, folder));
+  json["presets"] = Json::array();
+  for (const FittingPreset& preset : fitting_presets(p)) json["presets"].push_back(preset.name);
+  json["fits"] = presets_json(fitting_presets(p));
+  json["unknown_keys"] = call.unknown_keys;
+  return json;
+}
+
+/// Scans the values; returns what to say about them.
+std::string scan_values(const std::vector<SelectedCall>& selected, bool asked, bool refused,
+                        std::stop_token stop) {
+  if (refused) return "not scanned (--no-scan)";
+  int64_t bytes = 0;
+  for (const SelectedCall& s : selected) {
+    bytes += tensor_bytes(s.call->problem->q()) + tensor_bytes(s.call->problem->k());
+  }
+  if (bytes > kScanBytes && !asked) {
+    return fmt::format("not scanned ({}; --scan does)", format_bytes(bytes));
+  }
+  std::vector<HeadTask> heads;
+  for (const SelectedCall& s : selected) {
+    for (int64_t b : s.batch) {
+      for (int64_t h : s.heads) heads.push_back({s.call->problem.get(), b, h, {}, {}, {}});
+    }
+  }
+  check_values(heads, stop);
+  return fmt::format("finite ({} scanned)", format_bytes(bytes));
+}
+
+std::string list_text(const std::set<int64_t>& values) {
+  const std::vector<int64_t> list(values.begin(), values.end());
+  return format_index_list(list);
+}
+
+/// Calls that differ only in step, layer and branch, told once.
+struct ShapeGroup {
+  const CallEntry* first = nullptr;
+  int64_t calls = 0;
+  std::set<int64_t> steps, layers;
+  std::set<std::string> branches;
+  std::map<std::string, std::set<std::string>> facts;  ///< those that decide no shape, as JSON
+};
+
+std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected) {
+  std::vector<ShapeGroup> groups;
+  std::vector<std::string> signatures;
+  for (const SelectedCall& s : selected) {
+    const AttentionProblem& p = *s.call->problem;
+    const std::string signature = fmt::format(
+        "{} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind), p.batch(),
+        p.num_heads(), p.num_kv_heads(), p.num_queries(), p.num_keys(), p.head_dim(), p.scale(),
+        dtype_name(p.q().dtype()), p.mask().describe(), p.query_tokens().grid_text(),
+        p.key_tokens().text_text(), layout_name(p.q().layout()));
+    size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
+                                    signatures.begin());
+    if (at == groups.size()) {
+      signatures.push_back(signature);
+      groups.push_back({s.call, 0, {}, {}, {}, {}});
+    }
+    ShapeGroup& group = groups[at];
+    ++group.calls;
+    group.steps.insert(s.call->id.step);
+    group.layers.insert(s.call->id.layer);
+    group.branches.insert(branch_text(*s.call));
+    for (const char* name :
+         {"layer_name", "timestep", "axes", "head_offset", "text_valid", "extra"}) {
+      const auto found = s.call->facts.find(name);
+      if (found != s.call->facts.end()) group.facts[name].insert(found->second.json);
+    }
+  }
+  return groups;
+}
+
+std::string origin_note(const CallEntry& call, const std::string& fact) {
+  const auto found = call.facts.find(fact);
+  if (found == call.facts.end() || found->second.origin == "recorded") return "";
+  return fmt::format("  ({})", found->second.origin);
+}
+
+void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) {
+  const CallEntry& call = *g.first;
+  const AttentionProblem& p = *call.problem;
+  const auto line = [](std::string_view name, const std::string& value) {
+    fmt::print("  {:<10} {}\n", name, one_line(value));
+  };
+  fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind), g.calls == 1 ? "" : "s");
+  line("steps", call.step_recorded ? list_text(g.steps) : "not recorded");
+  line("layers", call.layer_recorded ? list_text(g.layers) : "not recorded");
+  std::string branches;
+  for (const std::string& b : g.branches) branches += (branches.empty() ? "" : ", ") + b;
+  line("branches", call.branch_recorded ? branches : "not recorded");
+  line("q", fmt::format("[{}, {}, {}, {}] {} {}{}", p.batch(), p.num_heads(), p.num_queries(),
+                        p.head_dim(), dtype_name(p.q().dtype()), layout_name(p.q().layout()),
+                        origin_note(call, "layout")));
+  line("k", fmt::format("[{}, {}, {}, {}]{}", p.k().batch(), p.num_kv_heads(), p.num_keys(),
+                        p.head_dim(), p.v() ? ", v recorded" : ""));
+  line("grid", p.query_tokens().grid_text() + origin_note(call, "grid"));
+  line("text", p.key_tokens().text_text() + origin_note(call, "text"));
+  line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
+  line("mask", p.mask().describe() + origin_note(call, "mask"));
+  line("state", call.q_state.empty() ? "not recorded" : call.q_state);
+  for (const auto& [fact, values] : g.facts) {
+    line(fact, values.size() == 1 ? *values.begin()
+                                  : fmt::format("{} values, {} to {}", values.size(),
+                                                *values.begin(), *values.rbegin()));
+  }
+  line("map",
+       fmt::format("{} x {} a head: {} in f16, {} for a call", p.num_queries(), p.num_keys(),
+                   size_text(map_bytes(p, 1)), size_text(map_bytes(p, p.batch() * p.num_heads()))));
+  for (const FittingPreset& preset : fitting_presets(p)) line("fits", preset_text(preset));
+  // Where steps and layers come from names, they do so for each call.
+  for (const Guess& guess : guesses_of(call, folder)) {
+    const bool own = guess.fact == "step" || guess.fact == "layer";
+    if (!own || g.calls == 1) line("guessed", guess_text(guess));
+  }
+}
+
+void print_unknown(const Capture& capture) {
+  for (const std::string& key : capture.unknown_keys()) {
+    fmt::print("not understood: {}\n", one_line(key));
+  }
+  for (const CallEntry& call : capture.calls()) {
+    for (const std::string& key : call.unknown_keys) {
+      fmt::print("not understood: {} in {}\n", one_line(key),
+                 one_line(call.file.filename().string()));
+    }
+  }
+}
+
+/// What pictures and checks could use and nobody recorded, with what adds it.
+std::vector<std::string> missing_parts(const Capture& capture,
+                                       const std::vector<SelectedCall>& selected, bool bare) {
+  bool tokens = false, frames = false, outputs = false;
+  for (const SelectedCall& s : selected) {
+    const AttentionProblem& p = *s.call->problem;
+    tokens |= !p.key_tokens().text_range().empty() && s.call->tokens.empty();
+    frames |= p.query_tokens().has_grid() && capture.frames().empty();
+    outputs |= !s.call->lse && !(s.call->out && p.v());
+  }
+  const std::string convert = bare ? "the same options to attnscope convert, and "
+                                   : fmt::format("attnscope convert {} ", capture.path().string());
+  std::vector<std::string> lines;
+  if (tokens) {
+    lines.push_back("the text's tokens, to find words by: " + convert + "--tokens FILE -o NEW");
+  }
+  if (frames) {
+    lines.push_back("pictures of the video, to draw on: " + convert + "--frames DIR -o NEW");
+  }
+  if (outputs) {
+    lines.emplace_back(
+        "output rows with v, or the LSE, to check it with: record them when capturing");
+  }
+  return lines;
+}
+
+/// A text that every call records for itself: usually the same in all.
+void print_texts(const char* name, const std::vector<SelectedCall>& selected,
+                 std::string CallEntry::*member) {
+  std::set<std::string> seen;
+  for (const SelectedCall& call : selected) {
+    const std::string& text = call.call->*member;
+    if (text.empty() || !seen.insert(text).second) continue;
+    fmt::print("{}: {}\n", name, one_line(text));
+  }
+}
+
+/// A map before RoPE or norm looks like one, and is not the model's.
+void warn_of_unknown_state(const std::vector<SelectedCall>& selected, const Console& console) {
+  const auto unknown = std::count_if(selected.begin(), selected.end(), [](const SelectedCall& s) {
+    return s.call->facts.count("q_state") == 0;
+  });
+  if (unknown == 0) return;
+  console.say(fmt::format(
+      "warning: {} of {} calls do not record what was applied to q and k (q_state): taken before "
+      "RoPE or QK norm, their maps are not the model's; --rope NAME applies RoPE",
+      unknown, selected.size()));
+}
+
+int run_info(const InfoOptions& o) {
+  const Console console(o.quiet);
+  if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
+  if (is_export_file(o.capture.capture)) {
+    return print_export_info(o.capture.capture, o.json);
+  }
+  const Capture capture = open_capture(o.capture, console);
+  const auto selected = capture.select(parse_selection(o.selection));
+  warn_of_unknown_state(selected, console);
+  const InterruptWatch interrupts;
+  const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
+  if (o.json) {
+    Json json;
+    json["format"] = "attnscope-info/1";
+    json["path"] = capture.path().string();
+    json["model"] = capture.model();
+    json["prompt"] = capture.prompt();
+    json["extra"] = capture.extra().empty() ? Json() : Json::parse(capture.extra(), nullptr, false);
+    json["frames"] = capture.frames().size();
+    json["values"] = values;
+    json["calls"] = Json::array();
+    for (const SelectedCall& s : selected) {
+      json["calls"].push_back(call_json(*s.call, capture.named_folder()));
+    }
+    json["named_folder"] = named_folder_json(capture.named_folder());
+    json["command"] =
+        o.capture.capture.empty() ? Json(full_command(o.capture, *selected.front().call)) : Json();
+    json["notes"] = capture.notes();
+    json["unknown_keys"] = capture.unknown_keys();
+    json["missing"] = missing_parts(capture, selected, o.capture.capture.empty());
+    print_json(json, true);
+    return kExitOk;
+  }
+  fmt::print("{}\n", one_line(capture.path().string()));
+  for (const std::string& line : named_folder_lines(capture.named_folder())) {
+    fmt::print("{}\n", one_line(line));
+  }
+  print_texts("model", selected, &CallEntry::model);
+  print_texts("prompt", selected, &CallEntry::prompt);
+  if (!capture.extra().empty()) fmt::print("extra: {}\n", one_line(capture.extra()));
+  if (!capture.frames().empty()) fmt::print("frames: {} pictures\n", capture.frames().size());
+  for (const ShapeGroup& group : group_by_shape(selected))
+    print_group(group, capture.named_folder());
+  fmt::print("values: {}\n", values);
+  for (const std::string& line : missing_parts(capture, selected, o.capture.capture.empty())) {
+    fmt::print("not recorded: {}\n", one_line(line));
+  }
+  print_unknown(capture);
+  if (o.capture.capture.empty()) {
+    fmt::print("to open it as told here: {}\n",
+               one_line(full_command(o.capture, *selected.front().call)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_info_command(CLI::App& app) {
+  auto options = std::make_shared<InfoOptions>();
+  InfoOptions& o = *options;
+  CommandParser command(
+      app, "info", "what a capture or an export holds, what was guessed, and whether it is sound");
+  add_capture_options(command, o.capture);
+  add_selection_options(command, o.selection);
+  command.add_flag("--scan", o.scan, "scan q and k for NaN and Inf, however large they are");
+  command.add_flag("--no-scan", o.no_scan, "do not scan them");
+  command.add_flag("--json", o.json, "print JSON");
+  command.add_flag("--quiet", o.quiet, "no notes");
+  command.footer(
+      "Examples:\n"
+      "  attnscope info dump/\n"
+      "  attnscope info dump/ --layers last --json\n"
+      "  attnscope info maps.h5\n"
+      "  attnscope info --q q.npy --k k.npy --preset cogvideox-5b");
+  return {command, [options] { return run_info(*options); }};
+}
+
+}  // namespace attnscope

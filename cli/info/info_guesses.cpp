@@ -1,0 +1,131 @@
+#include "cli/info/info_guesses.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/selection.h"
+#include "io/capture/model_preset.h"
+#include "io/capture/named_calls.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFromName = "from the file's name";
+
+/// What the origin of a fact says where it is a guess; empty where it is none.
+std::string reason_of(const std::string& fact, const CallEntry::Fact& known, const CallEntry& call,
+                      const std::optional<NamedFolder>& folder) {
+  const std::string& origin = known.origin;
+  constexpr std::string_view kGuessed = "guessed: ";
+  constexpr std::string_view kPreset = "guessed from preset ";
+  if (origin.starts_with(kGuessed)) return origin.substr(kGuessed.size());
+  if (origin.starts_with(kPreset)) {
+    const AttentionProblem& p = *call.problem;
+    return fmt::format("{} tokens of head dimension {}, as in the preset {}", p.num_queries(),
+                       p.head_dim(), origin.substr(kPreset.size()));
+  }
+  if (origin == kFromName) {
+    return folder ? "the file's name, as " + folder->pattern : "the file's name";
+  }
+  if (origin == "one file a head") return origin;
+  if (origin != "default") return "";
+  if (fact == "scale")
+    return fmt::format("1/sqrt({}), the head dimension", call.problem->head_dim());
+  if (fact == "mask" && known.json == "\"none\"") return "no mask was recorded";
+  if (fact == "mask") return "a tensor mask stands beside q and k";
+  return "";
+}
+
+std::string kind_reason(const AttentionProblem& p) {
+  if (p.id().kind == CallKind::cross) return "queries and keys differ in number";
+  return p.id().kind == CallKind::joint ? "there is a grid, and text" : "as many queries as keys";
+}
+
+}  // namespace
+
+std::vector<Guess> guesses_of(const CallEntry& call, const std::optional<NamedFolder>& folder) {
+  std::vector<Guess> guesses;
+  for (const auto& [fact, known] : call.facts) {
+    std::string reason = reason_of(fact, known, call, folder);
+    if (!reason.empty()) guesses.push_back({fact, known.json, std::move(reason)});
+  }
+  if (call.facts.count("kind") == 0) {
+    guesses.push_back(
+        {"kind", fmt::format("\"{}\"", kind_name(call.id.kind)), kind_reason(*call.problem)});
+  }
+  return guesses;
+}
+
+Json guesses_json(const std::vector<Guess>& guesses) {
+  Json list = Json::array();
+  for (const Guess& guess : guesses) {
+    list.push_back({{"fact", guess.fact},
+                    {"value", Json::parse(guess.value, nullptr, false)},
+                    {"from", guess.from}});
+  }
+  return list;
+}
+
+std::string guess_text(const Guess& guess) {
+  const Json value = Json::parse(guess.value, nullptr, false);
+  return fmt::format("{} {}, from: {}", guess.fact,
+                     value.is_string() ? value.get<std::string>() : guess.value, guess.from);
+}
+
+std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem) {
+  std::vector<FittingPreset> fitting;
+  const int64_t queries = problem.num_queries();
+  for (const ModelPreset& preset : model_presets()) {
+    const int64_t cells = preset.grid[0] * preset.grid[1] * preset.grid[2];
+    const bool cross = queries == cells && problem.num_keys() == preset.cross_text;
+    const bool whole = queries == preset.tokens() && problem.num_keys() == queries;
+    if (preset.head_dim != problem.head_dim() || (!whole && !cross)) continue;
+    const TokenGrid grid = cross ? TokenGrid::video(cells, preset.grid, 0, TextPlace::none)
+                                 : TokenGrid::video(preset.tokens(), preset.grid, preset.text.count,
+                                                    preset.text.place);
+    fitting.push_back({std::string(preset.name), grid.grid_text(),
+                       cross ? std::string("all") : grid.text_text()});
+  }
+  return fitting;
+}
+
+std::string preset_text(const FittingPreset& preset) {
+  return fmt::format("{} ({}, text {})", preset.name, preset.grid, preset.text);
+}
+
+Json presets_json(const std::vector<FittingPreset>& presets) {
+  Json list = Json::array();
+  for (const FittingPreset& preset : presets) {
+    list.push_back({{"name", preset.name}, {"grid", preset.grid}, {"text", preset.text}});
+  }
+  return list;
+}
+
+std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& folder) {
+  if (!folder) return {};
+  std::string line = fmt::format("pattern: {}{}: {} file{}", folder->pattern,
+                                 folder->pattern_given ? "" : " (guessed; --pattern overrides)",
+                                 folder->files, folder->files == 1 ? "" : "s");
+  const auto add = [&](const char* what, const std::vector<int64_t>& values) {
+    if (!values.empty()) line += fmt::format(", {} {}", what, format_index_list(values));
+  };
+  add("steps", folder->steps);
+  add("layers", folder->layers);
+  add("heads", folder->heads);
+  std::vector<std::string> lines{line};
+  if (!folder->left_out.empty()) lines.push_back("left out: " + first_names(folder->left_out));
+  return lines;
+}
+
+Json named_folder_json(const std::optional<NamedFolder>& folder) {
+  if (!folder) return nullptr;
+  return {{"pattern", folder->pattern},  {"pattern_given", folder->pattern_given},
+          {"files", folder->files},      {"steps", folder->steps},
+          {"layers", folder->layers},    {"heads", folder->heads},
+          {"left_out", folder->left_out}};
+}
+
+}  // namespace attnscope

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "io/capture/capture.h"
+
+namespace attnscope {
+
+/// Something that nobody recorded or said, and that is taken to be so.
+struct Guess {
+  std::string fact;   ///< layout, grid, text, scale, kind, step, layer …
+  std::string value;  ///< as JSON
+  std::string from;   ///< what it was concluded from
+};
+std::vector<Guess> guesses_of(const CallEntry& call, const std::optional<NamedFolder>& folder);
+/// [{"fact", "value", "from"}].
+nlohmann::ordered_json guesses_json(const std::vector<Guess>& guesses);
+/// "layout bhsd, from: the longer axis is the sequence".
+std::string guess_text(const Guess& guess);
+
+/// A model whose sequence length (for cross attention: both lengths) and head dimension a call has.
+struct FittingPreset {
+  std::string name, grid, text;
+};
+std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem);
+/// "cogvideox-5b (13x30x45, 226@start)".
+std::string preset_text(const FittingPreset& preset);
+nlohmann::ordered_json presets_json(const std::vector<FittingPreset>& presets);
+
+/// What the names of a folder's files told, as lines; and as JSON, null where there is none.
+std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& folder);
+nlohmann::ordered_json named_folder_json(const std::optional<NamedFolder>& folder);
+
+}  // namespace attnscope

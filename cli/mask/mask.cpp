@@ -1,0 +1,299 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/forecast.h"
+#include "cli/common/interrupt.h"
+#include "cli/common/run_backend.h"
+#include "cli/mask/mask_choice.h"
+#include "cli/mask/mask_report.h"
+#include "cli/mask/mask_run.h"
+#include "cli/mask/mask_timing.h"
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/mask/mask_cover.h"
+#include "core/stream/row_stream.h"
+#include "core/stream/value_check.h"
+#include "io/capture/block_mask_file.h"
+#include "io/files/export_file.h"
+
+namespace attnscope {
+namespace {
+
+struct MaskOptions {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  RunOptions run;
+  std::vector<std::string> masks;
+  std::string out;
+  std::string save;
+  int64_t block = 0;
+  bool exact = false;
+  bool time = false;
+  bool dry_run = false;
+  bool json = false;
+  bool force = false;
+  bool quiet = false;
+};
+
+/// What block-sparse kernels use most.
+constexpr int64_t kDefaultBlock = 128;
+
+/// The heads, each with its place in the capture.
+struct MaskTasks {
+  std::vector<SelectedCall> calls;
+  std::vector<HeadTask> tasks;
+  std::vector<const CallEntry*> call_of_task;
+};
+
+MaskTasks make_tasks(const MaskOptions& o, const Capture& capture) {
+  MaskTasks m;
+  m.calls = capture.select(parse_selection(o.selection));
+  for (const SelectedCall& selected : m.calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    if (!is_normalised(problem.score())) {
+      throw usage_error(
+          "mask: rows of sigmoid scores do not sum to 1, so no share of them is kept");
+    }
+    for (int64_t b : selected.batch) {
+      for (int64_t h : selected.heads) {
+        m.tasks.push_back(
+            {&problem, b, h, {0, problem.num_queries()}, {}, {0, problem.num_keys()}});
+        m.call_of_task.push_back(selected.call);
+      }
+    }
+  }
+  return m;
+}
+
+std::vector<MaskChoice> parse_masks(const MaskOptions& o, MemoryBudget& budget) {
+  if (o.masks.empty()) {
+    throw usage_error(
+        "mask needs --mask: a pattern such as spatial:frames=1, a .npy with --block N, or a .json");
+  }
+  const std::optional<int64_t> block = o.block > 0 ? std::optional(o.block) : std::nullopt;
+  std::vector<MaskChoice> masks;
+  for (const std::string& text : o.masks) masks.push_back(MaskChoice::parse(text, block, budget));
+  return masks;
+}
+
+void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks& m) {
+  std::vector<std::filesystem::path> inputs = capture.files();
+  inputs.insert(inputs.end(), o.masks.begin(), o.masks.end());
+  const ExportFileOptions options{.force = o.force, .inputs = inputs};
+  if (!o.out.empty()) {
+    if (std::filesystem::path(o.out).extension() != ".csv") {
+      throw usage_error("-o " + o.out + ": the table's name must end in .csv");
+    }
+    ExportFile::check_target(o.out, options);
+  }
+  if (o.save.empty()) return;
+  if (std::filesystem::path(o.save).extension() != ".npy") {
+    throw usage_error("--save " + o.save + ": the name must end in .npy");
+  }
+  if (o.masks.size() != 1 || m.calls.size() != 1 || m.calls.front().batch.size() != 1) {
+    throw usage_error(fmt::format(
+        "--save {}: a file holds the heads of one call, one batch item and one mask (got {} calls, "
+        "{} batch items, {} masks): select with --steps --layers --branch --batch",
+        o.save, m.calls.size(), m.calls.front().batch.size(), o.masks.size()));
+  }
+  if (o.save == o.out) throw usage_error("--save and -o name the same file");
+  ExportFile::check_target(o.save, options);
+}
+
+void print_plan(const MaskOptions& o, const MaskTasks& m, const RowStream& stream,
+                const TileBackend& backend, MemoryBudget& budget) {
+  const double seconds = expected_seconds(m.tasks, stream.request, stream.plan, backend, budget);
+  if (o.json) {
+    print_json({{"format", "attnscope-plan/1"},
+                {"heads", m.tasks.size()},
+                {"masks", o.masks.size()},
+                {"entries", stream.plan.entries},
+                {"flops", stream.plan.flops},
+                {"expected_seconds", seconds},
+                {"memory_bytes", stream.plan.bytes_total + budget.used()},
+                {"budget_bytes", budget.limit()},
+                {"workers", stream.plan.workers}},
+               false);
+    return;
+  }
+  fmt::print("heads          {}, masks {}\nentries        {}\narithmetic     {}FLOP\n",
+             m.tasks.size(), o.masks.size(), format_count(static_cast<double>(stream.plan.entries)),
+             format_count(stream.plan.flops));
+  fmt::print("expected time  {} for the weights; masks come on top\n", format_seconds(seconds));
+  fmt::print("memory         {} of {}\nplan           {}\n",
+             format_bytes(stream.plan.bytes_total + budget.used()), format_bytes(budget.limit()),
+             stream.plan.describe());
+}
+
+/// The blocks that the mask leaves anything of, head after head.
+void save_blocks(BlockMaskWriter& writer, const HeadTask& task, const Mask& mask, int64_t block,
+                 const std::stop_token& stop) {
+  const int64_t rows = task.problem->num_queries();
+  for (int64_t first = 0; first < rows; first += block) {
+    if (stop.stop_requested()) {
+      throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+    }
+    writer.append(kept_blocks(mask, task.batch, task.head, {first, std::min(first + block, rows)},
+                              task.problem->num_keys(), block));
+  }
+}
+
+/// Measures every mask on every head.
+class MaskLab {
+ public:
+  MaskLab(const MaskOptions& options, const MaskTasks& tasks, const std::vector<MaskChoice>& masks,
+          const TileBackend& backend, MemoryBudget& budget)
+      : o_(options), m_(tasks), choices_(masks), backend_(backend), budget_(budget) {}
+
+  std::vector<MaskRow> run(const Console& console, int64_t entries) {
+    const InterruptWatch interrupts;
+    check_values(m_.tasks, interrupts.token());
+    std::optional<BlockMaskWriter> writer;
+    if (!o_.save.empty()) {
+      const AttentionProblem& problem = *m_.tasks.front().problem;
+      writer.emplace(o_.save, o_.force, static_cast<int64_t>(m_.tasks.size()),
+                     ceil_div(problem.num_queries(), block()),
+                     ceil_div(problem.num_keys(), block()));
+    }
+    const auto heads = static_cast<int64_t>(m_.tasks.size());
+    Progress progress(console, "mask", heads * kSteps,
+                      static_cast<double>(entries) / static_cast<double>(heads * kSteps),
+                      "entries");
+    for (int64_t i = 0; i < heads; ++i) {
+      add_head(static_cast<size_t>(i), interrupts.token(), writer, [&](double share) {
+        progress.update(i * kSteps + static_cast<int64_t>(share * kSteps));
+      });
+    }
+    if (writer) writer->commit();
+    return std::move(rows_);
+  }
+
+ private:
+  static constexpr int64_t kSteps = 1000;
+  int64_t block() const { return o_.block > 0 ? o_.block : kDefaultBlock; }
+
+  void add_head(size_t i, const std::stop_token& stop, std::optional<BlockMaskWriter>& writer,
+                const std::function<void(double)>& progress) {
+    const HeadTask& task = m_.tasks[i];
+    int64_t bytes = 0;
+    for (const MaskChoice& choice : choices_) bytes += choice.bytes(*task.problem);
+    const MemoryReservation reserved = budget_.reserve(bytes, "the masks of a head");
+    std::vector<Mask> masks;
+    for (const MaskChoice& choice : choices_) {
+      masks.push_back(
+          choice.build(*task.problem, task.batch, task.head, {backend_, budget_, stop}));
+    }
+    const auto scores = score_masks(task, masks, {backend_, budget_, stop, o_.exact}, progress);
+    for (size_t m = 0; m < masks.size(); ++m) {
+      const CallId& id = m_.call_of_task[i]->id;
+      MaskRow row{id.step,
+                  id.layer,
+                  task.batch,
+                  task.head,
+                  branch_of(id, task.batch),
+                  std::string(kind_name(id.kind)),
+                  choices_[m].name(),
+                  scores[m],
+                  {}};
+      if (o_.time) row.time_ratio = mask_time_ratio(task, masks[m], block(), backend_, budget_);
+      rows_.push_back(std::move(row));
+    }
+    if (writer) save_blocks(*writer, task, masks.front(), block(), stop);
+  }
+
+  const MaskOptions& o_;
+  const MaskTasks& m_;
+  const std::vector<MaskChoice>& choices_;
+  const TileBackend& backend_;
+  MemoryBudget& budget_;
+  std::vector<MaskRow> rows_;
+};
+
+int run_mask(const MaskOptions& o) {
+  const Console console(o.quiet);
+  MemoryBudget budget(memory_limit(o.run));
+  const std::vector<MaskChoice> masks = parse_masks(o, budget);
+  const Capture capture = open_capture(o.capture, console);
+  const MaskTasks m = make_tasks(o, capture);
+  const auto backend = make_run_backend(o.run, console);
+  for (const SelectedCall& call : m.calls) {
+    for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
+  }
+  check_outputs(o, capture, m);
+  const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
+  if (o.dry_run) {
+    print_plan(o, m, stream, *backend, budget);
+    return kExitOk;
+  }
+  const auto rows = MaskLab(o, m, masks, *backend, budget).run(console, stream.plan.entries);
+  if (!o.save.empty()) console.say("wrote " + o.save);
+  if (!o.out.empty()) {
+    write_mask_csv(rows, o.time, o.out, o.force);
+    console.say(fmt::format("wrote {} ({} rows)", o.out, rows.size()));
+  }
+  if (o.json) {
+    print_json(mask_json(rows, o.time), true);
+  } else if (o.out.empty()) {
+    print_mask_table(rows, o.time);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_mask_command(CLI::App& app) {
+  auto options = std::make_shared<MaskOptions>();
+  MaskOptions& o = *options;
+  CommandParser command(app, "mask", "what sparse masks keep of every head");
+  add_capture_options(command, o.capture, "--own-mask");
+  command
+      .add_option("--mask", o.masks,
+                  "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
+                  "(bool [query blocks, key blocks] or [heads, ...]) with --block, or a FILE.json\n"
+                  "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
+                  "spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
+                  "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
+                  "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
+                  "All but the first three keep text rows and text keys (text=drop: only rows)")
+      .one_value_each()
+      .type_name("MASK");
+  command.add_option("-o", o.out, "write the table as .csv").type_name("FILE.csv");
+  command
+      .add_option(
+          "--save", o.save,
+          "write the blocks that the mask keeps anything of, as bool [heads, query blocks,\n"
+          "key blocks] (one call, one mask)")
+      .type_name("FILE.npy");
+  command
+      .add_option(
+          "--block", o.block,
+          "tokens of a block in FILE.npy, --save and --time (128 for these two unless told)")
+      .in_range(1, int64_t{1} << 30)
+      .type_name("N");
+  command.add_flag("--exact", o.exact,
+                   "oracle and output errors on all rows instead of 256 spread ones");
+  command.add_flag(
+      "--time", o.time,
+      "time a few row panels with the mask's empty blocks left out and without the mask:\n"
+      "column time is their ratio");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
+  command.add_flag("--force", o.force, "replace files that exist");
+  command.add_flag("--json", o.json, "print the table as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+  command.footer(
+      "Examples:\n"
+      "  attnscope mask dump/ --mask spatial:frames=1 --mask temporal --layers 12\n"
+      "  attnscope mask dump/ --mask tiles:size=6x8x8,window=3x3x3 --json\n"
+      "  attnscope mask dump/ --mask blocks.npy --block 128 --exact\n"
+      "  attnscope mask dump/ --mask topk:keep=0.2 --layers 3 --save kept.npy");
+  return {command, [options] { return run_mask(*options); }};
+}
+
+}  // namespace attnscope

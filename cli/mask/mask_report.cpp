@@ -1,0 +1,109 @@
+#include "cli/mask/mask_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "io/files/part_file.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json row_json(const MaskRow& row, bool timed) {
+  const MaskScore& s = row.score;
+  Json json{{"step", row.step},
+            {"layer", row.layer},
+            {"branch", row.branch},
+            {"kind", row.kind},
+            {"batch", row.batch},
+            {"head", row.head},
+            {"mask", row.mask},
+            {"density", s.density},
+            {"effective_density", s.effective_density},
+            {"recall", number(s.recall)},
+            {"recall_p05", number(s.recall_p05)},
+            {"recall_sampled", number(s.recall_sampled)},
+            {"oracle_recall", number(s.oracle_recall)},
+            {"oracle_stderr", number(s.oracle_stderr)},
+            {"output_error", number(s.output_error)},
+            {"output_error_mean", number(s.output_error_mean)},
+            {"output_error_p95", number(s.output_error_p95)},
+            {"masked_rows", s.masked_rows},
+            {"empty_rows", s.empty_rows},
+            {"sampled_rows", s.sampled_rows}};
+  if (timed) json["time_ratio"] = number(row.time_ratio);
+  return json;
+}
+
+std::string cell(const std::optional<double>& value) {
+  return value ? fmt::format("{:8.4f}", *value) : fmt::format("{:>8}", "-");
+}
+
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  if (!value.is_string()) return value.dump();
+  const auto text = value.get<std::string>();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted(1, '"');
+  for (char c : text) {
+    if (c == '"') quoted.push_back('"');
+    quoted.push_back(c);
+  }
+  quoted.push_back('"');
+  return quoted;
+}
+
+}  // namespace
+
+Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
+  Json heads = Json::array();
+  for (const MaskRow& row : rows) heads.push_back(row_json(row, timed));
+  return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
+}
+
+void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
+  size_t width = 4;
+  for (const MaskRow& row : rows) width = std::max(width, one_line(row.mask).size());
+  std::string before;
+  for (const MaskRow& row : rows) {
+    const std::string call = fmt::format("step {} layer {} {} {} batch {}", row.step, row.layer,
+                                         one_line(row.branch), row.kind, row.batch);
+    if (call != before) {
+      fmt::print("{}{}\n", before.empty() ? "" : "\n", call);
+      fmt::print("head  {:<{}}   density   recall      p05   oracle  out.err  err.p95{}\n", "mask",
+                 width, timed ? "     time" : "");
+      before = call;
+    }
+    const MaskScore& s = row.score;
+    fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {} {}{}\n", row.head, one_line(row.mask), width,
+               s.density, cell(s.recall), cell(s.recall_p05), cell(s.oracle_recall),
+               cell(s.output_error), cell(s.output_error_p95),
+               timed ? fmt::format(" {}", cell(row.time_ratio)) : std::string());
+  }
+}
+
+void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::filesystem::path& path,
+                    bool force) {
+  PartFile file(path, force);
+  std::string text;
+  for (const MaskRow& row : rows) {
+    std::vector<std::string> names, cells;
+    const Json json = row_json(row, timed);
+    for (const auto& [name, value] : json.items()) {
+      names.push_back(name);
+      cells.push_back(csv_cell(value));
+    }
+    if (text.empty()) text = fmt::format("{}\n", fmt::join(names, ","));
+    text.append(fmt::format("{}\n", fmt::join(cells, ",")));
+  }
+  file.append(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+}  // namespace attnscope

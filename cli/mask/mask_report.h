@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/patterns/mask_summary.h"
+#include "core/problem/attention_problem.h"
+
+namespace attnscope {
+
+/// One line of the table: a mask on a head.
+struct MaskRow {
+  int64_t step = 0, layer = 0, batch = 0, head = 0;
+  std::string branch, kind, mask;
+  MaskScore score;
+  std::optional<double> time_ratio;  ///< masked / unmasked seconds, where it was asked for
+};
+
+/// {"format": "attnscope-mask/1", "heads": [...]}; `timed` adds time_ratio.
+nlohmann::ordered_json mask_json(const std::vector<MaskRow>& rows, bool timed);
+/// A table for people on standard output.
+void print_mask_table(const std::vector<MaskRow>& rows, bool timed);
+/// The columns of the JSON, undefined ones empty. Throws Error(file).
+void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::filesystem::path& path,
+                    bool force);
+
+}  // namespace attnscope

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cli/common/console.h"
+#include "cli/query/query_tasks.h"
+#include "core/base/memory_budget.h"
+#include "core/stream/tile_backend.h"
+#include "io/capture/lse_cache.h"
+
+namespace attnscope {
+
+/// What a query computes with. Borrows.
+struct QueryRun {
+  const QueryRequest& request;
+  const QueryTasks& tasks;
+  const TileBackend& backend;
+  MemoryBudget& budget;
+  const Console& console;
+};
+
+/// The values of every head, and the memory that they were reserved in.
+struct QueryValues {
+  std::vector<std::vector<float>> values;  ///< [task][token of the sequence shown]
+  std::vector<double> lse;  ///< [task] of a single query row, before any domain; else NaN
+  MemoryReservation reservation;
+};
+
+/// The chosen query rows of each head, averaged. With --dry-run prints the plan instead and returns
+/// nothing. Throws Error(interrupted) when it was stopped.
+std::optional<QueryValues> compute_rows(const QueryRun& run);
+
+/// The columns of the chosen keys: who attends to them. As compute_rows.
+std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache);
+
+}  // namespace attnscope

@@ -1,0 +1,180 @@
+#include "cli/query/query_export.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cli/common/command.h"
+#include "cli/common/stored_input.h"
+#include "cli/query/query_output.h"
+#include "cli/query/query_summary.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/base/selection.h"
+#include "core/products/query_mean.h"
+
+namespace attnscope {
+namespace {
+
+void check_request(const QueryRequest& o) {
+  check_export_options(o.capture, o.run);
+  const std::pair<const char*, bool> others[] = {{"--reverse", o.reverse},
+                                                 {"--domain", o.domain != "all"},
+                                                 {"--weighting", o.weighting != "none"},
+                                                 {"--cache", !o.cache.empty()},
+                                                 {"--text-token", !o.queries.text_tokens.empty()},
+                                                 {"--dry-run", o.dry_run}};
+  for (const auto& [option, given] : others) {
+    if (!given) continue;
+    throw usage_error(fmt::format(
+        "{}: {} is an export, whose rows are shown as they are (the option needs the capture)",
+        option, one_line(o.capture.capture)));
+  }
+  if (!o.queries.any()) throw usage_error("query needs --query T,Y,X or --index N");
+}
+
+/// Where the chosen tokens stand among the exported rows.
+std::vector<int64_t> positions_of(const StoredMaps& maps, const StoredHead& head,
+                                  const ChosenTokens& chosen) {
+  const std::vector<int64_t>& queries = head.facts->queries;
+  std::vector<int64_t> positions;
+  for (const int64_t token : chosen.tokens) {
+    const auto found = std::lower_bound(queries.begin(), queries.end(), token);
+    if (found == queries.end() || *found != token) {
+      throw usage_error(fmt::format("{}: {} has no row of query {} (it has {})",
+                                    maps.path().string(), one_line(head.group->name), token,
+                                    format_index_list(queries)));
+    }
+    positions.push_back(found - queries.begin());
+  }
+  return positions;
+}
+
+/// The mean of the chosen rows, over all keys.
+std::vector<float> mean_row(const StoredMaps& maps, const StoredHead& head,
+                            const std::vector<int64_t>& positions) {
+  std::vector<double> sums(static_cast<size_t>(head.group->grid.cols), 0.0);
+  for (const int64_t position : positions) {
+    const auto row = maps.row(head, position);
+    if (!row) {
+      throw usage_error(fmt::format(
+          "{}: the tiles of query {} of {} are not in the file yet (attnscope info says how far "
+          "it is)",
+          maps.path().string(), head.facts->queries[static_cast<size_t>(position)],
+          stored_label(head)));
+    }
+    for (size_t j = 0; j < sums.size(); ++j) sums[j] += static_cast<double>((*row)[j]);
+  }
+  std::vector<float> mean;
+  const double factor = 1.0 / static_cast<double>(positions.size());
+  for (const double sum : sums) mean.push_back(static_cast<float>(sum * factor));
+  return mean;
+}
+
+void check_heads(const StoredMaps& maps, const std::vector<StoredHead>& heads) {
+  if (maps.is_logits()) {
+    throw usage_error(maps.path().string() +
+                      ": holds logits; query shows weights (export --product weights or rows)");
+  }
+  for (const StoredHead& head : heads) {
+    const StoredFacts& facts = *head.facts;
+    if (facts.keys != IndexRange{0, facts.key_tokens.tokens()}) {
+      throw usage_error(fmt::format("{}: {} has keys {}:{} of {} only; a query shows them all",
+                                    maps.path().string(), one_line(head.group->name),
+                                    facts.keys.begin, facts.keys.end, facts.key_tokens.tokens()));
+    }
+    if (facts.key_tokens != heads.front().facts->key_tokens) {
+      throw usage_error(
+          "the selected calls have different token grids: select calls of one kind with --kind");
+    }
+  }
+}
+
+QueryVolume describe_volume(const StoredHead& head, const ChosenTokens& chosen) {
+  QueryVolume volume;
+  volume.label = stored_label(head);
+  volume.step = head.facts->step;
+  volume.layer = head.facts->layer;
+  volume.batch = head.batch;
+  volume.head = head.head;
+  volume.branch = head.facts->branch;
+  volume.kind = head.facts->kind;
+  // A place in these volumes only where queries and keys are the same tokens.
+  if (volume.kind != "cross") volume.query = single_coord(chosen, head.facts->key_tokens);
+  return volume;
+}
+
+QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
+                              const std::vector<StoredHead>& heads,
+                              const std::vector<ChosenTokens>& chosen) {
+  const TokenGrid& keys = heads.front().facts->key_tokens;
+  QueryVolumes volumes;
+  volumes.grid = {keys.frames(), keys.height(), keys.width()};
+  volumes.model = heads.front().facts->model;
+  volumes.capture = maps.stored().capture;
+  volumes.domain = "all";
+  volumes.query_text = describe_chosen(o.queries, chosen.front(), false);
+  for (size_t i = 0; i < heads.size(); ++i) {
+    volumes.volumes.push_back(describe_volume(heads[i], chosen[i]));
+  }
+  return volumes;
+}
+
+}  // namespace
+
+int query_export(const QueryRequest& o, const Console& console) {
+  check_request(o);
+  const MeanAxes mean = parse_mean_axes(o.mean);
+  const StoredMaps maps(o.capture.capture);
+  const std::vector<StoredHead> heads = select_stored(maps, o.selection);
+  check_heads(maps, heads);
+  std::vector<ChosenTokens> chosen;
+  std::vector<std::vector<int64_t>> positions;
+  for (const StoredHead& head : heads) {
+    chosen.push_back(
+        choose_tokens(o.queries, {head.facts->query_tokens, {}, one_line(head.group->name)}));
+    positions.push_back(positions_of(maps, head, chosen.back()));
+  }
+  const TokenGrid& keys = heads.front().facts->key_tokens;
+  QueryVolumes volumes = describe_volumes(o, maps, heads, chosen);
+  volumes.mean = mean.text();
+  const std::vector<std::filesystem::path> inputs(1, maps.path());
+  const VolumeWriter writer =
+      o.out.empty() ? nullptr : writer_for(o, {keys, false, inputs}, count_averages(mean, volumes));
+  MemoryBudget budget(memory_limit(o.run));
+  // The results, and a row's sums and chunks.
+  const MemoryReservation memory = budget.reserve(
+      keys.tokens() * (4 * static_cast<int64_t>(heads.size()) + 16) +
+          8 * heads.front().group->grid.chunk_rows * heads.front().group->grid.chunk_cols +
+          maps.buffer_bytes(heads.front()),
+      "the rows of the query");
+  std::vector<std::vector<float>> values;
+  std::vector<double> lse;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    values.push_back(mean_row(maps, heads[i], positions[i]));
+    const bool one = positions[i].size() == 1 && !mean.any();
+    lse.push_back(one ? maps.lse(heads[i], positions[i].front())
+                      : std::numeric_limits<double>::quiet_NaN());
+  }
+  if (mean.any()) average_volumes(mean, volumes, values, budget);
+  nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
+    QueryVolume& volume = volumes.volumes[i];
+    if (writer == nullptr || o.json) {
+      summaries.push_back(summarise_values(volumes, volume, keys, values[i],
+                                           mean.any() ? std::nan("") : lse[i], o.top));
+    }
+    if (writer != nullptr) set_values(volume, keys, std::move(values[i]));
+  }
+  if (writer != nullptr) {
+    writer(volumes, o.out, o.force);
+    console.say(fmt::format("wrote {} ({} head{} of an export, {})", o.out, volumes.volumes.size(),
+                            volumes.volumes.size() == 1 ? "" : "s", describe_output(volumes)));
+  }
+  if (writer == nullptr || o.json) print_summaries(o, volumes, summaries);
+  return kExitOk;
+}
+
+}  // namespace attnscope

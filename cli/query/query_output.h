@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/query/query_tasks.h"
+#include "io/results/volume_files.h"
+
+namespace attnscope {
+
+using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
+
+/// The sequence that volumes show, and what they were made of.
+struct ShownSequence {
+  const TokenGrid& tokens;
+  bool reverse = false;  ///< the tokens are queries
+  std::vector<std::filesystem::path> inputs;
+};
+
+/// The writer that the name of -o asks for; checks what can be checked before the work. Throws
+/// Error(usage) where the name or the sequence do not suit, Error(file) for a target that cannot be
+/// written.
+VolumeWriter writer_for(const QueryRequest& request, const ShownSequence& shown, size_t count);
+
+/// "domain video, weighting value, mean over heads"
+std::string describe_output(const QueryVolumes& volumes);
+
+/// The summaries of all heads on standard output, as text or JSON.
+void print_summaries(const QueryRequest& request, const QueryVolumes& volumes,
+                     const nlohmann::ordered_json& heads);
+
+}  // namespace attnscope

@@ -1,0 +1,107 @@
+#include "cli/query/query_summary.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string token_name(const TokenGrid& grid, int64_t index,
+                       const std::vector<std::string>& tokens) {
+  if (const auto at = grid.coord(index)) return fmt::format("({},{},{})", at->t, at->y, at->x);
+  const IndexRange text = grid.text_range();
+  const auto n = static_cast<size_t>(index - text.begin);
+  if (text.contains(index)) {
+    return n < tokens.size() ? fmt::format("text {} {}", n, tokens[n]) : fmt::format("text {}", n);
+  }
+  return std::to_string(index);
+}
+
+/// Null where it was averaged over.
+Json coordinate(int64_t value) { return value < 0 ? Json() : Json(value); }
+
+/// "step 10 layer 3 cond joint batch 0 head 2", without what was averaged over.
+std::string head_line(const Json& head) {
+  const auto numbered = [&](const char* name) {
+    return head[name].is_null() ? "" : fmt::format("{} {} ", name, head[name].get<int64_t>());
+  };
+  std::string line = numbered("step") + numbered("layer") +
+                     fmt::format("{} {} ", one_line(head["branch"].get<std::string>()),
+                                 head["kind"].get<std::string>()) +
+                     numbered("batch") + numbered("head");
+  if (head.contains("averaged")) {
+    return line + fmt::format("mean of {}", head["averaged"].get<int64_t>());
+  }
+  line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, const TokenGrid& grid,
+                      std::span<const float> row, double lse, int64_t top_count) {
+  const auto mass = [&](IndexRange range) {
+    return std::accumulate(row.begin() + range.begin, row.begin() + range.end, 0.0);
+  };
+  Json json;
+  json["step"] = coordinate(volume.step);
+  json["layer"] = coordinate(volume.layer);
+  json["branch"] = volume.branch;
+  json["kind"] = volume.kind;
+  json["batch"] = volume.batch;
+  json["head"] = coordinate(volume.head);
+  if (volume.averaged > 1 || volumes.mean != "none") json["averaged"] = volume.averaged;
+  json["lse"] = std::isfinite(lse) ? Json(lse) : Json();
+  json["text_mass"] = mass(grid.text_range());
+  json["video_mass"] = mass(grid.video_range());
+  Json frames = Json::array();
+  const int64_t frame = grid.height() * grid.width();
+  for (int64_t t = 0; t < grid.frames(); ++t) {
+    const int64_t begin = grid.video_range().begin + t * frame;
+    frames.push_back(mass({begin, begin + frame}));
+  }
+  json["frame_mass"] = frames;
+  std::vector<int64_t> order(row.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto count = std::min<size_t>(static_cast<size_t>(top_count), order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(count), order.end(),
+                    [&](int64_t a, int64_t b) {
+                      const float x = row[static_cast<size_t>(a)];
+                      const float y = row[static_cast<size_t>(b)];
+                      return x != y ? x > y : a < b;
+                    });
+  Json top = Json::array();
+  for (size_t i = 0; i < count; ++i) {
+    top.push_back({{volumes.reverse ? "query" : "key", order[i]},
+                   {"place", token_name(grid, order[i], volumes.tokens_of(volume))},
+                   {"weight", row[static_cast<size_t>(order[i])]}});
+  }
+  json["top"] = top;
+  return json;
+}
+
+void print_row_summaries(const Json& heads, bool reverse) {
+  for (const Json& head : heads) {
+    fmt::print("{}\n", head_line(head));
+    fmt::print("  {}text {:.4f}  video {:.4f}", reverse ? "sums: " : "",
+               head["text_mass"].get<double>(), head["video_mass"].get<double>());
+    if (!head["frame_mass"].empty()) fmt::print("  frames");
+    for (const Json& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
+    fmt::print("\n");
+    for (const Json& key : head["top"]) {
+      fmt::print("  {:.6f}  {}\n", key["weight"].get<double>(),
+                 one_line(key["place"].get<std::string>()));
+    }
+  }
+}
+
+}  // namespace attnscope

@@ -1,0 +1,183 @@
+#include "cli/query/query_tasks.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/selection.h"
+
+namespace attnscope {
+namespace {
+
+/// The recorded strings of a batch item's text; empty where there are none.
+std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
+  if (call.tokens.empty()) return {};
+  return call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
+}
+
+/// "FILE", or "FILE, batch item 1 (cond)" where the items' prompts can differ.
+std::string sequence_name(const CallEntry& call, int64_t batch) {
+  const AttentionProblem& problem = *call.problem;
+  if (problem.batch() == 1) return problem.name();
+  return fmt::format("{}, batch item {} ({})", problem.name(), batch,
+                     one_line(branch_of(call.id, batch)));
+}
+
+ChosenTokens choose(const QueryRequest& request, const CallEntry& call, int64_t batch) {
+  const AttentionProblem& problem = *call.problem;
+  const bool text_is_keys =
+      problem.query_tokens().text_range().empty() && !problem.key_tokens().text_range().empty();
+  if (text_is_keys && !request.reverse && !request.queries.text_tokens.empty()) {
+    throw usage_error(fmt::format(
+        "--text-token {}: the text tokens of {} ({}) are keys; --reverse shows which video tokens "
+        "attend to them",
+        one_line(request.queries.text_tokens.front()), problem.name(), kind_name(call.id.kind)));
+  }
+  return choose_tokens(request.queries,
+                       {request.reverse ? problem.key_tokens() : problem.query_tokens(),
+                        words_of(call, batch), sequence_name(call, batch)});
+}
+
+/// The number of the batch item's token strings among the volumes' lists; a new list where they are
+/// new.
+size_t token_list_of(QueryVolumes& volumes, const CallEntry& call, int64_t batch) {
+  const auto words = words_of(call, batch);
+  auto& lists = volumes.token_lists;
+  const auto found = std::find_if(lists.begin(), lists.end(), [&](const auto& list) {
+    return std::equal(list.begin(), list.end(), words.begin(), words.end());
+  });
+  const auto number = static_cast<size_t>(found - lists.begin());
+  if (found == lists.end()) lists.emplace_back(words.begin(), words.end());
+  return number;
+}
+
+/// Volumes of one file share grid and text.
+void check_alike(const QueryTasks& q) {
+  const TokenGrid& first = q.shown(0);
+  for (size_t i = 1; i < q.tasks.size(); ++i) {
+    const TokenGrid& grid = q.shown(i);
+    if (grid.grid_text() == first.grid_text() && grid.text_text() == first.text_text()) continue;
+    throw usage_error(fmt::format(
+        "the selected calls have different token grids ({} with text {} in {}, {} with text {} in "
+        "{}): select calls of one kind with --kind",
+        first.grid_text(), first.text_text(), q.tasks.front().problem->name(), grid.grid_text(),
+        grid.text_text(), q.tasks[i].problem->name()));
+  }
+}
+
+QueryVolume describe_volume(const QueryTasks& q, size_t task) {
+  const CallEntry& call = q.call_of(task);
+  QueryVolume volume;
+  volume.step = call.id.step;
+  volume.layer = call.id.layer;
+  volume.batch = q.tasks[task].batch;
+  volume.head = q.tasks[task].head;
+  volume.branch = branch_of(call.id, volume.batch);
+  volume.kind = kind_name(call.id.kind);
+  volume.label = fmt::format("step {} layer {} {} {} batch {} head {}", volume.step, volume.layer,
+                             volume.branch, volume.kind, volume.batch, volume.head);
+  volume.chosen_text = q.tokens_of(task).text;
+  // A place in these volumes only where queries and keys are the same tokens.
+  if (call.id.kind != CallKind::cross) {
+    volume.query = single_coord(q.tokens_of(task), q.shown(task));
+  }
+  return volume;
+}
+
+}  // namespace
+
+QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture) {
+  QueryTasks q;
+  if (!request.queries.any()) {
+    throw usage_error("query needs --query T,Y,X, --index N or --text-token N|STRING");
+  }
+  q.reverse = request.reverse;
+  q.calls = capture.select(parse_selection(request.selection));
+  for (size_t c = 0; c < q.calls.size(); ++c) {
+    const CallEntry& call = *q.calls[c].call;
+    const AttentionProblem& problem = *call.problem;
+    for (int64_t b : q.calls[c].batch) {
+      q.chosen.push_back(choose(request, call, b));
+      for (int64_t h : q.calls[c].heads) {
+        HeadTask task{&problem, b, h, {0, problem.num_queries()}, {}, {0, problem.num_keys()}};
+        if (!q.reverse) task.row_list = q.chosen.back().tokens;
+        q.tasks.push_back(task);
+        q.call_of_task.push_back(c);
+        q.chosen_of_task.push_back(q.chosen.size() - 1);
+      }
+    }
+  }
+  check_alike(q);
+  return q;
+}
+
+void check_domain(SoftmaxDomain domain, const QueryTasks& q) {
+  for (const SelectedCall& selected : q.calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    const TokenGrid& keys = problem.key_tokens();
+    if (domain == SoftmaxDomain::frame && !keys.has_grid()) {
+      throw usage_error("--domain frame: the keys of " + problem.name() +
+                        " have no token grid; give --grid TxHxW");
+    }
+    if (domain == SoftmaxDomain::text && keys.text_range().empty()) {
+      throw usage_error("--domain text: " + problem.name() + " has no text keys; give --text SPAN");
+    }
+    if (domain == SoftmaxDomain::video && keys.video_range().empty()) {
+      throw usage_error("--domain video: the keys of " + problem.name() + " are all text");
+    }
+  }
+}
+
+QueryVolumes describe_volumes(const QueryRequest& request, const Capture& capture,
+                              const QueryTasks& q) {
+  QueryVolumes volumes;
+  const TokenGrid& grid = q.shown(0);
+  volumes.grid = {grid.frames(), grid.height(), grid.width()};
+  volumes.model = q.calls.front().call->model;
+  volumes.capture = capture.path().filename().string();
+  volumes.domain = request.domain;
+  volumes.query_text = describe_chosen(request.queries, q.chosen.front(), q.reverse);
+  volumes.reverse = q.reverse;
+  volumes.weighting = request.weighting;
+  for (size_t i = 0; i < q.tasks.size(); ++i) {
+    QueryVolume volume = describe_volume(q, i);
+    // The words stand in the text part, which cross attention's queries do not have.
+    if (!q.shown(i).text_range().empty()) {
+      volume.tokens = token_list_of(volumes, q.call_of(i), volume.batch);
+    }
+    volumes.volumes.push_back(std::move(volume));
+  }
+  return volumes;
+}
+
+void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values) {
+  const IndexRange text = tokens.text_range();
+  if (tokens.video_range().empty()) {
+    volume.text = std::move(values);
+    return;
+  }
+  volume.text.assign(values.begin() + text.begin, values.begin() + text.end);
+  values.erase(values.begin() + text.begin, values.begin() + text.end);
+  volume.video = std::move(values);
+}
+
+void check_weighting(const QueryRequest& o, const QueryTasks& q) {
+  const std::vector<std::string> known{"none", "value"};
+  if (std::find(known.begin(), known.end(), o.weighting) == known.end()) {
+    const std::string nearest = nearest_word(o.weighting, known);
+    throw usage_error("--weighting " + one_line(o.weighting) + ": no such weighting" +
+                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                      " (none, value)");
+  }
+  if (o.weighting == "none") return;
+  for (const SelectedCall& selected : q.calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    if (!problem.v()) {
+      throw usage_error("--weighting value: " + problem.name() +
+                        " has no v; capture it, or give --v with bare tensors");
+    }
+  }
+}
+
+}  // namespace attnscope

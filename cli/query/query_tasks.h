@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/query_options.h"
+#include "core/products/row_collector.h"
+#include "core/stream/tile_sink.h"
+#include "io/capture/capture.h"
+#include "io/results/volume_files.h"
+
+namespace attnscope {
+
+/// What `query` was asked for.
+struct QueryRequest {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  QueryOptions queries;
+  RunOptions run;
+  std::string out;
+  std::string domain = "all";
+  std::string weighting = "none";
+  std::string cache;
+  std::vector<std::string> mean;
+  bool reverse = false;
+  int64_t top = 5;
+  bool dry_run = false;
+  bool json = false;
+  bool force = false;
+  bool quiet = false;
+};
+
+/// The heads of the selection in capture order, and the tokens that were chosen for each. Tasks
+/// borrow from `chosen`: movable, not copyable.
+struct QueryTasks {
+  std::vector<SelectedCall> calls;
+  std::deque<ChosenTokens> chosen;  ///< one a (call, batch item)
+  /// The chosen query rows over all keys; all query rows where the chosen tokens are keys.
+  std::vector<HeadTask> tasks;
+  bool reverse = false;
+  std::vector<size_t> call_of_task, chosen_of_task;
+
+  const CallEntry& call_of(size_t task) const { return *calls[call_of_task[task]].call; }
+  const ChosenTokens& tokens_of(size_t task) const { return chosen[chosen_of_task[task]]; }
+  /// The sequence that the volumes of a task show.
+  const TokenGrid& shown(size_t task) const {
+    const AttentionProblem& problem = *tasks[task].problem;
+    return reverse ? problem.query_tokens() : problem.key_tokens();
+  }
+};
+
+/// Throws Error(usage) where a call does not have what was chosen, or the selected calls' volumes
+/// would differ in shape.
+QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture);
+
+/// Throws Error(usage) where a call's keys do not have the domain: its zeros would look like an
+/// answer.
+void check_domain(SoftmaxDomain domain, const QueryTasks& q);
+
+/// Throws Error(usage) where --weighting is no such name, or needs values that were not captured.
+void check_weighting(const QueryRequest& request, const QueryTasks& q);
+
+/// What all volumes have in common, and for each of them everything but its values.
+QueryVolumes describe_volumes(const QueryRequest& request, const Capture& capture,
+                              const QueryTasks& q);
+
+/// The values of all tokens of a sequence as the video and text parts of a volume; the longer part
+/// stays where it is in memory.
+void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values);
+
+}  // namespace attnscope

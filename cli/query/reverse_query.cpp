@@ -1,0 +1,274 @@
+#include "cli/query/reverse_query.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/stream/streaming_engine.h"
+
+namespace attnscope {
+namespace {
+
+/// Chosen keys that lie no further apart are computed together: backends take keys in blocks of
+/// this order anyway.
+constexpr int64_t kMostGap = 256;
+/// Keys of a run at most, so that a tile of a few rows is always small.
+constexpr int64_t kMostKeys = 4096;
+/// Entries of a tile: many rows of a few columns, few of many.
+constexpr int64_t kTileEntries = int64_t{1} << 18;
+constexpr int64_t kMostRows = 512;
+
+/// Takes the norms of one head's rows.
+class NormSink : public TileSink {
+ public:
+  NormSink(const TileRequest& request, std::span<RowNorm> norms)
+      : request_(request), norms_(norms) {}
+  TileRequest request() const override { return request_; }
+  void begin(std::span<const HeadTask>, int) override {}
+  void consume(const Tile& tile) override {
+    std::copy(tile.norms.begin(), tile.norms.end(), norms_.begin() + tile.rows.begin);
+  }
+  void end() override {}
+
+ private:
+  const TileRequest request_;
+  const std::span<RowNorm> norms_;
+};
+
+/// Adds up chosen columns of one run of keys, row by row. Rows are independent, so no order
+/// matters.
+class ColumnSink : public TileSink {
+ public:
+  /// `columns` are positions within the task's keys. Each row is divided by its sum first where
+  /// `divide` is set.
+  ColumnSink(const HeadTask& task, std::span<const int64_t> columns,
+             std::span<const double> factors, bool divide, std::span<double> sums)
+      : cols_(task.keys.size()),
+        rows_(std::min(task.num_rows(), std::clamp(kTileEntries / cols_, int64_t{16}, kMostRows))),
+        columns_(columns),
+        factors_(factors),
+        divide_(divide),
+        sums_(sums) {}
+
+  TileRequest request() const override {
+    TileRequest request;
+    request.norms = false;
+    request.chunk_rows = rows_;
+    request.chunk_cols = cols_;
+    return request;
+  }
+  void begin(std::span<const HeadTask>, int) override {}
+  void consume(const Tile& tile) override {
+    // The mask leaves nothing.
+    if (tile.chunks.front() == nullptr) return;
+    const auto* row = reinterpret_cast<const float*>(tile.chunks.front());
+    for (int64_t r = tile.rows.begin; r < tile.rows.end; ++r, row += cols_) {
+      const double total = divide_ ? std::accumulate(row, row + cols_, 0.0) : 1;
+      double sum = 0;
+      for (size_t i = 0; i < columns_.size(); ++i) sum += factors_[i] * row[columns_[i]];
+      if (total > 0) sums_[static_cast<size_t>(r)] += sum / total;
+    }
+  }
+  void end() override {}
+
+ private:
+  const int64_t cols_;
+  const int64_t rows_;
+  const std::span<const int64_t> columns_;
+  const std::span<const double> factors_;
+  const bool divide_;
+  const std::span<double> sums_;
+};
+
+/// Where the domain of a key begins and ends; empty where the key is outside of it.
+IndexRange domain_of(SoftmaxDomain domain, const TokenGrid& keys, int64_t key) {
+  const auto within = [&](IndexRange range) { return range.contains(key) ? range : IndexRange{}; };
+  switch (domain) {
+    case SoftmaxDomain::all:
+      return {0, keys.tokens()};
+    case SoftmaxDomain::video:
+      return within(keys.video_range());
+    case SoftmaxDomain::text:
+      return within(keys.text_range());
+    case SoftmaxDomain::frame: {
+      const auto coord = keys.coord(key);
+      if (!coord) return {};
+      const int64_t frame = keys.height() * keys.width();
+      const int64_t begin = keys.video_range().begin + coord->t * frame;
+      return {begin, begin + frame};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+ReverseQuery::ReverseQuery(std::span<const ReverseTask> tasks, const Settings& settings,
+                           const TileBackend& backend, MemoryBudget& budget)
+    : tasks_(tasks), settings_(settings), backend_(backend), budget_(budget) {
+  reserve();
+  for (size_t i = 0; i < tasks.size(); ++i) add_parts(i);
+}
+
+void ReverseQuery::reserve() {
+  int64_t bytes = 0;
+  int64_t most_rows = 0;
+  for (const ReverseTask& task : tasks_) {
+    const int64_t rows = task.problem->num_queries();
+    most_rows = std::max(most_rows, rows);
+    bytes += rows * static_cast<int64_t>(sizeof(float));
+  }
+  // Norms, their copy on the way to or from the disk, and the sums of the task at hand.
+  bytes += most_rows * static_cast<int64_t>(2 * sizeof(RowNorm) + sizeof(double));
+  reservation_ = budget_.reserve(bytes, "the columns of the query");
+}
+
+void ReverseQuery::add_parts(size_t task) {
+  const ReverseTask& t = tasks_[task];
+  const TokenGrid& grid = t.problem->key_tokens();
+  for (size_t first = 0; first < t.keys.size();) {
+    const IndexRange domain = domain_of(settings_.domain, grid, t.keys[first]);
+    if (domain.empty()) {
+      const bool text = grid.text_range().contains(t.keys[first]);
+      throw usage_error(fmt::format(
+          "--domain {}: key {} of {} is {} and has no weight there; choose keys of the domain, or "
+          "--domain all",
+          domain_name(settings_.domain), t.keys[first], t.problem->name(),
+          text ? "text" : "video"));
+    }
+    size_t past = first + 1;
+    while (past < t.keys.size() && domain.contains(t.keys[past])) ++past;
+    add_part(task, first, past - first, domain);
+    first = past;
+  }
+}
+
+void ReverseQuery::add_part(size_t task, size_t first, size_t count, IndexRange domain) {
+  const ReverseTask& t = tasks_[task];
+  Part part{task, t.problem, domain, first, count, false};
+  if (domain.size() < t.problem->num_keys()) {
+    part.divide = !is_normalised(t.problem->score());
+    // Without norms the whole domain is computed, and nothing else.
+    if (!part.divide) {
+      // Heads of a call share the masked call.
+      const AttentionProblem*& masked = masked_[{t.problem, domain.begin}];
+      if (masked == nullptr) {
+        masked = &problems_.emplace_back(
+            t.problem->with_mask(Mask::key_range(domain, t.problem->num_keys())));
+      }
+      part.problem = masked;
+    }
+  } else if (settings_.domain != SoftmaxDomain::all) {
+    part.divide = !is_normalised(t.problem->score());
+  }
+  parts_.push_back(part);
+  norm_tasks_.push_back({part.problem,
+                         t.batch,
+                         t.head,
+                         {0, t.problem->num_queries()},
+                         {},
+                         {0, t.problem->num_keys()}});
+}
+
+TileRequest ReverseQuery::norm_request() const {
+  TileRequest request;
+  request.entries = !is_normalised(tasks_.front().problem->score());
+  return request;
+}
+
+TilePlan ReverseQuery::plan() const {
+  return plan_tiles(norm_tasks_, norm_request(), backend_, budget_.available(), settings_.threads);
+}
+
+void ReverseQuery::stream(const HeadTask& task, TileSink& sink, const Control& control) {
+  const TilePlan plan =
+      plan_tiles({&task, 1}, sink.request(), backend_, budget_.available(), settings_.threads);
+  StreamControl stream_control;
+  stream_control.stop = control.stop;
+  if (control.progress) {
+    stream_control.progress = [&](const StreamProgress& p) {
+      control.progress(static_cast<double>(p.tiles_done) / static_cast<double>(p.tiles_total));
+    };
+  }
+  if (!StreamingEngine(backend_, budget_).run({&task, 1}, plan, sink, stream_control)) {
+    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  }
+}
+
+std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, LseCache& cache,
+                                            const Control& control) {
+  if (!is_normalised(part.problem->score())) return {};
+  ++normed_;
+  const ReverseTask& t = tasks_[part.task];
+  std::vector<RowNorm> norms(static_cast<size_t>(part.problem->num_queries()));
+  std::string key;
+  if (cache.enabled()) {
+    key = cache.key(*part.problem, t.mask, t.batch, t.head, backend_.name_for(*part.problem),
+                    control.stop);
+    if (cache.load(key, norms)) {
+      ++cached_;
+      return norms;
+    }
+  }
+  const HeadTask task{part.problem, t.batch,
+                      t.head,       {0, part.problem->num_queries()},
+                      {},           {0, part.problem->num_keys()}};
+  TileRequest request;
+  request.entries = false;
+  NormSink sink(request, norms);
+  stream(task, sink, control);
+  if (cache.enabled()) {
+    const auto problem = cache.store(key, norms);
+    if (problem && cache_problem_.empty()) cache_problem_ = *problem;
+  }
+  return norms;
+}
+
+void ReverseQuery::add_columns(const Part& part, std::span<const RowNorm> norms,
+                               std::span<double> sums, const Control& control) {
+  const ReverseTask& t = tasks_[part.task];
+  HeadTask task{part.problem, t.batch, t.head, {0, part.problem->num_queries()}, {}, {}};
+  task.known_norms = norms;
+  const size_t end = part.first + part.count;
+  for (size_t first = part.first; first < end;) {
+    const auto joins = [&](size_t next) {
+      return part.divide || (t.keys[next] - t.keys[next - 1] <= kMostGap &&
+                             t.keys[next] - t.keys[first] < kMostKeys);
+    };
+    size_t past = first + 1;
+    while (past < end && joins(past)) ++past;
+    task.keys = part.divide ? part.domain : IndexRange{t.keys[first], t.keys[past - 1] + 1};
+    std::vector<int64_t> columns;
+    for (size_t i = first; i < past; ++i) columns.push_back(t.keys[i] - task.keys.begin);
+    const std::span<const double> factors = std::span(t.factors).subspan(first, past - first);
+    ColumnSink sink(task, columns, factors, part.divide, sums);
+    stream(task, sink, {control.stop, {}});
+    first = past;
+  }
+}
+
+std::vector<std::vector<float>> ReverseQuery::run(LseCache& cache, const Control& control) {
+  std::vector<std::vector<float>> results(tasks_.size());
+  size_t at = 0;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    std::vector<double> sums(static_cast<size_t>(tasks_[i].problem->num_queries()), 0.0);
+    for (; at < parts_.size() && parts_[at].task == i; ++at) {
+      const auto before = static_cast<double>(at);
+      Control of_part{control.stop, {}};
+      if (control.progress) {
+        of_part.progress = [&](double share) { control.progress(before + share); };
+      }
+      const std::vector<RowNorm> norms = norms_of(parts_[at], cache, of_part);
+      add_columns(parts_[at], norms, sums, control);
+      if (control.progress) control.progress(before + 1);
+    }
+    results[i].reserve(sums.size());
+    for (double sum : sums) results[i].push_back(static_cast<float>(sum));
+  }
+  return results;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/memory_budget.h"
+#include "io/capture/capture.h"
+#include "io/pictures/grey_image.h"
+
+namespace attnscope {
+
+/// The pictures that --overlay names, and which latent frame each belongs to.
+struct OverlayFiles {
+  std::string option;  ///< how messages name it: "--overlay DIR"
+  std::vector<std::filesystem::path> files;
+  /// [files]: the latent frame that a capture's own frames are recorded for; empty for a folder.
+  std::vector<int64_t> frames;
+
+  bool empty() const { return files.empty(); }
+};
+
+/// "capture" for the frames recorded with it, else a folder with PNG files, in the order of their
+/// names with numbers in them compared as numbers. Nothing for an empty text. Throws Error(usage)
+/// where there are no frames, Error(file) where the folder cannot be read.
+OverlayFiles find_overlay(const std::string& text, const Capture& capture);
+
+/// One picture for each of `latent_frames`: the one that is recorded for it (of several the middle
+/// one); of a folder that of its place where there are as many, the middle one of the video frames
+/// that it covers (VideoGeometry) where there is one for every video frame; else Error(usage).
+/// Pictures larger than frames are drawn are made smaller. Reserves their memory from `budget`.
+class Overlay {
+ public:
+  Overlay(const OverlayFiles& files, int64_t latent_frames, MemoryBudget& budget);
+  std::vector<GreyImage> take() { return std::move(images_); }
+
+ private:
+  MemoryReservation reservation_;
+  std::vector<GreyImage> images_;
+};
+
+/// Which file shows each latent frame; see Overlay.
+std::vector<size_t> overlay_of_frames(const OverlayFiles& files, int64_t latent_frames);
+
+}  // namespace attnscope

@@ -1,0 +1,103 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <filesystem>
+
+#include "cli/common/command.h"
+#include "cli/render/render_export.h"
+#include "cli/render/render_job.h"
+#include "core/base/error.h"
+#include "io/export/format/stored_export.h"
+#include "io/files/export_file.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// In the order of PictureKind.
+constexpr std::array<void (*)(RenderJob&), 7> kPainters{
+    render_matrix,  render_filmstrip, render_frames, render_mosaic,
+    render_heatmap, render_text,      render_offsets};
+
+/// Weights spread over octaves; masses and metrics are compared as they are.
+ScaleKind usual_scale(PictureKind kind) {
+  return kind == PictureKind::frames || kind == PictureKind::heatmap ? ScaleKind::linear
+                                                                     : ScaleKind::log2;
+}
+
+void check_name(const std::string& out, PictureKind kind) {
+  const std::string extension = std::filesystem::path(out).extension().string();
+  if (extension == ".png" || (extension == ".gif" && kind == PictureKind::filmstrip)) return;
+  throw usage_error(fmt::format("-o {}: the name must end in .png{} (got \"{}\")", out,
+                                kind == PictureKind::filmstrip ? " or .gif" : "", extension));
+}
+
+void print_forecast(const RenderRequest& o, const StreamForecast& f) {
+  if (o.json) {
+    print_json({{"format", "attnscope-plan/1"},
+                {"heads", f.heads},
+                {"entries", f.entries},
+                {"flops", f.flops},
+                {"expected_seconds", f.seconds},
+                {"memory_bytes", f.memory_bytes},
+                {"budget_bytes", f.budget_bytes}},
+               false);
+    return;
+  }
+  fmt::print("heads          {}\narithmetic     {}FLOP\nexpected time  {}\n", f.heads,
+             format_count(f.flops), format_seconds(f.seconds));
+  fmt::print("memory         {} of {}\nplan           {}\n", format_bytes(f.memory_bytes),
+             format_bytes(f.budget_bytes), f.plan);
+}
+
+int run_render(const CommandParser& command, const RenderRequest& o) {
+  const Console console(o.quiet);
+  const PictureKind kind = parse_picture(o.picture);
+  check_option_use(command, kind);
+  parse_pool(o.pool);
+  ColourOptions colour_options = o.colours;
+  // Where quantiles of a few numbers are meant, none of them is an outlier.
+  if (usual_scale(kind) == ScaleKind::linear && colour_options.range == "auto") {
+    colour_options.range = "p0:p100";
+  }
+  const ColourChoice colours = parse_colours(colour_options, usual_scale(kind));
+  check_name(o.out, kind);
+  if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
+  const Capture capture = open_capture(o.capture, console);
+  StreamRun run(o.run, console, "render");
+  if (o.dry_run) run.plan_only();
+  const OverlayFiles overlay = find_overlay(o.overlay, capture);
+  std::vector<std::filesystem::path> inputs = capture.files();
+  inputs.insert(inputs.end(), overlay.files.begin(), overlay.files.end());
+  ExportFile::check_target(o.out, {.force = o.force, .inputs = inputs});
+  RenderJob job{
+      o, kind, console, capture, colours, overlay, run, selected_heads(o, capture), Json::object()};
+  kPainters[static_cast<size_t>(kind)](job);
+  // A film says what its query would take.
+  if (o.dry_run && kind != PictureKind::filmstrip) print_forecast(o, run.forecast());
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_render_command(CLI::App& app) {
+  auto request = std::make_shared<RenderRequest>();
+  CommandParser command(app, "render", "pictures of attention maps, without a screen");
+  add_render_options(command, *request);
+  command.footer(
+      "Examples:\n"
+      "  attnscope render dump/ --picture matrix --layers 2 --heads 0 -o map.png\n"
+      "  attnscope render dump/ --picture mosaic -o heads.png\n"
+      "  attnscope render dump/ --picture frames --layers 2 --heads 0 -o frames.png\n"
+      "  attnscope render dump/ --picture filmstrip --query 3,8,7 --layers 2 -o film.png\n"
+      "  attnscope render dump/ --picture filmstrip --query 3,8,7 --overlay frames/ -o film.gif\n"
+      "  attnscope render dump/ --picture text --layers 0 --heads 3 -o words.png\n"
+      "  attnscope render dump/ --picture heatmap --metric text_mass -o text_mass.png\n"
+      "  attnscope render maps.h5 --picture matrix --heads 0 -o map.png   # an export, or its "
+      ".part\n"
+      "  attnscope render numbers.h5 --picture heatmap --metric entropy -o e.png   # of stats");
+  return {command, [command, request] { return run_render(command, *request); }};
+}
+
+}  // namespace attnscope

@@ -1,0 +1,226 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cli/common/cache_option.h"
+#include "cli/common/prompt_tokens.h"
+#include "cli/query/query_compute.h"
+#include "cli/query/query_tasks.h"
+#include "cli/render/map_reductions.h"
+#include "cli/render/render_job.h"
+#include "core/base/error.h"
+#include "core/products/query_mean.h"
+#include "core/products/row_collector.h"
+#include "core/products/text_columns.h"
+#include "io/pictures/film_animation.h"
+#include "io/results/film_files.h"
+
+namespace attnscope {
+namespace {
+
+/// Strips of many words are smaller than those of one query.
+constexpr int kWordSide = 120;
+
+QueryVolumes empty_volumes(const RenderJob& job, std::array<int64_t, 3> grid) {
+  QueryVolumes volumes;
+  volumes.grid = grid;
+  volumes.model = job.heads.front().call->model;
+  volumes.capture = job.capture.path().filename().string();
+  return volumes;
+}
+
+QueryVolume head_volume(const RenderHead& head) {
+  QueryVolume volume;
+  volume.step = head.call->id.step;
+  volume.layer = head.call->id.layer;
+  volume.batch = head.batch;
+  volume.head = head.head;
+  volume.branch = branch_of(head.call->id, head.batch);
+  volume.kind = kind_name(head.call->id.kind);
+  volume.label = head_label(head);
+  return volume;
+}
+
+std::array<int64_t, 3> grid_of(const RenderJob& job, const TokenGrid& tokens, const char* whose) {
+  if (!tokens.has_grid()) {
+    throw usage_error(
+        fmt::format("--picture {}: the {} of {} have no token grid; give --grid TxHxW",
+                    picture_name(job.kind), whose, job.heads.front().call->problem->name()));
+  }
+  return {tokens.frames(), tokens.height(), tokens.width()};
+}
+
+void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
+  style.colours = job.colours;
+  if (std::filesystem::path(job.request.out).extension() == ".gif") {
+    write_film_gif(volumes, style, job.request.out, job.request.force);
+    const FilmAnimation film(volumes, style);
+    return report_picture(job, film.width(), film.height());
+  }
+  write_film_png(volumes, style, job.request.out, job.request.force);
+  const Filmstrip film(volumes, style);
+  report_picture(job, film.width(), film.height());
+}
+
+void check_text_domain(const RenderJob& job, SoftmaxDomain domain) {
+  for (const RenderHead& head : job.heads) {
+    const TokenGrid& keys = head.call->problem->key_tokens();
+    if (domain == SoftmaxDomain::text && keys.text_range().empty()) {
+      throw usage_error("--domain text: " + head.call->problem->name() +
+                        " has no text keys; give --text SPAN");
+    }
+  }
+}
+
+double mean_of(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+namespace {
+
+QueryRequest query_request(const RenderRequest& o) {
+  QueryRequest request;
+  request.capture = o.capture;
+  request.selection = o.selection;
+  request.queries = o.queries;
+  request.queries.text_tokens = o.text_tokens;
+  request.run = o.run;
+  request.out = o.out;
+  request.domain = o.domain;
+  request.weighting = o.weighting;
+  request.cache = o.cache;
+  request.mean = o.mean;
+  request.reverse = o.reverse;
+  request.dry_run = o.dry_run;
+  request.json = o.json;
+  request.force = o.force;
+  request.quiet = o.quiet;
+  return request;
+}
+
+}  // namespace
+
+void render_filmstrip(RenderJob& job) {
+  const QueryRequest request = query_request(job.request);
+  if (!request.queries.any()) {
+    throw usage_error(
+        "--picture filmstrip needs --query T,Y,X, --index N or --text-token N|STRING");
+  }
+  const MeanAxes mean = parse_mean_axes(request.mean);
+  const SoftmaxDomain domain = parse_domain(request.domain);
+  const QueryTasks tasks = make_query_tasks(request, job.capture);
+  check_domain(domain, tasks);
+  check_weighting(request, tasks);
+  QueryVolumes volumes = describe_volumes(request, job.capture, tasks);
+  volumes.mean = mean.text();
+  const TokenGrid& shown = tasks.shown(0);
+  const auto grid = grid_of(job, shown, request.reverse ? "queries" : "keys");
+  const auto count = static_cast<int64_t>(count_averages(mean, volumes));
+  if (std::filesystem::path(request.out).extension() == ".gif") {
+    check_animation_size(request.out, count);
+  } else {
+    check_film_size(request.out, grid, count, {});
+  }
+  Overlay overlay(job.overlay, grid[0], job.run.budget());
+  const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console};
+  LseCache cache(cache_folders(request.cache, job.capture));
+  auto computed = request.reverse ? compute_columns(run, cache) : compute_rows(run);
+  if (!computed) return;
+  if (mean.any()) average_volumes(mean, volumes, computed->values, job.run.budget());
+  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
+    set_values(volumes.volumes[i], shown, std::move(computed->values[i]));
+  }
+  FilmStyle style;
+  style.video = overlay.take();
+  draw_film(job, volumes, std::move(style));
+}
+
+void render_text(RenderJob& job) {
+  const RenderRequest& o = job.request;
+  require_alike_grids(job);
+  const SoftmaxDomain domain = parse_domain(o.domain);
+  if (domain != SoftmaxDomain::all && domain != SoftmaxDomain::text) {
+    throw usage_error("--domain " + o.domain + ": --picture text shows text keys (all or text)");
+  }
+  check_text_domain(job, SoftmaxDomain::text);
+  const auto grid = grid_of(job, job.heads.front().call->problem->query_tokens(), "queries");
+  std::vector<HeadTask> tasks;
+  std::vector<std::vector<int64_t>> chosen;
+  size_t strips = 0;
+  for (const RenderHead& head : job.heads) {
+    const AttentionProblem& problem = *head.call->problem;
+    tasks.push_back({&problem,
+                     head.batch,
+                     head.head,
+                     problem.query_tokens().video_range(),
+                     {},
+                     problem.key_tokens().text_range()});
+    chosen.push_back(chosen_text_tokens(job.request.text_tokens, *head.call, head.batch));
+    strips += chosen.back().size();
+  }
+  if (strips == 0) throw usage_error("--picture text: all of the text is padding");
+  FilmStyle style;
+  style.frame_side = kWordSide;
+  check_film_size(o.out, grid, static_cast<int64_t>(strips), style);
+  Overlay overlay(job.overlay, grid[0], job.run.budget());
+  style.video = overlay.take();
+  TextColumns columns(tasks, chosen, domain == SoftmaxDomain::text, job.run.budget());
+  job.run.run(tasks, columns);
+  if (job.run.is_plan_only()) return;
+  QueryVolumes volumes = empty_volumes(job, grid);
+  volumes.query_text =
+      "attention of the video's tokens to the text  ·  exact  ·  " + domain_text(job, o.domain);
+  if (job.heads.size() == 1)
+    volumes.query_text = head_label(job.heads.front()) + "  ·  " + volumes.query_text;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    for (size_t n = 0; n < chosen[i].size(); ++n) {
+      QueryVolume volume = head_volume(job.heads[i]);
+      const std::string token =
+          text_token_label(*job.heads[i].call, job.heads[i].batch, chosen[i][n]);
+      volume.label = job.heads.size() == 1 ? token : volume.label + "  ·  " + token;
+      volume.video = columns.take(static_cast<int64_t>(i), n);
+      volume.label += fmt::format("  ·  mean {}", short_number(mean_of(volume.video)));
+      volumes.volumes.push_back(std::move(volume));
+    }
+  }
+  job.facts["strips"] = strips;
+  draw_film(job, volumes, style);
+}
+
+void render_offsets(RenderJob& job) {
+  require_alike_grids(job);
+  std::vector<HeadTask> tasks;
+  for (const RenderHead& head : job.heads) {
+    const AttentionProblem& problem = *head.call->problem;
+    const TokenGrid& grid = problem.key_tokens();
+    if (!grid.has_grid() || problem.query_tokens() != grid) {
+      throw usage_error("--picture offsets: queries and keys of " + problem.name() +
+                        " are not tokens of one grid; give --grid TxHxW");
+    }
+    tasks.push_back({&problem, head.batch, head.head, grid.video_range(), {}, grid.video_range()});
+  }
+  const auto [T, H, W] = grid_of(job, tasks.front().problem->key_tokens(), "keys");
+  FilmStyle style;
+  style.unit = "mass";
+  style.frame_name = "dt";
+  style.first_frame = 1 - T;
+  QueryVolumes volumes = empty_volumes(job, {2 * T - 1, 2 * H - 1, 2 * W - 1});
+  check_film_size(job.request.out, volumes.grid, static_cast<int64_t>(tasks.size()), style);
+  auto kernels = offset_kernels(tasks, job.run);
+  if (kernels.empty()) return;
+  volumes.query_text =
+      "mass by offset from the query (outlined), mean over the video's queries  ·  exact  ·  " +
+      domain_text(job, "all");
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    QueryVolume volume = head_volume(job.heads[i]);
+    volume.video = std::move(kernels[i].mass);
+    volume.query = std::array<int64_t, 3>{T - 1, H - 1, W - 1};
+    volumes.volumes.push_back(std::move(volume));
+  }
+  draw_film(job, volumes, style);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,123 @@
+#include "cli/render/render_job.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/common/console.h"
+#include "cli/common/head_name.h"
+#include "core/base/error.h"
+#include "core/base/selection.h"
+#include "core/problem/score.h"
+
+namespace attnscope {
+namespace {
+
+HeadName name_of(const RenderHead& h) {
+  return {h.call->id.step,
+          h.call->id.layer,
+          branch_of(h.call->id, h.batch),
+          std::string(kind_name(h.call->id.kind)),
+          h.batch,
+          h.head};
+}
+
+HeadTable table_of(const RenderJob& job) {
+  std::vector<HeadName> names;
+  for (const RenderHead& head : job.heads) names.push_back(name_of(head));
+  return table_of_heads(names);
+}
+
+}  // namespace
+
+std::vector<RenderHead> selected_heads(const RenderRequest& request, const Capture& capture) {
+  std::vector<RenderHead> heads;
+  for (const SelectedCall& selected : capture.select(parse_selection(request.selection))) {
+    for (const int64_t batch : selected.batch) {
+      for (const int64_t head : selected.heads) heads.push_back({selected.call, batch, head});
+    }
+  }
+  return heads;
+}
+
+std::vector<HeadTask> map_tasks(const RenderJob& job) {
+  const RenderRequest& o = job.request;
+  std::vector<HeadTask> tasks;
+  for (const RenderHead& head : job.heads) {
+    const AttentionProblem& problem = *head.call->problem;
+    IndexRange rows{0, problem.num_queries()};
+    IndexRange keys{0, problem.num_keys()};
+    if (!o.rows.empty()) rows = parse_crop(o.rows, "--rows", problem.num_queries());
+    if (!o.cols.empty()) keys = parse_crop(o.cols, "--cols", problem.num_keys());
+    tasks.push_back({&problem, head.batch, head.head, rows, {}, keys});
+  }
+  return tasks;
+}
+
+std::string head_label(const RenderHead& h) { return head_label(name_of(h)); }
+
+std::string domain_text(const RenderJob& job, const std::string& domain) {
+  const ScoreFunction score = job.heads.front().call->problem->score();
+  if (score != ScoreFunction::softmax) return fmt::format("{} scores", score_name(score));
+  return "softmax domain " + domain;
+}
+
+std::string page_title(const RenderJob& job) {
+  const std::string& model = job.heads.front().call->model;
+  return model.empty() ? job.capture.path().filename().string() : model;
+}
+
+std::string capture_text(const RenderJob& job) {
+  return job.heads.front().call->model.empty() ? "" : job.capture.path().filename().string();
+}
+
+TableNames head_names(const RenderJob& job) { return table_of(job).names; }
+
+std::vector<size_t> head_places(const RenderJob& job) { return table_of(job).places; }
+
+void require_one_head(const RenderJob& job, const std::string& instead) {
+  if (job.heads.size() == 1) return;
+  throw usage_error(
+      fmt::format("--picture {} draws one head, and {} are selected: choose one with --layers and "
+                  "--heads, or {}",
+                  picture_name(job.kind), job.heads.size(), instead));
+}
+
+void require_alike_grids(const RenderJob& job) {
+  const AttentionProblem& first = *job.heads.front().call->problem;
+  for (const RenderHead& head : job.heads) {
+    const AttentionProblem& other = *head.call->problem;
+    const bool alike = other.query_tokens().grid_text() == first.query_tokens().grid_text() &&
+                       other.query_tokens().text_text() == first.query_tokens().text_text() &&
+                       other.key_tokens().grid_text() == first.key_tokens().grid_text() &&
+                       other.key_tokens().text_text() == first.key_tokens().text_text();
+    if (alike) continue;
+    throw usage_error(fmt::format(
+        "the selected calls have different token grids (keys {} with text {} in {}, {} with text "
+        "{} in {}): select calls of one kind with --kind",
+        first.key_tokens().grid_text(), first.key_tokens().text_text(), first.name(),
+        other.key_tokens().grid_text(), other.key_tokens().text_text(), other.name()));
+  }
+}
+
+void write_picture(RenderJob& job, const Canvas& canvas) {
+  write_canvas_png(canvas, job.request.out, job.request.force);
+  report_picture(job, canvas.width(), canvas.height());
+}
+
+void report_picture(RenderJob& job, int width, int height) {
+  job.console.say(fmt::format("wrote {} ({}, {} head{}, {} × {} pixels)", job.request.out,
+                              picture_name(job.kind), job.heads.size(),
+                              job.heads.size() == 1 ? "" : "s", width, height));
+  if (!job.request.json) return;
+  nlohmann::ordered_json json{{"format", "attnscope-render/1"},
+                              {"file", job.request.out},
+                              {"picture", picture_name(job.kind)},
+                              {"heads", job.heads.size()},
+                              {"width", width},
+                              {"height", height}};
+  json.update(job.facts);
+  print_json(json, true);
+}
+
+}  // namespace attnscope

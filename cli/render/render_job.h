@@ -1,0 +1,77 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/common/stream_run.h"
+#include "cli/render/overlay.h"
+#include "cli/render/render_options.h"
+#include "core/stream/tile_sink.h"
+#include "io/capture/capture.h"
+#include "io/pictures/canvas.h"
+#include "io/pictures/picture_page.h"
+#include "io/pictures/table_grid.h"
+
+namespace attnscope {
+
+/// One head of the selection.
+struct RenderHead {
+  const CallEntry* call = nullptr;
+  int64_t batch = 0, head = 0;
+};
+
+/// A checked request to draw, and what all pictures need to do it.
+struct RenderJob {
+  const RenderRequest& request;
+  PictureKind kind;
+  const Console& console;
+  const Capture& capture;
+  ColourChoice colours;
+  OverlayFiles overlay;
+  StreamRun& run;
+  std::vector<RenderHead> heads;  ///< by (call, batch item, head)
+  nlohmann::ordered_json facts;   ///< for --json; pictures add theirs
+};
+
+/// The selected heads in capture order.
+std::vector<RenderHead> selected_heads(const RenderRequest& request, const Capture& capture);
+
+/// Tasks for the whole maps, cropped by --rows and --cols where given.
+std::vector<HeadTask> map_tasks(const RenderJob& job);
+
+/// "step 10 layer 2 cond joint batch 0 head 3".
+std::string head_label(const RenderHead& head);
+/// "softmax domain all"; for other scores their name.
+std::string domain_text(const RenderJob& job, const std::string& domain);
+/// The model, or the capture's name where none was recorded.
+std::string page_title(const RenderJob& job);
+/// The capture's name where the title is not it.
+std::string capture_text(const RenderJob& job);
+
+/// Rows and columns of a table over the heads: a row a (call, batch item), named by its layer and
+/// by whatever else differs between rows; a column a head.
+TableNames head_names(const RenderJob& job);
+/// Where each head stands in that table.
+std::vector<size_t> head_places(const RenderJob& job);
+
+/// Throws Error(usage) unless there is exactly one head; `instead` says what to do with several.
+void require_one_head(const RenderJob& job, const std::string& instead);
+/// Throws Error(usage) unless all heads' queries and keys are like the first head's.
+void require_alike_grids(const RenderJob& job);
+
+/// Writes the canvas to -o.
+void write_picture(RenderJob& job, const Canvas& canvas);
+/// Says, or prints as JSON, that it was written.
+void report_picture(RenderJob& job, int width, int height);
+
+/// The pictures. Each draws and writes, or in a dry run only streams the plan.
+void render_matrix(RenderJob& job);
+void render_mosaic(RenderJob& job);
+void render_frames(RenderJob& job);
+void render_heatmap(RenderJob& job);
+void render_filmstrip(RenderJob& job);
+void render_text(RenderJob& job);
+void render_offsets(RenderJob& job);
+
+}  // namespace attnscope

@@ -1,0 +1,185 @@
+#include "cli/render/render_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/common/cache_option.h"
+#include "core/base/error.h"
+#include "core/base/selection.h"
+
+namespace attnscope {
+namespace {
+
+constexpr std::array<std::string_view, 7> kPictures{"matrix",  "filmstrip", "frames", "mosaic",
+                                                    "heatmap", "text",      "offsets"};
+
+/// "NAME: no such THING, did you mean …? (a, b, c)".
+Error unknown_name(const std::string& option, const std::string& name,
+                   const std::vector<std::string>& names) {
+  const std::string nearest = nearest_word(name, names);
+  std::string list;
+  for (const std::string& each : names) list += (list.empty() ? "" : ", ") + each;
+  return usage_error(fmt::format("{} {}: no such name{} ({})", option, name,
+                                 nearest.empty() ? "" : ", did you mean " + nearest + "?", list));
+}
+
+/// The pictures that have a use for an option that not all of them have.
+struct OptionUse {
+  const char* option;
+  std::vector<PictureKind> kinds;
+};
+
+const std::vector<OptionUse>& option_uses() {
+  using enum PictureKind;
+  static const std::vector<OptionUse> uses{{"--query", {filmstrip}},
+                                           {"--index", {filmstrip}},
+                                           {"--domain", {filmstrip, text}},
+                                           {"--rows", {matrix, mosaic}},
+                                           {"--cols", {matrix, mosaic}},
+                                           {"--pool", {matrix, mosaic}},
+                                           {"--block", {matrix, mosaic}},
+                                           {"--metric", {heatmap}},
+                                           {"--text-token", {filmstrip, text}},
+                                           {"--overlay", {filmstrip, text}},
+                                           {"--alike", {mosaic, frames}},
+                                           {"--reverse", {filmstrip}},
+                                           {"--weighting", {filmstrip}},
+                                           {"--mean", {filmstrip}},
+                                           {"--cache", {filmstrip}}};
+  return uses;
+}
+
+void add_picture_options(CommandParser& command, RenderRequest& o) {
+  command
+      .add_option("--picture", o.picture,
+                  "matrix: one head's whole map      filmstrip: one token's attention\n"
+                  "frames: frame x frame masses      mosaic: a small map a head\n"
+                  "heatmap: a metric of every head   text: where each word is attended from\n"
+                  "offsets: mass by (dt, dy, dx) from the query")
+      .required()
+      .type_name("NAME");
+  command.add_option("-o", o.out, "the picture: .png; a filmstrip also as .gif, which plays it")
+      .required()
+      .type_name("FILE");
+  command.add_option("--rows", o.rows, "matrix, mosaic: query rows A:B (half-open)")
+      .type_name("A:B");
+  command.add_option("--cols", o.cols, "matrix, mosaic: keys A:B").type_name("A:B");
+  command.add_option("--pool", o.pool, "matrix, mosaic: what a cell shows of its block")
+      .type_name("max|mean");
+  command
+      .add_option("--block", o.block,
+                  "matrix, mosaic: tokens a cell; by default the smallest power of two that keeps\n"
+                  "a matrix within 1024 cells, a mosaic's maps within 64")
+      .in_range(1, int64_t{1} << 30)
+      .type_name("N");
+  command.add_option("--metric", o.metric, "heatmap: any number of stats: entropy, text_mass, ...")
+      .type_name("NAME");
+  command
+      .add_option("--text-token", o.text_tokens,
+                  "filmstrip, text: a text token by its number or its string (repeatable; text:\n"
+                  "default all but padding)")
+      .one_value_each()
+      .type_name("N|STRING");
+  command
+      .add_option(
+          "--overlay", o.overlay,
+          "filmstrip, text: the video in grey under the weights: a folder of .png files, or\n"
+          "\"capture\" for the frames recorded with it")
+      .type_name("DIR");
+  command.add_flag("--reverse", o.reverse, "filmstrip: who attends to the token, as a key");
+  command.add_option("--weighting", o.weighting, "filmstrip: none, or value: weights times |v|")
+      .type_name("NAME");
+  command
+      .add_option("--mean", o.mean, "filmstrip: averaged over heads, layers, steps, or all of them")
+      .delimiter(',')
+      .one_value_each()
+      .type_name("AXES");
+  add_cache_option(command, o.cache);
+  command.add_flag("--alike", o.alike,
+                   "mosaic, frames: one colour range for all heads, not one a head");
+}
+
+}  // namespace
+
+std::string_view picture_name(PictureKind kind) { return kPictures[static_cast<size_t>(kind)]; }
+
+PictureKind parse_picture(const std::string& name) {
+  for (size_t i = 0; i < kPictures.size(); ++i) {
+    if (kPictures[i] == name) return static_cast<PictureKind>(i);
+  }
+  throw unknown_name("--picture", name, {kPictures.begin(), kPictures.end()});
+}
+
+void add_colour_options(CommandParser& command, ColourOptions& o) {
+  const std::string group = "Colours";
+  command.add_option("--colormap", o.map, "viridis, cividis, magma, inferno, turbo, grey")
+      .type_name("NAME")
+      .group(group);
+  command.add_option("--colour-scale", o.scale, "log, linear, sqrt or symlog")
+      .type_name("NAME")
+      .group(group);
+  command
+      .add_option("--range", o.range,
+                  "the values at the colours' ends: auto (p1:p99.9), LO:HI, or percentiles pA:pB")
+      .type_name("RANGE")
+      .group(group);
+}
+
+ColourChoice parse_colours(const ColourOptions& o, ScaleKind default_scale) {
+  ColourChoice choice;
+  const auto map = parse_colormap(o.map);
+  if (!map) {
+    throw unknown_name("--colormap", o.map,
+                       {"viridis", "cividis", "magma", "inferno", "turbo", "grey"});
+  }
+  choice.map = *map;
+  choice.scale = default_scale;
+  if (!o.scale.empty()) {
+    const auto scale = parse_scale_kind(o.scale);
+    if (!scale) throw unknown_name("--colour-scale", o.scale, {"log", "linear", "sqrt", "symlog"});
+    choice.scale = *scale;
+  }
+  choice.range = parse_range_choice(o.range, "--range");
+  check_colour_choice(choice, "--range");
+  return choice;
+}
+
+void add_render_options(CommandParser& command, RenderRequest& o) {
+  add_capture_options(command, o.capture);
+  add_picture_options(command, o);
+  add_query_options(command, o.queries, false);
+  command
+      .add_option("--domain", o.domain,
+                  "filmstrip, text: over which keys rows are renormalised: all, video, text, frame")
+      .type_name("NAME");
+  add_colour_options(command, o.colours);
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
+  command.add_flag("--force", o.force, "replace FILE if it exists");
+  command.add_flag("--json", o.json, "print what was drawn as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+}
+
+void check_option_use(const CommandParser& command, PictureKind kind) {
+  for (const OptionUse& use : option_uses()) {
+    if (command.count(use.option) == 0) continue;
+    if (std::find(use.kinds.begin(), use.kinds.end(), kind) != use.kinds.end()) continue;
+    std::string pictures;
+    for (const PictureKind other : use.kinds) {
+      pictures += fmt::format("{}{}", pictures.empty() ? "" : " and ", picture_name(other));
+    }
+    throw usage_error(fmt::format("{}: --picture {} has no use for it (only {})", use.option,
+                                  picture_name(kind), pictures));
+  }
+}
+
+Pool parse_pool(const std::string& name) {
+  if (name == pool_name(Pool::max)) return Pool::max;
+  if (name == pool_name(Pool::mean)) return Pool::mean;
+  throw unknown_name("--pool", name, {"max", "mean"});
+}
+
+}  // namespace attnscope

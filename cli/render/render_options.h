@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/parser.h"
+#include "cli/common/query_options.h"
+#include "core/products/pooled_map.h"
+#include "io/pictures/colour_scale.h"
+
+namespace attnscope {
+
+/// The pictures that `render` draws.
+enum class PictureKind : uint8_t { matrix, filmstrip, frames, mosaic, heatmap, text, offsets };
+std::string_view picture_name(PictureKind kind);
+/// Throws Error(usage) with the names that exist.
+PictureKind parse_picture(const std::string& name);
+
+/// What the options that say *in which colours* hold.
+struct ColourOptions {
+  std::string map = "viridis";
+  std::string scale;  ///< empty: what suits the picture
+  std::string range = "auto";
+};
+/// Adds --colormap --colour-scale --range.
+void add_colour_options(CommandParser& command, ColourOptions& options);
+/// Throws Error(usage) for what does not exist or does not go together.
+ColourChoice parse_colours(const ColourOptions& options, ScaleKind default_scale);
+
+/// What `render` was asked for.
+struct RenderRequest {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  QueryOptions queries;
+  RunOptions run;
+  ColourOptions colours;
+  std::string picture, out;
+  std::string domain = "all";
+  std::string rows, cols;  ///< crops A:B; empty: all
+  std::string pool = "max";
+  std::string metric, overlay;
+  // Of filmstrips; see QueryRequest.
+  std::string weighting = "none", cache;
+  std::vector<std::string> mean;
+  bool reverse = false;
+  std::vector<std::string> text_tokens;
+  int64_t block = 0;  ///< 0: chosen
+  bool alike = false;
+  bool dry_run = false, json = false, force = false, quiet = false;
+};
+
+void add_render_options(CommandParser& command, RenderRequest& request);
+/// Throws Error(usage) when an option was given that the picture has no use for.
+void check_option_use(const CommandParser& command, PictureKind kind);
+Pool parse_pool(const std::string& name);
+
+}  // namespace attnscope

@@ -1,0 +1,133 @@
+#include "cli/stats/stats_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "cli/stats/stats_record.h"
+#include "core/base/error.h"
+#include "core/base/selection.h"
+#include "io/results/stats_files.h"
+
+namespace attnscope {
+namespace {
+
+void check_extras(const StatsOptions& o) {
+  std::vector<std::string> names;
+  for (const StatsArray& array : stats_arrays()) names.push_back(array.name);
+  for (const std::string& extra : o.extras) {
+    if (std::find(names.begin(), names.end(), extra) != names.end()) continue;
+    const std::string nearest = nearest_word(extra, names);
+    throw usage_error(fmt::format("--with {}: there is no such array{} (there are {})", extra,
+                                  nearest.empty() ? "" : "; did you mean " + nearest + "?",
+                                  fmt::join(names, ", ")));
+  }
+  if (!o.extras.empty() && o.out.empty() && !o.json) {
+    throw usage_error("--with: arrays are written to a .json or .h5; give -o FILE or --json");
+  }
+}
+
+void check_sort(const StatsOptions& o) {
+  if (o.sort.empty()) return;
+  std::vector<std::string> names{"masked_rows"};
+  for (std::string_view name : metric_names()) names.emplace_back(name);
+  if (std::find(names.begin(), names.end(), o.sort) != names.end()) return;
+  const std::string nearest = nearest_word(o.sort, names);
+  throw usage_error(fmt::format("--sort {}: there is no such number{} (there are {})", o.sort,
+                                nearest.empty() ? "" : "; did you mean " + nearest + "?",
+                                fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+bool StatsOptions::wants(std::string_view array) const {
+  return std::find(extras.begin(), extras.end(), array) != extras.end();
+}
+
+void check_stats_options(const StatsOptions& o) {
+  check_extras(o);
+  check_sort(o);
+  if (extension_of(o) == ".csv" && !o.extras.empty()) {
+    throw usage_error("--with: a .csv holds no arrays; write a .json or .h5");
+  }
+  if (o.resume && o.out.empty()) throw usage_error("--resume belongs to -o FILE");
+}
+
+ClassThresholds parse_thresholds(const StatsOptions& o) {
+  ClassThresholds thresholds;
+  const std::map<std::string, double*> known{{"sink", &thresholds.sink},
+                                             {"text", &thresholds.text},
+                                             {"temporal", &thresholds.temporal},
+                                             {"spatial", &thresholds.spatial},
+                                             {"local", &thresholds.local}};
+  for (const std::string& text : o.thresholds) {
+    const size_t equals = text.find('=');
+    const auto found = known.find(text.substr(0, equals));
+    const char* begin = text.c_str() + std::min(equals, text.size() - 1) + 1;
+    double value = 0;
+    const auto [end, error] = std::from_chars(begin, text.c_str() + text.size(), value);
+    if (equals == std::string::npos || found == known.end() || error != std::errc() ||
+        end != text.c_str() + text.size() || !(value >= 0 && value <= 1)) {
+      throw usage_error(fmt::format(
+          "--threshold {}: expected NAME=X with sink, text, temporal, spatial or local and a "
+          "number from 0 to 1",
+          text));
+    }
+    *found->second = value;
+  }
+  return thresholds;
+}
+
+std::string extension_of(const StatsOptions& o) {
+  const std::string extension = std::filesystem::path(o.out).extension().string();
+  if (o.out.empty() || extension == ".json" || extension == ".csv" || extension == ".h5") {
+    return extension;
+  }
+  throw usage_error(
+      fmt::format("-o {}: the name must end in .json, .csv or .h5 (got \"{}\")", o.out, extension));
+}
+
+void add_stats_options(CommandParser& command, StatsOptions& o) {
+  add_capture_options(command, o.capture);
+  command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
+      .type_name("FILE");
+  command
+      .add_option("--sample", o.sample,
+                  "estimate from N evenly spread rows of each head, with standard errors")
+      .in_range(1, int64_t{1} << 31)
+      .type_name("N");
+  command.add_flag("--exact", o.exact,
+                   "count keys (keys_for_50, ...) on all rows, not on 256 spread ones");
+  command
+      .add_option("--band", o.band,
+                  "reach in y and x of temporal_score (default: so that all frames within it\n"
+                  "hold as many keys as one frame)")
+      .in_range(0, int64_t{1} << 31)
+      .type_name("N");
+  command
+      .add_option("--threshold", o.thresholds,
+                  "from where a head belongs to a class: sink=0.10 text=0.25 temporal=0.15\n"
+                  "spatial=0.40 local=0.40 (repeatable)")
+      .type_name("NAME=X")
+      .one_value_each();
+  command
+      .add_option("--with", o.extras,
+                  "arrays as well: frame_frame, column_mass, diagonal_profile, offset_kernel,\n"
+                  "entropy_rows, max_weight_rows, max_key_rows, lse_rows")
+      .type_name("LIST")
+      .delimiter(',')
+      .one_value_each();
+  command.add_option("--sort", o.sort, "heads by this number, the largest first").type_name("NAME");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
+  command.add_flag("--force", o.force, "replace FILE if it exists");
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; write nothing");
+  command.add_flag("--json", o.json, "print JSON");
+  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+}
+
+}  // namespace attnscope

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/parser.h"
+#include "core/reduce/head_metrics.h"
+
+namespace attnscope {
+
+/// What the options of `stats` hold.
+struct StatsOptions {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  RunOptions run;
+  std::string out, sort;
+  std::vector<std::string> extras, thresholds;
+  int64_t sample = 0;
+  int64_t band = -1;
+  bool exact = false, resume = false, force = false, dry_run = false, json = false, quiet = false;
+
+  /// Whether --with names the array.
+  bool wants(std::string_view array) const;
+};
+
+void add_stats_options(CommandParser& command, StatsOptions& options);
+
+/// These throw Error(usage) where an option cannot be meant.
+void check_stats_options(const StatsOptions& options);
+ClassThresholds parse_thresholds(const StatsOptions& options);
+/// ".json", ".csv" or ".h5"; empty without -o.
+std::string extension_of(const StatsOptions& options);
+
+}  // namespace attnscope

@@ -1,0 +1,199 @@
+#include "cli/verify/verify_capture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "cli/common/command.h"
+#include "cli/common/interrupt.h"
+#include "core/base/error.h"
+#include "io/check/self_check.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A search costs as much as hundreds of checks: the first calls that differ tell enough.
+constexpr int kMostSearches = 3;
+
+struct Report {
+  std::string path;
+  std::vector<CallCheck> checks;
+  int64_t count(CheckVerdict verdict) const {
+    return std::count_if(checks.begin(), checks.end(),
+                         [&](const CallCheck& check) { return check.verdict == verdict; });
+  }
+};
+
+std::string branch_names(const CallEntry& call) {
+  return fmt::format("{}", fmt::join(call.id.branches, "+"));
+}
+
+std::string call_name(const CallEntry& call) {
+  return fmt::format("step {}, layer {}, {}, {}", call.id.step, call.id.layer, branch_names(call),
+                     kind_name(call.id.kind));
+}
+
+Json check_json(const CallCheck& check) {
+  const CallId& id = check.call->id;
+  Json json;
+  json["file"] = check.call->file.string();
+  json["step"] = id.step;
+  json["layer"] = id.layer;
+  json["branch"] = branch_names(*check.call);
+  json["kind"] = kind_name(id.kind);
+  json["verdict"] = verdict_name(check.verdict);
+  json["against"] = check.against.empty() ? Json() : Json(check.against);
+  const bool compared = check.verdict != CheckVerdict::nothing;
+  json["error"] = compared ? Json(check.error) : Json();
+  json["tolerance"] = compared ? Json(check.tolerance) : Json();
+  if (compared) {
+    json["heads"] = check.heads_checked;
+    json["heads_differing"] = check.heads_differing;
+    json["rows"] = check.rows_checked;
+    json["worst"] = {{"batch", check.batch}, {"head", check.head}, {"row", check.row}};
+  }
+  json["culprit"] = check.suspect ? Json(check.suspect->culprit) : Json();
+  json["explanation"] = check.suspect ? Json(check.suspect->explanation) : Json(check.reason);
+  return json;
+}
+
+void print_report(const Report& report, bool as_json) {
+  const int64_t differing = report.count(CheckVerdict::differs);
+  if (as_json) {
+    Json json;
+    json["format"] = "attnscope-verify/1";
+    json["file"] = report.path;
+    json["good"] = differing == 0;
+    json["calls"] = Json::array();
+    for (const CallCheck& check : report.checks) json["calls"].push_back(check_json(check));
+    print_json(json, true);
+    return;
+  }
+  const CallCheck* worst = nullptr;
+  std::set<std::string> reasons;
+  for (const CallCheck& check : report.checks) {
+    if (check.verdict == CheckVerdict::nothing) reasons.insert(check.reason);
+    if (check.verdict == CheckVerdict::agrees && (worst == nullptr || check.error > worst->error)) {
+      worst = &check;
+    }
+    if (check.verdict != CheckVerdict::differs) continue;
+    fmt::print(
+        "differs: {}: {} of {} heads; worst: batch item {}, head {}, row {}: error {:.3g} "
+        "(tolerance {:.2g})\n",
+        call_name(*check.call), check.heads_differing, check.heads_checked, check.batch, check.head,
+        check.row, check.error, check.tolerance);
+    if (check.suspect) {
+      fmt::print("  {}: {}\n", check.suspect->culprit, one_line(check.suspect->explanation));
+    }
+  }
+  for (const std::string& reason : reasons) {
+    fmt::print("nothing recorded to check against: {} of {} calls: {}\n",
+               std::count_if(report.checks.begin(), report.checks.end(),
+                             [&](const CallCheck& check) { return check.reason == reason; }),
+               report.checks.size(), one_line(reason));
+  }
+  if (worst != nullptr) {
+    fmt::print(
+        "agrees: {} of {} calls; {} {} of {} heads each; largest error {:.2g} (tolerance {:.2g})\n",
+        report.count(CheckVerdict::agrees), report.checks.size(), worst->rows_checked,
+        worst->against == "LSE" ? "LSEs" : "output rows", worst->heads_checked, worst->error,
+        worst->tolerance);
+  }
+}
+
+int64_t head_count(const std::vector<SelectedCall>& selected) {
+  int64_t heads = 0;
+  for (const SelectedCall& s : selected)
+    heads += static_cast<int64_t>(s.batch.size() * s.heads.size());
+  return heads;
+}
+
+Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
+                 const Console& console, std::stop_token stop) {
+  const auto selected = capture.select(parse_selection(request.selection));
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  Report report{capture.path().string(), {}};
+  Progress progress(
+      console, "verify", static_cast<int64_t>(selected.size()),
+      static_cast<double>(head_count(selected)) / static_cast<double>(selected.size()), "heads");
+  int searches = 0;
+  for (const SelectedCall& s : selected) {
+    CallCheck check = check_call(*s.call, {.batch_items = s.batch, .head_numbers = s.heads},
+                                 request.threads > 0 ? request.threads : cores, stop);
+    if (check.verdict == CheckVerdict::differs) {
+      check.suspect = searches < kMostSearches
+                          ? find_culprit(check, capture, stop)
+                          : Suspect{"unknown", "not searched; see the first calls that differ", 0};
+      ++searches;
+    }
+    report.checks.push_back(std::move(check));
+    progress.update(static_cast<int64_t>(report.checks.size()));
+  }
+  return report;
+}
+
+/// A capture that does not open as it is recorded, but does, and agrees, with heads and tokens
+/// exchanged.
+std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const Console& console,
+                                      const std::string& complaint, std::stop_token stop) {
+  if (!request.capture.layout.empty() || request.capture.capture.empty()) return std::nullopt;
+  for (const char* layout : {"bshd", "bhsd", "shd", "hsd"}) {
+    FactOverrides overrides = fact_overrides(request.capture);
+    overrides.layout = layout;
+    std::optional<Capture> capture;
+    try {
+      capture.emplace(Capture::open(request.capture.capture, overrides));
+    } catch (const Error&) {
+      continue;
+    }
+    Report report = check_all(*capture, request, console, stop);
+    if (report.count(CheckVerdict::agrees) == 0 || report.count(CheckVerdict::differs) > 0) {
+      continue;
+    }
+    for (CallCheck& check : report.checks) {
+      if (check.verdict != CheckVerdict::agrees) continue;
+      check.verdict = CheckVerdict::differs;
+      check.heads_differing = check.heads_checked;
+      check.suspect = Suspect{
+          "layout",
+          fmt::format("as recorded it does not open ({}); with layout {} it does, and agrees "
+                      "(--layout {})",
+                      complaint, layout, layout),
+          check.error};
+    }
+    print_report(report, request.json);
+    return report;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int verify_capture(const VerifyCaptureRequest& request, const Console& console) {
+  if (request.capture.score != "softmax") {
+    throw usage_error("--score " + request.capture.score +
+                      ": recorded outputs are a softmax's; verify has no other score");
+  }
+  const InterruptWatch interrupts;
+  std::optional<Capture> capture;
+  try {
+    capture.emplace(open_capture(request.capture, console, Glance::no));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::file) throw;
+    if (check_exchanged(request, console, error.what(), interrupts.token())) {
+      return kExitDifference;
+    }
+    throw;
+  }
+  const Report report = check_all(*capture, request, console, interrupts.token());
+  print_report(report, request.json);
+  return report.count(CheckVerdict::differs) > 0 ? kExitDifference : kExitOk;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "cli/common/capture_options.h"
+#include "cli/common/console.h"
+
+namespace attnscope {
+
+/// What `verify CAPTURE` was asked for.
+struct VerifyCaptureRequest {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  int threads = 0;  ///< 0: one a core
+  bool json = false;
+};
+
+/// Compares what the selected calls recorded of their outputs with what follows from Q, K, V and
+/// the facts, prints the report on standard output and returns the exit code: 0, or 3 where a call
+/// does not agree.
+int verify_capture(const VerifyCaptureRequest& request, const Console& console);
+
+}  // namespace attnscope

@@ -1,0 +1,205 @@
+#include "core/problem/attention_problem.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+constexpr std::array<std::string_view, 3> kKinds{"self", "cross", "joint"};
+
+/// "[1, 48, 17776, 64]", in the order batch, heads, tokens, width.
+std::string shape_text(const HeadTensor& t) {
+  std::string text = "[";
+  for (int64_t extent : {t.batch(), t.heads(), t.tokens(), t.width()}) {
+    if (text.size() > 1) text += ", ";
+    text += std::to_string(extent);
+  }
+  return text += "]";
+}
+
+/// One check after the other, every message with the problem's name and both shapes.
+class Checker {
+ public:
+  explicit Checker(const AttentionProblem::Parts& parts) : p_(parts) {}
+
+  void require(bool good, const std::string& what) const {
+    if (good) return;
+    const std::string name = p_.name.empty() ? "attention call" : p_.name;
+    throw usage_error(name + ": " + what + " (q " + shape_text(p_.q) + ", k " + shape_text(p_.k) +
+                      ")");
+  }
+
+  void tensors() const {
+    require(static_cast<bool>(p_.q) && static_cast<bool>(p_.k), "q or k is missing");
+    for (const HeadTensor* t : {&p_.q, &p_.k, &p_.v}) {
+      if (!*t) continue;
+      const bool some = t->batch() > 0 && t->heads() > 0 && t->tokens() > 0 && t->width() > 0;
+      require(some, t->source().name() + " has a dimension of 0");
+      require(t->width() <= AttentionProblem::kMaxHeadDim,
+              "a head dimension of " + std::to_string(t->width()) + " is above the limit " +
+                  std::to_string(AttentionProblem::kMaxHeadDim));
+    }
+    require(p_.q.width() == p_.k.width(), "q and k differ in their head dimension");
+    require(p_.q.batch() == p_.k.batch(), "q and k differ in their batch");
+    require(p_.q.heads() % p_.k.heads() == 0, "the heads of q are no multiple of the heads of k");
+    require(p_.q.dtype() == p_.k.dtype(),
+            "q and k differ in their dtype, " + std::string(dtype_name(p_.q.dtype())) + " and " +
+                std::string(dtype_name(p_.k.dtype())) + " (f64 counts as f32)");
+    if (!p_.v) return;
+    require(p_.v.batch() == p_.k.batch() && p_.v.heads() == p_.k.heads() &&
+                p_.v.tokens() == p_.k.tokens(),
+            "v " + shape_text(p_.v) + " does not fit k in batch, heads and tokens");
+  }
+
+  void tokens() const {
+    require(
+        p_.query_tokens.tokens() == p_.q.tokens(),
+        "the query tokens are " + std::to_string(p_.query_tokens.tokens()) + ", not those of q");
+    require(p_.key_tokens.tokens() == p_.k.tokens(),
+            "the key tokens are " + std::to_string(p_.key_tokens.tokens()) + ", not those of k");
+    for (const TokenGrid* grid : {&p_.query_tokens, &p_.key_tokens}) {
+      const auto items = static_cast<int64_t>(grid->text_valid().size());
+      require(items <= 1 || items == p_.q.batch(), "text_valid has " + std::to_string(items) +
+                                                       " numbers, expected 1 or one a batch item");
+    }
+  }
+
+  void identity() const {
+    const auto branches = static_cast<int64_t>(p_.id.branches.size());
+    require(branches == 1 || branches == p_.q.batch(),
+            std::to_string(branches) + " branches, expected 1 or one a batch item");
+    require(p_.id.kind == CallKind::cross || p_.q.tokens() == p_.k.tokens(),
+            std::string(kind_name(p_.id.kind)) + " attention needs as many queries as keys");
+  }
+
+ private:
+  const AttentionProblem::Parts& p_;
+};
+
+/// The position of the first value whose exponent bits are all ones (NaN or Inf), or −1.
+template <typename Bits, Bits kExponent>
+int64_t first_not_finite(const std::byte* data, int64_t count) {
+  constexpr int64_t kStep = 4096;
+  std::array<Bits, kStep> values;
+  for (int64_t begin = 0; begin < count; begin += kStep) {
+    const int64_t length = std::min(kStep, count - begin);
+    std::memcpy(values.data(), data + begin * static_cast<int64_t>(sizeof(Bits)),
+                static_cast<size_t>(length) * sizeof(Bits));
+    // No early exit inside: this loop is what the compiler makes vector code of.
+    Bits bad = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      const Bits exponent = static_cast<Bits>(values[static_cast<size_t>(i)] & kExponent);
+      bad = static_cast<Bits>(bad | static_cast<Bits>(exponent == kExponent));
+    }
+    if (bad == 0) continue;
+    for (int64_t i = 0; i < length; ++i) {
+      if ((values[static_cast<size_t>(i)] & kExponent) == kExponent) return begin + i;
+    }
+  }
+  return -1;
+}
+
+int64_t first_not_finite(DType dtype, const std::byte* data, int64_t count) {
+  switch (dtype) {
+    case DType::f16:
+      return first_not_finite<uint16_t, 0x7c00>(data, count);
+    case DType::bf16:
+      return first_not_finite<uint16_t, 0x7f80>(data, count);
+    default:
+      return first_not_finite<uint32_t, 0x7f800000>(data, count);
+  }
+}
+
+void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head,
+                       const std::stop_token& stop) {
+  constexpr int64_t kPieceBytes = int64_t{512} << 10;
+  const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, tensor.tokens());
+  std::vector<std::byte> rows(static_cast<size_t>(piece * tensor.row_bytes()));
+  for (int64_t begin = 0; begin < tensor.tokens(); begin += piece) {
+    if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+    const IndexRange part{begin, std::min(begin + piece, tensor.tokens())};
+    tensor.read_rows(batch, head, part, rows.data());
+    const int64_t count = part.size() * tensor.width();
+    const int64_t bad = first_not_finite(tensor.dtype(), rows.data(), count);
+    if (bad < 0) continue;
+    float value = 0;
+    to_floats(tensor.dtype(), rows.data() + bad * dtype_bytes(tensor.dtype()), 1, &value);
+    throw Error(ErrorCode::value, tensor.source().name() + ": batch " + std::to_string(batch) +
+                                      ", head " + std::to_string(head) + ", token " +
+                                      std::to_string(begin + bad / tensor.width()) + ", channel " +
+                                      std::to_string(bad % tensor.width()) + " is " +
+                                      (std::isnan(value) ? "NaN"
+                                       : value > 0       ? "+inf"
+                                                         : "-inf") +
+                                      (tensor.source().dtype() == DType::f64 ? " as f32" : "") +
+                                      " (expected finite numbers)");
+  }
+}
+
+}  // namespace
+
+std::string_view kind_name(CallKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+
+std::optional<CallKind> parse_kind(std::string_view name) {
+  for (size_t i = 0; i < kKinds.size(); ++i) {
+    if (kKinds[i] == name) return static_cast<CallKind>(i);
+  }
+  return std::nullopt;
+}
+
+AttentionProblem AttentionProblem::make(Parts parts) {
+  const Checker check(parts);
+  check.tensors();
+  if (parts.scale == 0) parts.scale = 1.0 / std::sqrt(static_cast<double>(parts.q.width()));
+  check.require(std::isfinite(parts.scale) && parts.scale > 0,
+                "the scale must be finite and above 0, got " + std::to_string(parts.scale));
+  if (parts.query_tokens.tokens() == 0) parts.query_tokens = TokenGrid::unknown(parts.q.tokens());
+  if (parts.key_tokens.tokens() == 0) parts.key_tokens = TokenGrid::unknown(parts.k.tokens());
+  check.tokens();
+  if (parts.id.branches.empty()) parts.id.branches = {"all"};
+  check.identity();
+  try {
+    parts.mask.check_shape(parts.q.batch(), parts.q.heads(), parts.q.tokens(), parts.k.tokens());
+  } catch (const Error& error) {
+    check.require(false, error.what());
+  }
+  check.require(
+      !is_linear(parts.score) || !parts.mask.has_finite_bias(),
+      "score " + std::string(score_name(parts.score)) + " has no logits to add a floating mask to");
+  return AttentionProblem(std::move(parts));
+}
+
+void AttentionProblem::check_queries_finite(int64_t batch, int64_t head,
+                                            const std::stop_token& stop) const {
+  check_rows_finite(parts_.q, batch, head, stop);
+}
+
+void AttentionProblem::check_keys_finite(int64_t batch, int64_t kv_head,
+                                         const std::stop_token& stop) const {
+  check_rows_finite(parts_.k, batch, kv_head, stop);
+}
+
+void AttentionProblem::check_values_finite(int64_t batch, int64_t kv_head,
+                                           const std::stop_token& stop) const {
+  check_rows_finite(parts_.v, batch, kv_head, stop);
+}
+
+AttentionProblem AttentionProblem::with_mask(const Mask& mask) const {
+  mask.check_shape(batch(), num_heads(), num_queries(), num_keys());
+  Parts parts = parts_;
+  parts.mask = parts_.mask & mask;
+  return AttentionProblem(std::move(parts));
+}
+
+void AttentionProblem::check_finite(int64_t batch, int64_t head,
+                                    const std::stop_token& stop) const {
+  check_queries_finite(batch, head, stop);
+  check_keys_finite(batch, kv_head(head), stop);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,122 @@
+#include "core/products/query_mean.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "core/base/selection.h"
+
+namespace attnscope {
+namespace {
+
+/// What members of one average have in common; −1 where they may differ.
+using GroupKey = std::tuple<int64_t, int64_t, int64_t, std::string, int64_t, std::string>;
+
+GroupKey group_of(const MeanAxes& axes, const QueryVolume& v) {
+  return {axes.steps ? -1 : v.step,
+          axes.layers ? -1 : v.layer,
+          axes.heads ? -1 : v.head,
+          v.kind,
+          v.batch,
+          v.branch};
+}
+
+/// The volumes' numbers, group by group, each group where its first member stands.
+std::vector<std::vector<size_t>> group_volumes(const MeanAxes& axes, const QueryVolumes& volumes) {
+  std::vector<std::vector<size_t>> groups;
+  std::map<GroupKey, size_t> known;
+  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
+    const auto [entry, isnew] = known.emplace(group_of(axes, volumes.volumes[i]), groups.size());
+    if (isnew) groups.emplace_back();
+    groups[entry->second].push_back(i);
+  }
+  return groups;
+}
+
+std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
+  std::string text;
+  if (!axes.steps) text += fmt::format("step {} ", v.step);
+  if (!axes.layers) text += fmt::format("layer {} ", v.layer);
+  text += fmt::format("{} {} batch {} ", v.branch, v.kind, v.batch);
+  if (!axes.heads) text += fmt::format("head {} ", v.head);
+  return text + fmt::format("mean over {} ({})", axes.text(), count);
+}
+
+QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,
+                  const std::vector<size_t>& members) {
+  QueryVolume merged = volumes.volumes[members.front()];
+  merged.label = label_of(axes, merged, members.size());
+  merged.averaged = static_cast<int64_t>(members.size());
+  if (axes.steps) merged.step = -1;
+  if (axes.layers) merged.layer = -1;
+  if (axes.heads) merged.head = -1;
+  for (size_t i : members) {
+    const QueryVolume& member = volumes.volumes[i];
+    if (member.query != merged.query) merged.query.reset();
+    // List 0 is empty.
+    if (member.tokens != merged.tokens) merged.tokens = 0;
+  }
+  return merged;
+}
+
+}  // namespace
+
+std::string MeanAxes::text() const {
+  std::string text;
+  const auto add = [&](bool chosen, const char* name) {
+    if (chosen) text += (text.empty() ? "" : ", ") + std::string(name);
+  };
+  add(heads, "heads");
+  add(layers, "layers");
+  add(steps, "steps");
+  return text.empty() ? "none" : text;
+}
+
+MeanAxes parse_mean_axes(std::span<const std::string> names) {
+  MeanAxes axes;
+  const std::vector<std::string> known{"heads", "layers", "steps", "all"};
+  for (const std::string& name : names) {
+    const bool all = name == "all";
+    axes.heads |= all || name == "heads";
+    axes.layers |= all || name == "layers";
+    axes.steps |= all || name == "steps";
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string nearest = nearest_word(name, known);
+    throw usage_error("--mean " + one_line(name) + ": no such axis" +
+                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                      " (heads, layers, steps, all)");
+  }
+  return axes;
+}
+
+size_t count_averages(const MeanAxes& axes, const QueryVolumes& volumes) {
+  return axes.any() ? group_volumes(axes, volumes).size() : volumes.volumes.size();
+}
+
+void average_volumes(const MeanAxes& axes, QueryVolumes& volumes,
+                     std::vector<std::vector<float>>& values, MemoryBudget& budget) {
+  const size_t tokens = values.front().size();
+  const MemoryReservation reserved = budget.reserve(
+      static_cast<int64_t>(tokens * (sizeof(double) + sizeof(float))), "the mean of the volumes");
+  std::vector<QueryVolume> merged;
+  std::vector<std::vector<float>> means;
+  for (const std::vector<size_t>& members : group_volumes(axes, volumes)) {
+    std::vector<double> sums(tokens, 0.0);
+    for (size_t i : members) {
+      for (size_t j = 0; j < tokens; ++j) sums[j] += values[i][j];
+    }
+    for (size_t i : members) std::vector<float>().swap(values[i]);
+    std::vector<float>& mean = means.emplace_back(tokens);
+    for (size_t j = 0; j < tokens; ++j) {
+      mean[j] = static_cast<float>(sums[j] / static_cast<double>(members.size()));
+    }
+    merged.push_back(merge(axes, volumes, members));
+  }
+  volumes.volumes = std::move(merged);
+  values = std::move(means);
+}
+
+}  // namespace attnscope

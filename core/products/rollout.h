@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/base/memory_budget.h"
+#include "core/stream/tile_sink.h"
+
+namespace attnscope {
+
+/// Which way attention is followed through a layer: r ← ½(r + r·Ā) from an output token back to the
+/// inputs that shaped it, or c ← ½(c + Ā·c) from an input token on to the outputs that it shapes
+/// (Abnar and Zuidema 2020, with ½ for the residual connection).
+enum class RolloutDirection : uint8_t { to_inputs, to_outputs };
+
+/// A TileSink that takes one layer of a rollout: Ā is the mean over the tasks, all of them heads of
+/// one batch item with the same tokens as queries and keys. Products are summed in double over 16
+/// rows (to_inputs) or a row (to_outputs), and these sums in units of 2⁻⁵⁰, so that the result
+/// depends neither on memory nor on threads. Whole rows only, in tiles whose height is a multiple
+/// of kGroupRows.
+class RolloutLayer : public TileSink {
+ public:
+  static constexpr int64_t kGroupRows = 16;
+  static constexpr int64_t kMostHeads = 2048;
+
+  /// `influence` [tokens], entries ≥ 0: r sums to at most 1, or c is at most 1. Reserves what at
+  /// most `workers` threads need.
+  RolloutLayer(std::vector<double> influence, int64_t heads, RolloutDirection direction,
+               const TileRequest& request, int workers, MemoryBudget& budget);
+  /// What the constructor will reserve.
+  static int64_t bytes(int64_t tokens, int workers) { return tokens * (3 + 2 * workers) * 8; }
+
+  /// Whether rows have no influence to hand on: they need not be computed.
+  bool is_idle(IndexRange rows) const;
+
+  TileRequest request() const override { return request_; }
+  void begin(std::span<const HeadTask>, int) override {}
+  void consume(const Tile& tile) override;
+  void end() override {}
+
+  /// ½(influence + what came through the layer).
+  std::vector<double> next() const;
+
+ private:
+  void hand_back(const Tile& tile);
+  void hand_on(const Tile& tile);
+
+  const std::vector<double> influence_;
+  const int64_t heads_;
+  const RolloutDirection direction_;
+  const TileRequest request_;
+  MemoryReservation reservation_;
+  std::mutex mutex_;
+  std::vector<int64_t> sums_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/index_range.h"
+
+namespace attnscope {
+
+/// The prompt that a --text-token is looked up in.
+struct PromptText {
+  /// The token strings as they were recorded; empty where none were, else at most `length`.
+  std::span<const std::string> tokens;
+  int64_t length = 0;  ///< text tokens of the sequence, padding included
+  std::string where;   ///< how messages name it: "FILE, batch item 1"
+};
+
+/// The places within the text, counted from 0, that `--text-token TEXT` means: a number N, an
+/// inclusive range A-B (the pieces of one word), or a word. A word is compared without the marks
+/// ▁ Ġ ## </w> and spaces around tokens and in any case (Latin, Greek and Cyrillic letters); it may
+/// consist of several consecutive pieces, of which none but the first starts a word. Throws
+/// Error(usage) where a number lies outside, and where a word occurs nowhere, more than once, or no
+/// strings were recorded.
+IndexRange resolve_text_token(const std::string& text, const PromptText& prompt);
+
+}  // namespace attnscope

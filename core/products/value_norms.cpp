@@ -1,0 +1,49 @@
+#include "core/products/value_norms.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/dtype.h"
+#include "core/base/error.h"
+
+namespace attnscope {
+
+std::vector<double> value_norms(const AttentionProblem& problem, int64_t batch, int64_t head,
+                                IndexRange keys) {
+  const HeadTensor& v = problem.v();
+  if (!v) {
+    throw usage_error("--weighting value: " + problem.name() +
+                      " has no v; capture it, or give --v with bare tensors");
+  }
+  constexpr int64_t kPieceElements = 1 << 17;
+  const int64_t step = std::max<int64_t>(1, kPieceElements / v.width());
+  std::vector<std::byte> bytes;
+  std::vector<float> values;
+  std::vector<double> norms;
+  norms.reserve(static_cast<size_t>(keys.size()));
+  for (int64_t begin = keys.begin; begin < keys.end; begin += step) {
+    const IndexRange rows{begin, std::min(begin + step, keys.end)};
+    bytes.resize(static_cast<size_t>(rows.size() * v.row_bytes()));
+    values.resize(static_cast<size_t>(rows.size() * v.width()));
+    v.read_rows(batch, problem.kv_head(head), rows, bytes.data());
+    to_floats(v.dtype(), bytes.data(), rows.size() * v.width(), values.data());
+    for (int64_t key = rows.begin; key < rows.end; ++key) {
+      const float* row = values.data() + (key - rows.begin) * v.width();
+      double sum = 0;
+      for (int64_t c = 0; c < v.width(); ++c) {
+        if (!std::isfinite(row[c])) {
+          throw Error(ErrorCode::value,
+                      fmt::format("{}: value {} at batch {}, head {}, token {}, channel {}",
+                                  v.source().name(), row[c], batch, problem.kv_head(head), key, c));
+        }
+        sum += static_cast<double>(row[c]) * row[c];
+      }
+      norms.push_back(std::sqrt(sum));
+    }
+  }
+  return norms;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,294 @@
+#include "core/reduce/reduction_stream.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/stream/panel.h"
+#include "core/stream/panel_queue.h"
+#include "core/stream/progress_report.h"
+
+namespace attnscope {
+namespace {
+
+/// Rows of a worker's workspace, the fastest first: a backend reads K once for all of them.
+constexpr int64_t kCallRows[] = {96, 48, 24, 12, 1};
+/// Panels a worker should get at least, so that all finish at about the same time.
+constexpr int64_t kPanelsPerWorker = 4;
+constexpr int64_t kMostPanelRows = 384;
+
+std::vector<HeadTask> tasks_of(std::span<const ReductionJob> jobs) {
+  std::vector<HeadTask> tasks;
+  for (const ReductionJob& job : jobs) tasks.push_back(job.task);
+  return tasks;
+}
+
+/// Jobs whose memory is to be looked at: heads of one call are alike.
+std::vector<const ReductionJob*> distinct_jobs(std::span<const ReductionJob> jobs) {
+  std::vector<const ReductionJob*> distinct;
+  for (const ReductionJob& job : jobs) {
+    if (distinct.empty() || distinct.back()->task.problem != job.task.problem) {
+      distinct.push_back(&job);
+    }
+  }
+  return distinct;
+}
+
+int64_t choose_panel_rows(std::span<const ReductionJob> jobs, int64_t workers, int64_t most) {
+  const int64_t multiple = PanelReduction::row_multiple(jobs.front().request);
+  int64_t rows = 0;
+  for (const ReductionJob& job : jobs) rows = std::max(rows, job.task.num_rows());
+  const int64_t wanted = std::min(most, ceil_div(rows, workers * kPanelsPerWorker));
+  return std::max<int64_t>(1, wanted / multiple) * multiple;
+}
+
+/// Rows of a panel at most, and rows of a call (0: the whole panel): what is tried, the fastest
+/// first.
+std::vector<std::pair<int64_t, int64_t>> row_choices(const TileBackend& backend) {
+  std::vector<std::pair<int64_t, int64_t>> choices;
+  const int64_t whole = backend.whole_panel_rows();
+  for (int64_t rows = whole; rows > 0; rows /= 2) choices.emplace_back(rows, 0);
+  if (whole > 0) return choices;
+  for (const int64_t call_rows : kCallRows) choices.emplace_back(kMostPanelRows, call_rows);
+  return choices;
+}
+
+int64_t worker_bytes(const std::vector<const ReductionJob*>& jobs, const TileBackend& backend,
+                     int64_t panel_rows, int64_t call_rows) {
+  int64_t most = 0;
+  for (const ReductionJob* job : jobs) {
+    const AttentionProblem& problem = *job->task.problem;
+    const int64_t rows = std::min(panel_rows, job->task.num_rows());
+    most = std::max(most, backend.workspace_bytes(problem, std::min(call_rows, rows),
+                                                  problem.num_keys(), true) +
+                              rows * (problem.q().row_bytes() + 8) +
+                              PanelReduction::bytes(job->task, job->request, rows));
+  }
+  return most;
+}
+
+/// The totals of the jobs whose panels are under way. Thread-safe.
+class OpenHeads {
+ public:
+  OpenHeads(std::span<const ReductionJob> jobs, int64_t panel_rows, ReductionSink& sink)
+      : jobs_(jobs), panel_rows_(panel_rows), sink_(sink) {}
+
+  void add(int64_t number, const PanelReduction& panel) {
+    const std::lock_guard lock(mutex_);
+    const ReductionJob& job = jobs_[static_cast<size_t>(number)];
+    auto found = open_.find(number);
+    if (found == open_.end()) {
+      const int64_t panels = ceil_div(job.task.num_rows(), panel_rows_);
+      found = open_.emplace(number, Head{HeadTotals(job.task, job.request), panels}).first;
+    }
+    found->second.totals.add(job.task, panel);
+    if (--found->second.missing > 0) return;
+    sink_.head(number, found->second.totals);
+    open_.erase(found);
+  }
+
+ private:
+  struct Head {
+    HeadTotals totals;
+    int64_t missing = 0;
+  };
+  const std::span<const ReductionJob> jobs_;
+  const int64_t panel_rows_;
+  ReductionSink& sink_;
+  std::mutex mutex_;
+  std::map<int64_t, Head> open_;
+};
+
+/// One worker's memory and work. Not thread-safe.
+class ReductionWorker {
+ public:
+  ReductionWorker(std::span<const ReductionJob> jobs, const TileBackend& backend,
+                  const ReductionPlan& plan, OpenHeads& heads, ReductionSink& sink)
+      : jobs_(jobs), backend_(backend), plan_(plan), heads_(heads), sink_(sink) {}
+
+  void run(const Panel& panel) {
+    const ReductionJob& job = jobs_[static_cast<size_t>(panel.task)];
+    const AttentionProblem& problem = *job.task.problem;
+    const auto rows = static_cast<size_t>(panel.rows.size());
+    index_.resize(rows);
+    queries_.resize(rows * static_cast<size_t>(problem.q().row_bytes()));
+    const QueryBlock queries =
+        read_query_rows(job.task, panel.rows, index_.data(), queries_.data());
+    reduction_.begin(job.task, job.request, panel.rows, queries.index,
+                     [&](int64_t row, std::span<const float> max, std::span<const double> sum) {
+                       sink_.block_row(panel.task, row, max, sum);
+                     });
+    const int64_t call_rows = std::min(plan_.call_rows, panel.rows.size());
+    workspace_.resize(static_cast<size_t>(
+        backend_.workspace_bytes(problem, call_rows, problem.num_keys(), true)));
+    for (size_t first = 0; first < rows; first += static_cast<size_t>(call_rows)) {
+      const size_t count = std::min(rows - first, static_cast<size_t>(call_rows));
+      panel.head->reduce({queries.data + first * static_cast<size_t>(problem.q().row_bytes()),
+                          queries.index.subspan(first, count)},
+                         static_cast<int64_t>(first), reduction_, workspace_);
+    }
+    sink_.panel(panel.task, panel.rows.begin, reduction_);
+    heads_.add(panel.task, reduction_);
+  }
+
+ private:
+  const std::span<const ReductionJob> jobs_;
+  const TileBackend& backend_;
+  const ReductionPlan& plan_;
+  OpenHeads& heads_;
+  ReductionSink& sink_;
+  PanelReduction reduction_;
+  std::vector<int64_t> index_;
+  AlignedVector<std::byte> queries_, workspace_;
+};
+
+/// Takes results and keeps nothing.
+class NullReductionSink : public ReductionSink {
+ public:
+  void head(int64_t, const HeadTotals&) override {}
+};
+
+ReductionJob first_rows(const ReductionJob& whole, int64_t rows) {
+  ReductionJob part = whole;
+  rows = std::min(rows, whole.task.num_rows());
+  if (whole.task.row_list.empty()) {
+    part.task.rows.end = part.task.rows.begin + rows;
+  } else {
+    part.task.row_list = whole.task.row_list.first(static_cast<size_t>(rows));
+  }
+  return part;
+}
+
+double flops_of(const ReductionJob& job) {
+  const AttentionProblem& problem = *job.task.problem;
+  return 2.0 * static_cast<double>(problem.head_dim()) * static_cast<double>(problem.num_keys()) *
+         static_cast<double>(job.task.num_rows());
+}
+
+}  // namespace
+
+std::string ReductionPlan::describe() const {
+  return std::to_string(workers) + (workers == 1 ? " worker" : " workers") + ", panels of " +
+         std::to_string(panel_rows) + " rows, reduced " + std::to_string(call_rows) +
+         " rows at a time, " + std::to_string(bound_heads) +
+         (bound_heads == 1 ? " bound head, " : " bound heads, ") + format_bytes(bytes_total);
+}
+
+ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBackend& backend,
+                              int64_t budget_bytes, int max_workers) {
+  assert(!jobs.empty());
+  const auto distinct = distinct_jobs(jobs);
+  int64_t resident = 0;
+  int64_t transient = 0;
+  int64_t totals = 0;
+  for (const ReductionJob* job : distinct) {
+    const TileBackend::BindCost cost = backend.bind_cost(*job->task.problem);
+    resident = std::max(resident, cost.resident);
+    transient = std::max(transient, cost.transient);
+    totals = std::max(totals, HeadTotals::bytes(job->task, job->request));
+  }
+  ReductionPlan plan;
+  for (const ReductionJob& job : jobs) {
+    plan.rows += job.task.num_rows();
+    plan.flops += flops_of(job);
+    plan.entries += static_cast<double>(job.task.num_rows()) *
+                    static_cast<double>(job.task.problem->num_keys());
+  }
+  int64_t smallest = INT64_MAX;
+  const int64_t most_workers = std::max(1, max_workers > 0 ? max_workers : backend.workers());
+  for (int64_t workers = most_workers; workers > 0; --workers) {
+    for (const auto& [most_rows, most_call_rows] : row_choices(backend)) {
+      plan.panel_rows = choose_panel_rows(jobs, workers, most_rows);
+      const int64_t call_rows = most_call_rows > 0 ? most_call_rows : plan.panel_rows;
+      plan.bytes_per_worker = worker_bytes(distinct, backend, plan.panel_rows, call_rows);
+      for (int64_t heads = jobs.size() > 1 ? 2 : 1; heads > 0; --heads) {
+        plan.workers = static_cast<int>(workers);
+        plan.call_rows = call_rows;
+        plan.bound_heads = heads;
+        plan.bytes_total =
+            heads * (resident + totals) + transient + workers * plan.bytes_per_worker;
+        smallest = std::min(smallest, plan.bytes_total);
+        if (plan.bytes_total > budget_bytes) continue;
+        for (const ReductionJob& job : jobs) {
+          plan.panels += ceil_div(job.task.num_rows(), plan.panel_rows);
+        }
+        return plan;
+      }
+    }
+  }
+  throw Error(ErrorCode::resource,
+              "a memory budget of " + std::to_string(budget_bytes) + "B (" +
+                  format_bytes(budget_bytes) + ") is too small: the smallest that works is " +
+                  std::to_string(smallest) + "B (" + format_bytes(smallest) + ")");
+}
+
+bool ReductionStream::run(std::span<const ReductionJob> jobs, const ReductionPlan& plan,
+                          ReductionSink& sink, const StreamControl& control) {
+  const MemoryReservation reserved = budget_.reserve(plan.bytes_total, "the reductions");
+  const std::vector<HeadTask> tasks = tasks_of(jobs);
+  ProgressReport progress(control.progress, plan.panels);
+  PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads);
+  OpenHeads heads(jobs, plan.panel_rows, sink);
+  const auto guarded = [&](auto body) {
+    try {
+      body();
+    } catch (...) {
+      queue.fail(std::current_exception());
+    }
+  };
+  {
+    const std::stop_callback on_stop(control.stop, [&] { queue.close(); });
+    const auto work = [&] {
+      guarded([&] {
+        ReductionWorker worker(jobs, backend_, plan, heads, sink);
+        while (const auto panel = queue.take()) {
+          worker.run(*panel);
+          queue.finish(*panel);
+          progress.add_tile();
+        }
+      });
+    };
+    std::vector<std::jthread> threads;
+    guarded([&] {
+      threads.emplace_back([&] { guarded([&] { queue.bind_heads(); }); });
+      for (int i = 0; i < plan.workers; ++i) threads.emplace_back(work);
+    });
+  }  // joins
+  queue.rethrow_failure();
+  if (!progress.complete()) return false;
+  progress.finish();
+  return true;
+}
+
+double ReductionStream::expected_seconds(std::span<const ReductionJob> jobs,
+                                         const ReductionPlan& plan) {
+  const auto compute = [&](int64_t rows) {
+    const ReductionJob part = first_rows(jobs.front(), rows);
+    ReductionPlan small = plan;
+    small.bound_heads = 1;
+    small.panels = ceil_div(part.task.num_rows(), plan.panel_rows);
+    NullReductionSink sink;
+    const auto start = std::chrono::steady_clock::now();
+    run({&part, 1}, small, sink);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    return std::pair(flops_of(part), spent.count());
+  };
+  // What both samples spend on packing the keys falls out of their difference.
+  const int64_t rows = plan.panel_rows * plan.workers;
+  const auto [few_flops, few_seconds] = compute(rows);
+  const auto [more_flops, more_seconds] = compute(3 * rows);
+  const double flops = more_flops - few_flops;
+  const double seconds = more_seconds - few_seconds;
+  if (flops <= 0 || seconds <= 0) return plan.flops / more_flops * more_seconds;
+  const double packing = std::max(0.0, few_seconds - few_flops / flops * seconds);
+  return packing * static_cast<double>(jobs.size()) + plan.flops / flops * seconds;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,127 @@
+#include "core/stream/panel.h"
+
+#include <algorithm>
+#include <new>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+/// Of the whole allocation: a huge page, so that the system may back the tiles with some. Pages of
+/// the padding before it are never touched.
+constexpr std::align_val_t kArenaAlignment{size_t{2} << 20};
+/// Of every part: a cache line, and the widest vector register.
+constexpr int64_t kPartAlignment = 64;
+
+int64_t product(int64_t a, int64_t b) {
+  const auto bytes = checked_mul(a, b);
+  if (!bytes) throw Error(ErrorCode::resource, "the tiles are too large for any memory");
+  return *bytes;
+}
+
+}  // namespace
+
+bool needs_norms(const HeadTask& task, const TileRequest& request) {
+  const bool divided = !request.entries || request.quantity == Quantity::weights;
+  return divided && is_normalised(task.problem->score());
+}
+
+bool computes_norms(const HeadTask& task, const TileRequest& request) {
+  return needs_norms(task, request) && task.known_norms.empty();
+}
+
+bool skips_empty_chunks(const HeadTask& task, const TileRequest& request) {
+  return request.quantity == Quantity::weights && !task.problem->mask().is_none();
+}
+
+bool is_masked_out(const HeadTask& task, IndexRange rows, IndexRange keys) {
+  const Mask& mask = task.problem->mask();
+  const auto empty = [&](IndexRange queries) {
+    return mask.classify(task.batch, task.head, queries, keys) == TileClass::empty;
+  };
+  if (task.row_list.empty()) return empty({task.row_at(rows.begin), task.row_at(rows.end - 1) + 1});
+  for (int64_t i = rows.begin; i < rows.end;) {
+    int64_t past = i + 1;
+    while (past < rows.end && task.row_at(past) == task.row_at(past - 1) + 1) ++past;
+    if (!empty({task.row_at(i), task.row_at(past - 1) + 1})) return false;
+    i = past;
+  }
+  return true;
+}
+
+QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data) {
+  const HeadTensor& q = task.problem->q();
+  for (int64_t i = 0; i < rows.size(); ++i) index[i] = task.row_at(rows.begin + i);
+  for (int64_t i = 0; i < rows.size();) {
+    int64_t past = i + 1;
+    while (past < rows.size() && index[past] == index[past - 1] + 1) ++past;
+    q.read_rows(task.batch, task.head, {index[i], index[past - 1] + 1}, data + i * q.row_bytes());
+    i = past;
+  }
+  return {data, {index, static_cast<size_t>(rows.size())}};
+}
+
+IndexRange chunk_keys(const HeadTask& task, const TileRequest& request, int64_t first,
+                      int64_t last) {
+  return {task.keys.begin + first * request.chunk_cols,
+          std::min(task.keys.begin + last * request.chunk_cols, task.keys.end)};
+}
+
+WorkerLayout layout_worker(std::span<const HeadTask> tasks, const TileRequest& request,
+                           const TileBackend& backend, const PanelShape& shape) {
+  const int64_t chunk =
+      product(product(request.chunk_rows, request.chunk_cols), encoding_bytes(request.encoding));
+  int64_t row_bytes = 0;
+  bool norms = false;
+  WorkerLayout layout;
+  const HeadTask* previous = nullptr;
+  for (const HeadTask& task : tasks) {
+    // Heads of one call are alike.
+    const bool seen = previous != nullptr && previous->problem == task.problem &&
+                      previous->keys == task.keys &&
+                      previous->known_norms.empty() == task.known_norms.empty();
+    previous = &task;
+    if (seen) continue;
+    const bool one_product = request.entries && computes_norms(task, request) && shape.one_product;
+    const int64_t cols =
+        std::min(task.keys.size(), product(shape.segment_chunks, request.chunk_cols));
+    norms |= needs_norms(task, request);
+    row_bytes = std::max(row_bytes, task.problem->q().row_bytes());
+    const int64_t workspace =
+        request.outputs ? backend.outputs_workspace_bytes(*task.problem, shape.rows)
+                        : backend.workspace_bytes(*task.problem, shape.rows, cols, one_product);
+    layout.workspace_bytes = std::max(layout.workspace_bytes, workspace);
+  }
+  const auto place = [&](int64_t bytes) {
+    const int64_t offset = layout.bytes;
+    const auto end = checked_add(offset, bytes);
+    if (!end) throw Error(ErrorCode::resource, "the tiles are too large for any memory");
+    layout.bytes = round_up(*end, kPartAlignment);
+    return offset;
+  };
+  layout.tiles = place(product(shape.active_chunks, chunk));
+  layout.queries = place(product(shape.rows, row_bytes));
+  layout.index = place(product(shape.rows, sizeof(int64_t)));
+  layout.norms = place(norms ? product(shape.rows, sizeof(RowNorm)) : 0);
+  layout.pointers = place(product(shape.segment_chunks, sizeof(std::byte*)));
+  layout.workspace = place(layout.workspace_bytes);
+  // Never touched: the sink allocates its own.
+  layout.sink_bytes = product(product(shape.active_chunks, chunk), request.sink_percent) / 100;
+  if (!checked_add(layout.bytes, layout.sink_bytes)) {
+    throw Error(ErrorCode::resource, "the tiles are too large for any memory");
+  }
+  return layout;
+}
+
+WorkerBuffers::WorkerBuffers(const WorkerLayout& layout)
+    : layout_(layout),
+      memory_(static_cast<std::byte*>(
+          ::operator new(static_cast<size_t>(layout.bytes), kArenaAlignment))) {}
+
+void WorkerBuffers::Free::operator()(std::byte* memory) const {
+  ::operator delete(memory, kArenaAlignment);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/stream/tile_backend.h"
+#include "core/stream/tile_sink.h"
+
+namespace attnscope {
+
+/// How a stream of tiles is cut so that it fits a budget. A value.
+struct TilePlan {
+  int workers = 1;
+  int64_t panel_rows = 0;      ///< rows a worker takes at a time: the sink's chunk_rows or fewer
+  int64_t segment_chunks = 0;  ///< column chunks held at once by a worker
+  bool one_product = true;     ///< norms and entries from one product; else two
+  int64_t bound_heads = 1;     ///< heads kept packed at once: 2 lets the next one be prefetched
+  int64_t active_chunks = 0;   ///< the most non-empty column chunks of one panel (or segment)
+
+  int64_t bytes_bound = 0;       ///< packed heads, and what binding needs meanwhile
+  int64_t bytes_per_worker = 0;  ///< tile buffer, query rows, norms, workspace
+  int64_t bytes_total = 0;
+
+  int64_t tiles = 0;    ///< how many tiles the stream delivers
+  int64_t entries = 0;  ///< entries that are computed (empty chunks not counted)
+  double flops = 0;     ///< of the products Q·Kᵀ, 2·d an entry and product, and P·V
+
+  /// For people, one line.
+  std::string describe() const;
+};
+
+/// Pure: the plan with the most workers and the fewest products whose bytes_total is at most
+/// `budget_bytes`. `max_workers` 0 stands for the backend's own number. Throws Error(resource)
+/// naming the smallest budget that would do when there is none. `tasks` must not be empty.
+TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
+                    const TileBackend& backend, int64_t budget_bytes, int max_workers = 0);
+
+}  // namespace attnscope

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "core/base/index_range.h"
+#include "core/tensor/tensor_source.h"
+
+namespace attnscope {
+
+/// The order of a tensor's axes: b batch, h head, s sequence, d channel. Axes that are not named
+/// have extent 1.
+enum class Layout : uint8_t { bhsd, bshd, hsd, shd, sd };
+
+std::string_view layout_name(Layout layout);
+std::optional<Layout> parse_layout(std::string_view name);
+/// The number of axes the layout names.
+int layout_rank(Layout layout);
+
+/// A Q, K or V tensor seen as [batch, heads, tokens, width], whatever its layout. f64 sources are
+/// served as f32, rounded to nearest even. Shares the source; thread-safe like it.
+class HeadTensor {
+ public:
+  HeadTensor() = default;
+  /// Throws Error(usage) when the rank does not fit the layout or the dtype is not floating.
+  HeadTensor(std::shared_ptr<const TensorSource> source, Layout layout);
+
+  explicit operator bool() const { return source_ != nullptr; }
+  const TensorSource& source() const { return *source_; }
+  Layout layout() const { return layout_; }
+  int64_t batch() const { return extent_[0]; }
+  int64_t heads() const { return extent_[1]; }
+  int64_t tokens() const { return extent_[2]; }
+  int64_t width() const { return extent_[3]; }
+  /// f32, f16 or bf16.
+  DType dtype() const;
+  int64_t row_bytes() const { return width() * dtype_bytes(dtype()); }
+
+  /// Rows [rows.size(), width] of one head, packed, in dtype(). Memory beyond `destination` stays
+  /// below 1 MiB.
+  void read_rows(int64_t batch, int64_t head, IndexRange rows, std::byte* destination) const;
+
+ private:
+  std::shared_ptr<const TensorSource> source_;
+  Layout layout_ = Layout::bhsd;
+  int64_t extent_[4] = {0, 0, 0, 0};
+};
+
+}  // namespace attnscope

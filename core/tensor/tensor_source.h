@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/dtype.h"
+
+namespace attnscope {
+
+/// The seam to whatever holds a tensor: a file, memory, a generator. Immutable once made; every
+/// member may be called from several threads at once.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+
+  virtual DType dtype() const = 0;
+  virtual std::span<const int64_t> shape() const = 0;
+  /// How messages name it: "FILE: tensor NAME".
+  virtual const std::string& name() const = 0;
+
+  /// Copies the box begin[a] ≤ index < begin[a] + count[a] (one entry an axis, within the shape)
+  /// to `destination`, packed, row-major, in native byte order. Never reads or allocates much more
+  /// than the box. Throws Error(file) when the data cannot be read.
+  virtual void read(std::span<const int64_t> begin, std::span<const int64_t> count,
+                    std::byte* destination) const = 0;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,344 @@
+#include "io/capture/capture_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/capture/capture_folder.h"
+#include "io/capture/synthetic_capture.h"
+#include "io/files/part_file.h"
+#include "io/tensors/safetensors_writer.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "attnscope-capture/1";
+
+bool is_whole(const std::vector<int64_t>& chosen, int64_t count) {
+  return static_cast<int64_t>(chosen.size()) == count;
+}
+
+bool is_run(const std::vector<int64_t>& chosen) {
+  return chosen.back() - chosen.front() + 1 == static_cast<int64_t>(chosen.size());
+}
+
+/// The key heads that the chosen query heads use, in such a number and order that grouped queries
+/// still find theirs: all of them, whole groups of them, or one for every query head.
+std::vector<int64_t> chosen_kv_heads(const SelectedCall& s) {
+  const AttentionProblem& p = *s.call->problem;
+  const int64_t group = p.num_heads() / p.num_kv_heads();
+  std::map<int64_t, int64_t> uses;
+  std::vector<int64_t> one_each;
+  for (int64_t head : s.heads) {
+    ++uses[p.kv_head(head)];
+    one_each.push_back(p.kv_head(head));
+  }
+  std::vector<int64_t> once;
+  for (const auto& [kv, count] : uses) {
+    if (count != group) return one_each;
+    once.push_back(kv);
+  }
+  return once;
+}
+
+/// The entries of a list fact for the chosen batch items; one that serves all stays.
+Json chosen_items(const Json& list, const SelectedCall& s) {
+  if (!list.is_array() || list.size() != static_cast<size_t>(s.call->problem->batch())) return list;
+  Json chosen = Json::array();
+  for (int64_t item : s.batch) chosen.push_back(list[static_cast<size_t>(item)]);
+  return chosen;
+}
+
+/// One call of the copy: its facts and tensors.
+class CallCopy {
+ public:
+  CallCopy(const CaptureCopy& copy, const SelectedCall& s) : copy_(copy), s_(s), call_(*s.call) {}
+
+  Json facts() const {
+    Json facts;
+    for (const auto& [name, fact] : call_.facts) facts[name] = Json::parse(fact.json);
+    facts["format"] = kFormat;
+    facts["layout"] = "bhsd";
+    facts["mask"] = call_.mask ? "tensor" : facts.value("mask", "none");
+    for (const char* name : {"branches", "text_valid"}) {
+      if (facts.contains(name)) facts[name] = chosen_items(facts[name], s_);
+    }
+    if (facts.contains("tokens") && !facts["tokens"].empty() && facts["tokens"][0].is_array()) {
+      facts["tokens"] = chosen_items(facts["tokens"], s_);
+    }
+    if (copy_.tokens.size() == 1) {
+      facts["tokens"] = copy_.tokens.front();
+    } else if (!copy_.tokens.empty()) {
+      facts["tokens"] = copy_.tokens;
+    }
+    if (!is_whole(s_.heads, call_.problem->num_heads())) choose_heads(facts);
+    return facts;
+  }
+
+  std::vector<TensorToWrite> tensors() const {
+    const AttentionProblem& p = *call_.problem;
+    const std::vector<int64_t> kv_heads = chosen_kv_heads(s_);
+    std::vector<TensorToWrite> tensors{head_tensor_part("q", p.q(), s_.batch, s_.heads),
+                                       head_tensor_part("k", p.k(), s_.batch, kv_heads)};
+    if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
+    if (call_.mask) tensors.push_back(mask());
+    if (call_.lse) tensors.push_back(tensor_part("lse", call_.lse, s_.batch, s_.heads));
+    if (call_.out && copy_.values) {
+      tensors.push_back(tensor_part("out", call_.out, s_.batch, s_.heads));
+      tensors.push_back(tensor_part("out_rows", call_.out_rows, {}, {}));
+    }
+    return tensors;
+  }
+
+  std::string file_name() const {
+    return fmt::format("step{:04}_layer{:03}_{}_{}.safetensors", call_.id.step, call_.id.layer,
+                       kind_name(call_.id.kind), branch_of(call_.id, s_.batch.front()));
+  }
+  const CallId& id() const { return call_.id; }
+
+ private:
+  /// head_offset is the number of the first head; where the others do not follow it, their numbers
+  /// are told beside it.
+  void choose_heads(Json& facts) const {
+    const int64_t offset = call_.head_offset;
+    facts["head_offset"] = offset + s_.heads.front();
+    if (is_run(s_.heads)) return;
+    Json numbers = Json::array();
+    for (int64_t head : s_.heads) numbers.push_back(offset + head);
+    Json extra = facts.contains("extra") ? facts["extra"] : Json::object();
+    if (!extra.is_object()) extra = {{"recorded", extra}};
+    extra["heads"] = numbers;
+    facts["extra"] = extra;
+  }
+
+  /// Broadcastable to [B, H, Nq, Nk], so that of the two first of four axes, and of the first of
+  /// three, the chosen places are taken where there are several.
+  TensorToWrite mask() const {
+    const auto shape = call_.mask->shape();
+    std::vector<int64_t> first, second;
+    if (shape.size() == 4) {
+      if (shape[0] > 1) first = s_.batch;
+      if (shape[1] > 1) second = s_.heads;
+    } else if (shape.size() == 3 && shape[0] > 1) {
+      first = s_.heads;
+    }
+    return tensor_part("mask", call_.mask, first, second);
+  }
+
+  const CaptureCopy& copy_;
+  const SelectedCall& s_;
+  const CallEntry& call_;
+};
+
+/// Facts as a safetensors file holds them: texts as they are, all else as JSON.
+std::map<std::string, std::string> metadata_of(const Json& facts) {
+  std::map<std::string, std::string> metadata;
+  for (const auto& [name, value] : facts.items()) {
+    metadata[name] = value.is_string()
+                         ? value.get<std::string>()
+                         : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  return metadata;
+}
+
+void check_recordable(const SelectedCall& s) {
+  const CallEntry& call = *s.call;
+  const AttentionProblem& p = *call.problem;
+  if (p.score() != ScoreFunction::softmax) {
+    throw usage_error(
+        fmt::format("--score {}: a score is no fact of a capture; give it to the "
+                    "command that shows or exports the maps",
+                    score_name(p.score())));
+  }
+  const std::string mask = p.mask().describe();
+  if (mask != "none" && mask != "causal" && mask != "tensor") {
+    throw usage_error(fmt::format(
+        "{}: its mask is {}, and a capture records none, causal or a tensor: it cannot be "
+        "converted; give --mask to the command that shows or exports the maps",
+        call.file.string(), mask));
+  }
+  const auto axes = call.facts.find("axes");
+  const bool factorised = axes != call.facts.end() && axes->second.json != "\"full\"";
+  if (factorised && !is_whole(s.batch, p.batch())) {
+    throw usage_error(
+        fmt::format("{}: the batch items of {} attention are places of the grid: all "
+                    "of them are needed (got {} of {})",
+                    call.file.string(), axes->second.json, s.batch.size(), p.batch()));
+  }
+}
+
+/// Every tensor's bytes.
+int64_t tensor_bytes(const CallCopy& call) {
+  int64_t bytes = 0;
+  for (const TensorToWrite& tensor : call.tensors()) {
+    const auto sum = checked_add(bytes, tensor.bytes());
+    if (!sum) throw usage_error("the copy would take more than 2^63 bytes");
+    bytes = *sum;
+  }
+  return bytes;
+}
+
+/// A capture that is read must not be replaced.
+void check_not_an_input(const CaptureCopy& copy, const fs::path& out) {
+  std::error_code error;
+  for (const fs::path& file : copy.capture->files()) {
+    const fs::path folder = fs::absolute(file, error).parent_path();
+    if (fs::equivalent(file, out, error) || fs::equivalent(folder, out, error)) {
+      throw file_error(out.string(), "", "is what is read, and is not replaced");
+    }
+  }
+}
+
+class Writer {
+ public:
+  Writer(const CaptureCopy& copy, const CopyControl& control) : copy_(copy), control_(control) {}
+
+  void write_call(const CallCopy& call, const fs::path& path, bool force) {
+    PartFile file(path, force);
+    write_safetensors(file, metadata_of(call.facts()), call.tensors(), [&](int64_t bytes) {
+      if (control_.stop.stop_requested()) {
+        throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+      }
+      written_ += bytes;
+      if (control_.progress) control_.progress(written_);
+    });
+    file.commit();
+  }
+
+  void write_folder(const fs::path& out) {
+    CaptureFolder folder(out, control_.force);
+    Json list{{"format", kFormat}};
+    if (!copy_.capture->model().empty()) list["model"] = copy_.capture->model();
+    if (!copy_.capture->prompt().empty()) list["prompt"] = copy_.capture->prompt();
+    // What is recorded for the whole holds for each call: several models go without.
+    for (const SelectedCall& s : copy_.calls) {
+      if (s.call->model != copy_.capture->model()) list.erase("model");
+      if (s.call->prompt != copy_.capture->prompt()) list.erase("prompt");
+    }
+    if (!copy_.capture->extra().empty()) list["extra"] = Json::parse(copy_.capture->extra());
+    list["frames"] = copy_frames(folder.part_path());
+    list["calls"] = Json::array();
+    for (const SelectedCall& s : copy_.calls) {
+      const CallCopy call(copy_, s);
+      write_call(call, folder.part_path() / call.file_name(), false);
+      list["calls"].push_back(
+          {{"file", call.file_name()}, {"step", call.id().step}, {"layer", call.id().layer}});
+    }
+    write_text(folder.part_path() / "capture.json",
+               list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    folder.commit();
+  }
+
+ private:
+  Json copy_frames(const fs::path& folder) {
+    std::vector<FrameFile> frames;
+    for (size_t t = 0; t < copy_.frames.size(); ++t) {
+      frames.push_back({copy_.frames[t], static_cast<int64_t>(t)});
+    }
+    std::error_code missing;
+    for (const FrameFile& frame :
+         copy_.frames.empty() ? copy_.capture->frames() : std::vector<FrameFile>{}) {
+      if (fs::is_regular_file(frame.file, missing)) frames.push_back(frame);
+    }
+    Json list = Json::array();
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const std::string name = fmt::format("frame{:04}{}", i, frames[i].file.extension().string());
+      std::error_code error;
+      fs::copy_file(frames[i].file, folder / name, error);
+      if (error) {
+        throw file_error(
+            frames[i].file.string(), "",
+            "cannot be copied to " + (folder / name).string() + ": " + error.message());
+      }
+      list.push_back({{"file", name}, {"t", frames[i].t}});
+    }
+    return list;
+  }
+
+  static void write_text(const fs::path& path, const std::string& text) {
+    PartFile file(path, false);
+    file.append(std::as_bytes(std::span(text)));
+    file.commit();
+  }
+
+  const CaptureCopy& copy_;
+  const CopyControl& control_;
+  int64_t written_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> CaptureCopy::notes() const {
+  std::set<std::string> lines;
+  for (const SelectedCall& s : calls) {
+    const AttentionProblem& p = *s.call->problem;
+    for (const std::string& key : s.call->unknown_keys) lines.insert("not carried over: " + key);
+    if (!is_whole(s.heads, p.num_heads()) && p.num_kv_heads() != p.num_heads() &&
+        chosen_kv_heads(s).size() == s.heads.size()) {
+      lines.insert("the chosen heads share keys: k (and v) are written once for each of them");
+    }
+    for (const auto& [name, fact] : s.call->facts) {
+      if (fact.origin.rfind("guessed", 0) == 0) {
+        lines.insert(fmt::format("recorded from now on: {} {} ({})", name, fact.json, fact.origin));
+      }
+    }
+  }
+  for (const std::string& key : capture->unknown_keys()) lines.insert("not carried over: " + key);
+  return {lines.begin(), lines.end()};
+}
+
+int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
+  const bool single = is_single_capture_file(out);
+  if (single && copy.calls.size() != 1) {
+    throw usage_error(
+        fmt::format("-o {}: a .safetensors file holds one call, and {} are selected "
+                    "(--steps, --layers, --branch): give the name of a folder",
+                    out.string(), copy.calls.size()));
+  }
+  if (single && !copy.frames.empty()) {
+    throw usage_error("--frames: pictures need a folder; " + out.string() + " is a single file");
+  }
+  int64_t bytes = 0;
+  for (const SelectedCall& s : copy.calls) {
+    check_recordable(s);
+    const int64_t text = s.call->problem->key_tokens().text_range().size();
+    for (const auto& tokens : copy.tokens) {
+      if (static_cast<int64_t>(tokens.size()) <= text) continue;
+      throw usage_error(fmt::format("--tokens: has {} tokens, and {} has {} of text", tokens.size(),
+                                    s.call->file.string(), text));
+    }
+    if (copy.tokens.size() > 1 && copy.tokens.size() != s.batch.size()) {
+      throw usage_error(fmt::format("--tokens: has {} lists, and {} has {} batch items",
+                                    copy.tokens.size(), s.call->file.string(), s.batch.size()));
+    }
+    const auto sum = checked_add(bytes, tensor_bytes(CallCopy(copy, s)));
+    if (!sum) throw usage_error("the copy would take more than 2^63 bytes");
+    bytes = *sum;
+  }
+  check_not_an_input(copy, out);
+  return bytes;
+}
+
+void write_capture_copy(const CaptureCopy& copy, const fs::path& out, const CopyControl& control) {
+  const int64_t bytes = check_capture_copy(copy, out);
+  if (is_single_capture_file(out)) {
+    ExportFile::check_target(
+        out, {.force = control.force, .bytes = bytes, .inputs = copy.capture->files()});
+    Writer(copy, control).write_call(CallCopy(copy, copy.calls.front()), out, control.force);
+    return;
+  }
+  CaptureFolder::check_target(out, control.force);
+  require_space(out, bytes);
+  Writer(copy, control).write_folder(out);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "io/capture/capture.h"
+
+namespace attnscope {
+
+/// Some calls of a capture, or some heads of them, that become a capture of their own.
+struct CaptureCopy {
+  const Capture* capture = nullptr;
+  std::vector<SelectedCall> calls;
+  bool values = true;  ///< V and the recorded output rows, where there are any
+  /// Text tokens instead of those recorded: one list, or one a batch item of the copy.
+  std::vector<std::vector<std::string>> tokens;
+  /// Pictures of the latent frames in their order, instead of those recorded.
+  std::vector<std::filesystem::path> frames;
+
+  /// What a reader would want to know of what the copy leaves out or changes, one line each.
+  std::vector<std::string> notes() const;
+};
+
+/// Reads the text tokens of `file`: a JSON list of strings, a list of such lists, or one token a
+/// line. Throws Error(file).
+std::vector<std::vector<std::string>> read_token_file(const std::filesystem::path& file);
+
+/// The pictures of a folder for `frames` latent frames: .png files by their names, in which numbers
+/// count as numbers; one a latent frame, or those of the whole video (1 + n·(frames − 1) pictures,
+/// of which the first of each latent frame is taken). Throws Error(file), Error(usage) with both
+/// numbers where they do not fit.
+std::vector<std::filesystem::path> frame_pictures(const std::filesystem::path& folder,
+                                                  int64_t frames);
+
+/// Bytes of all tensors of the copy. Throws Error(usage) for what cannot be recorded: a mask or
+/// score that was asked for by option and is no fact, batch items of factorised attention that do
+/// not make a whole, several calls or pictures for a single .safetensors file.
+int64_t check_capture_copy(const CaptureCopy& copy, const std::filesystem::path& out);
+
+struct CopyControl {
+  bool force = false;
+  std::stop_token stop{};
+  std::function<void(int64_t bytes)> progress{};  ///< bytes of tensors written so far
+};
+
+/// Writes OUT.safetensors (one call) or a folder OUT with capture.json, a file a call and the
+/// pictures, all tensors as [batch, head, token, channel]. Memory stays below a few MiB. It appears
+/// under its name when it is complete; `force` replaces an earlier capture and nothing else, never
+/// the one that is read. Throws as write_synthetic_capture().
+void write_capture_copy(const CaptureCopy& copy, const std::filesystem::path& out,
+                        const CopyControl& control);
+
+}  // namespace attnscope

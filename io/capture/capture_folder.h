@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+
+#include "io/files/file_lock.h"
+
+namespace attnscope {
+
+/// A folder that appears under its name only when it is complete: files are created in
+/// part_path(), and commit() gives it its name. Destroyed before that, what was written is removed
+/// and OUT is as it was. A killed run leaves OUT.part. Not thread-safe.
+class CaptureFolder {
+ public:
+  /// Creates OUT.part, empty. Throws Error(file) when OUT or OUT.part exists without `force`; with
+  /// it, when one of them is no folder or holds anything but a capture's files (they are deleted
+  /// to make room); when another run writes OUT; when the folder that holds it cannot be written.
+  CaptureFolder(std::filesystem::path out, bool force);
+  CaptureFolder(const CaptureFolder&) = delete;
+  CaptureFolder& operator=(const CaptureFolder&) = delete;
+  ~CaptureFolder();
+
+  const std::filesystem::path& part_path() const { return part_; }
+  /// Removes what is replaced and renames OUT.part to OUT, durably.
+  void commit();
+
+  /// The constructor's checks; creates nothing.
+  static void check_target(const std::filesystem::path& out, bool force);
+
+ private:
+  std::filesystem::path out_;
+  std::filesystem::path part_;
+  bool committed_ = false;
+  FileLock lock_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <set>
+
+#include "core/base/error.h"
+#include "io/capture/capture.h"
+
+namespace attnscope {
+namespace {
+
+std::string join(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// Checks names against those that exist.
+void check_names(const std::vector<std::string>& wanted, const std::set<std::string>& existing,
+                 const char* option) {
+  for (const std::string& name : wanted) {
+    if (existing.count(name) != 0) continue;
+    const std::vector<std::string> candidates(existing.begin(), existing.end());
+    const std::string nearest = nearest_word(name, candidates);
+    throw usage_error(std::string(option) + " " + name + ": not in this capture" +
+                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (it has " +
+                      join(existing) + ")");
+  }
+}
+
+bool contains(const std::vector<int64_t>& sorted, int64_t value) {
+  return std::binary_search(sorted.begin(), sorted.end(), value);
+}
+
+bool names_contain(const std::vector<std::string>& names, const std::string& name) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+const std::string& branch_of(const CallId& id, int64_t item) {
+  return id.branches[id.branches.size() == 1 ? 0 : static_cast<size_t>(item)];
+}
+
+std::vector<SelectedCall> Capture::select(const CallSelection& selection) const {
+  std::set<int64_t> steps, layers;
+  std::set<std::string> branches, kinds;
+  int64_t heads = 0, batch = 0;
+  for (const CallEntry& call : calls_) {
+    steps.insert(call.id.step);
+    layers.insert(call.id.layer);
+    branches.insert(call.id.branches.begin(), call.id.branches.end());
+    kinds.insert(std::string(kind_name(call.id.kind)));
+    heads = std::max(heads, call.problem->num_heads());
+    batch = std::max(batch, call.problem->batch());
+  }
+  check_names(selection.branches, branches, "--branch");
+  check_names(selection.kinds, kinds, "--kind");
+  const auto resolve = [](const Selection& s, const std::set<int64_t>& recorded) {
+    return s.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
+  };
+  const auto chosen_steps = resolve(selection.steps, steps);
+  const auto chosen_layers = resolve(selection.layers, layers);
+  const auto chosen_heads = selection.heads.resolve_count(heads);
+  const auto chosen_batch = selection.batch.resolve_count(batch);
+
+  std::vector<SelectedCall> selected;
+  for (const CallEntry& call : calls_) {
+    if (!contains(chosen_steps, call.id.step) || !contains(chosen_layers, call.id.layer) ||
+        !names_contain(selection.kinds, std::string(kind_name(call.id.kind)))) {
+      continue;
+    }
+    SelectedCall chosen{&call, {}, {}};
+    for (int64_t item : chosen_batch) {
+      if (item < call.problem->batch() &&
+          names_contain(selection.branches, branch_of(call.id, item))) {
+        chosen.batch.push_back(item);
+      }
+    }
+    for (int64_t head : chosen_heads) {
+      if (head < call.problem->num_heads()) chosen.heads.push_back(head);
+    }
+    if (!chosen.batch.empty() && !chosen.heads.empty()) selected.push_back(std::move(chosen));
+  }
+  if (selected.empty()) {
+    throw usage_error(
+        "the selection leaves no call; " + path_.string() + " has steps " +
+        format_index_list(std::vector<int64_t>(steps.begin(), steps.end())) + ", layers " +
+        format_index_list(std::vector<int64_t>(layers.begin(), layers.end())) + ", branches " +
+        join(branches) + ", kinds " + join(kinds) + " (not every combination)");
+  }
+  return selected;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,176 @@
+#include "io/capture/lse_cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/version.h"
+#include "io/capture/content_hash.h"
+#include "io/files/checksum.h"
+#include "io/files/posix_file.h"
+
+namespace attnscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<char, 8> kMagic{'A', 'T', 'T', 'N', 'L', 'S', 'E', '1'};
+/// Reads as another number where the byte order differs.
+constexpr uint64_t kByteOrder = 0x0102030405060708;
+/// Rows of q and k are hashed in pieces of about this many bytes.
+constexpr int64_t kPieceBytes = 1 << 20;
+
+/// A file: this, then `rows` sums (float64), then `rows` exponents (int64).
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  uint64_t byte_order = kByteOrder;
+  std::array<char, 32> key{};
+  int64_t rows = 0;
+  uint64_t checksum = 0;  ///< of sums and exponents
+};
+static_assert(sizeof(Header) == 64);
+
+constexpr size_t kRowBytes = sizeof(double) + sizeof(int64_t);
+
+std::string file_name(const std::string& key) { return "lse-" + key + ".bin"; }
+
+Header make_header(const std::string& key, int64_t rows, std::span<const std::byte> payload) {
+  Header header;
+  std::memcpy(header.key.data(), key.data(), std::min(key.size(), header.key.size()));
+  header.rows = rows;
+  header.checksum = checksum64(payload);
+  return header;
+}
+
+std::vector<std::byte> pack(std::span<const RowNorm> norms) {
+  std::vector<std::byte> payload(norms.size() * kRowBytes);
+  std::byte* sums = payload.data();
+  std::byte* exponents = sums + norms.size() * sizeof(double);
+  for (size_t i = 0; i < norms.size(); ++i) {
+    std::memcpy(sums + i * sizeof(double), &norms[i].sum, sizeof(double));
+    std::memcpy(exponents + i * sizeof(int64_t), &norms[i].exponent, sizeof(int64_t));
+  }
+  return payload;
+}
+
+void unpack(std::span<const std::byte> payload, std::span<RowNorm> norms) {
+  const std::byte* sums = payload.data();
+  const std::byte* exponents = sums + norms.size() * sizeof(double);
+  for (size_t i = 0; i < norms.size(); ++i) {
+    std::memcpy(&norms[i].sum, sums + i * sizeof(double), sizeof(double));
+    std::memcpy(&norms[i].exponent, exponents + i * sizeof(int64_t), sizeof(int64_t));
+  }
+}
+
+bool load_file(const fs::path& path, const std::string& key, std::span<RowNorm> norms) {
+  std::error_code missing;
+  if (!fs::is_regular_file(path, missing)) return false;
+  try {
+    const PosixFile file(path, PosixFile::Mode::read_only);
+    std::vector<std::byte> payload(norms.size() * kRowBytes);
+    if (file.size() != static_cast<int64_t>(sizeof(Header) + payload.size())) return false;
+    Header header;
+    file.read_at(std::as_writable_bytes(std::span(&header, 1)), 0);
+    file.read_at(payload, sizeof(Header));
+    const Header expected = make_header(key, static_cast<int64_t>(norms.size()), payload);
+    if (std::memcmp(&header, &expected, sizeof header) != 0) return false;
+    unpack(payload, norms);
+    return true;
+  } catch (const Error&) {
+    // A cache that cannot be read is one that is not there.
+    return false;
+  }
+}
+
+/// Throws Error(file or resource).
+void store_file(const fs::path& folder, const std::string& key, std::span<const RowNorm> norms) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw errno_error(folder, "cannot be created", failed.value());
+  // Other processes may write the same file at the same time.
+  const fs::path part = folder / (file_name(key) + "." + std::to_string(getpid()) + ".part");
+  fs::remove(part, failed);
+  const std::vector<std::byte> payload = pack(norms);
+  const Header header = make_header(key, static_cast<int64_t>(norms.size()), payload);
+  PosixFile file(part, PosixFile::Mode::create);
+  try {
+    file.write_at(std::as_bytes(std::span(&header, 1)), 0);
+    file.write_at(payload, sizeof header);
+    file.close();
+    rename_file(part, folder / file_name(key), true);
+  } catch (...) {
+    fs::remove(part, failed);
+    throw;
+  }
+}
+
+void add_head(ContentHash& hash, const HeadTensor& tensor, int64_t batch, int64_t head) {
+  const int64_t step = std::max<int64_t>(1, kPieceBytes / tensor.row_bytes());
+  std::vector<std::byte> rows;
+  for (int64_t begin = 0; begin < tensor.tokens(); begin += step) {
+    const IndexRange range{begin, std::min(begin + step, tensor.tokens())};
+    rows.resize(static_cast<size_t>(range.size() * tensor.row_bytes()));
+    tensor.read_rows(batch, head, range, rows.data());
+    hash.add(std::span<const std::byte>(rows));
+  }
+}
+
+}  // namespace
+
+std::string LseCache::key(const AttentionProblem& problem, const TensorSource* mask, int64_t batch,
+                          int64_t head, std::string_view backend, std::stop_token stop) {
+  ContentHash hash(stop);
+  hash.add(std::string(kMagic.begin(), kMagic.end()) + " " + std::string(version()));
+  hash.add(std::string(backend));
+  hash.add(std::string(score_name(problem.score())));
+  hash.add(std::to_string(std::bit_cast<uint64_t>(problem.scale())));
+  hash.add(problem.mask().describe());
+  for (const HeadTensor* tensor : {&problem.q(), &problem.k()}) {
+    hash.add(std::string(dtype_name(tensor->dtype())) + " " + std::to_string(tensor->tokens()) +
+             " " + std::to_string(tensor->width()));
+  }
+  if (mask != nullptr) {
+    std::string& mask_hash = mask_hashes_[mask];
+    if (mask_hash.empty()) {
+      ContentHash content(stop);
+      content.add(*mask);
+      mask_hash = content.hex();
+    }
+    hash.add(mask_hash);
+    // Which part of the mask, and whether it broadcasts.
+    hash.add(std::to_string(batch) + " " + std::to_string(head));
+    for (int64_t extent : mask->shape()) hash.add(std::to_string(extent));
+    hash.add(std::string(dtype_name(mask->dtype())));
+  }
+  if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+  add_head(hash, problem.q(), batch, head);
+  add_head(hash, problem.k(), batch, problem.kv_head(head));
+  return hash.hex();
+}
+
+bool LseCache::load(const std::string& key, std::span<RowNorm> norms) const {
+  for (const fs::path& folder : folders_) {
+    if (load_file(folder / file_name(key), key, norms)) return true;
+  }
+  return false;
+}
+
+std::optional<std::string> LseCache::store(const std::string& key, std::span<const RowNorm> norms) {
+  std::string problems;
+  for (; first_writable_ < folders_.size(); ++first_writable_) {
+    try {
+      store_file(folders_[first_writable_], key, norms);
+      return std::nullopt;
+    } catch (const Error& e) {
+      problems += (problems.empty() ? "" : "; ") + std::string(e.what());
+    }
+  }
+  if (problems.empty()) return std::nullopt;
+  return problems;
+}
+
+}  // namespace attnscope

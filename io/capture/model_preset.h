@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/problem/token_grid.h"
+
+namespace attnscope {
+
+/// The shapes of a published model at its usual resolution.
+struct ModelPreset {
+  std::string_view name;   ///< "cogvideox-5b"
+  std::string_view about;  ///< "49 frames, 480×720"
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  std::array<int64_t, 3> grid{};
+  /// Text of the self- or joint attention's own sequence (count 0: video only).
+  TextSpan text;
+  /// Text keys of a separate cross-attention; 0 where there is none.
+  int64_t cross_text = 0;
+  VideoGeometry geometry;
+
+  int64_t tokens() const { return grid[0] * grid[1] * grid[2] + text.count; }
+};
+
+std::span<const ModelPreset> model_presets();
+/// Throws Error(usage) suggesting the nearest name and listing all.
+const ModelPreset& find_preset(std::string_view name);
+
+}  // namespace attnscope

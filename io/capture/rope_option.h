@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/problem/rope.h"
+#include "core/problem/token_grid.h"
+#include "core/tensor/layout.h"
+
+namespace attnscope {
+
+/// What `--rope NAME` asks for: a family, and what some of them need beside the grid: "ltx:HEADS"
+/// (heads of the model), "mochi:FILE[:KEY]" (its pos_frequencies).
+struct RopeOption {
+  RopeFamily family = RopeFamily::cogvideox;
+  int64_t heads = 0;          ///< of the model; 0: not told
+  std::vector<float> learnt;  ///< [3, heads, head_dim / 2]
+
+  /// Throws Error(usage) for a family that does not exist (suggesting the nearest) or lacks what it
+  /// needs, Error(file) for a file that is not [3, heads, channels].
+  static RopeOption parse(const std::string& text);
+  /// `tensor` turned by it when read; its first head is head `head_offset` of the model. Throws
+  /// Error(usage) where the family does not suit the grid or the head dimension.
+  HeadTensor apply(const HeadTensor& tensor, const TokenGrid& tokens, int64_t head_offset) const;
+};
+
+}  // namespace attnscope

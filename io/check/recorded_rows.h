@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/reference/attend_rows.h"
+#include "io/capture/capture.h"
+
+namespace attnscope {
+
+/// The outputs (else LSEs) that one head of a call recorded, or some of them, spread evenly.
+class RecordedRows {
+ public:
+  /// Whether the call has anything to compare with: outputs and V, or LSEs.
+  static bool has_outputs(const CallEntry& call);
+  static bool has_any(const CallEntry& call);
+  /// How many rows there are.
+  static int64_t count(const CallEntry& call);
+
+  /// `rows` of them; 0 or more than there are: all. Throws Error(file).
+  RecordedRows(const CallEntry& call, int64_t batch, int64_t head, int64_t rows);
+
+  /// Indices in the query sequence.
+  const std::vector<int64_t>& rows() const { return rows_; }
+  /// What differs most: its error, and which of rows().
+  struct Worst {
+    double error = 0;
+    size_t row = 0;
+  };
+  Worst compare(const AttendedRows& computed) const;
+
+ private:
+  std::vector<int64_t> rows_;
+  int64_t width_ = 0;          ///< 0: LSEs
+  std::vector<float> values_;  ///< [rows, width] or [rows]
+};
+
+/// The head's inputs as the call states them; without V where outputs cannot be compared.
+AttendInputs stated_inputs(const CallEntry& call, int64_t batch, int64_t head);
+
+/// What rows of a right capture may differ by: kernels round products and results to the coarsest
+/// of the dtypes, and float32 products may be TF32.
+double check_tolerance(const CallEntry& call);
+
+}  // namespace attnscope

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "io/capture/capture.h"
+
+namespace attnscope {
+
+enum class CheckVerdict : uint8_t { agrees, differs, nothing };
+/// "agrees", "differs", "nothing to check against".
+std::string_view verdict_name(CheckVerdict verdict);
+
+/// What may be wrong with a call that does not agree with its own outputs.
+struct Suspect {
+  /// scale, mask, layout, batch, heads, token-order, rope, norm, layer, values or unknown.
+  std::string culprit;
+  std::string explanation;  ///< what was changed, and what helps; one line
+  double error = 0;         ///< that is left
+};
+
+/// What the recorded outputs (else LSEs) of one call say about its Q, K, V and facts.
+struct CallCheck {
+  const CallEntry* call = nullptr;
+  CheckVerdict verdict = CheckVerdict::nothing;
+  std::string against;   ///< "output rows", "LSE"; empty: nothing
+  std::string reason;    ///< why there is nothing, and how to have it; or what could not be used
+  double error = 0;      ///< of the worst row
+  double tolerance = 0;  ///< what dtypes and kernels may differ by
+  int64_t batch = 0, head = 0, row = 0;                              ///< of the worst row
+  int64_t heads_checked = 0, heads_differing = 0, rows_checked = 0;  ///< rows: of each head
+  std::optional<Suspect> suspect;
+};
+
+/// How much of a call is checked: this many heads and rows of each, spread evenly; 0: all.
+struct CheckDepth {
+  int64_t heads = 0;
+  int64_t rows = 0;
+  /// Only heads of these; empty: of all.
+  std::vector<int64_t> batch_items = {}, head_numbers = {};
+};
+
+/// Recomputes recorded rows of the softmax attention that the facts describe, by threads of its
+/// own, and compares. The error of a row is ‖o − o′‖ / (‖o‖ + √(Σ P²‖v‖²)), the second term being
+/// what rounding of single products can leave where they cancel out; of an LSE, |l − l′|. Throws
+/// Error(file) when the data cannot be read, Error(interrupted) soon after a stop is requested.
+CallCheck check_call(const CallEntry& call, const CheckDepth& depth, int threads,
+                     std::stop_token stop = {});
+
+/// For a check that differs: tries the usual mistakes on the worst head and says which of them
+/// makes its outputs agree, else which comes nearest. `capture` gives other layers and branches.
+Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_token stop = {});
+
+/// A few rows of as many calls as a fraction of a second allows, at least of one: the first that
+/// differs, or nothing.
+std::optional<CallCheck> glance_at(const Capture& capture, std::stop_token stop = {});
+/// What to say about it, one line.
+std::string glance_warning(const CallCheck& check);
+
+}  // namespace attnscope

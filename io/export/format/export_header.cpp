@@ -1,0 +1,90 @@
+#include "io/export/format/export_header.h"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "attnscope-journal/1";
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
+Json content_of(const StoredExport& stored) {
+  Json json;
+  json["attnscope_version"] = stored.version;
+  json["capture"] = stored.capture;
+  json["capture_hash"] = stored.capture_hash;
+  const Json options = Json::parse(stored.options, nullptr, false);
+  json["options"] = options.is_object() ? options : Json(stored.options);
+  return json;
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void compare(const std::string& name, const Json& there, const Json& wanted, std::string& text) {
+  if (there == wanted) return;
+  if (there.is_object() && wanted.is_object()) {
+    std::set<std::string> keys;
+    for (const Json* side : {&there, &wanted}) {
+      for (const auto& [key, value] : side->items()) keys.insert(key);
+    }
+    for (const std::string& key : keys) {
+      const auto value = [&](const Json& side) { return side.contains(key) ? side[key] : Json(); };
+      compare(name.empty() ? key : name + "." + key, value(there), value(wanted), text);
+    }
+    return;
+  }
+  text += fmt::format("{}{} is {} there, {} here", text.empty() ? "" : "; ", name, dump(there),
+                      dump(wanted));
+}
+
+}  // namespace
+
+std::string make_export_header(const StoredExport& stored) {
+  Json json;
+  json["format"] = kFormat;
+  json["boot"] = boot_id();
+  json["content"] = content_of(stored);
+  return dump(json);
+}
+
+std::string header_difference(const std::string& header, const StoredExport& wanted,
+                              const std::string& file) {
+  const Json json = Json::parse(header, nullptr, false);
+  if (!json.is_object() || !json.contains("format") || json["format"] != kFormat ||
+      !json.contains("content") || !json["content"].is_object()) {
+    throw file_error(file, "", "is the journal of another program or version");
+  }
+  std::string text;
+  // What cannot be written as JSON was replaced in the header, so it is here too.
+  compare("", json["content"], Json::parse(dump(content_of(wanted))), text);
+  return text;
+}
+
+std::string content_difference(const StoredExport& there, const StoredExport& wanted) {
+  std::string text;
+  compare("", content_of(there), content_of(wanted), text);
+  return text;
+}
+
+bool machine_restarted_since(const std::string& header) {
+  const Json json = Json::parse(header, nullptr, false);
+  return !json.is_object() || !json.contains("boot") || json["boot"] != boot_id();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,213 @@
+#include "io/export/format/export_layout.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+/// 384 × 512 was the best trade between write speed, waste at the edges and reading single tiles.
+constexpr int64_t kChunkRows = 384;
+constexpr int64_t kChunkCols = 512;
+constexpr int64_t kReducedRows = 64;
+
+/// `/` would nest groups; control characters and white space at the end are no netCDF names.
+std::string name_part(const std::string& text) {
+  std::string part = text;
+  for (char& c : part) {
+    if (c == '/' || static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) c = '_';
+  }
+  return part;
+}
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw usage_error("export: " + what);
+}
+
+void check_indices(const std::vector<int64_t>& indices, int64_t count, const std::string& what) {
+  require(!indices.empty(), what + ": nothing is selected");
+  int64_t previous = -1;
+  for (int64_t index : indices) {
+    require(index > previous && index < count,
+            fmt::format("{}: indices must ascend within 0 to {} (got {})", what, count - 1, index));
+    previous = index;
+  }
+}
+
+void check_range(IndexRange range, int64_t count, const std::string& what) {
+  require(range.begin >= 0 && range.begin < range.end && range.end <= count,
+          fmt::format("{}: {}:{} is not within 0:{}", what, range.begin, range.end, count));
+}
+
+void check_product(const ExportSpec& spec, ScoreFunction score, const std::string& name) {
+  const bool weights =
+      spec.product == ExportProduct::weights || spec.product == ExportProduct::rows;
+  const bool scaled = spec.encoding == Encoding::f16_scaled || spec.encoding == Encoding::u8_log2;
+  require(!scaled || weights,
+          fmt::format("{} cannot be stored as weights are", export_product_name(spec.product)));
+  require(!(weights && spec.encoding == Encoding::f16), "weights in f16 must be scaled");
+  require(!spec.gzip || weights || spec.product == ExportProduct::logits,
+          fmt::format("{} cannot be compressed", export_product_name(spec.product)));
+  require(spec.product != ExportProduct::topk || spec.topk > 0, "topk needs a number of keys");
+  require(spec.product != ExportProduct::threshold || spec.threshold > 0,
+          "threshold needs a weight above 0");
+  require(spec.product != ExportProduct::output || spec.encoding == Encoding::f32,
+          "outputs are stored as f32");
+  require(!(spec.product == ExportProduct::lse && !is_normalised(score)),
+          name + ": sigmoid scores have no LSE");
+  require(!(spec.product == ExportProduct::logits && is_linear(score)),
+          name + ": linear scores have no logits");
+}
+
+void check_spec(const ExportSpec& spec) {
+  const size_t calls = spec.calls.size();
+  const bool rows = spec.product == ExportProduct::rows;
+  require(calls > 0, "no call is selected");
+  require(spec.rows.size() == calls && spec.keys.size() == calls &&
+              spec.row_lists.size() == (rows ? calls : 0),
+          "one range of rows and of keys is needed for each call");
+  for (size_t c = 0; c < calls; ++c) {
+    const SelectedCall& selected = spec.calls[c];
+    const AttentionProblem& problem = *selected.call->problem;
+    const std::string& name = problem.name();
+    check_product(spec, problem.score(), name);
+    check_indices(selected.batch, problem.batch(), name + ": batch items");
+    check_indices(selected.heads, problem.num_heads(), name + ": heads");
+    require(std::max(problem.num_queries(), problem.num_keys()) <= INT32_MAX,
+            name + ": indices beyond 2^31 do not fit the format");
+    check_range(spec.keys[c], problem.num_keys(), name + ": keys");
+    if (spec.product == ExportProduct::output) {
+      require(static_cast<bool>(problem.v()), name + ": there is no V");
+      require(spec.keys[c] == IndexRange{0, problem.num_keys()},
+              name + ": an output is over all keys");
+    }
+    if (rows) {
+      check_indices(spec.row_lists[c], problem.num_queries(), name + ": rows");
+    } else {
+      check_range(spec.rows[c], problem.num_queries(), name + ": rows");
+    }
+  }
+}
+
+TileRequest make_request(const ExportSpec& spec) {
+  TileRequest request;
+  // Pools and statistics come from a stream of reductions; their files have no entries.
+  const bool pooled = spec.product == ExportProduct::pooled;
+  const bool stats = spec.product == ExportProduct::stats;
+  request.entries = spec.product != ExportProduct::lse && !pooled && !stats;
+  const bool reduced =
+      spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
+  request.norms = spec.product != ExportProduct::logits && !reduced && !pooled && !stats;
+  request.quantity = spec.product == ExportProduct::logits ? Quantity::logits : Quantity::weights;
+  request.encoding = request.entries && !reduced ? spec.encoding : Encoding::f32;
+  request.outputs = spec.product == ExportProduct::output;
+  // Sigmoid has no norms; a file of both kinds of score cannot be asked for.
+  for (const SelectedCall& selected : spec.calls) {
+    request.norms = request.norms && is_normalised(selected.call->problem->score());
+  }
+  // As large as the largest call wants; smaller calls use the corner of a tile's chunks.
+  // Compressed chunks are about as large as the entries at worst; kept entries come with their keys
+  // and in lists that double as they grow.
+  request.sink_percent = spec.gzip                                  ? 110
+                         : spec.product == ExportProduct::threshold ? 400
+                         : spec.product == ExportProduct::topk      ? 25
+                                                                    : 0;
+  request.chunk_rows = 1;
+  request.chunk_cols = 1;
+  for (size_t c = 0; c < spec.calls.size(); ++c) {
+    const int64_t rows = spec.product == ExportProduct::rows
+                             ? static_cast<int64_t>(spec.row_lists[c].size())
+                             : spec.rows[c].size();
+    // Reductions of whole rows want them in one piece, and few at a time.
+    const int64_t most_rows = reduced ? kReducedRows : kChunkRows;
+    const int64_t cols =
+        request.outputs ? spec.calls[c].call->problem->v().width() : spec.keys[c].size();
+    // Outputs come with all their channels, which are few.
+    const int64_t most_cols = reduced || request.outputs ? cols : kChunkCols;
+    request.chunk_rows = std::max(request.chunk_rows, std::min(most_rows, rows));
+    request.chunk_cols = std::max(request.chunk_cols, std::min(most_cols, cols));
+  }
+  return request;
+}
+
+void check_size(const ExportGroup& group) {
+  const ChunkGrid& grid = group.grid;
+  const int64_t factors[] = {grid.heads, grid.row_chunks(), grid.col_chunks(), grid.chunk_bytes()};
+  require(checked_count(factors).has_value(), group.name + ": the map is too large for a file");
+}
+
+ExportGroup make_group(const ExportSpec& spec, const TileRequest& request, size_t c,
+                       const std::string& branch) {
+  const SelectedCall& selected = spec.calls[c];
+  const CallId& id = selected.call->id;
+  ExportGroup group;
+  group.name = fmt::format("step{:04}_layer{:03}_{}_{}", id.step, id.layer, name_part(branch),
+                           kind_name(id.kind));
+  group.call = selected.call;
+  group.branch = branch;
+  for (int64_t item : selected.batch) {
+    if (branch_of(id, item) == branch) group.batch.push_back(item);
+  }
+  group.heads = selected.heads;
+  group.row_range = spec.rows[c];
+  if (spec.product == ExportProduct::rows) group.row_list = spec.row_lists[c];
+  group.keys = spec.keys[c];
+  group.has_lse = request.norms;
+  ChunkGrid& grid = group.grid;
+  grid.heads = static_cast<int64_t>(group.batch.size() * group.heads.size());
+  grid.rows =
+      group.row_list.empty() ? group.row_range.size() : static_cast<int64_t>(group.row_list.size());
+  grid.cols = request.outputs ? selected.call->problem->v().width() : group.keys.size();
+  grid.chunk_rows = std::min(request.chunk_rows, grid.rows);
+  grid.chunk_cols = std::min(request.chunk_cols, grid.cols);
+  grid.element_bytes = encoding_bytes(request.encoding);
+  check_size(group);
+  return group;
+}
+
+}  // namespace
+
+int64_t ChunkGrid::row_chunks() const { return ceil_div(rows, chunk_rows); }
+int64_t ChunkGrid::col_chunks() const { return ceil_div(cols, chunk_cols); }
+int64_t ChunkGrid::chunk_number(int64_t head, int64_t row_chunk, int64_t col_chunk) const {
+  return (head * row_chunks() + row_chunk) * col_chunks() + col_chunk;
+}
+
+ExportLayout make_export_layout(const ExportSpec& spec) {
+  check_spec(spec);
+  ExportLayout layout;
+  layout.request = make_request(spec);
+  layout.reduced = spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
+  if (layout.request.entries) {
+    layout.entries_name = layout.request.outputs                        ? "output"
+                          : layout.request.quantity == Quantity::logits ? "logits"
+                                                                        : "weights";
+  }
+  std::set<std::string> names;
+  for (size_t c = 0; c < spec.calls.size(); ++c) {
+    std::vector<std::string> branches;
+    for (int64_t item : spec.calls[c].batch) {
+      const std::string branch = branch_of(spec.calls[c].call->id, item);
+      if (std::find(branches.begin(), branches.end(), branch) == branches.end()) {
+        branches.push_back(branch);
+      }
+    }
+    for (const std::string& branch : branches) {
+      ExportGroup group = make_group(spec, layout.request, c, branch);
+      // Branches that differ in replaced characters only; `branch` tells them apart.
+      const std::string name = group.name;
+      for (int n = 2; !names.insert(group.name).second; ++n) {
+        group.name = fmt::format("{}_{}", name, n);
+      }
+      layout.groups.push_back(std::move(group));
+    }
+  }
+  return layout;
+}
+
+}  // namespace attnscope

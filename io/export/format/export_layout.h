@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/stream/tile_sink.h"
+#include "io/export/write/hdf5_export.h"
+
+namespace attnscope {
+
+/// How one dataset (batch, head, query, key or channel) is cut into chunks (1, 1, chunk_rows,
+/// chunk_cols). Chunks are numbered row-major and all have the same size; what lies beyond the
+/// edges is zero.
+struct ChunkGrid {
+  int64_t heads = 0;  ///< batch items × heads
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t chunk_rows = 0;
+  int64_t chunk_cols = 0;
+  int64_t element_bytes = 0;
+
+  int64_t row_chunks() const;
+  int64_t col_chunks() const;
+  int64_t chunks() const { return heads * row_chunks() * col_chunks(); }
+  int64_t chunk_bytes() const { return chunk_rows * chunk_cols * element_bytes; }
+  int64_t bytes() const { return chunks() * chunk_bytes(); }
+  /// `head` counts batch items and heads: item · number of heads + head.
+  int64_t chunk_number(int64_t head, int64_t row_chunk, int64_t col_chunk) const;
+};
+
+/// One group of the file: a call and a branch of it.
+struct ExportGroup {
+  std::string name;  ///< below /calls
+  const CallEntry* call = nullptr;
+  std::string branch;
+  std::vector<int64_t> batch;
+  std::vector<int64_t> heads;
+  IndexRange row_range;
+  std::span<const int64_t> row_list;  ///< borrowed from the spec; empty: row_range
+  IndexRange keys;
+  bool has_lse = false;
+  ChunkGrid
+      grid;  ///< of weights, logits or outputs; only rows and heads matter where there are none
+
+  int64_t num_heads() const { return grid.heads; }
+  int64_t num_rows() const { return grid.rows; }
+  int64_t row_at(int64_t i) const {
+    return row_list.empty() ? row_range.begin + i : row_list[static_cast<size_t>(i)];
+  }
+};
+
+/// What an export file consists of, before any of it exists. Pure data; borrows the spec's lists.
+struct ExportLayout {
+  std::vector<ExportGroup> groups;
+  TileRequest request;
+  std::string entries_name;  ///< "weights", "logits", "output"; empty: LSEs only
+
+  bool reduced = false;  ///< whole rows are reduced (topk, threshold): there are no chunks to check
+  bool has_entries() const { return !entries_name.empty(); }
+};
+
+/// Throws Error(usage) when the spec's parts do not fit each other or its sizes overflow.
+ExportLayout make_export_layout(const ExportSpec& spec);
+
+}  // namespace attnscope

@@ -1,0 +1,25 @@
+#include "io/export/format/export_marks.h"
+
+namespace attnscope {
+
+void create_export_marks(const Hdf5Writer& writer, std::string_view complete_name,
+                         StoredExport& stored) {
+  const Hdf5Dataset complete = writer.create_dataset(
+      writer.root(), "complete", Hdf5Writer::file_type<uint8_t>(), {}, Hdf5Storage::preallocated);
+  writer.attribute(complete.id(), "long_name", complete_name);
+  stored.complete = writer.address(complete);
+  const Hdf5Dataset structure =
+      writer.create_dataset(writer.root(), "structure_checksum", Hdf5Writer::file_type<uint64_t>(),
+                            {}, Hdf5Storage::preallocated);
+  writer.attribute(structure.id(), "algorithm", "xxh3-64");
+  stored.structure = writer.address(structure);
+}
+
+void seal_export(const StoredExport& stored, const PosixFile& file) {
+  const uint64_t sum = structure_checksum(stored, file);
+  file.write_at(std::as_bytes(std::span(&sum, 1)), stored.structure);
+  const std::byte complete{1};
+  file.write_at({&complete, 1}, stored.complete);
+}
+
+}  // namespace attnscope

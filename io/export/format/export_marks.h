@@ -1,0 +1,17 @@
+#pragma once
+
+#include "io/export/format/stored_export.h"
+#include "io/hdf5/hdf5_writer.h"
+
+namespace attnscope {
+
+/// Creates /complete (0) and /structure_checksum and tells `stored` where they stand. Throws
+/// Error(file).
+void create_export_marks(const Hdf5Writer& writer, std::string_view complete_name,
+                         StoredExport& stored);
+
+/// The last step of a file that is written through the library: its checksum, then the mark of
+/// completeness.
+void seal_export(const StoredExport& stored, const PosixFile& file);
+
+}  // namespace attnscope

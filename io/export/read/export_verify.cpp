@@ -1,0 +1,225 @@
+#include "io/export/read/export_verify.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/export/format/tile_check.h"
+#include "io/export/write/shard_master.h"
+#include "io/files/checksum.h"
+
+namespace attnscope {
+namespace {
+
+constexpr size_t kMostNamed = 100;
+
+/// Which tiles should be there.
+class Expected {
+ public:
+  /// A file with its mark has all; one with a journal what that says; for others a checksum that is
+  /// not 0 must do.
+  Expected(const StoredExport& stored, const std::filesystem::path& path, bool complete)
+      : complete_(complete), completed_(stored) {
+    if (complete) return;
+    const auto journal = journal_of(path);
+    has_journal_ = journal.has_value();
+    if (!journal) return;
+    for (const JournalRecord& record : journal->records) {
+      if (completed_.fits(record)) completed_.add(record);
+    }
+  }
+  bool complete() const { return complete_; }
+  bool has_journal() const { return has_journal_; }
+  const CompletedTiles& tiles() const { return completed_; }
+  bool chunk(int64_t task, int64_t row_chunk, int64_t col_chunk, uint32_t recorded) const {
+    if (complete_) return true;
+    return has_journal_ ? completed_.has_chunk(task, row_chunk, col_chunk) : recorded != 0;
+  }
+
+ private:
+  bool complete_;
+  bool has_journal_ = false;
+  CompletedTiles completed_;
+};
+
+class Verifier {
+ public:
+  Verifier(const std::filesystem::path& path, std::stop_token stop,
+           const std::function<void(int64_t, int64_t)>& progress)
+      : path_(path), stop_(std::move(stop)), progress_(progress) {}
+
+  VerifyReport run() {
+    report_.stored = read_stored_export(path_);
+    const StoredExport& stored = report_.stored;
+    const PosixFile file(path_, PosixFile::Mode::read_only);
+    if (structure_checksum(stored, file) != recorded_structure_checksum(stored, file)) {
+      add_bad("the structure (attributes, coordinates, or what holds the file together)");
+    }
+    std::byte mark{};
+    file.read_at({&mark, 1}, stored.complete);
+    if (mark > std::byte{1}) add_bad("the mark of completeness");
+    if (!stored.shards.empty()) return check_shards(mark == std::byte{1});
+    if (!stored.plain_groups.empty()) {
+      report_.bytes = stored.file_bytes;
+      report_.state = {mark == std::byte{1}, false, 0, 0};
+      return std::move(report_);
+    }
+    const Expected expected(stored, path_, mark == std::byte{1});
+    TileReader reader(stored, file);
+    int64_t task = 0;
+    for (const StoredExport::TaskPlace& place : stored.tasks()) {
+      const StoredGroup& group = *place.group;
+      if (!group.entries_name.empty())
+        check_entries(group, place.head, task, expected, reader, file);
+      if (group.has_lse) check_lse(group, place.head, task, expected, reader, file);
+      ++task;
+    }
+    report_.state = {expected.complete(), expected.has_journal(), report_.tiles_good,
+                     expected.tiles().total()};
+    return std::move(report_);
+  }
+
+ private:
+  VerifyReport check_shards(bool complete) {
+    const auto total = static_cast<int64_t>(report_.stored.shards.size());
+    for (const Shard& shard : report_.stored.shards) {
+      const std::filesystem::path file =
+          path_.parent_path() / report_.stored.shard_folder / (shard.name + ".h5");
+      std::error_code error;
+      int64_t bytes = 0;
+      if (!std::filesystem::exists(file, error)) {
+        ++report_.tiles_missing;
+      } else if (file_checksum(file, stop_, &bytes) != shard.checksum || bytes != shard.bytes) {
+        add_bad(file.string());
+      } else {
+        ++report_.tiles_good;
+      }
+      report_.bytes += bytes;
+      if (progress_) progress_(++looked_at_, total);
+    }
+    report_.state = {complete, false, report_.tiles_good, total};
+    return std::move(report_);
+  }
+
+  void add_bad(std::string place) {
+    ++report_.bad;
+    if (report_.bad_places.size() < kMostNamed) report_.bad_places.push_back(std::move(place));
+  }
+
+  void step(const Expected& expected, int64_t tiles) {
+    if (stop_.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+    looked_at_ += tiles;
+    if (progress_) progress_(looked_at_, expected.tiles().total());
+  }
+
+  static std::string head_name(const StoredGroup& group, int64_t head) {
+    const auto heads = static_cast<int64_t>(group.heads.size());
+    return fmt::format("batch {} head {}", group.batch[static_cast<size_t>(head / heads)],
+                       group.heads[static_cast<size_t>(head % heads)]);
+  }
+
+  void check_entries(const StoredGroup& group, int64_t head, int64_t task, const Expected& expected,
+                     TileReader& reader, const PosixFile& file) {
+    const ChunkGrid& grid = group.grid;
+    std::vector<uint32_t> recorded(static_cast<size_t>(grid.col_chunks()));
+    for (int64_t row = 0; row < grid.row_chunks(); ++row) {
+      file.read_at(std::as_writable_bytes(std::span(recorded)),
+                   group.places.entries_checksums + grid.chunk_number(head, row, 0) * 4);
+      for (int64_t col = 0; col < grid.col_chunks(); ++col) {
+        const uint32_t sum = recorded[static_cast<size_t>(col)];
+        if (!expected.chunk(task, row, col, sum)) {
+          ++report_.tiles_missing;
+          continue;
+        }
+        report_.bytes += grid.chunk_bytes();
+        if (reader.chunk_checksum(group, head, row, col) == sum) {
+          ++report_.tiles_good;
+        } else {
+          add_bad(fmt::format("{}/{} {} rows {} cols {}", group.name, group.entries_name,
+                              head_name(group, head), range_text(row, grid.chunk_rows, grid.rows),
+                              range_text(col, grid.chunk_cols, grid.cols)));
+        }
+      }
+      step(expected, grid.col_chunks());
+    }
+  }
+
+  static std::string range_text(int64_t chunk, int64_t extent, int64_t limit) {
+    return fmt::format("{}:{}", chunk * extent, std::min((chunk + 1) * extent, limit));
+  }
+
+  /// A head's checksum is over all its rows, so it can be checked once they are all there.
+  void check_lse(const StoredGroup& group, int64_t head, int64_t task, const Expected& expected,
+                 TileReader& reader, const PosixFile& file) {
+    const ChunkGrid& grid = group.grid;
+    const bool alone = group.entries_name.empty();
+    uint32_t recorded = 0;
+    file.read_at(std::as_writable_bytes(std::span(&recorded, 1)),
+                 group.places.lse_checksums + head * 4);
+    int64_t there = grid.rows;
+    if (!expected.complete()) {
+      there = !expected.has_journal() ? (recorded != 0 ? grid.rows : 0)
+              : alone                 ? expected.tiles().count_rows(task, {0, grid.rows})
+                                      : rows_with_lse(grid, task, expected);
+    }
+    if (alone) step(expected, grid.rows);
+    if (there < grid.rows) {
+      if (alone) report_.tiles_missing += grid.rows - there;
+      if (alone) report_.tiles_good += there;
+      return;
+    }
+    report_.bytes += grid.rows * 4;
+    const auto values = reader.lse(group, head, {0, grid.rows});
+    if (checksum(std::as_bytes(std::span(values))) == recorded) {
+      if (alone) report_.tiles_good += grid.rows;
+    } else {
+      add_bad(fmt::format("{}/lse {}", group.name, head_name(group, head)));
+    }
+  }
+
+  static int64_t rows_with_lse(const ChunkGrid& grid, int64_t task, const Expected& expected) {
+    int64_t rows = 0;
+    for (int64_t row = 0; row < grid.row_chunks(); ++row) {
+      if (!expected.tiles().has_chunk(task, row, 0)) continue;
+      rows += std::min(grid.chunk_rows, grid.rows - row * grid.chunk_rows);
+    }
+    return rows;
+  }
+
+  const std::filesystem::path path_;
+  std::stop_token stop_;
+  const std::function<void(int64_t, int64_t)>& progress_;
+  VerifyReport report_;
+  int64_t looked_at_ = 0;
+};
+
+}  // namespace
+
+std::optional<JournalContent> journal_of(const std::filesystem::path& path) {
+  std::filesystem::path base = path;
+  if (base.extension() == ".part") base.replace_extension();
+  return read_journal(base += ".journal");
+}
+
+ExportState export_state(const StoredExport& stored, const std::filesystem::path& path) {
+  const PosixFile file(path, PosixFile::Mode::read_only);
+  std::byte mark{};
+  file.read_at({&mark, 1}, stored.complete);
+  if (mark > std::byte{1}) {
+    throw file_error(path.string(), "complete", "is neither 0 nor 1: the file is damaged");
+  }
+  if (!stored.plain_groups.empty()) return {mark == std::byte{1}, false, 0, 0};
+  const Expected expected(stored, path, mark == std::byte{1});
+  const int64_t total = expected.tiles().total();
+  return {expected.complete(), expected.has_journal(),
+          expected.complete() ? total : expected.tiles().done(), total};
+}
+
+VerifyReport verify_export(const std::filesystem::path& path, std::stop_token stop,
+                           const std::function<void(int64_t, int64_t)>& progress) {
+  return Verifier(path, std::move(stop), progress).run();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,60 @@
+#include "io/export/read/stored_attributes.h"
+
+#include <algorithm>
+#include <array>
+
+namespace attnscope {
+
+using Json = nlohmann::json;
+
+namespace {
+
+/// What is known of a sequence whose last exported index is past − 1.
+TokenGrid sequence(const std::string& grid_text, const TextSpan& text, int64_t past) {
+  if (text.place == TextPlace::all) return TokenGrid::text_only(std::max(past, text.count));
+  if (grid_text == "none") {
+    // Where a text at the end begins, a crop does not tell.
+    const bool known = text.place == TextPlace::start && past > text.count;
+    return known ? TokenGrid::spans(past, text.count, text.place) : TokenGrid::unknown(past);
+  }
+  const std::array<int64_t, 3> grid = parse_grid(grid_text);
+  return TokenGrid::video(grid[0] * grid[1] * grid[2] + text.count, grid, text.count, text.place);
+}
+
+}  // namespace
+
+Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
+  Json json;
+  for (const char* fact : {"branch", "kind", "score", "model", "grid", "text"}) {
+    json[fact] = reader.text(group, fact);
+  }
+  json["step"] = reader.integer(group, "step");
+  json["layer"] = reader.integer(group, "layer");
+  return json;
+}
+
+StoredFacts call_attributes(const Json& json) {
+  StoredFacts facts;
+  facts.step = json["step"].get<int64_t>();
+  facts.layer = json["layer"].get<int64_t>();
+  facts.branch = json["branch"].get<std::string>();
+  facts.kind = json["kind"].get<std::string>();
+  facts.score = json["score"].get<std::string>();
+  facts.model = json["model"].get<std::string>();
+  return facts;
+}
+
+void set_sequences(StoredFacts& facts, const Json& attributes, int64_t rows_end, int64_t keys_end) {
+  const std::string grid = attributes["grid"].get<std::string>();
+  const TextSpan text = parse_text_span(attributes["text"].get<std::string>());
+  if (facts.kind == "cross") {
+    // The grid belongs to the queries, the text to the keys.
+    facts.query_tokens = sequence(grid, {}, rows_end);
+    facts.key_tokens = sequence("none", text, keys_end);
+  } else {
+    facts.query_tokens = sequence(grid, text, std::max(rows_end, keys_end));
+    facts.key_tokens = facts.query_tokens;
+  }
+}
+
+}  // namespace attnscope

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "io/export/read/stored_facts.h"
+#include "io/hdf5/hdf5_reader.h"
+
+namespace attnscope {
+
+/// What a group of an export says of its call, read in a child process.
+nlohmann::json read_call_attributes(const Hdf5Reader& reader, hid_t group);
+
+/// The same as facts; the sequences are left out.
+StoredFacts call_attributes(const nlohmann::json& json);
+
+/// The sequences of a call whose last exported row and key are rows_end − 1 and keys_end − 1.
+/// Throws Error(usage) where grid and text cannot be.
+void set_sequences(StoredFacts& facts, const nlohmann::json& attributes, int64_t rows_end,
+                   int64_t keys_end);
+
+}  // namespace attnscope

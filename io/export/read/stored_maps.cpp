@@ -1,0 +1,322 @@
+#include "io/export/read/stored_maps.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/base/checked_math.h"
+#include "core/base/dtype.h"
+#include "core/base/error.h"
+#include "io/export/format/tile_check.h"
+#include "io/export/read/export_verify.h"
+#include "io/files/checksum.h"
+
+namespace attnscope {
+namespace {
+
+StoredExport read_maps(const std::filesystem::path& path) {
+  StoredExport stored = read_stored_export(path);
+  if (!stored.shards.empty() &&
+      (stored.product == "weights" || stored.product == "rows" || stored.product == "logits")) {
+    return stored;
+  }
+  const bool maps = !stored.groups.empty() &&
+                    std::all_of(stored.groups.begin(), stored.groups.end(), [](const auto& group) {
+                      return group.entries_name == "weights" || group.entries_name == "logits";
+                    });
+  if (!maps) {
+    throw usage_error(path.string() + ": is an export of " + stored.product +
+                      ", which has no maps (expected weights, rows or logits)");
+  }
+  return stored;
+}
+
+/// What each code of two bytes or one means.
+template <size_t kCodes>
+using CodeTable = std::array<float, kCodes>;
+
+CodeTable<65536> half_table(float scale) {
+  CodeTable<65536> values{};
+  for (size_t bits = 0; bits < values.size(); ++bits) {
+    values[bits] = to_float(f16{static_cast<uint16_t>(bits)}) / scale;
+  }
+  return values;
+}
+
+template <typename Code, size_t kCodes>
+void look_up(const CodeTable<kCodes>& table, const std::byte* stored, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    Code code = 0;
+    std::memcpy(&code, stored + i * static_cast<int64_t>(sizeof code), sizeof code);
+    out[i] = table[code];
+  }
+}
+
+void decode(Encoding encoding, const std::byte* stored, int64_t count, float* out) {
+  static const CodeTable<256> kWeightOfCode = [] {
+    CodeTable<256> weights{};
+    for (size_t code = 0; code < weights.size(); ++code) {
+      weights[code] = static_cast<float>(decode_u8_log2(static_cast<uint8_t>(code)));
+    }
+    return weights;
+  }();
+  // 256 KiB each: three times as fast as arithmetic.
+  static const CodeTable<65536> kHalf = half_table(1), kScaledHalf = half_table(kF16Scale);
+  switch (encoding) {
+    case Encoding::u8_log2:
+      return look_up<uint8_t>(kWeightOfCode, stored, count, out);
+    case Encoding::f16:
+      return look_up<uint16_t>(kHalf, stored, count, out);
+    case Encoding::f16_scaled:
+      return look_up<uint16_t>(kScaledHalf, stored, count, out);
+    case Encoding::f32:
+      break;
+  }
+  to_floats(DType::f32, stored, count, out);
+}
+
+/// Takes rows and columns of a chunk, at positions among all, into the blocks of a map. Without
+/// values the blocks that they touch are missing.
+class BlockPool {
+ public:
+  BlockPool(StoredPooledMap& result, IndexRange rows, IndexRange cols)
+      : result_(result), rows_(rows), cols_(cols), block_(result.map.block_rows) {
+    const auto cells = static_cast<size_t>(result.map.rows * result.map.cols);
+    result.map.max.assign(cells, -std::numeric_limits<float>::infinity());
+    result.missing.assign(cells, 0);
+    sums_.assign(cells, 0.0);
+  }
+
+  /// `values` is the entry at the ranges' first row and column; rows are `stride` apart.
+  void add(IndexRange rows, IndexRange cols, const float* values, int64_t stride) {
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const int64_t line = (r - rows_.begin) / block_ * result_.map.cols;
+      for (int64_t c = cols.begin; c < cols.end;) {
+        const int64_t block = (c - cols_.begin) / block_;
+        const int64_t end = std::min(cols.end, cols_.begin + (block + 1) * block_);
+        const auto at = static_cast<size_t>(line + block);
+        if (values == nullptr) {
+          result_.missing[at] = 1;
+        } else {
+          add_run(values + (r - rows.begin) * stride + (c - cols.begin), end - c, at);
+        }
+        c = end;
+      }
+    }
+  }
+
+  void finish() {
+    PooledMap& map = result_.map;
+    for (int64_t r = 0; r < map.rows; ++r) {
+      for (int64_t c = 0; c < map.cols; ++c) {
+        const auto at = static_cast<size_t>(r * map.cols + c);
+        const int64_t entries = std::min(block_, rows_.size() - r * block_) *
+                                std::min(block_, cols_.size() - c * block_);
+        map.mean.push_back(static_cast<float>(sums_[at] / static_cast<double>(entries)));
+        if (result_.missing[at] == 0) continue;
+        ++result_.missing_cells;
+        map.max[at] = map.mean[at] = std::numeric_limits<float>::quiet_NaN();
+      }
+    }
+  }
+
+ private:
+  void add_run(const float* values, int64_t count, size_t at) {
+    float largest = result_.map.max[at];
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      largest = std::max(largest, values[i]);
+      sum += static_cast<double>(values[i]);
+    }
+    result_.map.max[at] = largest;
+    sums_[at] += sum;
+  }
+
+  StoredPooledMap& result_;
+  const IndexRange rows_, cols_;
+  const int64_t block_;
+  std::vector<double> sums_;
+};
+
+}  // namespace
+
+StoredMaps::StoredMaps(const std::filesystem::path& path)
+    : path_(path),
+      stored_(read_maps(path)),
+      groups_(stored_.groups),
+      file_(path, PosixFile::Mode::read_only),
+      completed_(stored_) {
+  const std::string name = path.string();
+  if (stored_.shards.empty()) {
+    facts_ = read_stored_facts(path, groups_);
+  } else {
+    open_shards();
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const StoredGroup& group = groups_[g];
+    encoding_of(group);
+    const auto heads = static_cast<int64_t>(group.heads.size());
+    for (int64_t place = 0; place < group.grid.heads; ++place) {
+      heads_.push_back({&group, &facts_[g], place, static_cast<int64_t>(heads_.size()),
+                        group.batch[static_cast<size_t>(place / heads)],
+                        group.heads[static_cast<size_t>(place % heads)]});
+    }
+  }
+  if (structure_checksum(stored_, file_) != recorded_structure_checksum(stored_, file_)) {
+    throw file_error(name, "", "its attributes or coordinates are not what was written");
+  }
+  const ExportState state = export_state(stored_, path);
+  complete_ = state.complete;
+  has_journal_ = state.has_journal;
+  if (complete_ || !has_journal_) return;
+  if (const auto journal = journal_of(path)) {
+    for (const JournalRecord& record : journal->records) {
+      if (completed_.fits(record)) completed_.add(record);
+    }
+  }
+}
+
+/// Links of the master are not followed: the shards' names are known.
+void StoredMaps::open_shards() {
+  for (const Shard& shard : stored_.shards) {
+    const std::filesystem::path file =
+        path_.parent_path() / stored_.shard_folder / (shard.name + ".h5");
+    groups_.push_back(read_shard_group(file, shard.name));
+    facts_.push_back(read_stored_facts(file, {groups_.back()}).front());
+    shards_.push_back(file);
+    shard_files_.emplace_back(file, PosixFile::Mode::read_only);
+  }
+}
+
+int64_t StoredMaps::buffer_bytes(const StoredHead& head) const {
+  const ChunkGrid& grid = head.group->grid;
+  return shards_.empty() ? grid.chunk_bytes() : ShardChunks::kept_bytes(grid);
+}
+
+Encoding StoredMaps::encoding_of(const StoredGroup& group) const {
+  switch (group.grid.element_bytes) {
+    case 4:
+      return Encoding::f32;
+    case 2:
+      return is_logits() ? Encoding::f16 : Encoding::f16_scaled;
+    case 1:
+      if (!is_logits()) return Encoding::u8_log2;
+      break;
+    default:
+      break;
+  }
+  throw file_error(path_.string(), group.name, "its entries have an unknown type");
+}
+
+std::string_view StoredMaps::dtype_name(const StoredHead& head) const {
+  const int64_t bytes = head.group->grid.element_bytes;
+  return bytes == 4 ? "f32" : bytes == 2 ? "f16" : "u8";
+}
+
+bool StoredMaps::is_there(const StoredHead& head, int64_t row_chunk, int64_t col_chunk,
+                          uint32_t recorded) const {
+  if (complete_) return true;
+  return has_journal_ ? completed_.has_chunk(head.task, row_chunk, col_chunk) : recorded != 0;
+}
+
+uint32_t StoredMaps::recorded_checksum(const StoredHead& head, int64_t number) const {
+  uint32_t recorded = 0;
+  file_.read_at(std::as_writable_bytes(std::span(&recorded, 1)),
+                head.group->places.entries_checksums + number * 4);
+  return recorded;
+}
+
+bool StoredMaps::has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const {
+  if (complete_) return true;
+  const int64_t number = head.group->grid.chunk_number(head.place, row_chunk, col_chunk);
+  return is_there(head, row_chunk, col_chunk, recorded_checksum(head, number));
+}
+
+std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int64_t row_chunk,
+                                                    int64_t col_chunk) const {
+  if (!shards_.empty()) {
+    return numbers_of(head, packed_.chunk(shards_[group_of(head)], *head.group, head.place,
+                                          row_chunk, col_chunk));
+  }
+  const ChunkGrid& grid = head.group->grid;
+  const int64_t number = grid.chunk_number(head.place, row_chunk, col_chunk);
+  const uint32_t recorded = recorded_checksum(head, number);
+  if (!is_there(head, row_chunk, col_chunk, recorded)) return std::nullopt;
+  std::vector<std::byte> bytes(static_cast<size_t>(grid.chunk_bytes()));
+  file_.read_at(bytes, head.group->places.entries + number * grid.chunk_bytes());
+  if (checksum(bytes) != recorded) {
+    throw file_error(path_.string(), head.group->name + "/" + head.group->entries_name,
+                     "rows from " + std::to_string(row_chunk * grid.chunk_rows) +
+                         ", columns from " + std::to_string(col_chunk * grid.chunk_cols) +
+                         " are not what was written (attnscope verify tells all)");
+  }
+  return numbers_of(head, bytes);
+}
+
+std::vector<float> StoredMaps::numbers_of(const StoredHead& head,
+                                          const std::vector<std::byte>& bytes) const {
+  const ChunkGrid& grid = head.group->grid;
+  std::vector<float> values(static_cast<size_t>(grid.chunk_rows * grid.chunk_cols));
+  decode(encoding_of(*head.group), bytes.data(), static_cast<int64_t>(values.size()),
+         values.data());
+  return values;
+}
+
+std::optional<std::vector<float>> StoredMaps::row(const StoredHead& head, int64_t row) const {
+  const ChunkGrid& grid = head.group->grid;
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(grid.col_chunks() * grid.chunk_cols));
+  for (int64_t col = 0; col < grid.col_chunks(); ++col) {
+    const auto there = chunk(head, row / grid.chunk_rows, col);
+    if (!there) return std::nullopt;
+    const auto from = there->begin() + row % grid.chunk_rows * grid.chunk_cols;
+    values.insert(values.end(), from, from + grid.chunk_cols);
+  }
+  values.resize(static_cast<size_t>(grid.cols));
+  return values;
+}
+
+double StoredMaps::lse(const StoredHead& head, int64_t row) const {
+  if (!head.group->has_lse) return std::numeric_limits<double>::quiet_NaN();
+  if (!shards_.empty()) {
+    float lse = 0;
+    const int64_t at = head.place * head.group->grid.rows + row;
+    shard_files_[group_of(head)].read_at(std::as_writable_bytes(std::span(&lse, 1)),
+                                         head.group->places.lse + at * 4);
+    return static_cast<double>(lse);
+  }
+  TileReader reader(stored_, file_);
+  return static_cast<double>(reader.lse(*head.group, head.place, {row, row + 1}).front());
+}
+
+StoredPooledMap pool_stored(const StoredMaps& maps, const StoredHead& head, IndexRange rows,
+                            IndexRange cols, int64_t block) {
+  const ChunkGrid& grid = head.group->grid;
+  StoredPooledMap result;
+  PooledMap& map = result.map;
+  map.block_rows = map.block_cols = block;
+  map.first_row = head.facts->queries[static_cast<size_t>(rows.begin)];
+  map.first_col = head.facts->keys.begin + cols.begin;
+  map.rows = ceil_div(rows.size(), block);
+  map.cols = ceil_div(cols.size(), block);
+  BlockPool pool(result, rows, cols);
+  for (int64_t rc = rows.begin / grid.chunk_rows; rc < ceil_div(rows.end, grid.chunk_rows); ++rc) {
+    const IndexRange part_rows =
+        intersect(rows, {rc * grid.chunk_rows, (rc + 1) * grid.chunk_rows});
+    for (int64_t cc = cols.begin / grid.chunk_cols; cc < ceil_div(cols.end, grid.chunk_cols);
+         ++cc) {
+      const IndexRange part_cols =
+          intersect(cols, {cc * grid.chunk_cols, (cc + 1) * grid.chunk_cols});
+      const auto values = maps.chunk(head, rc, cc);
+      const int64_t first = (part_rows.begin - rc * grid.chunk_rows) * grid.chunk_cols +
+                            part_cols.begin - cc * grid.chunk_cols;
+      pool.add(part_rows, part_cols, values ? values->data() + first : nullptr, grid.chunk_cols);
+    }
+  }
+  pool.finish();
+  return result;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/products/pooled_map.h"
+#include "core/stream/weight_code.h"
+#include "io/export/format/completed_tiles.h"
+#include "io/export/read/stored_facts.h"
+#include "io/export/read/stored_shards.h"
+#include "io/files/posix_file.h"
+
+namespace attnscope {
+
+/// One head of an export.
+struct StoredHead {
+  const StoredGroup* group = nullptr;
+  const StoredFacts* facts = nullptr;
+  int64_t place = 0;  ///< among the group's heads
+  int64_t task = 0;   ///< among all heads of the file
+  int64_t batch = 0, head = 0;
+};
+
+/// The maps of an export (weights, rows, logits), also of an OUT.part: entries as numbers, and
+/// which of them are there. Entries are read by our own pread; each chunk is held against its
+/// checksum. Compressed ones are unpacked from their shards: see ShardChunks. Immutable;
+/// thread-safe.
+class StoredMaps {
+ public:
+  /// Throws Error(file) where the file is no export or damaged, Error(usage) where it holds no maps
+  /// that can be read here.
+  explicit StoredMaps(const std::filesystem::path& path);
+
+  const StoredExport& stored() const { return stored_; }
+  const std::filesystem::path& path() const { return path_; }
+  const std::vector<StoredHead>& heads() const { return heads_; }
+  /// What chunk() holds beside its result.
+  int64_t buffer_bytes(const StoredHead& head) const;
+  bool is_logits() const { return stored_.product == "logits"; }
+  /// How a head's entries are stored: "f32", "f16", "u8".
+  std::string_view dtype_name(const StoredHead& head) const;
+
+  /// Whether a chunk is there.
+  bool has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const;
+  /// One chunk as numbers, [chunk_rows, chunk_cols]; nothing where it is missing. Throws
+  /// Error(file) where it is not what was written.
+  std::optional<std::vector<float>> chunk(const StoredHead& head, int64_t row_chunk,
+                                          int64_t col_chunk) const;
+  /// All exported keys of the row at this position; nothing where a part of it is missing.
+  std::optional<std::vector<float>> row(const StoredHead& head, int64_t row) const;
+  /// ln of the normaliser of the row at this position; NaN where the file has none.
+  double lse(const StoredHead& head, int64_t row) const;
+
+ private:
+  bool is_there(const StoredHead& head, int64_t row_chunk, int64_t col_chunk,
+                uint32_t recorded) const;
+  uint32_t recorded_checksum(const StoredHead& head, int64_t number) const;
+  Encoding encoding_of(const StoredGroup& group) const;
+  size_t group_of(const StoredHead& head) const {
+    return static_cast<size_t>(head.group - groups_.data());
+  }
+  std::vector<float> numbers_of(const StoredHead& head, const std::vector<std::byte>& bytes) const;
+  void open_shards();
+
+  const std::filesystem::path path_;
+  const StoredExport stored_;
+  std::vector<StoredGroup> groups_;            ///< of the file, or of its shards
+  std::vector<std::filesystem::path> shards_;  ///< one a group; empty: none
+  std::vector<StoredFacts> facts_;
+  std::vector<StoredHead> heads_;
+  PosixFile file_;
+  std::vector<PosixFile> shard_files_;  ///< one a shard
+  mutable ShardChunks packed_;
+  bool complete_ = false, has_journal_ = false;
+  CompletedTiles completed_;
+};
+
+/// A head's map in blocks, and which of them lack an entry.
+struct StoredPooledMap {
+  PooledMap map;
+  std::vector<uint8_t> missing;  ///< [rows, cols] of the map; their values are NaN
+  int64_t missing_cells = 0;
+};
+
+/// Largest entry and mean of block × block entries of the rows and columns at these positions.
+/// Holds a chunk, and 16 bytes a block.
+StoredPooledMap pool_stored(const StoredMaps& maps, const StoredHead& head, IndexRange rows,
+                            IndexRange cols, int64_t block);
+
+}  // namespace attnscope

@@ -1,0 +1,105 @@
+#include "io/export/read/stored_stats.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "io/export/read/stored_attributes.h"
+#include "io/files/child_task.h"
+#include "io/files/posix_file.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMostIndices = 1 << 20;
+
+/// The numbers of a dataset (batch, head); null where it is none of that kind.
+Json read_numbers(const Hdf5Reader& reader, hid_t group, const char* name, int64_t batch,
+                  int64_t heads) {
+  if (H5Oexists_by_name(group, name, H5P_DEFAULT) <= 0) return nullptr;
+  H5O_info_t info{};
+  reader.check(H5Oget_info_by_name(group, name, &info, H5P_DEFAULT), name);
+  if (info.type != H5O_TYPE_DATASET) return nullptr;
+  const Hdf5Dataset d = reader.dataset(group, name);
+  const Hdf5Type type(H5Dget_type(d.id()), reader.path(), name);
+  if (H5Tget_class(type.id()) != H5T_FLOAT) return nullptr;
+  const std::vector<int64_t> shape = reader.shape(d, name);
+  if (shape != std::vector<int64_t>{batch, heads}) return nullptr;
+  reader.address(d, name);
+  std::vector<double> values(static_cast<size_t>(batch * heads));
+  reader.check(H5Dread(d.id(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+               name);
+  // NaN becomes null.
+  return values;
+}
+
+Json read_group(const Hdf5Reader& reader, const std::string& name) {
+  const std::string where = "calls/" + name;
+  const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), reader.path(), where);
+  Json json = read_call_attributes(reader, group.id());
+  const auto batch = reader.integers(group.id(), "batch", kMostIndices);
+  const auto heads = reader.integers(group.id(), "head", kMostIndices);
+  json["batch"] = batch;
+  json["heads"] = heads;
+  json["numbers"] = Json::object();
+  H5G_info_t info{};
+  reader.check(H5Gget_info(group.id(), &info), where);
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    char member[256] = "";
+    const ssize_t length = H5Lget_name_by_idx(group.id(), ".", H5_INDEX_NAME, H5_ITER_INC, i,
+                                              member, sizeof member, H5P_DEFAULT);
+    if (length <= 0 || length >= static_cast<ssize_t>(sizeof member)) {
+      reader.bad(where, "has a bad link");
+    }
+    Json numbers = read_numbers(reader, group.id(), member, static_cast<int64_t>(batch.size()),
+                                static_cast<int64_t>(heads.size()));
+    if (!numbers.is_null()) json["numbers"][member] = std::move(numbers);
+  }
+  return json;
+}
+
+StoredStatsGroup parse(const Json& json) {
+  StoredStatsGroup group;
+  group.facts = call_attributes(json);
+  group.batch = json["batch"].get<std::vector<int64_t>>();
+  group.heads = json["heads"].get<std::vector<int64_t>>();
+  for (const auto& [name, numbers] : json["numbers"].items()) {
+    std::vector<double>& values = group.numbers[name];
+    for (const Json& number : numbers) {
+      values.push_back(number.is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                        : number.get<double>());
+    }
+  }
+  return group;
+}
+
+}  // namespace
+
+StoredStats read_stored_stats(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  StoredStats stats;
+  stats.stored = read_stored_export(path);
+  if (stats.stored.product != "stats") {
+    throw usage_error(name + ": is an export of " + stats.stored.product +
+                      ", not of numbers (expected stats)");
+  }
+  const PosixFile file(path, PosixFile::Mode::read_only);
+  if (structure_checksum(stats.stored, file) != recorded_structure_checksum(stats.stored, file)) {
+    throw file_error(name, "", "is not what was written (its checksum differs)");
+  }
+  const Json all = Json::parse(run_in_child(name, [&] {
+    const Hdf5Session session;
+    const Hdf5Reader reader(name);
+    Json groups = Json::array();
+    for (const std::string& group : stats.stored.plain_groups) {
+      groups.push_back(read_group(reader, group));
+    }
+    return groups.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }));
+  for (const Json& group : all) stats.groups.push_back(parse(group));
+  return stats;
+}
+
+}  // namespace attnscope

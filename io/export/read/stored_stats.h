@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/export/format/stored_export.h"
+#include "io/export/read/stored_facts.h"
+
+namespace attnscope {
+
+/// One group of an export of stats.
+struct StoredStatsGroup {
+  StoredFacts facts;  ///< without sequences
+  std::vector<int64_t> batch, heads;
+  /// The floating-point numbers of heads by their names, [batch, head]; NaN where undefined.
+  std::map<std::string, std::vector<double>> numbers;
+};
+
+/// The numbers of an export of stats. The HDF5 library reads them in a child process; the file is
+/// held against its checksum before.
+struct StoredStats {
+  StoredExport stored;
+  std::vector<StoredStatsGroup> groups;
+};
+
+/// Throws Error(file) where the file is damaged, Error(usage) where it is an export of another
+/// product.
+StoredStats read_stored_stats(const std::filesystem::path& path);
+
+}  // namespace attnscope

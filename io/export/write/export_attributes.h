@@ -1,0 +1,26 @@
+#pragma once
+
+#include "io/export/format/export_layout.h"
+#include "io/hdf5/hdf5_writer.h"
+
+namespace attnscope {
+
+/// What the root says of the whole file. All of these throw Error(file).
+void write_root_attributes(const Hdf5Writer& writer, const ExportSpec& spec);
+
+/// What a call's group says. For cross attention the grid belongs to the queries and the text to
+/// the keys.
+void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,
+                            const ExportGroup& layout);
+
+/// Name, unit, encoding and coordinates of weights or logits.
+void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
+                      const ExportLayout& layout);
+
+/// The same of a dataset of LSEs.
+void describe_lse(const Hdf5Writer& writer, const Hdf5Dataset& dataset, const ExportGroup& group);
+
+/// The type that entries of an encoding are stored in.
+hid_t entry_type(const Hdf5Writer& writer, Encoding encoding);
+
+}  // namespace attnscope

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string_view>
+
+#include "io/export/format/export_layout.h"
+#include "io/hdf5/hdf5_writer.h"
+
+namespace attnscope {
+
+/// CF's `coordinates` attribute of datasets with query and key axes, and with a query axis only.
+constexpr std::string_view kMapCoordinates =
+    "query_t query_y query_x query_segment key_t key_y key_x key_segment";
+constexpr std::string_view kQueryCoordinates = "query_t query_y query_x query_segment";
+
+/// The dimension scales of one group, to be attached to its datasets.
+struct ExportScales {
+  Hdf5Dataset batch, head, query, key;
+  Hdf5Dataset channel;  ///< of V; of outputs alone
+  /// Of the checksums; empty without entries.
+  Hdf5Dataset query_chunk, column_chunk;
+};
+
+/// Writes the scales batch, head, query, key (and dv for outputs), the coordinates query_… and
+/// key_…, and text_tokens where they were recorded. Throws Error(file).
+ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const ExportLayout& layout,
+                               const ExportGroup& group);
+
+}  // namespace attnscope

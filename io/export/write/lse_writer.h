@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/stream/tile_backend.h"
+#include "io/files/export_file.h"
+
+namespace attnscope {
+
+/// Where one head's LSEs and their checksum go.
+struct LseTarget {
+  int64_t base = 0;  ///< of the head's first row
+  int64_t checksum_offset = 0;
+  int64_t rows = 0;
+};
+
+/// Writes rows of LSEs as their panels come, in any order, and a head's checksum once its last row
+/// is there. Holds 4 bytes a row of the heads that are not complete. Thread-safe.
+class LseWriter {
+ public:
+  explicit LseWriter(const ExportFile& file) : file_(file) {}
+
+  /// Rows [first_row, first_row + norms.size()) of head `head` (any number that tells heads apart).
+  /// Each row comes once. Returns the values as they were written. Throws what
+  /// ExportFile::write_at throws.
+  std::vector<float> write(int64_t head, const LseTarget& target, int64_t first_row,
+                           std::span<const RowNorm> norms);
+  /// Takes rows that an earlier run wrote from the file.
+  void restore(int64_t head, const LseTarget& target, int64_t first_row, int64_t rows);
+
+ private:
+  /// Takes the values into account; writes the checksum after the head's last one.
+  void add(int64_t head, const LseTarget& target, int64_t first_row, std::span<const float> values);
+  struct Pending {
+    std::vector<float> values;
+    int64_t missing = 0;
+  };
+  const ExportFile& file_;
+  std::mutex mutex_;
+  std::map<int64_t, Pending> pending_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,239 @@
+#include "io/export/write/pooled_export.h"
+
+#include <fmt/core.h>
+
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "core/base/checked_math.h"
+#include "core/reduce/pyramid_rows.h"
+#include "io/export/format/export_header.h"
+#include "io/export/format/export_layout.h"
+#include "io/export/format/export_marks.h"
+#include "io/export/format/interrupted_run.h"
+#include "io/export/write/export_attributes.h"
+#include "io/export/write/export_tasks.h"
+#include "io/files/export_file.h"
+
+namespace attnscope {
+namespace {
+
+constexpr int64_t kBytesPerBlock = 8;  // max and mean in float32
+
+/// One level of one group.
+struct LevelData {
+  int64_t block = 0, rows = 0, cols = 0;  ///< blocks
+  Hdf5Dataset max, mean;
+  int64_t bytes(int64_t heads) const { return heads * rows * cols * kBytesPerBlock; }
+};
+
+struct GroupData {
+  const ExportGroup* layout = nullptr;
+  Hdf5Group group;
+  std::vector<LevelData> levels;
+};
+
+std::vector<LevelData> levels_of(const ExportSpec& spec, const ExportGroup& group) {
+  const int64_t rows = group.num_rows();
+  const int64_t cols = group.keys.size();
+  const int64_t count = spec.pyramid ? PyramidRows::levels(rows, cols, spec.block) : 1;
+  std::vector<LevelData> levels;
+  for (int64_t level = 0; level < count; ++level) {
+    LevelData data;
+    data.block = spec.block << level;
+    data.rows = ceil_div(rows, data.block);
+    data.cols = ceil_div(cols, data.block);
+    levels.push_back(std::move(data));
+  }
+  return levels;
+}
+
+Hdf5Dataset write_scale(const Hdf5Writer& writer, hid_t parent, const std::string& name,
+                        const std::vector<int32_t>& values, std::string_view long_name) {
+  const auto extent = static_cast<int64_t>(values.size());
+  Hdf5Dataset scale = writer.write<int32_t>(parent, name, std::span(values), {&extent, 1});
+  writer.make_scale(scale, name, extent);
+  writer.attribute(scale.id(), "long_name", long_name);
+  return scale;
+}
+
+std::vector<int32_t> first_indices(int64_t begin, int64_t block, int64_t count) {
+  std::vector<int32_t> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<int32_t>(begin + i * block));
+  return values;
+}
+
+}  // namespace
+
+struct PooledExport::Impl {
+  Impl(ExportSpec export_spec, std::filesystem::path out, const ExportWriteOptions& options)
+      : spec(std::move(export_spec)),
+        layout(make_export_layout(spec)),
+        file(std::move(out), {.force = options.force,
+                              .sync = options.sync,
+                              .resume = options.resume,
+                              .bytes = payload_bytes(spec),
+                              .inputs = options.inputs}),
+        jobs(jobs_of(spec)) {
+    take_up_interrupted(file, RunForm::nothing, [this](const std::string& there) {
+      return header_difference(there, describe_stored(spec, layout, {}),
+                               file.journal_path().string());
+    });
+    const Hdf5Session session;
+    try {
+      create_file();
+    } catch (...) {
+      // While the session lives.
+      groups.clear();
+      writer.reset();
+      throw;
+    }
+    // Jobs follow the groups' heads.
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (int64_t head = 0; head < groups[g].layout->num_heads(); ++head) {
+        pyramids.emplace_back(groups[g].layout->num_rows(), groups[g].layout->keys.size(),
+                              spec.block, spec.pyramid,
+                              [this, g, head](int64_t level, int64_t row, auto max, auto mean) {
+                                write(groups[g], head, level, row, max, mean);
+                              });
+      }
+    }
+  }
+
+  void create_file() {
+    writer.emplace(file.new_part_path());
+    write_root_attributes(*writer, spec);
+    create_export_marks(*writer, "1 when every block is there", stored);
+    const Hdf5Group calls = writer->create_group(writer->root(), "calls");
+    for (const ExportGroup& group : layout.groups) create_group(calls.id(), group);
+  }
+
+  void create_group(hid_t calls, const ExportGroup& group) {
+    GroupData data{&group, writer->create_group(calls, group.name), levels_of(spec, group)};
+    write_group_attributes(*writer, data.group.id(), spec, group);
+    const std::vector<int32_t> items(group.batch.begin(), group.batch.end());
+    const std::vector<int32_t> head_numbers(group.heads.begin(), group.heads.end());
+    const Hdf5Dataset batch = write_scale(*writer, data.group.id(), "batch", items, "batch item");
+    const Hdf5Dataset head = write_scale(*writer, data.group.id(), "head", head_numbers, "head");
+    for (LevelData& level : data.levels) {
+      std::optional<Hdf5Group> inner;
+      if (spec.pyramid) {
+        inner.emplace(writer->create_group(data.group.id(), fmt::format("level_{}", level.block)));
+      }
+      const hid_t parent = inner ? inner->id() : data.group.id();
+      const Hdf5Dataset queries = write_scale(
+          *writer, parent, "query_block",
+          first_indices(group.row_range.begin, level.block, level.rows), "first query of a block");
+      const Hdf5Dataset keys = write_scale(*writer, parent, "key_block",
+                                           first_indices(group.keys.begin, level.block, level.cols),
+                                           "first key of a block");
+      const Hdf5Dataset* const scales[] = {&batch, &head, &queries, &keys};
+      level.max = create(parent, level, group, "weights_max", "largest weight of a block", scales);
+      level.mean = create(parent, level, group, "weights_mean",
+                          "mean weight of a block over the entries that exist", scales);
+    }
+    groups.push_back(std::move(data));
+  }
+
+  Hdf5Dataset create(hid_t parent, const LevelData& level, const ExportGroup& group,
+                     const std::string& name, std::string_view long_name,
+                     std::span<const Hdf5Dataset* const> scales) const {
+    const int64_t shape[] = {static_cast<int64_t>(group.batch.size()),
+                             static_cast<int64_t>(group.heads.size()), level.rows, level.cols};
+    Hdf5Dataset dataset = writer->create_dataset(parent, name, Hdf5Writer::file_type<float>(),
+                                                 shape, Hdf5Storage::contiguous);
+    writer->attribute(dataset.id(), "long_name", long_name);
+    writer->attribute(dataset.id(), "units", "1");
+    writer->attribute(dataset.id(), "block", level.block);
+    writer->attach_scales(dataset, scales);
+    return dataset;
+  }
+
+  void write(const GroupData& group, int64_t head, int64_t level, int64_t row,
+             std::span<const float> max, std::span<const float> mean) {
+    const LevelData& data = group.levels[static_cast<size_t>(level)];
+    const auto heads = static_cast<int64_t>(group.layout->heads.size());
+    const int64_t begin[] = {head / heads, head % heads, row, 0};
+    const int64_t count[] = {1, 1, 1, data.cols};
+    const Hdf5Session session;
+    writer->write_block<float>(data.max, max, begin, count, "weights_max");
+    writer->write_block<float>(data.mean, mean, begin, count, "weights_mean");
+  }
+
+  void end() {
+    {
+      const Hdf5Session session;
+      groups.clear();
+      writer->close();
+      writer.reset();
+    }
+    file.open_new_part(static_cast<int64_t>(std::filesystem::file_size(file.new_part_path())));
+    seal_export(stored, file.data());
+    file.publish_part();
+    file.commit();
+  }
+
+  ~Impl() {
+    const Hdf5Session session;
+    pyramids.clear();
+    groups.clear();
+    writer.reset();
+  }
+
+  const ExportSpec spec;
+  const ExportLayout layout;
+  ExportFile file;
+  const std::vector<ReductionJob> jobs;
+  StoredExport stored;
+  std::optional<Hdf5Writer> writer;
+  std::vector<GroupData> groups;
+  std::deque<PyramidRows> pyramids;  ///< one a job
+};
+
+PooledExport::PooledExport(ExportSpec spec, std::filesystem::path out,
+                           const ExportWriteOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(spec), std::move(out), options)) {}
+
+PooledExport::~PooledExport() = default;
+
+const std::vector<ReductionJob>& PooledExport::jobs() const { return impl_->jobs; }
+
+std::vector<ReductionJob> PooledExport::jobs_of(const ExportSpec& spec) {
+  ReductionRequest request;
+  request.block = spec.block;
+  std::vector<ReductionJob> jobs;
+  const ExportLayout layout = make_export_layout(spec);
+  for (const HeadTask& task : make_export_tasks(layout)) jobs.push_back({task, request});
+  return jobs;
+}
+
+int64_t PooledExport::payload_bytes(const ExportSpec& spec) {
+  int64_t bytes = 0;
+  for (const ExportGroup& group : make_export_layout(spec).groups) {
+    for (const LevelData& level : levels_of(spec, group)) bytes += level.bytes(group.num_heads());
+  }
+  return bytes;
+}
+
+int64_t PooledExport::memory_bytes(const ExportSpec& spec, int64_t rows) {
+  if (!spec.pyramid) return 0;
+  int64_t most = 0;
+  for (const ExportGroup& group : make_export_layout(spec).groups) {
+    // Half as many rows, half as long, on each level; and one that waits on each.
+    const int64_t cols = ceil_div(group.keys.size(), spec.block);
+    most = std::max(most, cols * 12 * (ceil_div(rows, spec.block) + 2));
+  }
+  return most;
+}
+
+void PooledExport::block_row(int64_t job, int64_t row, std::span<const float> max,
+                             std::span<const double> sum) {
+  impl_->pyramids[static_cast<size_t>(job)].add(row, max, sum);
+}
+
+void PooledExport::head(int64_t, const HeadTotals&) {}
+
+void PooledExport::end() { impl_->end(); }
+
+}  // namespace attnscope

@@ -1,0 +1,75 @@
+#include "io/export/write/shard_master.h"
+
+#include <xxhash.h>
+
+#include <memory>
+#include <new>
+
+#include "core/base/error.h"
+#include "io/export/format/export_marks.h"
+#include "io/export/write/export_attributes.h"
+#include "io/hdf5/hdf5_writer.h"
+
+namespace attnscope {
+namespace {
+
+struct FreeState {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+}  // namespace
+
+uint64_t file_checksum(const std::filesystem::path& path, std::stop_token stop, int64_t* bytes) {
+  const PosixFile file(path, PosixFile::Mode::read_only);
+  const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
+  if (!state) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  constexpr int64_t kPiece = 1 << 20;
+  std::vector<std::byte> buffer(kPiece);
+  const int64_t size = file.size();
+  for (int64_t at = 0; at < size; at += kPiece) {
+    if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+    const std::span piece(buffer.data(), static_cast<size_t>(std::min(kPiece, size - at)));
+    file.read_at(piece, at);
+    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+  }
+  if (bytes != nullptr) *bytes = size;
+  return XXH3_64bits_digest(state.get());
+}
+
+StoredExport write_shard_master(const ExportSpec& spec, const std::vector<Shard>& shards,
+                                const std::filesystem::path& folder,
+                                const std::filesystem::path& path) {
+  const Hdf5Session session;
+  StoredExport stored;
+  stored.shards = shards;
+  Hdf5Writer writer(path);
+  write_root_attributes(writer, spec);
+  const hid_t root = writer.root();
+  {
+    create_export_marks(writer, "1 when every shard is there", stored);
+    const Hdf5Group list = writer.create_group(root, "shards");
+    const Hdf5Group calls = writer.create_group(root, "calls");
+    std::vector<std::string> files;
+    std::vector<int64_t> sizes;
+    std::vector<uint64_t> sums;
+    for (const Shard& shard : shards) {
+      files.push_back((folder / (shard.name + ".h5")).string());
+      sizes.push_back(shard.bytes);
+      sums.push_back(shard.checksum);
+      writer.link_external(calls.id(), shard.name, files.back(), "/calls/" + shard.name);
+    }
+    const auto count = static_cast<int64_t>(shards.size());
+    const std::span<const int64_t> shape(&count, 1);
+    writer.write_strings(list.id(), "file", files, shape);
+    writer.write<int64_t>(list.id(), "bytes", std::span<const int64_t>(sizes), shape);
+    const Hdf5Dataset checksum =
+        writer.write<uint64_t>(list.id(), "checksum", std::span<const uint64_t>(sums), shape);
+    writer.attribute(checksum.id(), "algorithm", "xxh3-64");
+  }
+  writer.close();
+  stored.file_bytes = PosixFile(path, PosixFile::Mode::read_only).size();
+  return stored;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/pictures/colormap.h"
+
+namespace attnscope {
+
+/// How values are spread over the colours: by their logarithm, as they are, by their square root,
+/// or by the logarithm of their distance from 0 on both sides of it (symlog), which is nearly
+/// linear below a 1024th of the range's larger end.
+enum class ScaleKind : uint8_t { log2, linear, sqrt, symlog };
+/// "log", "linear", "sqrt", "symlog".
+std::string_view scale_kind_name(ScaleKind kind);
+std::optional<ScaleKind> parse_scale_kind(std::string_view name);
+
+/// The values at the two ends of the colours; low < high.
+struct ValueRange {
+  double low = 0;
+  double high = 0;
+};
+
+/// At least an octave (log2), or where low and high are next to the same, half of their size more
+/// on both sides: an even row is shown in the middle of the colours.
+ValueRange widened_range(ValueRange range, ScaleKind kind);
+
+/// Where the ends come from: quantiles of the values, or given.
+struct RangeChoice {
+  bool quantiles = true;
+  double low = 0.01;  ///< a quantile in 0…1, or a value
+  double high = 0.999;
+};
+/// "auto" (1 % and 99.9 %), "LO:HI" or "pA:pB" with percents. Throws Error(usage) otherwise;
+/// `option` is how its message names the text.
+RangeChoice parse_range_choice(std::string_view text, std::string_view option);
+
+/// What a user can choose about a picture's colours.
+struct ColourChoice {
+  Colormap map = Colormap::viridis;
+  ScaleKind scale = ScaleKind::log2;
+  RangeChoice range;
+};
+/// Throws Error(usage) where a given range has values that the scale cannot show (0 on a log
+/// scale).
+void check_colour_choice(const ColourChoice& choice, std::string_view option);
+
+/// A place on the colour bar, 0 at its low end and 1 at its high end.
+struct ScaleTick {
+  double unit = 0;
+  std::string label;
+};
+
+/// From values to colours. A value, immutable.
+class ColourScale {
+ public:
+  /// The range must suit the scale: see check_colour_choice().
+  ColourScale(Colormap map, ScaleKind kind, ValueRange range)
+      : map_(map), kind_(kind), range_(range) {}
+  /// The chosen range, by quantiles of the finite values that are not 0 (greater than 0 for log and
+  /// sqrt; interpolated as NumPy does), widened to an octave (linear, sqrt: where it is a single
+  /// value, by half of it) so that an even row is shown in the middle of the colours. Where no
+  /// value is left, 0.5 to 1. See widened_range().
+  static ColourScale fit(const ColourChoice& choice, std::span<const float> values);
+
+  Colormap map() const { return map_; }
+  ScaleKind kind() const { return kind_; }
+  const ValueRange& range() const { return range_; }
+  /// What is spread evenly over the colours: log₂ v, v, √v or sign(v)·log₂(1 + |v| /
+  /// linear_part()). The value must be one that the scale can show.
+  double transformed(double value) const;
+  /// Symlog: the size of values up to which it is about linear.
+  double linear_part() const;
+  /// 0…1 within the range, less or more beyond it; −inf for what the scale cannot show.
+  double unit(double value) const;
+  /// The value at a unit of 0…1.
+  double value_at(double unit) const;
+  /// Beyond the range the colour of its end. What a log scale cannot show (0, masked) is darker
+  /// than any colour map; NaN too.
+  Rgb colour(double value) const;
+  /// Round values with labels, ascending, at least `gap` (of the bar's length) apart. At least two
+  /// for gap ≤ 0.5.
+  std::vector<ScaleTick> ticks(double gap) const;
+
+ private:
+  std::vector<double> tick_values(double gap) const;
+  std::vector<double> symlog_tick_values(double gap) const;
+
+  Colormap map_;
+  ScaleKind kind_;
+  ValueRange range_;
+};
+
+/// A number with at most three digits: "0.05", "2e-5", "17.8", "12.5k".
+std::string short_number(double value);
+
+}  // namespace attnscope

@@ -1,0 +1,58 @@
+#include "io/pictures/film_frame.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "io/pictures/picture_style.h"
+
+namespace attnscope {
+namespace {
+
+/// How much of a weight's colour covers the video, at the low and at the high end of the scale.
+constexpr double kLeastCover = 0.15;
+constexpr double kMostCover = 0.85;
+
+}  // namespace
+
+Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale) {
+  const double unit = std::clamp(scale.unit(weight), 0.0, 1.0);
+  const double cover = kLeastCover + unit * (kMostCover - kLeastCover);
+  const Rgb colour = scale.colour(weight);
+  const auto mixed = [&](uint8_t channel) {
+    return static_cast<uint8_t>(std::lround(grey + cover * (channel - grey)));
+  };
+  return {mixed(colour.r), mixed(colour.g), mixed(colour.b)};
+}
+
+void draw_frame_cells(Canvas& canvas, const FrameCells& cells, std::span<const float> weights,
+                      const ColourScale& scale, const GreyImage* video) {
+  GreyImage under;
+  if (video != nullptr) under = resized(*video, cells.width(), cells.height());
+  size_t at = 0;
+  for (int row = 0; row < cells.rows; ++row) {
+    for (int column = 0; column < cells.columns; ++column) {
+      const float weight = weights[at++];
+      const PixelRect rect = cells.at(row, column);
+      if (video == nullptr) {
+        canvas.fill(rect, scale.colour(weight));
+        continue;
+      }
+      for (int y = rect.y; y < rect.y + rect.height; ++y) {
+        for (int x = rect.x; x < rect.x + rect.width; ++x) {
+          const auto pixel = static_cast<size_t>(y - cells.y) * static_cast<size_t>(under.width) +
+                             static_cast<size_t>(x - cells.x);
+          canvas.fill({x, y, 1, 1}, overlaid(under.pixels[pixel], weight, scale));
+        }
+      }
+    }
+  }
+}
+
+void draw_query_cell(Canvas& canvas, PixelRect cell) {
+  const int thickness = cell.width >= 12 ? 3 : 2;
+  // The dark rim keeps the outline visible on bright cells.
+  canvas.outline(cell, thickness + 1, kBackground);
+  canvas.outline(cell, thickness, kQuery);
+}
+
+}  // namespace attnscope

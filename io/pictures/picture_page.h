@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/pictures/canvas.h"
+#include "io/pictures/picture_style.h"
+
+namespace attnscope {
+
+/// What stands above a picture and explains it: a title, and quiet lines below it. Lines too
+/// long for a page are broken at their " · "; what is still too long ends in "…".
+struct PictureText {
+  std::string title;
+  std::vector<std::string> lines;
+};
+
+/// Pixels from the top of the page to what stands below the header.
+int header_height(const PictureText& text);
+/// Pixels that the header's longest line takes.
+int header_width(const PictureText& text);
+/// Draws it into the upper left corner of the page, within the margin.
+void draw_header(Canvas& canvas, const PictureText& text);
+
+/// The parts that are not empty, with " · " between them.
+std::string joined_parts(const std::vector<std::string>& parts);
+/// The text, or as much of its beginning as takes `columns` at scale 1 with a "…" behind it.
+std::string elided(const std::string& text, int columns);
+
+/// Writes a PNG through PATH.part; an existing file is replaced with `force` only. Throws
+/// Error(file).
+void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force);
+
+}  // namespace attnscope

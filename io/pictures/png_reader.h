@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+
+#include "io/pictures/grey_image.h"
+
+namespace attnscope {
+
+/// Sides and pixels of the largest picture that is read.
+constexpr int kMaxPngSide = 8192;
+constexpr int64_t kMaxPngPixels = 16 << 20;
+
+/// Reads a PNG of any colour type and depth as 8-bit grey (Rec. 709 luma of the stored values,
+/// alpha ignored). Memory: a byte a pixel and what libpng takes for rows. Throws Error(file),
+/// naming the file and what libpng says, when it is no PNG, damaged, or larger than the limits.
+GreyImage read_png_grey(const std::filesystem::path& path);
+
+}  // namespace attnscope

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/files/export_file.h"
+
+namespace attnscope {
+
+/// An output that is made of one record a head, and of all of them at the end. Until then OUT.part
+/// is a list of lines: what the run computes, then a record each, so that whatever ends the run,
+/// finished heads are kept for `resume`. Not thread-safe.
+class StatsJournal {
+ public:
+  /// `identity` says what is computed from what, {"format", "capture_hash", "options"}; `capture`
+  /// is the capture's name, for messages. Throws what ExportFile's constructor and
+  /// take_up_interrupted() throw; Error(file) where `resume` finds an OUT.part of another identity,
+  /// or one that is no such list.
+  StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity, std::string capture,
+               const ExportFileOptions& options);
+
+  /// Records of earlier runs.
+  const std::vector<nlohmann::ordered_json>& kept() const { return kept_; }
+  const std::filesystem::path& part_path() const { return file_.part_path(); }
+  /// Adds a record and makes it durable.
+  void append(const nlohmann::ordered_json& record);
+  /// `write` creates the output's final form at the path that it is given; it then takes the name
+  /// OUT. Until it has it, OUT.part is as it was.
+  void finish(const std::function<void(const std::filesystem::path&)>& write);
+
+ private:
+  void load();
+  void write_line(const nlohmann::ordered_json& json);
+
+  nlohmann::ordered_json identity_;
+  ExportFile file_;
+  std::vector<nlohmann::ordered_json> kept_;
+  int64_t size_ = 0;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,127 @@
+#include "io/results/volume_files.h"
+
+#include <fmt/core.h>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/files/part_file.h"
+#include "io/results/film_files.h"
+#include "io/results/volume_check.h"
+#include "io/tensors/npy_header.h"
+
+namespace attnscope {
+namespace {
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+/// Collects lines and hands them on in pieces, so that a long volume takes no more memory.
+class LineWriter {
+ public:
+  explicit LineWriter(PartFile& file) : file_(file) {}
+  void add(std::string_view line) {
+    lines_ += line;
+    if (lines_.size() >= kPieceBytes) flush();
+  }
+  void flush() {
+    file_.append(as_bytes(lines_));
+    lines_.clear();
+  }
+
+ private:
+  static constexpr size_t kPieceBytes = 1 << 18;
+  PartFile& file_;
+  std::string lines_;
+};
+
+void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v) {
+  const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_field(v.branch),
+                                       v.kind, v.batch, v.head);
+  const std::vector<std::string>& tokens = volumes.tokens_of(v);
+  for (size_t i = 0; i < v.text.size(); ++i) {
+    const std::string token = i < tokens.size() ? csv_field(tokens[i]) : "";
+    lines.add(fmt::format("{},text,{},,,,{},{}\n", head, i, token, v.text[i]));
+  }
+  const auto& [frames, height, width] = volumes.grid;
+  for (size_t i = 0; i < v.video.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const std::string place = frames == 0 ? ",,"
+                                          : fmt::format("{},{},{}", at / (height * width),
+                                                        at / width % height, at % width);
+    lines.add(fmt::format("{},video,{},{},,{}\n", head, at, place, v.video[i]));
+  }
+}
+
+}  // namespace
+
+void check_volumes(const QueryVolumes& volumes, bool need_video) {
+  if (volumes.volumes.empty()) throw usage_error("query volumes: there are none");
+  const auto size = checked_count(volumes.grid);
+  if (!size) throw usage_error("query volumes: the grid is too large");
+  if (need_video && *size == 0) throw usage_error("query volumes: there is no token grid");
+  for (const QueryVolume& volume : volumes.volumes) {
+    if (*size != 0 && static_cast<int64_t>(volume.video.size()) != *size) {
+      throw usage_error(fmt::format("query volumes: {}: {} values do not fit a grid of {}",
+                                    volume.label, volume.video.size(), *size));
+    }
+    if (volume.text.size() != volumes.volumes.front().text.size()) {
+      throw usage_error(fmt::format("query volumes: {}: {} text tokens, {} in the first volume",
+                                    volume.label, volume.text.size(),
+                                    volumes.volumes.front().text.size()));
+    }
+    for (size_t axis = 0; axis < 3 && volume.query; ++axis) {
+      const int64_t at = (*volume.query)[axis];
+      if (at < 0 || at >= volumes.grid[axis]) {
+        throw usage_error(
+            fmt::format("query volumes: {}: the query lies outside the grid", volume.label));
+      }
+    }
+  }
+}
+
+void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
+  check_volumes(volumes, true);
+  PartFile file(path, force);
+  file.append(as_bytes(npy_header("<f4", {static_cast<int64_t>(volumes.volumes.size()),
+                                          volumes.grid[0], volumes.grid[1], volumes.grid[2]})));
+  for (const QueryVolume& volume : volumes.volumes) {
+    file.append(std::as_bytes(std::span(volume.video)));
+  }
+  file.commit();
+}
+
+void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
+  check_volumes(volumes, false);
+  PartFile file(path, force);
+  file.append(as_bytes("step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight\n"));
+  LineWriter lines(file);
+  for (const QueryVolume& volume : volumes.volumes) write_csv_volume(lines, volumes, volume);
+  lines.flush();
+  file.commit();
+}
+
+void check_picture_size(const std::filesystem::path& path, std::array<int64_t, 3> grid,
+                        int64_t volumes) {
+  check_film_size(path, grid, volumes, {});
+}
+
+void write_volumes_gif(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
+  write_film_gif(volumes, {}, path, force);
+}
+
+void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
+  write_film_png(volumes, {}, path, force);
+}
+
+}  // namespace attnscope

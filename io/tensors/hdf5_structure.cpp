@@ -1,0 +1,324 @@
+#include "io/tensors/hdf5_structure.h"
+
+#include <array>
+#include <climits>
+#include <optional>
+#include <set>
+
+#include "core/base/dtype.h"
+#include "core/base/error.h"
+#include "io/files/child_task.h"
+#include "io/hdf5/hdf5_reader.h"
+#include "io/tensors/hdf5_userblock.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMaxObjects = 65536;
+constexpr int kMaxDepth = 32;
+constexpr size_t kMaxAttributeBytes = 1 << 20;
+/// The library finds the n-th chunk by walking over the ones before it.
+constexpr hsize_t kMaxChunks = 32768;
+/// Chunks walked over in one request: a few seconds at most.
+constexpr uint64_t kMaxSteps = 30'000'000;
+
+/// One open file; lives in the child.
+class StructureReader : private Hdf5Reader {
+ public:
+  using Hdf5Reader::Hdf5Reader;
+
+  /// The root's strings and single numbers.
+  Json read_attributes() const {
+    Json json = Json::object();
+    std::vector<std::string> names;
+    hsize_t at = 0;
+    check(H5Aiterate2(root(), H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
+          "attributes");
+    for (const std::string& name : names) read_attribute(name, json);
+    return json;
+  }
+
+  Json read() {
+    Json json;
+    json["attributes"] = read_attributes();
+    datasets_ = Json::array();
+    H5O_info_t info{};
+    check(H5Oget_info1(root(), &info), "root group");
+    groups_.insert(info.addr);
+    read_group(root(), "", 0);
+    json["datasets"] = std::move(datasets_);
+    return json;
+  }
+
+  /// Chunks from number `begin` on, as many as one request may walk over; and whether all are told.
+  Json read_chunks(const std::string& name, hsize_t begin) {
+    const Hdf5Dataset d(H5Dopen2(root(), name.c_str(), H5P_DEFAULT), path(), name);
+    const Hdf5Space space(H5Dget_space(d.id()), path(), name);
+    const int rank = H5Sget_simple_extent_ndims(space.id());
+    hsize_t count = 0;
+    check(H5Dget_num_chunks(d.id(), space.id(), &count), name);
+    if (count > kMaxChunks) {
+      bad(name, "has too many chunks (got " + std::to_string(count) + ", limit " +
+                    std::to_string(kMaxChunks) + "): save it without chunks");
+    }
+    const hsize_t base = chunk_address_base(root(), path());
+    Json chunks = Json::array();
+    uint64_t steps = 0;
+    hsize_t i = begin;
+    for (; i < count && steps < kMaxSteps; steps += ++i) {
+      std::array<hsize_t, H5S_MAX_RANK> offset{};
+      unsigned mask = 0;
+      haddr_t address = HADDR_UNDEF;
+      hsize_t bytes = 0;
+      check(H5Dget_chunk_info(d.id(), space.id(), i, offset.data(), &mask, &address, &bytes), name);
+      Json chunk = Json::array();
+      for (int axis = 0; axis < rank; ++axis) chunk.push_back(offset[static_cast<size_t>(axis)]);
+      chunk.push_back(address == HADDR_UNDEF ? address : address + base);
+      chunk.push_back(bytes);
+      chunk.push_back(mask);
+      chunks.push_back(std::move(chunk));
+    }
+    return {{"chunks", chunks}, {"done", i >= count}};
+  }
+
+ private:
+  static herr_t add_name(hid_t, const char* name, const H5L_info_t*, void* list) {
+    auto& names = *static_cast<std::vector<std::string>*>(list);
+    names.emplace_back(name);
+    return names.size() > kMaxObjects ? 1 : 0;
+  }
+
+  void read_group(hid_t group, const std::string& prefix, int depth) {
+    if (depth > kMaxDepth) bad(prefix, "its groups are nested too deep");
+    std::vector<std::string> names;
+    check(H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, add_name, &names),
+          "group /" + prefix);
+    for (const std::string& name : names) {
+      const std::string path = prefix.empty() ? name : prefix + "/" + name;
+      if (datasets_.size() + groups_.size() > kMaxObjects) bad("", "has too many objects");
+      H5L_info_t link{};
+      check(H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT), path);
+      if (link.type != H5L_TYPE_HARD) {
+        const std::string kind = link.type == H5L_TYPE_SOFT       ? "a soft link"
+                                 : link.type == H5L_TYPE_EXTERNAL ? "a link to another file"
+                                                                  : "a link of an unknown kind";
+        datasets_.push_back({{"path", path}, {"error", "is " + kind + ", which is not followed"}});
+        continue;
+      }
+      read_object(group, name, path, depth);
+    }
+  }
+
+  void read_object(hid_t group, const std::string& name, const std::string& path, int depth) {
+    H5O_info_t info{};
+    check(H5Oget_info_by_name1(group, name.c_str(), &info, H5P_DEFAULT), path);
+    if (info.type == H5O_TYPE_GROUP) {
+      // A group may hold itself.
+      if (!groups_.insert(info.addr).second) return;
+      const Hdf5Group inner(H5Gopen2(group, name.c_str(), H5P_DEFAULT), Hdf5Reader::path(), path);
+      read_group(inner.id(), path, depth + 1);
+    } else if (info.type == H5O_TYPE_DATASET) {
+      Json json{{"path", path}};
+      try {
+        read_dataset(group, name, json);
+      } catch (const Error& error) {
+        const std::string start = Hdf5Reader::path() + ": ";
+        std::string text = error.what();
+        if (text.starts_with(start)) text = text.substr(start.size());
+        json = {{"path", path}, {"error", text}};
+      }
+      datasets_.push_back(std::move(json));
+    }
+  }
+
+  void read_dataset(hid_t group, const std::string& name, Json& json) const {
+    const Hdf5Dataset d(H5Dopen2(group, name.c_str(), H5P_DEFAULT), path(), "dataset");
+    const Hdf5Space space(H5Dget_space(d.id()), path(), "space");
+    if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) bad("", "has a null space: no values");
+    const int rank = H5Sget_simple_extent_ndims(space.id());
+    if (rank < 0) throw hdf5_error(path(), "space");
+    std::array<hsize_t, H5S_MAX_RANK> extents{};
+    check(H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr), "space");
+    json["shape"] = Json::array();
+    for (int axis = 0; axis < rank; ++axis) {
+      json["shape"].push_back(extents[static_cast<size_t>(axis)]);
+    }
+    const Hdf5Type type(H5Dget_type(d.id()), path(), "type");
+    json["dtype"] = dtype_name(element_dtype(type.id()));
+    json["big_endian"] = H5Tget_order(type.id()) == H5T_ORDER_BE;
+    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path(), "creation properties");
+    if (H5Pget_external_count(creation.id()) != 0) {
+      bad("", "has its data in other files, which are not opened");
+    }
+    read_layout(d, creation, rank, json);
+  }
+
+  void read_layout(const Hdf5Dataset& d, const Hdf5Properties& creation, int rank,
+                   Json& json) const {
+    const H5D_layout_t layout = H5Pget_layout(creation.id());
+    if (layout == H5D_CONTIGUOUS) {
+      const haddr_t address = H5Dget_offset(d.id());
+      json["layout"] = "contiguous";
+      json["address"] = address == HADDR_UNDEF ? Json() : Json(address);
+    } else if (layout == H5D_CHUNKED) {
+      std::array<hsize_t, H5S_MAX_RANK> chunk{};
+      if (H5Pget_chunk(creation.id(), H5S_MAX_RANK, chunk.data()) != rank) {
+        bad("", "has chunks of another rank");
+      }
+      json["layout"] = "chunked";
+      json["chunk"] = Json::array();
+      for (int axis = 0; axis < rank; ++axis) {
+        json["chunk"].push_back(chunk[static_cast<size_t>(axis)]);
+      }
+      read_filters(creation, json);
+    } else if (layout == H5D_VIRTUAL) {
+      bad("", "is a virtual dataset: its data stand elsewhere");
+    } else {
+      bad("", "is stored in its header (compact): save it contiguous");
+    }
+  }
+
+  void read_filters(const Hdf5Properties& creation, Json& json) const {
+    json["filters"] = Json::array();
+    const int filters = H5Pget_nfilters(creation.id());
+    check(filters, "filters");
+    for (int i = 0; i < filters; ++i) {
+      std::array<unsigned, 16> values{};
+      size_t count = values.size();
+      std::array<char, 64> name{};
+      unsigned flags = 0, config = 0;
+      const H5Z_filter_t id =
+          H5Pget_filter2(creation.id(), static_cast<unsigned>(i), &flags, &count, values.data(),
+                         name.size(), name.data(), &config);
+      check(id, "filters");
+      name.back() = '\0';
+      json["filters"].push_back(
+          {{"id", static_cast<int>(id)},
+           {"name", std::string(name.data())},
+           {"values", std::vector<unsigned>(
+                          values.begin(), values.begin() + static_cast<std::ptrdiff_t>(
+                                                               std::min(count, values.size())))}});
+    }
+  }
+
+  DType element_dtype(hid_t type) const {
+    const size_t size = H5Tget_size(type);
+    const H5T_class_t kind = H5Tget_class(type);
+    if (kind == H5T_FLOAT) return float_dtype(type, size);
+    if (kind == H5T_ENUM && is_bool(type, size)) return DType::boolean;
+    if (kind == H5T_INTEGER && H5Tget_precision(type) == 8 * size && H5Tget_offset(type) == 0) {
+      const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
+      if (size == 1) return is_signed ? DType::i8 : DType::u8;
+      if (size == 2) return is_signed ? DType::i16 : DType::u16;
+      if (size == 4) return is_signed ? DType::i32 : DType::u32;
+      if (size == 8) return is_signed ? DType::i64 : DType::u64;
+    }
+    const char* text = kind == H5T_COMPOUND    ? "a compound type"
+                       : kind == H5T_STRING    ? "strings"
+                       : kind == H5T_VLEN      ? "lists of variable length"
+                       : kind == H5T_REFERENCE ? "references"
+                       : kind == H5T_OPAQUE    ? "opaque bytes"
+                       : kind == H5T_ARRAY     ? "arrays as elements"
+                                               : "an unusual type";
+    bad("", std::string("holds ") + text + ", no numbers");
+  }
+
+  DType float_dtype(hid_t type, size_t size) const {
+    size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+    check(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits), "type");
+    const bool plain = H5Tget_offset(type) == 0 && mantissa == 0 && exponent == mantissa_bits &&
+                       sign == 8 * size - 1 && H5Tget_norm(type) == H5T_NORM_IMPLIED &&
+                       H5Tget_ebias(type) == (size_t{1} << (exponent_bits - 1)) - 1;
+    if (plain && size == 2 && exponent_bits == 5) return DType::f16;
+    if (plain && size == 2 && exponent_bits == 8) return DType::bf16;
+    if (plain && size == 4 && exponent_bits == 8) return DType::f32;
+    if (plain && size == 8 && exponent_bits == 11) return DType::f64;
+    bad("", "holds floating numbers of an unusual form");
+  }
+
+  /// As h5py stores truth values.
+  static bool is_bool(hid_t type, size_t size) {
+    return size == 1 && H5Tget_nmembers(type) == 2 && H5Tget_member_index(type, "FALSE") == 0 &&
+           H5Tget_member_index(type, "TRUE") == 1;
+  }
+
+  static herr_t add_attribute(hid_t, const char* name, const H5A_info_t*, void* list) {
+    auto& names = *static_cast<std::vector<std::string>*>(list);
+    names.emplace_back(name);
+    return names.size() > kMaxObjects ? 1 : 0;
+  }
+
+  void read_attribute(const std::string& name, Json& json) const {
+    const Hdf5Attribute attribute(H5Aopen(root(), name.c_str(), H5P_DEFAULT), path(), name);
+    const Hdf5Type type(H5Aget_type(attribute.id()), path(), name);
+    const Hdf5Space space(H5Aget_space(attribute.id()), path(), name);
+    if (H5Sget_simple_extent_npoints(space.id()) != 1) return;
+    const H5T_class_t kind = H5Tget_class(type.id());
+    if (kind == H5T_INTEGER) {
+      int64_t value = 0;
+      check(H5Aread(attribute.id(), H5T_NATIVE_INT64, &value), name);
+      json[name] = value;
+    } else if (kind == H5T_FLOAT) {
+      double value = 0;
+      check(H5Aread(attribute.id(), H5T_NATIVE_DOUBLE, &value), name);
+      json[name] = value;
+    } else if (kind == H5T_STRING) {
+      if (const auto text = string_value(attribute, type, name)) json[name] = *text;
+    }
+  }
+
+  std::optional<std::string> string_value(const Hdf5Attribute& attribute, const Hdf5Type& type,
+                                          const std::string& name) const {
+    if (H5Tis_variable_str(type.id()) > 0) {
+      char* value = nullptr;
+      const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path(), name);
+      check(H5Aread(attribute.id(), memory.id(), static_cast<void*>(&value)), name);
+      std::string result = value == nullptr ? "" : value;
+      H5free_memory(value);
+      return result;
+    }
+    const size_t bytes = H5Tget_size(type.id());
+    if (bytes > kMaxAttributeBytes) return std::nullopt;
+    std::string result(bytes, '\0');
+    check(H5Aread(attribute.id(), type.id(), result.data()), name);
+    return result.substr(0, result.find('\0'));
+  }
+
+  std::set<haddr_t> groups_;
+  Json datasets_;
+};
+
+template <typename Ask>
+Json ask_child(const std::string& path, const Ask& ask) {
+  const std::string text = run_in_child(path, [&] {
+    const Hdf5Session session;
+    StructureReader reader(path);
+    return ask(reader).dump(-1, ' ', false, Json::error_handler_t::replace);
+  });
+  return Json::parse(text);
+}
+
+}  // namespace
+
+Json read_hdf5_structure(const std::string& path) {
+  return ask_child(path, [](StructureReader& reader) { return reader.read(); });
+}
+
+Json read_hdf5_attributes(const std::string& path) {
+  return ask_child(path, [](StructureReader& reader) { return reader.read_attributes(); });
+}
+
+Json read_hdf5_chunks(const std::string& path, const std::string& dataset) {
+  Json chunks = Json::array();
+  while (true) {
+    const Json part = ask_child(path, [&](StructureReader& reader) {
+      return reader.read_chunks(dataset, static_cast<hsize_t>(chunks.size()));
+    });
+    for (const Json& chunk : part["chunks"]) chunks.push_back(chunk);
+    if (part["done"] == true || part["chunks"].empty()) return chunks;
+  }
+}
+
+}  // namespace attnscope

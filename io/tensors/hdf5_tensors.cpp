@@ -1,0 +1,221 @@
+#include "io/tensors/hdf5_tensors.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/files/input_file.h"
+#include "io/tensors/file_tensor.h"
+#include "io/tensors/hdf5_chunks.h"
+#include "io/tensors/hdf5_structure.h"
+#include "io/tensors/recorded_values.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMaxChunkBytes = 16 << 20;
+/// Deflate packs no byte string into less than this share of it.
+constexpr int64_t kMaxRatio = 1032;
+
+/// A number that the child told; it may be anything.
+int64_t size_of(const Json& value) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{1} << 62) {
+    return static_cast<int64_t>(value.get<uint64_t>());
+  }
+  return value.is_number_integer() && value.get<int64_t>() >= 0 ? value.get<int64_t>() : -1;
+}
+
+std::vector<int64_t> sizes_of(const Json& list) {
+  std::vector<int64_t> sizes;
+  for (const Json& value : list) sizes.push_back(size_of(value));
+  return sizes;
+}
+
+class Hdf5TensorFile : public TensorFile {
+ public:
+  explicit Hdf5TensorFile(const std::filesystem::path& path)
+      : TensorFile(path),
+        file_(std::make_shared<InputFile>(path)),
+        cache_(std::make_shared<ChunkCache>()) {
+    const Json structure = read_hdf5_structure(path.string());
+    const Json& attributes = structure["attributes"];
+    if (attributes.contains("format") && attributes["format"] == "attnscope-export/1") {
+      throw file_error(path.string(), "", "is an export, no capture: it holds no q and k");
+    }
+    for (const Json& dataset : structure["datasets"]) {
+      const std::string key = dataset["path"].get<std::string>();
+      datasets_[key] = dataset;
+      if (!take_fact(key, dataset)) keys_.push_back(key);
+    }
+    for (const auto& [name, value] : attributes.items()) {
+      if (record_value(metadata_, name, value)) continue;
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      metadata_.emplace(fact_of_key(name).empty() ? name : name + " = " + text, text);
+    }
+  }
+
+  std::vector<std::string> keys() const override { return keys_; }
+  std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
+    const std::string plain = key.starts_with('/') ? key.substr(1) : key;
+    const auto found = datasets_.find(plain);
+    if (found == datasets_.end()) throw missing_tensor(*this, key);
+    const Json& dataset = found->second;
+    if (dataset.contains("error")) fail(plain, dataset["error"].get<std::string>());
+    return dataset["layout"] == "chunked" ? open_chunked(plain, dataset)
+                                          : open_contiguous(plain, dataset);
+  }
+  const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+
+ private:
+  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
+    throw file_error(path().string(), "dataset " + key, what);
+  }
+
+  /// Contiguous datasets of one number that are facts by their names.
+  bool take_fact(const std::string& key, const Json& dataset) {
+    if (fact_of_key(key).empty() || dataset.contains("error")) return false;
+    if (dataset["layout"] != "contiguous") return false;
+    if (checked_count(sizes_of(dataset["shape"])) != 1) return false;
+    const auto value = single_value(*open_contiguous(key, dataset));
+    return value && record_value(metadata_, key, *value);
+  }
+
+  FileTensorLayout base_layout(const std::string& key, const Json& dataset) const {
+    FileTensorLayout layout;
+    layout.dtype = *parse_dtype(dataset["dtype"].get<std::string>());
+    layout.shape = sizes_of(dataset["shape"]);
+    layout.big_endian = dataset["big_endian"].get<bool>();
+    const auto count = checked_count(layout.shape);
+    if (!count || !checked_mul(*count, dtype_bytes(layout.dtype))) {
+      fail(key, "the shape " + dataset["shape"].dump() + " overflows");
+    }
+    return layout;
+  }
+  static int64_t bytes_of(const FileTensorLayout& layout) {
+    return *checked_count(layout.shape) * dtype_bytes(layout.dtype);
+  }
+  std::string tensor_name(const std::string& key) const {
+    return path().string() + ": tensor " + key;
+  }
+
+  std::shared_ptr<const TensorSource> open_contiguous(const std::string& key,
+                                                      const Json& dataset) const {
+    FileTensorLayout layout = base_layout(key, dataset);
+    const int64_t bytes = bytes_of(layout);
+    if (bytes == 0) return std::make_shared<FileTensor>(file_, tensor_name(key), layout);
+    if (dataset["address"].is_null()) fail(key, "was never written");
+    layout.offset = size_of(dataset["address"]);
+    if (layout.offset < 0 || layout.offset > file_->size() ||
+        bytes > file_->size() - layout.offset) {
+      fail(key, "its data lie beyond the end of the file (" + std::to_string(bytes) +
+                    " bytes from byte " + dataset["address"].dump() + ", limit " +
+                    std::to_string(file_->size()) + ")");
+    }
+    return std::make_shared<FileTensor>(file_, tensor_name(key), layout);
+  }
+
+  std::shared_ptr<const TensorSource> open_chunked(const std::string& key,
+                                                   const Json& dataset) const {
+    ChunkedLayout layout;
+    layout.base = base_layout(key, dataset);
+    layout.chunk = sizes_of(dataset["chunk"]);
+    const bool sane = layout.chunk.size() == layout.base.shape.size() &&
+                      std::all_of(layout.chunk.begin(), layout.chunk.end(),
+                                  [](int64_t extent) { return extent > 0; });
+    const auto count = sane ? checked_count(layout.chunk) : std::nullopt;
+    const auto bytes = count ? checked_mul(*count, dtype_bytes(layout.base.dtype)) : std::nullopt;
+    if (!bytes) fail(key, "its chunks have no sensible shape");
+    layout.chunk_bytes = *bytes;
+    for (const Json& filter : dataset["filters"]) layout.filters.push_back(filter_of(key, filter));
+    if (!layout.filters.empty() && *bytes > kMaxChunkBytes) {
+      fail(key, "its packed chunks are too large (got " + std::to_string(*bytes) +
+                    " bytes each, limit " + std::to_string(kMaxChunkBytes) +
+                    "): save it in smaller chunks or without compression");
+    }
+    if (bytes_of(layout.base) > 0) read_places(key, layout);
+    return std::make_shared<ChunkedTensor>(file_, cache_, tensor_name(key), std::move(layout));
+  }
+
+  ChunkFilter filter_of(const std::string& key, const Json& filter) const {
+    const int id = filter["id"].get<int>();
+    const auto values = filter["values"].get<std::vector<unsigned>>();
+    if (id == 1) return {ChunkFilter::Kind::deflate, 0};
+    if (id == 2 && !values.empty() && values[0] > 0) return {ChunkFilter::Kind::shuffle, values[0]};
+    if (id == 3) return {ChunkFilter::Kind::fletcher32, 0};
+    fail(key, "is packed by the filter " + filter["name"].dump() + " (number " +
+                  std::to_string(id) + "): only gzip, shuffle and fletcher32 can be read");
+  }
+
+  /// Asks where the chunks stand and checks every one.
+  void read_places(const std::string& key, ChunkedLayout& layout) const {
+    const size_t rank = layout.chunk.size();
+    std::vector<int64_t> grid;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      const int64_t extent = layout.base.shape[axis];
+      grid.push_back(extent / layout.chunk[axis] + (extent % layout.chunk[axis] != 0 ? 1 : 0));
+    }
+    const auto total = checked_count(grid);
+    const Json chunks = read_hdf5_chunks(path().string(), key);
+    if (!total || static_cast<uint64_t>(*total) != chunks.size()) {
+      fail(key, "not every chunk was written (got " + std::to_string(chunks.size()) +
+                    (total ? " of " + std::to_string(*total) : "") + ")");
+    }
+    layout.places.assign(chunks.size(), {-1, 0, 0});
+    for (const Json& chunk : chunks) {
+      const auto numbers = sizes_of(chunk);
+      int64_t index = numbers.size() == rank + 3 ? 0 : -1;
+      for (size_t axis = 0; axis < rank && index >= 0; ++axis) {
+        const int64_t at = numbers[axis] / layout.chunk[axis];
+        const bool inside =
+            numbers[axis] >= 0 && numbers[axis] % layout.chunk[axis] == 0 && at < grid[axis];
+        index = inside ? index * grid[axis] + at : -1;
+      }
+      if (index < 0 || layout.places[static_cast<size_t>(index)].offset >= 0) {
+        fail(key, "has a chunk where none belongs");
+      }
+      layout.places[static_cast<size_t>(index)] =
+          checked_place(key, layout, numbers[rank], numbers[rank + 1], numbers[rank + 2]);
+    }
+  }
+
+  ChunkPlace checked_place(const std::string& key, const ChunkedLayout& layout, int64_t offset,
+                           int64_t bytes, int64_t mask) const {
+    if (offset < 0 || bytes < 0 || offset > file_->size() || bytes > file_->size() - offset) {
+      fail(key, "a chunk lies beyond the end of the file");
+    }
+    const bool packed = !layout.filters.empty();
+    // What deflate cannot pack grows by a few bytes, and a checksum takes four.
+    const int64_t most = layout.chunk_bytes + (packed ? layout.chunk_bytes / 1000 + 256 : 0);
+    const int64_t least = packed ? layout.chunk_bytes / kMaxRatio : layout.chunk_bytes;
+    if (bytes > most || bytes < least) {
+      fail(key, "a chunk of " + std::to_string(layout.chunk_bytes) + " bytes cannot be stored in " +
+                    std::to_string(bytes));
+    }
+    if (mask < 0 || mask > std::numeric_limits<uint32_t>::max()) fail(key, "a chunk is damaged");
+    return {offset, bytes, static_cast<uint32_t>(mask)};
+  }
+
+  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<ChunkCache> cache_;
+  std::map<std::string, Json> datasets_;
+  std::vector<std::string> keys_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TensorFile> open_hdf5_tensors(const std::filesystem::path& path) {
+  return std::make_shared<Hdf5TensorFile>(path);
+}
+
+bool says_export(const std::filesystem::path& path) {
+  const Json attributes = read_hdf5_attributes(path.string());
+  return attributes.contains("format") && attributes["format"] == "attnscope-export/1";
+}
+
+}  // namespace attnscope

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/tensor/tensor_source.h"
+#include "io/files/byte_source.h"
+
+namespace attnscope {
+
+/// The array of a .npy file, wherever its bytes stand; `name` is how messages call it. Reads and
+/// checks the header, nothing of the data. Throws Error(file).
+std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> file,
+                                             const std::string& name);
+
+}  // namespace attnscope

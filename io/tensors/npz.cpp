@@ -1,0 +1,66 @@
+#include "core/base/error.h"
+#include "io/tensors/npy_tensor.h"
+#include "io/tensors/recorded_values.h"
+#include "io/tensors/tensor_file.h"
+#include "io/tensors/zip_tensors.h"
+
+namespace attnscope {
+namespace {
+
+// The format: a zip archive whose members NAME.npy are NumPy arrays, stored (savez) or deflated
+// (savez_compressed). https://numpy.org/doc/stable/reference/generated/numpy.savez.html
+
+constexpr std::string_view kEnding = ".npy";
+/// Members up to this size are looked at for facts: a header and one number.
+constexpr int64_t kMaxFactBytes = 4096;
+
+class NpzFile : public TensorFile {
+ public:
+  explicit NpzFile(ZipFile zip) : TensorFile(zip.path()), zip_(std::move(zip)) {
+    for (const ZipMember& member : zip_.members()) {
+      const std::string& name = member.name;
+      if (name.size() <= kEnding.size() || !name.ends_with(kEnding)) {
+        throw file_error(path().string(), "member " + name,
+                         "is no array (the members of a .npz file are NAME.npy)");
+      }
+      const std::string key = name.substr(0, name.size() - kEnding.size());
+      if (!take_fact(key, member)) keys_.push_back(key);
+    }
+  }
+
+  std::vector<std::string> keys() const override { return keys_; }
+
+  std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
+    const ZipMember* member = zip_.find(key + std::string(kEnding));
+    if (member == nullptr) throw missing_tensor(*this, key);
+    return read_npy(zip_.open(*member), path().string() + ": tensor " + key);
+  }
+
+  const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+
+ private:
+  /// Arrays of one number that are facts by their names.
+  bool take_fact(const std::string& key, const ZipMember& member) {
+    if (member.bytes > kMaxFactBytes || fact_of_key(key).empty()) return false;
+    std::shared_ptr<const TensorSource> tensor;
+    try {
+      tensor = read_npy(zip_.open(member), path().string() + ": tensor " + key);
+    } catch (const Error&) {
+      return false;  // strings, objects: whoever asks for it is told
+    }
+    const auto value = single_value(*tensor);
+    return value && record_value(metadata_, key, *value);
+  }
+
+  ZipFile zip_;
+  std::vector<std::string> keys_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TensorFile> open_npz(ZipFile zip) {
+  return std::make_shared<NpzFile>(std::move(zip));
+}
+
+}  // namespace attnscope

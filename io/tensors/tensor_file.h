@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/tensor/tensor_source.h"
+
+namespace attnscope {
+
+/// An opened file of tensors, its header validated completely. Immutable; thread-safe. Tensors
+/// share the open file, so they may outlive this object. Data is read with pread, never mapped.
+class TensorFile {
+ public:
+  virtual ~TensorFile() = default;
+  const std::filesystem::path& path() const { return path_; }
+  /// Tensor names, in the file's order. A .npy file has one tensor, named "".
+  virtual std::vector<std::string> keys() const = 0;
+  /// Throws Error(file) that lists the names that exist, nearest first.
+  virtual std::shared_ptr<const TensorSource> tensor(const std::string& key) const = 0;
+  /// What the file says beside its tensors, in the form of safetensors' __metadata__: strings,
+  /// other values as JSON. In .npz and .pt files, values with usual names under those of the
+  /// capture format's facts (layer_idx → layer).
+  virtual const std::map<std::string, std::string>& metadata() const = 0;
+
+ protected:
+  explicit TensorFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The error for a tensor that `file` does not have.
+Error missing_tensor(const TensorFile& file, const std::string& key);
+
+/// Opens a tensor file by its content (safetensors, .npy, .npz, torch.save's .pt), not by its name.
+/// Throws Error(file) for anything else and for what is malformed.
+std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path);
+/// The same for one format.
+std::shared_ptr<const TensorFile> open_safetensors(const std::filesystem::path& path);
+std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path);
+
+}  // namespace attnscope

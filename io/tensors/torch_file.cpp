@@ -1,0 +1,241 @@
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/tensors/file_tensor.h"
+#include "io/tensors/recorded_values.h"
+#include "io/tensors/strided_tensor.h"
+#include "io/tensors/torch_pickle.h"
+#include "io/tensors/zip_tensors.h"
+
+namespace attnscope {
+namespace {
+
+// The format: a zip archive ROOT/data.pkl, ROOT/data/KEY (the storages), ROOT/byteorder.
+// https://pytorch.org/docs/stable/notes/serialization.html
+
+using Json = nlohmann::json;
+using Kind = TorchPickle::Kind;
+
+constexpr int64_t kMaxPickleBytes = 8 << 20;
+constexpr int kMaxDepth = 64;
+/// Shared parts are told at every place where they occur.
+constexpr int64_t kMaxVisits = 1 << 20;
+
+std::string root_of(const std::string& pickle_name) {
+  return pickle_name.substr(0, pickle_name.size() - std::string_view("data.pkl").size());
+}
+
+bool is_pickle_name(const std::string& name) {
+  return name == "data.pkl" || name.ends_with("/data.pkl");
+}
+
+class TorchFile : public TensorFile {
+ public:
+  explicit TorchFile(ZipFile zip) : TensorFile(zip.path()), zip_(std::move(zip)) {
+    const ZipMember& member = find_pickle();
+    root_ = root_of(member.name);
+    check_byte_order();
+    const std::string bytes = read_text(member, kMaxPickleBytes);
+    pickle_ = read_torch_pickle(bytes, path().string());
+    for (const TorchStorage& storage : pickle_.storages) open_storage(storage);
+    add_value(pickle_.root, "", 0);
+    if (tensors_.empty()) fail("data.pkl", "holds no tensor");
+    pickle_ = {};
+  }
+
+  std::vector<std::string> keys() const override { return keys_; }
+  std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
+    const auto found = tensors_.find(key);
+    if (found == tensors_.end()) throw missing_tensor(*this, key);
+    return found->second;
+  }
+  const std::map<std::string, std::string>& metadata() const override { return metadata_; }
+
+ private:
+  [[noreturn]] void fail(const std::string& where, const std::string& what) const {
+    throw file_error(path().string(), where, what);
+  }
+
+  const ZipMember& find_pickle() const {
+    const ZipMember* found = nullptr;
+    for (const ZipMember& member : zip_.members()) {
+      if (!is_pickle_name(member.name)) continue;
+      if (found != nullptr) fail("member " + member.name, "is a second data.pkl");
+      found = &member;
+    }
+    return *found;
+  }
+
+  std::string read_text(const ZipMember& member, int64_t limit) const {
+    if (member.bytes > limit) {
+      fail("member " + member.name, "is too large (got " + std::to_string(member.bytes) +
+                                        " bytes, limit " + std::to_string(limit) + ")");
+    }
+    const auto source = zip_.open(member);
+    source->verify();
+    std::string text(static_cast<size_t>(member.bytes), '\0');
+    source->read_at(0, std::as_writable_bytes(std::span(text)));
+    return text;
+  }
+
+  void check_byte_order() const {
+    const ZipMember* member = zip_.find(root_ + "byteorder");
+    if (member == nullptr) return;  // older versions: little-endian
+    const std::string order = read_text(*member, 16);
+    if (order == "little") return;
+    fail("byteorder", "expected little (got \"" + order +
+                          "\"): save it again on a little-endian machine, or as safetensors");
+  }
+
+  void open_storage(const TorchStorage& storage) {
+    const std::string name = root_ + "data/" + storage.key;
+    const ZipMember* member = zip_.find(name);
+    if (member == nullptr) fail("member " + name, "is missing");
+    const auto bytes = checked_mul(storage.count, dtype_bytes(storage.dtype));
+    if (!bytes || *bytes != member->bytes) {
+      fail("member " + name, "does not have its storage's size (got " +
+                                 std::to_string(member->bytes) + " bytes, expected " +
+                                 std::to_string(storage.count) + " x " +
+                                 std::string(dtype_name(storage.dtype)) + ")");
+    }
+    auto& source = storages_[storage.key];
+    if (!source) source = zip_.open(*member);
+  }
+
+  void add_value(size_t index, const std::string& key, int depth) {
+    if (++visits_ > kMaxVisits || depth > kMaxDepth) {
+      fail("data.pkl", "is nested too deep or shares too much");
+    }
+    const TorchPickle::Value& value = pickle_.values[index];
+    switch (value.kind) {
+      case Kind::none:
+        return;
+      case Kind::tensor:
+        return add_tensor(pickle_.tensors[static_cast<size_t>(value.integer)], key);
+      case Kind::dict:
+        for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
+          add_value(value.items[i + 1], joined(key, key_text(value.items[i])), depth + 1);
+        }
+        return;
+      case Kind::list:
+      case Kind::tuple:
+        if (const auto plain = plain_value(index, depth)) return add_plain(*plain, key);
+        for (size_t i = 0; i < value.items.size(); ++i) {
+          add_value(value.items[i], joined(key, std::to_string(i)), depth + 1);
+        }
+        return;
+      case Kind::storage:
+      case Kind::name:
+        fail(where(key), "is no tensor, number or string");
+      default:
+        return add_plain(*plain_value(index, depth), key);
+    }
+  }
+
+  static std::string joined(const std::string& outer, const std::string& inner) {
+    return outer.empty() ? inner : outer + "." + inner;
+  }
+  static std::string where(const std::string& key) {
+    return key.empty() ? "data.pkl" : "tensor " + key;
+  }
+
+  std::string key_text(size_t index) const {
+    const TorchPickle::Value& key = pickle_.values[index];
+    if (key.kind == Kind::text) return key.text;
+    if (key.kind == Kind::integer) return std::to_string(key.integer);
+    fail("data.pkl", "a dictionary has a key that is no string or whole number");
+  }
+
+  /// A number, string, truth value, or a list of such; nothing where there are tensors in it.
+  std::optional<Json> plain_value(size_t index, int depth) {
+    if (++visits_ > kMaxVisits || depth > kMaxDepth) {
+      fail("data.pkl", "is nested too deep or shares too much");
+    }
+    const TorchPickle::Value& value = pickle_.values[index];
+    switch (value.kind) {
+      case Kind::none:
+        return Json();
+      case Kind::boolean:
+        return value.integer != 0;
+      case Kind::integer:
+        return value.integer < 0 ? Json(value.integer) : Json(static_cast<uint64_t>(value.integer));
+      case Kind::real:
+        return value.real;
+      case Kind::text:
+        return value.text;
+      case Kind::list:
+      case Kind::tuple: {
+        Json list = Json::array();
+        for (const size_t item : value.items) {
+          auto plain = plain_value(item, depth + 1);
+          if (!plain) return std::nullopt;
+          list.push_back(std::move(*plain));
+        }
+        return list;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  void add_plain(const Json& value, const std::string& key) {
+    if (key.empty() || record_value(metadata_, key, value)) return;
+    const std::string text = value.is_string()
+                                 ? value.get<std::string>()
+                                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    // What has a fact's name, but cannot be one, is told beside what else is not understood.
+    const bool odd = !fact_of_key(key).empty();
+    metadata_.emplace(odd ? key + " = " + text : key, text);
+  }
+
+  void add_tensor(const TorchTensor& tensor, const std::string& key) {
+    const TorchStorage& storage = pickle_.storages[tensor.storage];
+    const StridedLayout layout{storage.dtype, tensor.shape, tensor.strides, tensor.offset};
+    const auto count = checked_count(layout.shape);
+    if (!count || !checked_mul(*count, dtype_bytes(layout.dtype))) {
+      fail(where(key), "the shape " + shape_text(layout.shape) + " overflows");
+    }
+    if (!fits_storage(layout, storage.count)) {
+      fail(where(key), "shape " + shape_text(layout.shape) + " with strides " +
+                           shape_text(layout.strides) + " from element " +
+                           std::to_string(layout.offset) + " does not fit its storage of " +
+                           std::to_string(storage.count));
+    }
+    auto source = std::make_shared<StridedTensor>(
+        storages_.at(storage.key), path().string() + (key.empty() ? "" : ": tensor " + key),
+        layout);
+    if (!fact_of_key(key).empty() && *count == 1 &&
+        record_value(metadata_, key, *single_value(*source))) {
+      return;
+    }
+    if (!tensors_.emplace(key, std::move(source)).second) fail(where(key), "is there twice");
+    keys_.push_back(key);
+  }
+
+  ZipFile zip_;
+  std::string root_;
+  TorchPickle pickle_;
+  int64_t visits_ = 0;
+  std::map<std::string, std::shared_ptr<const ByteSource>> storages_;
+  std::map<std::string, std::shared_ptr<const TensorSource>> tensors_;
+  std::vector<std::string> keys_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace
+
+bool is_torch_zip(const ZipFile& zip) {
+  for (const ZipMember& member : zip.members()) {
+    if (is_pickle_name(member.name)) return true;
+  }
+  return false;
+}
+
+std::shared_ptr<const TensorFile> open_torch(ZipFile zip) {
+  return std::make_shared<TorchFile>(std::move(zip));
+}
+
+}  // namespace attnscope

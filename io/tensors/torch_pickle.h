@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/dtype.h"
+
+namespace attnscope {
+
+/// The bytes of several tensors, as torch.save keeps them: archive member data/KEY.
+struct TorchStorage {
+  DType dtype = DType::f32;
+  std::string key;
+  int64_t count = 0;  ///< elements
+};
+
+/// A view of a storage, in elements; not checked against it.
+struct TorchTensor {
+  size_t storage = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> shape, strides;
+};
+
+/// What a pickle of plain values and tensors holds. Values refer to each other by their index, may
+/// be shared, and may even contain themselves.
+struct TorchPickle {
+  enum class Kind : uint8_t {
+    none,
+    boolean,
+    integer,
+    real,
+    text,
+    list,     ///< items
+    tuple,    ///< items
+    dict,     ///< items: key, value, key, value …
+    storage,  ///< storages[integer]
+    tensor,   ///< tensors[integer]
+    name,     ///< text: one of the known globals
+  };
+  struct Value {
+    Kind kind = Kind::none;
+    int64_t integer = 0;
+    double real = 0;
+    std::string text;
+    std::vector<size_t> items;
+  };
+  std::deque<Value> values;
+  std::vector<TorchStorage> storages;
+  std::vector<TorchTensor> tensors;
+  size_t root = 0;
+};
+
+/// Interprets data.pkl of a torch.save file. Only the opcodes and globals that plain tensors need
+/// are understood, by their exact names; nothing is imported or called. Throws Error(file)
+/// "FILE: data.pkl: byte N: …" for anything else. `file` is how messages name the archive.
+TorchPickle read_torch_pickle(std::string_view bytes, const std::string& file);
+
+}  // namespace attnscope

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+
+#include "io/tensors/tensor_file.h"
+#include "io/tensors/zip_file.h"
+
+namespace attnscope {
+
+/// The tensor files that are zip archives. Both check what they can without reading the tensors'
+/// data; the checksum of a tensor's member is checked before its first value is served. Numbers
+/// with the usual names (timestep, layer_idx …) become metadata() and are no keys then.
+///
+/// NumPy's .npz: keys without ".npy". An array is opened when it is asked for: one that cannot be
+/// read (strings, objects) is no trouble to the others.
+std::shared_ptr<const TensorFile> open_npz(ZipFile zip);
+
+/// torch.save's file of tensors, numbers and strings in dictionaries, lists and tuples: keys are
+/// joined by ".", list items count from 0, a single tensor is "". Nothing in the file is executed:
+/// of pickle only what plain tensors need is understood, all else refused by name.
+std::shared_ptr<const TensorFile> open_torch(ZipFile zip);
+/// Whether the archive is torch.save's.
+bool is_torch_zip(const ZipFile& zip);
+
+}  // namespace attnscope

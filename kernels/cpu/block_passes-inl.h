@@ -1,0 +1,195 @@
+// Epilogues over raw products in memory: blocks with a mask, a bias or a ragged edge, and the score
+// functions other than softmax. Compiled once for each instruction set.
+#if defined(ATTNSCOPE_KERNELS_BLOCK_PASSES_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTNSCOPE_KERNELS_BLOCK_PASSES_INL_H
+#undef ATTNSCOPE_KERNELS_BLOCK_PASSES_INL_H
+#else
+#define ATTNSCOPE_KERNELS_BLOCK_PASSES_INL_H
+#endif
+
+#include <limits>
+
+#include "kernels/cpu/exp2-inl.h"
+#include "kernels/cpu/lane_totals-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attnscope::HWY_NAMESPACE {
+
+/// Replaces every entry of a block by op.entry(row, key, product, bias); keys of panels that were
+/// not computed become op.kExcluded.
+template <class Op>
+HWY_INLINE void for_each_entry(const ProductBlock& block, const BlockBias& bias, Op& op) {
+  const FloatTag d;
+  for (int64_t row = 0; row < kGroupRows; ++row) {
+    float* out = block.out + row * block.out_stride;
+    const float* row_bias = bias.data + row * bias.row_stride;
+    for (int64_t key = 0; key < kBlockKeys; key += kLanes) {
+      if ((block.panels >> (key / kPanelKeys) & 1u) == 0) {
+        hn::Store(hn::Set(d, Op::kExcluded), d, out + key);
+        continue;
+      }
+      hn::Store(op.entry(row, key, hn::Load(d, out + key), hn::Load(d, row_bias + key)), d,
+                out + key);
+    }
+  }
+}
+
+/// Whether a bias lets its entry count.
+HWY_INLINE hn::Mask<FloatTag> is_allowed(FloatVec bias) {
+  return hn::Ge(bias, hn::Set(FloatTag(), -FLT_MAX));
+}
+
+/// The bias as exponents take it, also of an entry that does not count.
+HWY_INLINE FloatVec bounded_bias(FloatVec bias, float lowest = kLowestBias) {
+  return hn::Max(bias, hn::Set(FloatTag(), lowest));
+}
+
+template <bool kMoments, bool kFar>
+struct SoftmaxEntry {
+  static constexpr float kExcluded = 0;
+  FloatVec high, low;
+  const RowReferences& rows;
+  LaneTotals& totals;
+  LaneTotals& moments;
+
+  HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
+    const FloatTag d;
+    const auto allowed = is_allowed(bias);
+    const FloatVec reference = hn::Set(d, rows.references[row]);
+    FloatVec exponent, entry;
+    if constexpr (kFar) {
+      entry = far_biased_exp2(d, product, high, low, bounded_bias(bias), reference, exponent);
+      exponent = hn::IfThenElseZero(hn::Gt(entry, hn::Zero(d)), exponent);
+    } else {
+      const FloatVec near_bias = bounded_bias(bias, kLowestNearBias);
+      entry = biased_exp2(d, product, high, low, near_bias, reference, exponent);
+    }
+    entry = hn::IfThenElseZero(allowed, entry);
+    totals.add(row, key, entry);
+    if constexpr (kMoments) {
+      moments.add_product(row, key, entry, hn::IfThenElseZero(allowed, exponent));
+    }
+    return entry;
+  }
+};
+
+struct MaximaEntry {
+  static constexpr float kExcluded = 0;
+  FloatVec high;
+  alignas(64) float lanes[kGroupRows][kSumLanes];
+
+  HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
+    const FloatTag d;
+    const auto allowed = is_allowed(bias);
+    const FloatVec bias_high = hn::Mul(bounded_bias(bias), hn::Set(d, kLog2eHigh));
+    const FloatVec whole = hn::Round(hn::MulAdd(product, high, bias_high));
+    float* at = lanes[row] + key % kSumLanes;
+    const FloatVec counted = hn::IfThenElse(allowed, whole, hn::Set(d, -FLT_MAX));
+    hn::Store(hn::Max(hn::Load(d, at), counted), d, at);
+    return product;
+  }
+};
+
+struct LinearEntry {
+  static constexpr float kExcluded = 0;
+  LaneTotals& totals;
+
+  HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
+    const FloatVec entry = hn::IfThenElseZero(is_allowed(bias), product);
+    totals.add(row, key, entry);
+    return entry;
+  }
+};
+
+struct SigmoidEntry {
+  static constexpr float kExcluded = 0;
+  FloatVec high, low;
+
+  HWY_INLINE FloatVec entry(int64_t, int64_t, FloatVec product, FloatVec bias) {
+    const FloatTag d;
+    const auto allowed = is_allowed(bias);
+    const FloatVec one = hn::Set(d, 1.0f);
+    const FloatVec bounded = hn::Min(bounded_bias(bias), hn::Set(d, -kLowestBias));
+    FloatVec whole;
+    const FloatVec fraction =
+        biased_fraction(d, hn::Neg(product), high, low, hn::Neg(bounded), whole);
+    // The fraction of a number beyond 2²² may be meaningless and must not become infinite.
+    const FloatVec power = scale_by_power(
+        d, exp2_fraction(d, hn::Clamp(fraction, hn::Neg(one), one)), whole, hn::Zero(d));
+    return hn::IfThenElseZero(allowed, hn::Div(one, hn::Add(one, power)));
+  }
+};
+
+struct LogitEntry {
+  static constexpr float kExcluded = -std::numeric_limits<float>::infinity();
+  FloatVec high, low;
+
+  HWY_INLINE FloatVec entry(int64_t, int64_t, FloatVec product, FloatVec bias) {
+    return hn::MulAdd(product, high, hn::MulAdd(product, low, bias));
+  }
+};
+
+template <bool kMoments, bool kFar>
+HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
+                                const BlockBias& bias, RowReferences& rows) {
+  const FloatTag d;
+  LaneTotals totals, moments;
+  totals.clear();
+  moments.clear();
+  SoftmaxEntry<kMoments, kFar> op{hn::Set(d, factor.high), hn::Set(d, factor.low), rows, totals,
+                                  moments};
+  for_each_entry(block, bias, op);
+  totals.finish(rows.sums);
+  moments.finish(rows.moments);
+}
+
+void softmax_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                  RowReferences& rows) {
+  rows.with_moments ? softmax_entries<true, false>(block, factor, bias, rows)
+                    : softmax_entries<false, false>(block, factor, bias, rows);
+}
+
+void far_softmax_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                      RowReferences& rows) {
+  rows.with_moments ? softmax_entries<true, true>(block, factor, bias, rows)
+                    : softmax_entries<false, true>(block, factor, bias, rows);
+}
+
+void exponent_maxima(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                     float (&maxima)[kGroupRows]) {
+  MaximaEntry op;
+  op.high = hn::Set(FloatTag(), factor.high);
+  for (auto& lanes : op.lanes) {
+    for (float& lane : lanes) lane = -FLT_MAX;
+  }
+  for_each_entry(block, bias, op);
+  for (int64_t row = 0; row < kGroupRows; ++row) {
+    maxima[row] = -FLT_MAX;
+    for (float lane : op.lanes[row]) maxima[row] = HWY_MAX(maxima[row], lane);
+  }
+}
+
+void linear_pass(const ProductBlock& block, const BlockBias& bias, RowReferences& rows) {
+  LaneTotals totals;
+  totals.clear();
+  LinearEntry op{totals};
+  for_each_entry(block, bias, op);
+  totals.finish(rows.sums);
+}
+
+void sigmoid_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias) {
+  const FloatTag d;
+  SigmoidEntry op{hn::Set(d, factor.high), hn::Set(d, factor.low)};
+  for_each_entry(block, bias, op);
+}
+
+void logit_pass(const ProductBlock& block, SplitFactor scale, const BlockBias& bias) {
+  const FloatTag d;
+  LogitEntry op{hn::Set(d, scale.high), hn::Set(d, scale.low)};
+  for_each_entry(block, bias, op);
+}
+
+}  // namespace attnscope::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard

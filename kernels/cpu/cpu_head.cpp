@@ -1,0 +1,320 @@
+#include "kernels/cpu/cpu_head.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "kernels/common/emit_runs.h"
+#include "kernels/common/flush_denormals.h"
+
+namespace attnscope {
+namespace {
+
+/// Rows of a row block: so many that reading K once for all of them costs little.
+constexpr int64_t kBlockRows = 8 * kGroupRows;
+/// Where K is small enough to come from a shared cache, the stash of a row block rather stays in
+/// the core's own cache, as far as one row group allows. Both measured, on 1 MiB of L2.
+constexpr int64_t kSharedCacheElements = (int64_t{8} << 20) / 4;
+constexpr int64_t kOwnCacheElements = (int64_t{768} << 10) / 4;
+
+/// Key blocks that hold `keys`.
+IndexRange blocks_of(IndexRange keys) {
+  if (keys.empty()) return {};
+  return {keys.begin / kBlockKeys, ceil_div(keys.end, kBlockKeys)};
+}
+
+void fill_rows(float* rows, int64_t stride, float value) {
+  for (int64_t row = 0; row < kGroupRows; ++row) {
+    std::fill_n(rows + row * stride, kBlockKeys, value);
+  }
+}
+
+}  // namespace
+
+CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                       int64_t cols, bool one_product, Workspace& workspace) {
+  Buffers buffers;
+  buffers.rows = std::min(round_up(rows, kGroupRows), kBlockRows);
+  buffers.scratch.bias = workspace.take<float>(kGroupRows * kBlockKeys);
+  buffers.scratch.edge_bias = workspace.take<float>(kBlockKeys);
+  buffers.scratch.entries = workspace.take<float>(kGroupRows * kBlockKeys);
+  buffers.queries = workspace.take<float>(buffers.rows * format.steps());
+  buffers.row = workspace.take<float>(format.head_dim);
+  buffers.sums = workspace.take<RowSum>(buffers.rows);
+  buffers.factors = workspace.take<float>(buffers.rows);
+  buffers.exponents = workspace.take<float>(buffers.rows);
+  if (!one_product) return buffers;
+  // The stash holds whole key blocks: `cols` keys touch at most this many. Rows a multiple of 4 KiB
+  // apart would compete for the same lines of the cache.
+  const int64_t blocks =
+      std::min(ceil_div(num_keys, kBlockKeys), ceil_div(cols + kBlockKeys - 1, kBlockKeys));
+  buffers.stash_stride = blocks * kBlockKeys + 16;
+  int64_t elements = buffers.rows * buffers.stash_stride;
+  if (packed_key_elements(format, num_keys) <= kSharedCacheElements) {
+    // Never less than for fewer columns, whose rows are shorter but more.
+    elements = std::min(elements, std::max(kOwnCacheElements, kGroupRows * buffers.stash_stride));
+    buffers.rows = elements / buffers.stash_stride / kGroupRows * kGroupRows;
+  }
+  buffers.stash = workspace.take<float>(elements);
+  return buffers;
+}
+
+int64_t CpuHead::workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                 int64_t cols, bool one_product) {
+  Workspace counter;
+  take_buffers(format, num_keys, rows, cols, one_product, counter);
+  return counter.bytes_needed();
+}
+
+CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t rows,
+                            const Buffers& buffers) const {
+  const PackedFormat& format = head_.format;
+  const int64_t row_bytes = format.head_dim * dtype_bytes(format.dtype);
+  const auto total = static_cast<int64_t>(queries.index.size());
+  const int64_t count = std::min(rows, total - first);
+  Rows block{first, queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count))};
+  for (int64_t group = 0; group < block.groups(); ++group) {
+    const int64_t begin = group * kGroupRows;
+    pack_queries(format, queries.data + (first + begin) * row_bytes,
+                 std::min(kGroupRows, count - begin),
+                 buffers.queries + group * kGroupRows * format.steps(), buffers.row,
+                 buffers.exponents + begin);
+  }
+  return block;
+}
+
+GroupBlock CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
+                         const Buffers& buffers) const {
+  return GroupBlock(head_, buffers.scratch, rows.group(group),
+                    buffers.queries + group * kGroupRows * head_.format.steps(), block);
+}
+
+bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
+                        bool with_moments, const Buffers& buffers) const {
+  GroupBlock meeting = meet(rows, group, block, buffers);
+  float* const stash = buffers.stash + group * kGroupRows * buffers.stash_stride;
+  const int64_t kept =
+      (std::clamp(block, stash_blocks.begin, stash_blocks.end) - stash_blocks.begin) * kBlockKeys;
+  float* output = buffers.scratch.entries;
+  int64_t stride = kBlockKeys;
+  if (stash_blocks.contains(block)) {
+    output = stash + kept;
+    stride = buffers.stash_stride;
+    if (meeting.empty()) fill_rows(output, stride, 0);
+  }
+  if (meeting.empty()) return false;
+  meeting.set_output(output, stride);
+  const std::span sums(buffers.sums + group * kGroupRows, static_cast<size_t>(kGroupRows));
+  const int64_t bad_row =
+      is_linear(head_.format.score)
+          ? add_linear_block(meeting, sums)
+          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept}, with_moments);
+  if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
+  return true;
+}
+
+float CpuHead::feature_reference(int64_t row, const Buffers& buffers) const {
+  return buffers.exponents[row] + static_cast<float>(head_.key_exponent);
+}
+
+bool CpuHead::is_masked_out(int64_t query, const Buffers& buffers) const {
+  const Mask& mask = head_.problem.mask();
+  if (mask.is_none()) return false;
+  for (int64_t block = 0; block < head_.num_blocks(); ++block) {
+    const IndexRange keys = head_.keys_of_block(block);
+    float* bias = buffers.scratch.edge_bias;
+    mask.fill_bias(head_.batch, head_.head, {&query, 1}, keys, bias, kBlockKeys);
+    if (std::any_of(bias, bias + keys.size(), [](float b) { return std::isfinite(b); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// elu(x) + 1 is never 0, so only a mask makes a row of zeros; a sum near float32's end has lost
+/// keys to it.
+bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const {
+  if (head_.format.score != ScoreFunction::linear_elu1 || sum.total >= 0x1p-80) return false;
+  return sum.total > 0 || !is_masked_out(query, buffers);
+}
+
+void CpuHead::start_sums(const Rows& rows, const Buffers& buffers) const {
+  for (int64_t row = 0; row < rows.groups() * kGroupRows; ++row) {
+    buffers.sums[row] = {};
+    // Softmax rows find their references; those of linear rows are how their features were scaled.
+    if (is_linear(head_.format.score))
+      buffers.sums[row].reference = feature_reference(row, buffers);
+  }
+}
+
+void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
+                       const Buffers& buffers, std::span<RowNorm> norms) const {
+  start_sums(rows, buffers);
+  for (int64_t block = 0; block < head_.num_blocks(); ++block) {
+    for (int64_t group = 0; group < rows.groups(); ++group) {
+      sum_block(rows, group, block, stash_blocks, with_moments, buffers);
+    }
+  }
+  finish_sums(rows, buffers, norms);
+}
+
+void CpuHead::finish_sums(const Rows& rows, const Buffers& buffers,
+                          std::span<RowNorm> norms) const {
+  for (int64_t row = 0; row < rows.count(); ++row) {
+    const int64_t query = rows.index[static_cast<size_t>(row)];
+    if (is_unresolved(buffers.sums[row]) || is_too_small(buffers.sums[row], query, buffers)) {
+      refuse_row(query);
+    }
+    norms[static_cast<size_t>(rows.first + row)] = norm_of(buffers.sums[row]);
+  }
+}
+
+void CpuHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
+                        std::span<std::byte> workspace) const {
+  assert(is_normalised(head_.format.score) && norms.size() == queries.index.size());
+  const FlushDenormals flush;
+  const auto total = static_cast<int64_t>(queries.index.size());
+  Workspace pieces(workspace);
+  const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
+  for (int64_t first = 0; first < total; first += buffers.rows) {
+    const Rows rows = load(queries, first, buffers.rows, buffers);
+    sum_rows(rows, {}, false, buffers, norms);
+  }
+}
+
+void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
+                         const EmitTarget& target, std::span<std::byte> workspace) const {
+  assert(is_normalised(head_.format.score) && norms.size() == queries.index.size());
+  const FlushDenormals flush;
+  const auto total = static_cast<int64_t>(queries.index.size());
+  Workspace pieces(workspace);
+  const Buffers buffers =
+      take_buffers(head_.format, head_.num_keys(), total, keys.size(), true, pieces);
+  const IndexRange stash_blocks = blocks_of(keys);
+  for (int64_t first = 0; first < total; first += buffers.rows) {
+    const Rows rows = load(queries, first, buffers.rows, buffers);
+    sum_rows(rows, stash_blocks, false, buffers, norms);
+    emit_stash(rows, stash_blocks, {norms, keys, Quantity::weights, target}, buffers);
+  }
+}
+
+void CpuHead::emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
+                         const Buffers& buffers) const {
+  for (int64_t row = 0; row < rows.count(); ++row) {
+    const RowNorm& norm = rectangle.norms[static_cast<size_t>(rows.first + row)];
+    buffers.factors[row] = weight_factor(norm, buffers.sums[row].reference);
+  }
+  const int64_t skipped = rectangle.keys.begin - stash_blocks.begin * kBlockKeys;
+  const EncodeRows encode{.source = buffers.stash + skipped,
+                          .source_stride = buffers.stash_stride,
+                          .factors = buffers.factors,
+                          .rows = rows.count()};
+  encode_runs(encode, rows.first, {0, rectangle.keys.size()}, rectangle);
+}
+
+void CpuHead::encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
+                          const Rectangle& rectangle) const {
+  const EmitTarget& target = rectangle.target;
+  // Rows within a column block: a target's rows are neighbours in memory.
+  for_each_run(target, first_row, cols, [&](const EmitRun& run) {
+    EncodeRows rows = entries;
+    rows.source += run.col - cols.begin;
+    rows.destination = run.destination;
+    rows.destination_stride = target.row_stride;
+    rows.count = run.count;
+    if (rectangle.quantity == Quantity::logits) {
+      head_.kernels.encode_logits(rows, target.encoding);
+    } else {
+      head_.kernels.encode_weights(rows, target.encoding);
+    }
+  });
+}
+
+void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
+                   Quantity quantity, const EmitTarget& target,
+                   std::span<std::byte> workspace) const {
+  if (quantity == Quantity::logits && is_linear(head_.format.score)) {
+    throw usage_error(head_.problem.name() + ": score " +
+                      std::string(score_name(head_.format.score)) + " has no logits");
+  }
+  assert(norms.size() == (quantity == Quantity::weights && is_normalised(head_.format.score)
+                              ? queries.index.size()
+                              : 0));
+  const FlushDenormals flush;
+  const auto total = static_cast<int64_t>(queries.index.size());
+  Workspace pieces(workspace);
+  const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
+  const Rectangle rectangle{norms, keys, quantity, target};
+  for (int64_t first = 0; first < total; first += buffers.rows) {
+    const Rows rows = load(queries, first, buffers.rows, buffers);
+    for (int64_t block = blocks_of(keys).begin; block < blocks_of(keys).end; ++block) {
+      const IndexRange part = intersect(head_.keys_of_block(block), keys);
+      if (!wants_any(target, {part.begin - keys.begin, part.end - keys.begin})) continue;
+      for (int64_t group = 0; group < rows.groups(); ++group) {
+        emit_block(rows, group, block, rectangle, buffers);
+      }
+    }
+  }
+}
+
+void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
+                              const Rectangle& rectangle, const Buffers& buffers) const {
+  const bool logits = rectangle.quantity == Quantity::logits;
+  GroupBlock meeting = meet(rows, group, block, buffers);
+  float* const entries = buffers.scratch.entries;
+  if (meeting.empty()) {
+    return fill_rows(entries, kBlockKeys, logits ? -std::numeric_limits<float>::infinity() : 0.0f);
+  }
+  meeting.set_output(entries, kBlockKeys);
+  if (logits) return meeting.logits();
+  if (head_.format.score == ScoreFunction::sigmoid) return meeting.sigmoid();
+  RowReferences references{};
+  if (is_linear(head_.format.score)) return meeting.linear(references);
+  const int64_t first = rows.first + group * kGroupRows;
+  for (size_t row = 0; row < rows.group(group).size(); ++row) {
+    const RowNorm& norm = rectangle.norms[static_cast<size_t>(first) + row];
+    references.references[row] = static_cast<float>(norm.exponent);
+  }
+  meeting.softmax(references);
+  if (std::all_of(references.sums, references.sums + kGroupRows, is_sound_sum)) return;
+  meeting.products();
+  meeting.softmax_of_products(references);
+  for (size_t row = 0; row < rows.group(group).size(); ++row) {
+    if (!is_sound_sum(references.sums[row])) refuse_row(rows.group(group)[row]);
+  }
+}
+
+void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
+                         const Buffers& buffers) const {
+  compute_entries(rows, group, block, rectangle, buffers);
+  const int64_t first_row = rows.first + group * kGroupRows;
+  const auto count = static_cast<int64_t>(rows.group(group).size());
+  const bool linear = is_linear(head_.format.score);
+  for (int64_t row = 0; row < count && !rectangle.norms.empty(); ++row) {
+    const RowNorm& norm = rectangle.norms[static_cast<size_t>(first_row + row)];
+    buffers.factors[row] =
+        weight_factor(norm, linear ? feature_reference(group * kGroupRows + row, buffers)
+                                   : static_cast<float>(norm.exponent));
+  }
+  const IndexRange part = intersect(head_.keys_of_block(block), rectangle.keys);
+  const EncodeRows encode{.source = buffers.scratch.entries + (part.begin - block * kBlockKeys),
+                          .source_stride = kBlockKeys,
+                          .factors = rectangle.norms.empty() ? nullptr : buffers.factors,
+                          .rows = count};
+  encode_runs(encode, first_row,
+              {part.begin - rectangle.keys.begin, part.end - rectangle.keys.begin}, rectangle);
+}
+
+void CpuHead::refuse_row(int64_t row) const {
+  throw Error(ErrorCode::value,
+              head_.problem.name() + ": head " + std::to_string(head_.head) + ", query " +
+                  std::to_string(row) +
+                  (is_linear(head_.format.score)
+                       ? ": the scores add up to more or less than float32 holds"
+                       : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/reduce/panel_reduction.h"
+#include "core/stream/tile_backend.h"
+#include "kernels/common/workspace.h"
+#include "kernels/cpu/group_block.h"
+#include "kernels/cpu/row_sums.h"
+
+namespace attnscope {
+
+/// One head on the CPU. Query rows are taken in row blocks of a few row groups; a row block passes
+/// over K's key blocks once, so that all its groups find a key block in L2. How rows are split
+/// among calls, row blocks and groups changes no bit of any result.
+class CpuHead : public BoundHead {
+ public:
+  CpuHead(const AttentionProblem& problem, int64_t batch, int64_t head, const PackedFormat& format,
+          const CpuKernels& kernels, const CpuKernels::Products& products)
+      : head_(problem, batch, head, format, kernels, products) {}
+
+  void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
+                 std::span<std::byte> workspace) const override;
+  void emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
+            Quantity quantity, const EmitTarget& target,
+            std::span<std::byte> workspace) const override;
+  void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
+                  const EmitTarget& target, std::span<std::byte> workspace) const override;
+  void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
+              std::span<std::byte> workspace) const override;
+  void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
+               const OutputTarget& target, std::span<std::byte> workspace) const override;
+
+  /// See TileBackend::workspace_bytes.
+  static int64_t workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                 int64_t cols, bool one_product);
+  static int64_t outputs_workspace_bytes(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                                         int64_t width);
+
+ private:
+  /// Pieces of the workspace for one row block.
+  struct Buffers {
+    int64_t rows = 0;  ///< of a row block: groups · kGroupRows
+    BlockScratch scratch;
+    float* queries = nullptr;    ///< [groups, steps, kGroupRows]
+    float* row = nullptr;        ///< [head_dim]
+    RowSum* sums = nullptr;      ///< [rows]
+    float* factors = nullptr;    ///< entries to weights, [rows]
+    float* exponents = nullptr;  ///< what linear features were divided by, as powers of 2, [rows]
+    float* stash = nullptr;      ///< entries of emit_panel, [rows, stash_stride]
+    int64_t stash_stride = 0;
+  };
+  /// A row block: rows [first, first + index.size()) of the call.
+  struct Rows {
+    int64_t first = 0;
+    std::span<const int64_t> index;
+
+    int64_t count() const { return static_cast<int64_t>(index.size()); }
+    int64_t groups() const { return (count() + kGroupRows - 1) / kGroupRows; }
+    std::span<const int64_t> group(int64_t g) const {
+      const auto begin = static_cast<size_t>(g * kGroupRows);
+      return index.subspan(begin, std::min<size_t>(kGroupRows, index.size() - begin));
+    }
+  };
+  /// Emission of a rectangle, whatever row block is at work.
+  struct Rectangle {
+    std::span<const RowNorm> norms;
+    IndexRange keys;
+    Quantity quantity = Quantity::weights;
+    const EmitTarget& target;
+  };
+
+  static Buffers take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
+                              int64_t cols, bool one_product, Workspace& workspace);
+  Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
+  GroupBlock meet(const Rows& rows, int64_t group, int64_t block, const Buffers& buffers) const;
+
+  /// What a linear row's entries are relative to, as a power of 2; `row` counts within the row
+  /// block.
+  float feature_reference(int64_t row, const Buffers& buffers) const;
+  bool is_masked_out(int64_t query, const Buffers& buffers) const;
+  bool is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const;
+  void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
+                const Buffers& buffers, std::span<RowNorm> norms) const;
+  void start_sums(const Rows& rows, const Buffers& buffers) const;
+  /// Leaves the entries in the stash, or, beside its blocks, in scratch.entries. False: the mask
+  /// leaves nothing of the block.
+  bool sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
+                 bool with_moments, const Buffers& buffers) const;
+  void finish_sums(const Rows& rows, const Buffers& buffers, std::span<RowNorm> norms) const;
+  void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
+                  const Buffers& buffers) const;
+  void encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
+                   const Rectangle& rectangle) const;
+  void emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
+                  const Buffers& buffers) const;
+  void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
+                       const Buffers& buffers) const;
+  // Outputs (cpu_outputs.cpp). `totals`: [groups, panels, kGroupRows, kValueChannels], or of one
+  // group.
+  void add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
+                   double* totals, const Buffers& buffers) const;
+  void write_outputs(const Rows& rows, std::span<const RowNorm> norms, const ValuePanels& values,
+                     const double* totals, const OutputTarget& target,
+                     const Buffers& buffers) const;
+  [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
+  // Reductions (cpu_reduce.cpp).
+  void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;
+  void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
+                    std::span<const SweepRun> runs, PanelReduction& panel) const;
+  void add_diagonals(SweepRows rows, int64_t first, PanelReduction& panel) const;
+  void reduce_row(const float* entries, float factor, const RowSum& sum, int64_t position,
+                  PanelReduction& panel) const;
+  [[noreturn]] void refuse_row(int64_t row) const;
+
+  const PackedHead head_;
+};
+
+}  // namespace attnscope

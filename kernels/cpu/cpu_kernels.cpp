@@ -1,0 +1,165 @@
+#include "kernels/cpu/cpu_kernels.h"
+
+// SSSE3 and SSE4 lack fused multiply-add like the baseline, AVX3_DL adds nothing that is used here,
+// and the scalable SVE targets cannot hold vectors in arrays: NEON serves those machines.
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#define HWY_TARGET_INCLUDE "kernels/cpu/cpu_kernels.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include "kernels/cpu/block_passes-inl.h"
+#include "kernels/cpu/encode-inl.h"
+#include "kernels/cpu/exp2-inl.h"
+#include "kernels/cpu/lane_totals-inl.h"
+#include "kernels/cpu/row_sweep-inl.h"
+#include "kernels/cpu/value_product-inl.h"
+
+#undef ATTNSCOPE_HAVE_BF16_INSTRUCTION
+#if HWY_TARGET == HWY_AVX3
+#define ATTNSCOPE_HAVE_BF16_INSTRUCTION 1
+#else
+#define ATTNSCOPE_HAVE_BF16_INSTRUCTION 0
+#endif
+
+// Dot products of float32 panels.
+HWY_BEFORE_NAMESPACE();
+#define ATTNSCOPE_DOT_NAMESPACE dot_f32
+#define ATTNSCOPE_DOT(sum, a, b) hn::MulAdd(a, b, sum)
+#define ATTNSCOPE_DOT_PRODUCTS 1
+#include "kernels/cpu/product_block-inl.h"
+#undef ATTNSCOPE_DOT
+#undef ATTNSCOPE_DOT_NAMESPACE
+#undef ATTNSCOPE_DOT_PRODUCTS
+HWY_AFTER_NAMESPACE();
+
+// vdpbf16ps in float32 instructions: the odd halves' products are added first.
+HWY_BEFORE_NAMESPACE();
+namespace attnscope::HWY_NAMESPACE {
+HWY_INLINE FloatVec dot_pairs(FloatVec sum, FloatVec a, FloatVec b) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const auto odd = hn::Set(du, 0xffff0000u);
+  const auto a_bits = hn::BitCast(du, a);
+  const auto b_bits = hn::BitCast(du, b);
+  sum = hn::MulAdd(hn::BitCast(d, hn::And(a_bits, odd)), hn::BitCast(d, hn::And(b_bits, odd)), sum);
+  return hn::MulAdd(hn::BitCast(d, hn::ShiftLeft<16>(a_bits)),
+                    hn::BitCast(d, hn::ShiftLeft<16>(b_bits)), sum);
+}
+}  // namespace attnscope::HWY_NAMESPACE
+#define ATTNSCOPE_DOT_NAMESPACE dot_bf16_emulated
+#define ATTNSCOPE_DOT(sum, a, b) dot_pairs(sum, a, b)
+#define ATTNSCOPE_DOT_PRODUCTS 2
+#include "kernels/cpu/product_block-inl.h"
+#undef ATTNSCOPE_DOT
+#undef ATTNSCOPE_DOT_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if ATTNSCOPE_HAVE_BF16_INSTRUCTION
+// Highway has no target with AVX-512-BF16 before 1.0.5: one instruction is added to its AVX3.
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR_AVX3 ",avx512bf16")
+namespace attnscope::HWY_NAMESPACE {
+HWY_INLINE FloatVec dot_pairs_native(FloatVec sum, FloatVec a, FloatVec b) {
+  return FloatVec{_mm512_dpbf16_ps(sum.raw, (__m512bh)a.raw, (__m512bh)b.raw)};
+}
+}  // namespace attnscope::HWY_NAMESPACE
+#define ATTNSCOPE_DOT_NAMESPACE dot_bf16
+#define ATTNSCOPE_DOT(sum, a, b) dot_pairs_native(sum, a, b)
+#include "kernels/cpu/product_block-inl.h"
+#undef ATTNSCOPE_DOT
+#undef ATTNSCOPE_DOT_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+#undef ATTNSCOPE_DOT_PRODUCTS
+
+HWY_BEFORE_NAMESPACE();
+namespace attnscope::HWY_NAMESPACE {
+
+double spin_exp2(int64_t iterations, const float* source, float* destination) {
+  constexpr int64_t kCount = 2048;
+  const FloatTag d;
+  const FloatVec high = hn::Set(d, kLog2eHigh);
+  const FloatVec low = hn::Set(d, kLog2eLow);
+  const FloatVec reference = hn::Zero(d);
+  for (int64_t i = 0; i < iterations; ++i) {
+    for (int64_t at = 0; at < kCount; at += kLanes) {
+      hn::Store(scaled_exp2(d, hn::Load(d, source + at), high, low, reference), d,
+                destination + at);
+    }
+  }
+  return static_cast<double>(kCount * iterations);
+}
+
+const CpuKernels& kernels() {
+  static const CpuKernels table = [] {
+    CpuKernels k;
+#if HWY_TARGET == HWY_AVX3
+    k.isa = "AVX-512";
+#elif HWY_TARGET == HWY_AVX2
+    k.isa = "AVX2";
+#elif HWY_TARGET == HWY_NEON
+    k.isa = "NEON";
+#else
+    k.isa = "scalar";
+#endif
+    k.fused_multiply_add = HWY_NATIVE_FMA != 0;
+    k.f32 = {dot_f32::multiply_block, dot_f32::softmax_block, dot_f32::spin_dot};
+    k.bf16_emulated = {dot_bf16_emulated::multiply_block, dot_bf16_emulated::softmax_block,
+                       dot_bf16_emulated::spin_dot};
+#if ATTNSCOPE_HAVE_BF16_INSTRUCTION
+    if (__builtin_cpu_supports("avx512bf16")) {
+      k.bf16 = {dot_bf16::multiply_block, dot_bf16::softmax_block, dot_bf16::spin_dot};
+    }
+#endif
+    k.softmax_pass = softmax_pass;
+    k.far_softmax_pass = far_softmax_pass;
+    k.exponent_maxima = exponent_maxima;
+    k.linear_pass = linear_pass;
+    k.sigmoid_pass = sigmoid_pass;
+    k.logit_pass = logit_pass;
+    k.encode_weights = encode_weights;
+    k.encode_logits = encode_logits;
+    k.sweep_rows = sweep_rows;
+    k.multiply_values = multiply_values;
+    k.add_scaled = add_scaled;
+    k.add_diagonals = add_diagonals;
+    k.find_weight = find_weight;
+    k.negative_plogp = negative_plogp;
+    k.spin_exp2 = spin_exp2;
+    return k;
+  }();
+  return table;
+}
+
+}  // namespace attnscope::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attnscope {
+
+HWY_EXPORT(kernels);
+
+namespace {
+std::vector<const CpuKernels*> find_kernels() {
+  std::vector<const CpuKernels*> found;
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    found.push_back(&HWY_DYNAMIC_DISPATCH(kernels)());
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return found;
+}
+}  // namespace
+
+const std::vector<const CpuKernels*>& available_cpu_kernels() {
+  static const std::vector<const CpuKernels*> kernels_of_processor = find_kernels();
+  return kernels_of_processor;
+}
+
+const CpuKernels& best_cpu_kernels() { return *available_cpu_kernels().front(); }
+
+}  // namespace attnscope
+#endif  // HWY_ONCE

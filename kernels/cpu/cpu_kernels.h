@@ -1,0 +1,190 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/base/index_range.h"
+#include "core/stream/value_panels.h"
+#include "core/stream/weight_code.h"
+
+namespace attnscope {
+
+/// Keys of a packed panel of K: one vector step of the micro-kernel.
+inline constexpr int64_t kPanelKeys = 32;
+/// Keys of a block: what is classified against the mask, summed in float32, and kept in L2.
+inline constexpr int64_t kBlockKeys = 256;
+inline constexpr int64_t kBlockPanels = kBlockKeys / kPanelKeys;
+/// Query rows of a group: what the micro-kernel holds in registers.
+inline constexpr int64_t kGroupRows = 12;
+/// Row sums are formed in this many lanes (key index mod 16) on every instruction set, so that
+/// their bits do not depend on the vector width.
+inline constexpr int64_t kSumLanes = 16;
+/// Logits beyond ±2²² (in base 2) cannot be told apart to a fraction of an octave in float32.
+inline constexpr float kMaxExponent = 0x1p22f;
+
+/// The product of one row group with one key block. `q` is the packed group and `k` the block's
+/// first packed panel (see cpu_packing.h), both 64-byte aligned; `steps` the number of packed steps
+/// along the head dimension. Results go to out[row · out_stride + key], kGroupRows rows of
+/// kBlockKeys entries, 64-byte aligned; `out` may be null where only sums are wanted.
+struct ProductBlock {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  int64_t steps = 0;
+  /// Bit p: panel p is computed. Entries of other panels are left as they are.
+  uint32_t panels = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+
+/// Exponentials are taken in base 2: x·log₂(e)·scale with the factor split in two, so that it is
+/// known to 48 bits.
+struct SplitFactor {
+  float high = 0;
+  float low = 0;
+};
+
+/// What a softmax block needs beside the product, and what it returns. One entry a row of a group.
+struct RowReferences {
+  /// Entries are 2^(t − reference), t = log₂(e)·logit; an integer.
+  float references[kGroupRows];
+  /// Out: Σ of the block's entries, see is_sound_sum.
+  float sums[kGroupRows];
+  /// Whether moments are wanted, and out: Σ of entry·(t − reference).
+  bool with_moments = false;
+  float moments[kGroupRows];
+};
+
+/// Whether a block's sum and the entries behind it are to be trusted. Otherwise the reference was
+/// too low, a product was not finite, or one lay too far from 0 for all but far_softmax_pass.
+/// An entry that went wrong is infinite or NaN, so that no sum hides it.
+inline bool is_sound_sum(float sum) { return sum >= 0 && sum <= 0x1p64f; }
+
+/// Biases of a block in logit units: bias[row · row_stride + key]; −inf excludes an entry.
+struct BlockBias {
+  const float* data = nullptr;
+  int64_t row_stride = 0;  ///< 0: one row serves all
+};
+
+/// Entries of some rows on their way to where they are stored. Nothing needs alignment; exactly
+/// rows × count entries are written.
+struct EncodeRows {
+  const float* source = nullptr;
+  int64_t source_stride = 0;
+  const float* factors = nullptr;  ///< one a row; null: 1
+  std::byte* destination = nullptr;
+  int64_t destination_stride = 0;  ///< in entries
+  int64_t rows = 0;
+  int64_t count = 0;  ///< entries of a row
+};
+
+/// A run of keys up to `end` whose weights are added to one segment's mass. Runs follow each other
+/// from key 0 on and have at most 4096 keys, so that a lane adds no more than 256 terms.
+struct SweepRun {
+  int64_t end = 0;
+  int64_t segment = 0;
+};
+inline constexpr int64_t kMaxRunKeys = 256 * kSumLanes;
+
+/// Up to kGroupRows rows of entries whose weights, entry · factor, are to be reduced. Arrays are
+/// 64-byte aligned; rows and columns have a multiple of kBlockKeys elements, those beyond `keys`
+/// are 0.
+struct SweepRows {
+  const float* entries = nullptr;
+  int64_t stride = 0;
+  const float* factors = nullptr;
+  int64_t rows = 0;
+  int64_t keys = 0;
+  /// Sums and maxima of each column go on from what is there; null: not wanted.
+  float* column_sums = nullptr;
+  float* column_maxima = nullptr;
+  /// Row r's mass of each segment is added to masses[r · segments + segment], its largest weight
+  /// stored at row_maxima[r]; null: not wanted. The runs cover all keys.
+  double* masses = nullptr;
+  int64_t segments = 0;
+  const SweepRun* runs = nullptr;
+  float* row_maxima = nullptr;
+};
+
+/// Entries of a row group with a key block on their way into outputs. Arrays are 64-byte aligned.
+struct ValueProduct {
+  const float* weights = nullptr;  ///< [kGroupRows, kBlockKeys]
+  int64_t keys = 0;                ///< of the block, at most kBlockKeys
+  /// V of the block's keys: `panels` panels [keys, kValueChannels], panel_stride floats apart.
+  const float* values = nullptr;
+  int64_t panel_stride = 0;
+  int64_t panels = 0;
+  double* totals = nullptr;  ///< [panels, kGroupRows, kValueChannels], goes on from what is there
+};
+
+/// The kernels of one instruction set. Functions are pure and thread-safe; the dot products of
+/// `product` and `softmax` exist once for float32 panels and, where it has them, for bf16 pairs.
+struct CpuKernels {
+  struct Products {
+    /// out = q·k.
+    void (*raw)(const ProductBlock& block) = nullptr;
+    /// out = 2^(factor·q·k − reference), for blocks without mask whose keys all exist. Exponents
+    /// far below any reference (from about −2⁵⁰ on) may spoil a row's sum, see is_sound_sum.
+    void (*softmax)(const ProductBlock& block, SplitFactor factor, RowReferences& rows) = nullptr;
+    /// For cpu_ceilings.h: this product from registers alone. Returns how many floating-point
+    /// operations it did; sink, 16 floats, holds the operands and keeps the result alive.
+    double (*spin)(int64_t iterations, float* sink) = nullptr;
+  };
+
+  std::string_view isa;     ///< "AVX-512", "AVX2", "NEON", "scalar"
+  bool fused_multiply_add;  ///< all instruction sets that have it give the same bits
+  Products f32;
+  Products bf16;           ///< vdpbf16ps; null where this processor has none
+  Products bf16_emulated;  ///< the same sums from float32 instructions, for tests; may be null
+
+  /// In place over raw products, [kGroupRows, kBlockKeys]: the entries of Products::softmax with a
+  /// mask or bias, which may lie anywhere below 0. Panels that were not computed become 0, here and
+  /// below.
+  void (*softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                       RowReferences& rows);
+  /// The same bits at less speed, and 0 for whatever lies far below 0: a row's sum is unsound only
+  /// where the reference is too low or a product of a key that counts is not finite.
+  void (*far_softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                           RowReferences& rows);
+  /// The largest round(log₂(e)·logit) of each row over raw products, −FLT_MAX where every key is
+  /// masked. Leaves the products as they are.
+  void (*exponent_maxima)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                          float (&maxima)[kGroupRows]);
+  /// Entries of linear scores, in place: masked entries become 0, sums are formed; references are
+  /// not used.
+  void (*linear_pass)(const ProductBlock& block, const BlockBias& bias, RowReferences& rows);
+  /// In place 1 / (1 + exp(−s)), s = scale·q·k + bias; `factor` is scale·log₂(e).
+  void (*sigmoid_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias);
+  /// In place s = scale·q·k + bias; `scale` in natural units. Panels that were not computed become
+  /// −inf.
+  void (*logit_pass)(const ProductBlock& block, SplitFactor scale, const BlockBias& bias);
+
+  /// Weights source·factor of the row, stored as `encoding`; below 2⁻¹⁰⁰ they are 0.
+  void (*encode_weights)(const EncodeRows& rows, Encoding encoding);
+  /// Logits as f32 or f16.
+  void (*encode_logits)(const EncodeRows& rows, Encoding encoding);
+
+  void (*sweep_rows)(const SweepRows& rows);
+  /// totals += weights · values: float32 over the keys of the block in their order, then double.
+  void (*multiply_values)(const ValueProduct& product);
+  /// destination[i] += source[i]·factor; nothing needs alignment.
+  void (*add_scaled)(const float* source, int64_t count, float factor, float* destination);
+  /// For rows that follow each other: destination[j − r] += entries[r][j]·factors[r].
+  void (*add_diagonals)(const SweepRows& rows, float* destination);
+  /// The first i with entries[i]·factor == weight, or −1.
+  int64_t (*find_weight)(const float* entries, int64_t count, float factor, float weight);
+  /// −Σ w·log₂(w) of the weights w = entries[i]·factor; those below 2⁻¹²⁰ are treated as that.
+  double (*negative_plogp)(const float* entries, int64_t count, float factor);
+
+  /// For cpu_ceilings.h: takes `iterations` times the exponential of an L1-resident buffer (2048
+  /// floats, 64-byte aligned) into another and returns how many exponentials that was.
+  double (*spin_exp2)(int64_t iterations, const float* source, float* destination);
+};
+
+/// The best instruction set of this processor.
+const CpuKernels& best_cpu_kernels();
+/// All that this processor has, best first.
+const std::vector<const CpuKernels*>& available_cpu_kernels();
+
+}  // namespace attnscope

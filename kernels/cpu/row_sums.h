@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/stream/tile_backend.h"
+#include "kernels/cpu/group_block.h"
+
+namespace attnscope {
+
+/// A row's normaliser while it is summed: total·2^reference. Softmax entries are kept relative to
+/// an integer reference near the row's largest exponent, so nothing overflows and nothing above
+/// 2⁻¹⁰⁰ of the largest weight is lost; because it only scales by powers of two, no bit of a sum or
+/// weight depends on which reference it is.
+struct RowSum {
+  double total = 0;
+  double moment = 0;  ///< Σ of entry·(t − reference), where it was asked for
+  float reference = 0;
+  bool anchored = false;    ///< the reference has been held against an entry that counts
+  bool unresolved = false;  ///< entries were met that lie below what float32 resolves
+};
+
+/// Entries of a row group that were kept from earlier key blocks: kGroupRows rows of `count`.
+struct KeptEntries {
+  float* data = nullptr;
+  int64_t stride = 0;
+  int64_t count = 0;
+};
+
+/// Adds a block's softmax entries (and moments, where `with_moments`) to the sums of its rows and
+/// leaves them in the block's output.
+/// Where a reference turns out too far off, it is moved, `kept` is rescaled, and the block is
+/// computed again, as it is where products far below 0 spoil a sum. `sums` has kGroupRows entries.
+/// Returns the position of a row whose logits float32 cannot resolve (beyond 2²² in base 2, or not
+/// finite), or −1.
+int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const KeptEntries& kept,
+                          bool with_moments);
+
+/// The same for linear scores.
+int64_t add_linear_block(const GroupBlock& block, std::span<RowSum> sums);
+
+/// Whether all entries of the row lie below −2²² in base 2, where float32 cannot resolve them.
+bool is_unresolved(const RowSum& sum);
+
+/// total·2^reference in RowNorm's canonical form.
+RowNorm norm_of(const RowSum& sum);
+
+/// The entropy in nats of a softmax row whose moments were summed; 0 for a masked row.
+double entropy_of(const RowSum& sum);
+
+/// What turns a kept entry into its weight: 2^(reference − exponent) / sum; 0 for a masked row.
+float weight_factor(const RowNorm& norm, float reference);
+
+}  // namespace attnscope

@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "core/base/error.h"
+#include "kernels/cuda/host/device_backend.h"
+#include "kernels/cuda/host/device_head.h"
+#include "kernels/cuda/host/gl_link.h"
+#include "kernels/cuda/host/known_answers.h"
+#include "kernels/cuda/host/reduce_plan.h"
+
+namespace attnscope {
+namespace cuda {
+namespace {
+
+/// Workers of a device: one fills it while others' results are on their way and are written.
+constexpr int kLanes = 4;
+/// Rows of a panel that is reduced at once.
+constexpr int64_t kPanelRows = 1536;
+
+class DeviceBackend : public TileBackend {
+ public:
+  DeviceBackend(const CudaModuleOptions& options, int devices)
+      : fallback_(options.fallback),
+        lanes_(options.threads > 0 ? std::min(options.threads, kLanes) : kLanes),
+        notice_([this, tell = options.notice](const std::string& line) {
+          const std::lock_guard lock(notice_mutex_);
+          if (tell) tell(line);
+        }) {
+    for (int i = 0; i < devices; ++i) {
+      shares_.push_back(std::make_unique<DeviceShare>(i, options, lanes_));
+      const Device& device = shares_.back()->device;
+      require(options.kernels, device);
+      if (options.tf32 && !shares_.back()->tf32) {
+        notice_("cuda: " + device.name() +
+                " has no TF32: float32 tensors are multiplied as they are");
+      }
+    }
+  }
+
+  std::string name() const override { return tf32() ? "cuda-tf32" : kernels_name(); }
+  std::string name_for(const AttentionProblem& problem) const override {
+    return tf32() && problem.q().dtype() == DType::f32 ? "cuda-tf32" : kernels_name();
+  }
+
+  std::string description() const override {
+    std::string names;
+    for (const auto& share : shares_) {
+      names += (names.empty() ? "" : ", ") + share->device.name();
+    }
+    return "cuda (" + names + ", " + std::to_string(workers()) + " workers)";
+  }
+
+  int workers() const override { return lanes_ * static_cast<int>(shares_.size()); }
+  int64_t whole_panel_rows() const override { return kPanelRows; }
+
+  BindCost bind_cost(const AttentionProblem& problem) const override {
+    const BindCost elsewhere = fallback_->bind_cost(problem);
+    // Page-locked memory is there from the first call on, whatever is bound.
+    const int64_t pinned = workers() * Lane::kPinnedBytes +
+                           static_cast<int64_t>(shares_.size()) * KeyUploader::kPinnedBytes;
+    return {elsewhere.resident,
+            pinned + std::max(elsewhere.transient,
+                              KeyUploader::transient_bytes(HeadFormat::of(problem)))};
+  }
+
+  int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
+                          bool one_product) const override {
+    const int64_t elsewhere = fallback_->workspace_bytes(problem, rows, cols, one_product);
+    // Only reductions, which want the rows of all keys, need memory of the caller's.
+    const bool reduces = one_product && cols == problem.num_keys();
+    return std::max(elsewhere, reduces ? ReducePlan::host_bytes(problem, rows) : 0);
+  }
+
+  int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const override {
+    return fallback_->outputs_workspace_bytes(problem, rows);
+  }
+
+  std::vector<LaunchProfile> launch_profile() const override {
+    std::vector<LaunchProfile> all;
+    for (const auto& share : shares_) {
+      for (LaunchProfile& profile : share->totals.profiles()) all.push_back(std::move(profile));
+    }
+    return all;
+  }
+
+  /// Every device computes small maps whose weights are known. One whose wgmma kernels fail that is
+  /// given the others. Throws Error(unavailable).
+  void check_devices() {
+    for (const auto& share : shares_) {
+      only_ = share.get();
+      try {
+        check_known_answers(*this, *fallback_, share->tf32);
+      } catch (const Error& error) {
+        const bool chosen = share->kernels == DeviceKernels::wgmma;
+        if (chosen || !share->wgmma || !runs(wgmma_f16_kernels(), share->device)) throw;
+        notice_(std::string("cuda: wgmma is not used: ") + error.what());
+        share->wgmma = false;
+        try {
+          check_known_answers(*this, *fallback_, share->tf32);
+        } catch (const Error&) {
+          // A kernel that fails takes the device with it.
+          throw Error(error.code(),
+                      std::string(error.what()) + " (--backend cuda-mma does without wgmma)");
+        }
+      }
+      // What this took is nobody's concern.
+      share->totals.clear();
+    }
+    only_ = nullptr;
+  }
+
+  std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
+                                  int64_t head) const override {
+    // Heads go to the devices in turn.
+    DeviceShare& share = only_ != nullptr ? *only_ : *shares_[next_++ % shares_.size()];
+    const bool told = problem.q().dtype() == DType::f32 || only_ != nullptr;
+    if (tf32() && !told && !told_of_tf32_.exchange(true)) {
+      notice_("cuda: --tf32 changes nothing for " + std::string(dtype_name(problem.q().dtype())) +
+              " tensors");
+    }
+    return std::make_unique<DeviceHead>(problem, batch, head, share, *fallback_, notice_);
+  }
+
+  std::unique_ptr<TextureLink> link_textures() const override {
+    const int device = window_device();
+    for (const auto& share : shares_) {
+      if (share->device.index() == device) return make_gl_link(share->device, share->texels);
+    }
+    throw Error(ErrorCode::unavailable,
+                "cuda: the device that draws the window is not used for arithmetic");
+  }
+
+ private:
+  static bool runs(const KernelSet* set, const Device& device) {
+    return set != nullptr && set->runs_on(device.capability());
+  }
+  /// Throws Error(unavailable) where the kernels that were chosen cannot run.
+  static void require(DeviceKernels kernels, const Device& device) {
+    if (kernels == DeviceKernels::automatic || kernels == DeviceKernels::cublas) return;
+    const bool wgmma = kernels == DeviceKernels::wgmma;
+    const KernelSet* const set = wgmma ? wgmma_f16_kernels() : mma_f16_kernels();
+    if (runs(set, device)) return;
+    const auto version = [](int capability) {
+      return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+    };
+    const std::string name = wgmma ? "wgmma" : "mma";
+    throw Error(ErrorCode::unavailable,
+                "backend cuda-" + name + ": " +
+                    (set == nullptr ? "this build has no " + name + " kernels"
+                                    : device.name() + " has compute capability " +
+                                          version(device.capability()) + ", the kernels need " +
+                                          version(set->capability)));
+  }
+  bool tf32() const {
+    return std::any_of(shares_.begin(), shares_.end(), [](const auto& s) { return s->tf32; });
+  }
+  /// Of the kernels that tensors of 16 bits take on the first device.
+  std::string kernels_name() const {
+    const DeviceShare& share = *shares_.front();
+    if (share.kernels == DeviceKernels::cublas) return "cuda-cublas";
+    if (share.wgmma && runs(wgmma_f16_kernels(), share.device)) return "cuda-wgmma";
+    return runs(mma_f16_kernels(), share.device) ? "cuda-mma" : "cuda-cublas";
+  }
+
+  const std::shared_ptr<const TileBackend> fallback_;
+  const int lanes_;
+  std::mutex notice_mutex_;
+  const DeviceHead::Notice notice_;
+  std::vector<std::unique_ptr<DeviceShare>> shares_;
+  mutable std::atomic<size_t> next_{0};
+  DeviceShare* only_ = nullptr;  ///< gets all heads, while devices are checked
+  mutable std::atomic<bool> told_of_tf32_{false};
+};
+
+}  // namespace
+}  // namespace cuda
+
+std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& options) {
+  int devices = 0;
+  cuda::check(cudaGetDeviceCount(&devices), "counting devices");
+  if (devices == 0) throw Error(ErrorCode::unavailable, "cuda: there is no device");
+  try {
+    auto backend = std::make_unique<cuda::DeviceBackend>(options, devices);
+    backend->check_devices();
+    return backend;
+  } catch (const cuda::OutOfDeviceMemory&) {
+    throw Error(ErrorCode::unavailable, "cuda: no memory is left on the device to open it with");
+  }
+}
+
+}  // namespace attnscope

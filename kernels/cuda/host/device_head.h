@@ -1,0 +1,157 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/reduce/reduction.h"
+#include "core/stream/device_texels.h"
+#include "core/stream/tile_backend.h"
+#include "kernels/cuda/host/device_keys.h"
+#include "kernels/cuda/host/lane.h"
+#include "kernels/cuda/host/mask_tiles.h"
+#include "kernels/cuda/host/texel_keeper.h"
+#include "kernels/cuda/kernel/kernel_set.h"
+#include "kernels/cuda/module.h"
+
+namespace attnscope::cuda {
+
+/// A device with everything that its heads share.
+struct DeviceShare {
+  DeviceShare(int index, const CudaModuleOptions& options, int lanes)
+      : kernels(options.kernels),
+        device(index, options.vram_bytes, options.vram_share),
+        texels(device),
+        tf32(options.tf32 && device.capability() >= kTf32Capability),
+        totals(device),
+        uploader(device, options.profile ? &totals : nullptr),
+        pool(device, lanes, options.profile ? &totals : nullptr),
+        wgmma(kernels == DeviceKernels::automatic || kernels == DeviceKernels::wgmma) {}
+
+  static constexpr int kTf32Capability = 80;
+
+  const DeviceKernels kernels;
+  Device device;
+  TexelKeeper texels;
+  const bool tf32;  ///< float32 tensors are multiplied in TF32
+  LaunchTotals totals;
+  KeyUploader uploader;
+  LanePool pool;
+  /// Whether wgmma may be used where the device has it; not changed while heads are bound.
+  bool wgmma;
+};
+
+/// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
+/// step that does not fit the device's memory is tried again with half the rows, and when even the
+/// smallest does not fit, the call is the fallback's.
+class DeviceHead : public BoundHead, public TexelPooler {
+ public:
+  using Notice = std::function<void(const std::string&)>;
+
+  DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head, DeviceShare& share,
+             const TileBackend& fallback, const Notice& notice);
+
+  void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
+                 std::span<std::byte> workspace) const override;
+  void emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
+            Quantity quantity, const EmitTarget& target,
+            std::span<std::byte> workspace) const override;
+  void emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
+                  const EmitTarget& target, std::span<std::byte> workspace) const override;
+  void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
+              std::span<std::byte> workspace) const override;
+  void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
+               const OutputTarget& target, std::span<std::byte> workspace) const override;
+
+  const TexelPooler* pooler() const override { return this; }
+  int most_level() const override { return kMostTexelLevel; }
+  bool pool(const QueryBlock& queries, std::span<const RowNorm> norms, const TexelRequest& request,
+            const TexelTarget& target) const override;
+  std::shared_ptr<DeviceTexels> make_texels(int64_t rows, int64_t cols) const override {
+    return share_.texels.make(rows, cols);
+  }
+
+  /// The kernels that a problem's heads take on this device.
+  static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
+
+ private:
+  /// Query rows of one step.
+  struct Rows {
+    CallArgs call;
+    std::span<const int64_t> index;
+    std::vector<int> exponents;        ///< what features were divided by
+    IndexRange masked_tiles;           ///< key tiles whose mask is on the device
+    std::vector<MaskedColumn> masked;  ///< of these, where launches are timed
+  };
+  /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
+  struct StepNorms {
+    std::vector<RowNorm> norms;
+    std::vector<double> entropy;  ///< nats, of softmax rows
+  };
+  struct OutputStep;
+  struct ReduceStep;
+
+  // device_head.cu
+  void run(const std::function<void(Lane&)>& on_device,
+           const std::function<void(const BoundHead&)>& elsewhere) const;
+  /// False: the device's memory does not suffice.
+  bool try_on_device(const std::function<void(Lane&)>& on_device) const;
+  const BoundHead& fallback_head() const;
+  int step_rows(const Lane& lane) const;
+  int step_tiles(const Rows& rows) const;
+  Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
+  void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
+  void make_products(Lane& lane, Rows& rows, int tile) const;
+  int row_blocks(const Rows& rows) const;
+  StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
+  StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
+  /// `product`: what multiplies.
+  CallFacts facts_of(const Rows& rows, const char* product) const;
+  RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;
+  void load_scales(Lane& lane, const Rows& rows, std::span<const RowNorm> norms) const;
+  bool is_normalised_score() const { return is_normalised(format_.score); }
+  [[noreturn]] void refuse_row(int64_t row) const;
+
+  // output_steps.cu
+  void output_step(Lane& lane, Rows& rows, const ValuePanels& values, bool scaled,
+                   double* totals) const;
+  [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
+
+  // emit_steps.cu
+  void emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
+                 const OutputStep& output) const;
+  void emit_tiles(Lane& lane, const Rows& rows, const EmitArgs& args, int split_tiles) const;
+  void emit_all(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,
+                IndexRange keys, Quantity quantity, const EmitTarget& target) const;
+
+  // texel_steps.cu
+  struct TexelStep;
+  void pool_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
+                 const TexelStep& step) const;
+  void launch_texels(Lane& lane, const Rows& rows, TexelArgs& args, const TexelStep& step) const;
+
+  // reduce_steps.cu
+  void reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& step) const;
+  void fetch_weights(Lane& lane, const QueryBlock& queries, std::span<const RowReduction> panel,
+                     std::span<const int64_t> rows, std::span<float> to) const;
+
+  const AttentionProblem& problem_;
+  const int64_t batch_, head_;
+  DeviceShare& share_;
+  const TileBackend& fallback_;
+  const Notice& notice_;
+  const KernelSet& kernels_;
+  const HeadFormat format_;
+  const int key_tiles_;
+  const int stored_tiles_;  ///< key tiles of one product of cuBLAS
+  DeviceBuffer keys_;
+  bool on_device_ = false;
+  int key_exponent_ = 0;
+  mutable std::once_flag fallback_once_;
+  mutable std::unique_ptr<BoundHead> fallback_head_;
+};
+
+}  // namespace attnscope::cuda

@@ -1,0 +1,125 @@
+#include "tests/support/call_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/program.h"
+#include "tests/support/skip.h"
+#include "tests/support/synthetic.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+/// What a run may have resident beyond its budget.
+constexpr int64_t kAllowance = 64 * kMiB;
+
+}  // namespace
+
+TEST_CASE("peak memory stays within --memory + 64 MiB, whatever the sequence length") {
+  if (sanitized()) {
+    skip_test("a sanitizer inflates memory");
+    return;
+  }
+  struct Case {
+    int64_t tokens, d;
+    std::vector<std::string> arguments;
+    int64_t budget_mib;
+  };
+  // Enough row panels that buffers are reused many times; whole maps would only take longer.
+  const std::vector<Case> cases{
+      {17776, 64, {"--rows", "0:6144"}, 256},
+      {45106, 64, {"--rows", "0:3072"}, 256},
+      {45106, 64, {"--rows", "0:1536", "--dtype", "f32"}, 64},
+      {119056, 128, {"--queries", "0-100000:5000,119055"}, 256},
+      {119056, 128, {"--rows", "50000:50384"}, 128},
+      {45106, 64, {"--rows", "0:768", "--compress", "gzip"}, 128},
+      {119056, 128, {"--rows", "0:128", "--topk", "64"}, 256},
+      {45106, 64, {"--rows", "0:256", "--threshold", "1e-5"}, 256},
+  };
+  for (const Case& c : cases) {
+    const TemporaryFolder folder;
+    const std::string capture = folder / "head.safetensors";
+    write_synthetic_head(capture, c.tokens, c.d);
+    std::vector<std::string> arguments{
+        "export",  capture,     "-o",       folder / "out.h5",
+        "--quiet", "--no-sync", "--memory", std::to_string(c.budget_mib) + "MiB"};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const auto result = run_attnscope(arguments);
+    INFO("S = " << c.tokens << ", budget " << c.budget_mib << " MiB, peak "
+                << result.peak_bytes / kMiB << " MiB\n"
+                << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.peak_bytes <= c.budget_mib * kMiB + kAllowance);
+  }
+}
+
+TEST_CASE("the promise holds for inputs ten times as large as the budget") {
+  if (sanitized()) {
+    skip_test("a sanitizer inflates memory");
+    return;
+  }
+  // Q and K are ten times the budget; zeros, of which the file system keeps none.
+  struct Case {
+    int64_t tokens, heads, budget_mib;
+    std::vector<std::string> arguments;
+  };
+  const std::vector<Case> cases{{70912, 38, 128, {"--rows", "0:32"}},
+                                {119056, 92, 512, {"--rows", "0:8"}},
+                                {119056, 356, 2048, {"--product", "lse", "--rows", "0:16"}}};
+  for (const Case& c : cases) {
+    const TemporaryFolder folder;
+    const std::string capture = folder / "heads.safetensors";
+    write_sparse_heads(capture, c.heads, c.tokens, 128);
+    std::vector<std::string> arguments{
+        "export",  capture,     "-o",       folder / "out.h5",
+        "--quiet", "--no-sync", "--memory", std::to_string(c.budget_mib) + "MiB"};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const auto result = run_attnscope(arguments);
+    INFO("S = " << c.tokens << ", budget " << c.budget_mib << " MiB, peak "
+                << result.peak_bytes / kMiB << " MiB\n"
+                << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.peak_bytes <= c.budget_mib * kMiB + kAllowance);
+  }
+}
+
+TEST_CASE("the smallest budget that an error names is enough") {
+  const TemporaryFolder folder;
+  const std::string capture = folder / "head.safetensors";
+  write_synthetic_head(capture, 4096, 64);
+  const auto refused =
+      run_attnscope({"export", capture, "-o", folder / "out.h5", "--memory", "100KiB", "--quiet"});
+  INFO(refused.err);
+  REQUIRE(refused.exit_code == 1);
+  CHECK_FALSE(std::filesystem::exists(folder / "out.h5"));
+  const std::string marker = "the smallest that works is ";
+  const size_t at = refused.err.find(marker);
+  REQUIRE(at != std::string::npos);
+  const std::string rest = refused.err.substr(at + marker.size());
+  const std::string smallest = rest.substr(0, rest.find(' '));
+  const auto accepted = run_attnscope(
+      {"export", capture, "-o", folder / "out.h5", "--memory", smallest, "--quiet", "--no-sync"});
+  INFO("with " << smallest << ": " << accepted.err);
+  CHECK(accepted.exit_code == 0);
+}
+
+TEST_CASE("queries of many heads stay within --memory + 64 MiB") {
+  if (sanitized()) {
+    skip_test("a sanitizer inflates memory");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string capture = folder / "heads.safetensors";
+  constexpr int64_t kHeads = 4096;
+  constexpr int64_t kTokens = 4096;
+  // Q and K of zeros: rows of equal weights.
+  CallFile call;
+  call.pair({1, kHeads, kTokens, 1}, {1, 1, kTokens, 1}, "BF16").fact("grid", "4x32x32");
+  call.write(capture);
+  for (const std::string name : {"rows.npy", "rows.h5"}) {
+    const auto result = run_attnscope({"query", capture, "--index", "7", "-o", folder / name,
+                                       "--memory", "96MiB", "--quiet", "--threads", "2"});
+    INFO(name << ": peak " << result.peak_bytes / kMiB << " MiB\n" << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.peak_bytes <= 96 * kMiB + kAllowance);
+  }
+}

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/program.h"
+#include "tests/support/synthetic.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// An error is one line that starts with the program's name.
+bool is_one_error_line(const std::string& err) {
+  return err.rfind("attnscope: ", 0) == 0 && err.find('\n') == err.size() - 1;
+}
+
+}  // namespace
+
+TEST_CASE("help and version") {
+  CHECK(run_attnscope({"--version"}).out.find("0.1.0") != std::string::npos);
+  CHECK(run_attnscope({"--help"}).exit_code == 0);
+  CHECK(run_attnscope({}).exit_code == 2);
+  for (const std::string command : {"info", "export", "query", "mask", "rollout", "bench"}) {
+    INFO(command);
+    const auto result = run_attnscope({command, "--help"});
+    CHECK(result.exit_code == 0);
+    CHECK(contains(result.out, "Usage: "));
+    CHECK(contains(result.out, "Examples:"));
+    CHECK(result.err.empty());
+  }
+}
+
+TEST_CASE("misspelt words are errors with a suggestion") {
+  const std::string capture = sample("moving-shapes");
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string part;
+  };
+  const std::vector<Case> cases{
+      {{"exprot"}, "did you mean export?"},
+      {{"info", capture, "--laeyrs", "0"}, "did you mean --layers?"},
+      {{"info", capture, "--laeyrs=0"}, "did you mean --layers?"},
+      {{"info", capture, "more"}, "unexpected argument more"},
+      {{"export", capture, "-o", "x.h5", "--product", "wieghts"}, "did you mean weights?"},
+      {{"export", capture, "-o", "x.h5", "--backend", "cpuu"}, "did you mean cpu?"},
+      {{"info", capture, "--preset", "cogvideo-5b"}, "cogvideox-5b"},
+      {{"info", capture, "--score", "softmx"}, "did you mean softmax?"},
+      {{"info", capture, "--mask", "casual"}, "did you mean causal?"},
+      {{"query", capture, "--index", "1", "--domain", "vidoe"}, "did you mean video?"},
+      {{"info", capture, "--layers", "-1"}, "the largest is last"},
+      {{"info", capture, "--scale", "nan"}, "got NaN"},
+  };
+  for (const Case& c : cases) {
+    const auto result = run_attnscope(c.arguments);
+    INFO(c.part << "\n" << result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(is_one_error_line(result.err));
+    CHECK(contains(result.err, c.part));
+    CHECK(result.out.empty());
+  }
+}
+
+TEST_CASE("requests that cannot be meant are refused and leave nothing behind") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  const std::string out = folder / "out.h5";
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::string part;
+  };
+  const std::vector<Case> cases{
+      {{"export", capture}, 2, "-o"},
+      {{"export", "-o", out}, 2, "CAPTURE"},
+      {{"export", folder / "missing", "-o", out}, 1, "missing"},
+      {{"export", capture, "--q", "a.npy", "--k", "b.npy", "-o", out}, 2, "not both"},
+      {{"export", "--q", "a.npy", "-o", out}, 2, "--k is missing"},
+      {{"export", capture, "-o", out, "--layers", "9"}, 2, "9"},
+      {{"export", capture, "-o", out, "--heads", "0-4"}, 2, "0-3"},
+      {{"export", capture, "-o", out, "--rows", "5:5"}, 2, "--rows"},
+      {{"export", capture, "-o", out, "--cols", "0:1025"}, 2, "1024"},
+      {{"export", capture, "-o", out, "--dtype", "u8", "--product", "logits"}, 2, "f32 or f16"},
+      {{"export", capture, "-o", out, "--product", "lse", "--score", "sigmoid"}, 2, "no LSE"},
+      {{"export", capture, "-o", out, "--product", "rows"}, 2, "--queries"},
+      {{"export", capture, "-o", out, "--product", "weights", "--index", "3"}, 2, "rows"},
+      {{"export", capture, "-o", out, "--query", "7,0,0"}, 2, "0 to 6"},
+      {{"export", capture, "-o", out, "--query", "1,2"}, 2, "T,Y,X"},
+      {{"export", capture, "-o", out, "--index", "1024"}, 2, "1023"},
+      {{"export", capture, "-o", out, "--grid", "7x12x13"}, 2, "1024"},
+      {{"export", capture, "-o", out, "--scale", "-1"}, 2, "scale"},
+      {{"export", capture, "-o", out, "--scale", "nan"}, 2, "scale"},
+      {{"export", capture, "-o", out, "--memory", "12"}, 2, "--memory"},
+      {{"export", capture, "-o", out, "--memory", "64KiB"}, 1, "smallest"},
+      {{"export", capture, "-o", out, "--threads", "0"}, 2, "--threads"},
+      {{"export", capture, "-o", out, "--backend", "cuda"}, 1, "CUDA"},
+      {{"export", capture, "-o", folder / "no/such/folder/out.h5"}, 1, "folder"},
+      {{"query", capture}, 2, "--query"},
+      {{"query", capture, "--query", "0,0,0", "-o", folder / "x.jpg"}, 2, ".png"},
+      {{"query", capture, "--query", "0,0,0", "--domain", "pixels"}, 2, "frame"},
+  };
+  for (const Case& c : cases) {
+    // On a machine with a device there is to be none.
+    const auto result = run_attnscope(c.arguments, {.environment = {"CUDA_VISIBLE_DEVICES="}});
+    std::string line;
+    for (const auto& argument : c.arguments) line += argument + " ";
+    INFO(line << "\n" << result.err);
+    CHECK(result.exit_code == c.exit_code);
+    CHECK(is_one_error_line(result.err));
+    CHECK(contains(result.err, c.part));
+    CHECK(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+TEST_CASE("info tells what a capture holds") {
+  const auto text = run_attnscope({"info", sample("moving-shapes")});
+  INFO(text.err);
+  REQUIRE(text.exit_code == 0);
+  for (const std::string part : {"7x12x12", "16@start", "joint", "bf16", "0.125", "finite"}) {
+    INFO(part);
+    CHECK(contains(text.out, part));
+  }
+  const auto json = run_attnscope({"info", sample("moving-shapes"), "--json", "--layers", "1"});
+  REQUIRE(json.exit_code == 0);
+  CHECK(contains(json.out, "\"attnscope-info/1\""));
+  CHECK(contains(json.out, "\"queries\": 1024"));
+}
+
+TEST_CASE("query prints a summary, and its masses add up") {
+  const auto result = run_attnscope({"query", sample("moving-shapes"), "--query", "3,8,7",
+                                     "--layers", "2", "--heads", "0", "--steps", "10", "--quiet"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK(contains(result.out, "layer 2"));
+  CHECK(contains(result.out, "frames"));
+}
+
+TEST_CASE("a query without a token grid goes to a table, and to nothing that needs one") {
+  const TemporaryFolder folder;
+  write_synthetic_head(folder / "head.safetensors", 50, 8);
+  const std::vector<std::string> query{
+      "query", folder / "head.safetensors", "--index", "5", "--quiet", "-o"};
+  auto arguments = query;
+  arguments.push_back(folder / "row.csv");
+  const auto result = run_attnscope(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const std::string table = read_file(folder / "row.csv");
+  CHECK(std::count(table.begin(), table.end(), '\n') == 51);
+  CHECK(contains(table, "0,0,all,self,0,0,video,49,,,,,"));
+  arguments = query;
+  arguments.push_back(folder / "row.npy");
+  const auto refused = run_attnscope(arguments);
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err, "--grid"));
+}
+
+TEST_CASE("texts from files cannot break a line or steer a terminal") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "odd.safetensors";
+  const std::string header =
+      R"({"q\n\u001b[31m":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  std::ofstream(path, std::ios::binary) << bytes << header << "1234";
+  const auto result = run_attnscope({"info", path});
+  INFO(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(is_one_error_line(result.err));
+  CHECK(contains(result.err, "q\\n\\x1b[31m"));
+}

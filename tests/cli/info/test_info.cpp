@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/program.h"
+#include "tests/support/tensor_files.h"
+
+using namespace attnscope::test;
+using nlohmann::json;
+
+namespace {
+
+/// f16 zeros of this shape, "1, 4, 96, 64".
+void write_zeros(const std::string& path, const std::string& shape, int64_t count) {
+  write_bytes(path,
+              npy_bytes("{'descr': '<f2', 'fortran_order': False, 'shape': (" + shape + "), }\n",
+                        std::string(static_cast<size_t>(2 * count), '\0')));
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The guess about `fact` of a call; null where there is none.
+json guess_of(const json& call, const std::string& fact) {
+  for (const json& guess : call["guesses"]) {
+    if (guess["fact"] == fact) return guess;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("info tells what names said, and what they left out") {
+  const TemporaryFolder folder;
+  for (const std::string stem : {"It0_L2", "It0_L11", "It5_L2", "It5_L11"}) {
+    for (const std::string end : {"_H0_q", "_H0_k", "_H1_q", "_H1_k"}) {
+      write_zeros(folder / ("cog_" + stem + end + ".npy"), "256, 8", 256 * 8);
+    }
+  }
+  for (int i = 0; i < 7; ++i) write_bytes(folder / ("note" + std::to_string(i)), "x");
+  const std::string pattern = "{name}_It{step}_L{layer}_H{head}_{q|k|v}.npy";
+  const auto text = run_attnscope({"info", folder.path()});
+  INFO(text.out << text.err);
+  REQUIRE(text.exit_code == 0);
+  CHECK(contains(text.out, "pattern: " + pattern +
+                               " (guessed; --pattern overrides): 16 files, steps 0, 5, layers 2, "
+                               "11, heads 0-1\n"));
+  CHECK(contains(text.out, "left out: 7 files: note0, note1, note2, note3, note4 …\n"));
+  CHECK(!contains(text.out, "note5"));
+  const json info = json::parse(run_attnscope({"info", folder.path(), "--json"}).out);
+  const json& named = info["named_folder"];
+  CHECK(named["pattern"] == pattern);
+  CHECK(named["pattern_given"] == false);
+  CHECK(named["files"] == 16);
+  CHECK(named["steps"] == json({0, 5}));
+  CHECK(named["layers"] == json({2, 11}));
+  CHECK(named["heads"] == json({0, 1}));
+  CHECK(named["left_out"].size() == 7);
+  CHECK(info["command"].is_null());
+  REQUIRE(info["calls"].size() == 4);
+  const json step = guess_of(info["calls"][3], "step");
+  CHECK(step["value"] == 5);
+  CHECK(step["from"] == "the file's name, as " + pattern);
+}
+
+TEST_CASE("info tells each guess about bare tensors, and the command that says them all") {
+  const TemporaryFolder folder;
+  // The length of an LTX-Video sequence.
+  for (const std::string name : {"q", "k"}) {
+    write_zeros(folder / (name + ".npy"), "1, 7392, 2, 64", 7392 * 2 * 64);
+  }
+  const std::vector<std::string> input{"--q", folder / "q.npy", "--k", folder / "k.npy"};
+  std::vector<std::string> arguments{"info"};
+  arguments.insert(arguments.end(), input.begin(), input.end());
+  const auto text = run_attnscope(arguments);
+  INFO(text.out << text.err);
+  REQUIRE(text.exit_code == 0);
+  CHECK(contains(text.out, "fits       ltx-video (21x16x22, text none)\n"));
+  CHECK(contains(text.out, "guessed    layout bshd, from: a preset's token count\n"));
+  CHECK(contains(text.out,
+                 "guessed    grid 21x16x22, from: 7392 tokens of head dimension 64, as in the "
+                 "preset ltx-video\n"));
+  CHECK(contains(text.out, "guessed    scale 0.125, from: 1/sqrt(64), the head dimension\n"));
+  CHECK(contains(text.out, "guessed    kind self, from: as many queries as keys\n"));
+  arguments.emplace_back("--json");
+  const json info = json::parse(run_attnscope(arguments).out);
+  const json& call = info["calls"][0];
+  CHECK(call["presets"] == json({"ltx-video"}));
+  CHECK(call["fits"] ==
+        json::array({{{"name", "ltx-video"}, {"grid", "21x16x22"}, {"text", "none"}}}));
+  CHECK(guess_of(call, "layout")["value"] == "bshd");
+  CHECK(guess_of(call, "scale")["value"] == 0.125);
+  CHECK(info["named_folder"].is_null());
+
+  // Pasted, it leaves nothing to guess of what an option can say.
+  const std::string command = info["command"].get<std::string>();
+  REQUIRE(command.rfind("attnscope view ", 0) == 0);
+  CHECK(contains(text.out, command));
+  std::istringstream words(command.substr(std::string("attnscope view ").size()));
+  std::vector<std::string> pasted{"info", "--json"};
+  for (std::string word; words >> word;) pasted.push_back(word);
+  const json again = json::parse(run_attnscope(pasted).out);
+  for (const char* fact : {"layout", "grid", "text", "scale", "mask"}) {
+    INFO(fact);
+    CHECK(guess_of(again["calls"][0], fact).is_null());
+    CHECK(again["calls"][0]["facts"][fact]["value"].dump().size() > 0);
+  }
+  CHECK(again["calls"][0]["grid"] == "21x16x22");
+  CHECK(again["calls"][0]["queries"] == 7392);
+}

@@ -1,0 +1,150 @@
+#include <nlohmann/json.hpp>
+
+#include "core/products/text_token.h"
+#include "tests/support/catch.h"
+#include "tests/support/helpers.h"
+#include "tests/support/program.h"
+#include "tests/support/reference_call.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+IndexRange find(const std::string& text, const std::vector<std::string>& tokens) {
+  return resolve_text_token(text, {tokens, static_cast<int64_t>(tokens.size()), "call"});
+}
+
+std::string refusal(const std::string& text, const std::vector<std::string>& tokens,
+                    const std::vector<std::string>& parts) {
+  return refused([&] { find(text, tokens); }, ErrorCode::usage, parts);
+}
+
+constexpr double kFloor = 1e-3 / 26;
+constexpr double kTolerance = 2e-4;
+
+/// 4 text tokens, then 2 x 3 x 4 video tokens.
+ReferenceCall joint_call() {
+  ReferenceCall call({1, 4, 2, 28, 28, 8}, 7);
+  call.fact("grid", "2x3x4").fact("text", "4@start");
+  return call;
+}
+
+/// The mean of some rows' video part.
+std::vector<double> mean_video(const ReferenceCall& call, int64_t batch, int64_t head,
+                               const std::vector<int64_t>& rows, int64_t text) {
+  std::vector<double> mean(static_cast<size_t>(call.shape().keys - text), 0.0);
+  for (int64_t row : rows) {
+    const auto weights = call.row(batch, head, row);
+    for (size_t j = 0; j < mean.size(); ++j) {
+      mean[j] += weights[j + static_cast<size_t>(text)] / static_cast<double>(rows.size());
+    }
+  }
+  return mean;
+}
+
+}  // namespace
+
+TEST_CASE("a text token is found by its number or its word, whatever the tokenizer's marks") {
+  const std::vector<std::string> t5{"▁A", "▁red", "▁dra", "gon", "fly", "▁and", "▁Straße", "</s>"};
+  CHECK(find("3", t5) == IndexRange{3, 4});
+  CHECK(find("2-4", t5) == IndexRange{2, 5});
+  CHECK(find("RED", t5) == IndexRange{1, 2});
+  CHECK(find("a", t5) == IndexRange{0, 1});
+  CHECK(find("Dragonfly", t5) == IndexRange{2, 5});
+  CHECK(find("▁dragon", t5) == IndexRange{2, 4});
+  CHECK(find("gon", t5) == IndexRange{3, 4});
+  CHECK(find("STRAßE", t5) == IndexRange{6, 7});
+  CHECK(find("</s>", t5) == IndexRange{7, 8});
+  CHECK(find("Собака", {"ĠСОБ", "ака", "Ġdog"}) == IndexRange{0, 2});
+  CHECK(find("dog", {"[CLS]", "hot", "dogs", "dog"}) == IndexRange{3, 4});
+  CHECK(find("playing", {"play", "##ing", "ing"}) == IndexRange{0, 2});
+  CHECK(find("unicorn</w>", {"uni", "corn</w>", "a</w>"}) == IndexRange{0, 2});
+  // A word does not run over the beginning or the end of another.
+  CHECK(refusal("redred", {"▁red", "▁red"}, {"no token of call is spelt so"}).empty());
+  CHECK(refusal("ared", {"a</w>", "red</w>"}, {"no token"}).empty());
+  CHECK(refusal("ared", {"a", "red", "##s"}, {"no token"}).empty());
+  CHECK(find("ared", {"a", "red"}) == IndexRange{0, 2});
+}
+
+TEST_CASE("a text token that cannot be meant is refused with what there is") {
+  const std::vector<std::string> tokens{"▁a", "▁dog", "▁and", "▁a", "▁ho", "tdog"};
+  CHECK(refusal("a", tokens, {"2 places in call", "0 \"▁a\"", "3 \"▁a\"", "number"}).empty());
+  CHECK(refusal("dogs", tokens, {"no token of call", "1 \"▁dog\""}).empty());
+  CHECK(refusal("zebra", tokens, {"the prompt has", "0 \"▁a\"", "1 \"▁dog\""}).empty());
+  CHECK(refusal("6", tokens, {"valid 0 to 5"}).empty());
+  CHECK(refusal("4-6", tokens, {"valid 0 to 5"}).empty());
+  CHECK(refusal("4-3", tokens, {"valid 0 to 5"}).empty());
+  CHECK(refusal("99999999999999999999", tokens, {"no token"}).empty());
+  CHECK(refusal("▁", tokens, {"names no token"}).empty());
+  CHECK(refusal("x\ny", tokens, {"x\\ny"}).empty());
+  const auto unnamed = [](const std::string& text, int64_t length) {
+    return refused(
+        [&] {
+          resolve_text_token(text, {{}, length, "call"});
+        },
+        ErrorCode::usage, {length == 0 ? "no text tokens" : "no token strings were recorded"});
+  };
+  CHECK(unnamed("dog", 5).empty());
+  CHECK(unnamed("0", 0).empty());
+}
+
+TEST_CASE("a text token's row is a volume, a word's the mean of its pieces' rows") {
+  const TemporaryFolder folder;
+  ReferenceCall call = joint_call();
+  call.fact("tokens", R"(["▁a","▁dra","gon",""])");
+  const std::string path = folder / "call.safetensors";
+  call.write(path);
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> cases{
+      {"0", {0}}, {"3", {3}}, {"dragon", {1, 2}}, {"1-2", {1, 2}}, {"A", {0}}};
+  for (const auto& [word, rows] : cases) {
+    const std::string out = folder / ("volume" + word + ".npy");
+    const auto result = run_attnscope({"query", path, "--text-token", word, "-o", out, "--quiet"});
+    INFO(word << ": " << result.err);
+    REQUIRE(result.exit_code == 0);
+    const NpyArray volume = read_npy(out);
+    REQUIRE(volume.shape == std::vector<int64_t>{4, 2, 3, 4});
+    std::vector<double> expected;
+    for (int64_t head = 0; head < 4; ++head) {
+      const auto part = mean_video(call, 0, head, rows, 4);
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    CHECK(worst_error(volume.values, expected, kFloor) < kTolerance);
+  }
+  const auto summary =
+      run_attnscope({"query", path, "--text-token", "dragon", "--json", "--quiet"});
+  const auto json = nlohmann::json::parse(summary.out);
+  CHECK(json["text_token"] == nlohmann::json{"dragon"});
+  CHECK(json["query"] == "text token dragon");
+  CHECK(json["heads"][0]["text_tokens"] == nlohmann::json{1, 2});
+}
+
+TEST_CASE("each batch item's word is looked up in its own prompt") {
+  const TemporaryFolder folder;
+  ReferenceCall call({2, 1, 1, 28, 28, 8}, 9);
+  call.fact("grid", "2x3x4").fact("text", "4@start").fact("branches", R"(["uncond","cond"])");
+  call.fact("tokens", R"([["▁a","▁red","▁dog"],["▁dog","","",""]])");
+  const std::string path = folder / "call.safetensors";
+  call.write(path);
+  const std::string out = folder / "volume.npy";
+  const auto result = run_attnscope({"query", path, "--text-token", "dog", "-o", out, "--quiet"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  std::vector<double> expected = mean_video(call, 0, 0, {2}, 4);
+  const auto second = mean_video(call, 1, 0, {0}, 4);
+  expected.insert(expected.end(), second.begin(), second.end());
+  CHECK(worst_error(read_npy(out).values, expected, kFloor) < kTolerance);
+  const auto missing = run_attnscope({"query", path, "--text-token", "red"});
+  CHECK(missing.exit_code == 2);
+  CHECK(contains(missing.err, "batch item 1 (cond)"));
+  CHECK(run_attnscope({"query", path, "--text-token", "red", "--branch", "uncond"}).exit_code == 0);
+}
+
+TEST_CASE("text tokens of cross attention are no queries") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "cross.safetensors";
+  ReferenceCall({1, 1, 1, 24, 5, 8}, 3).fact("grid", "2x3x4").write(path);
+  const auto result = run_attnscope({"query", path, "--text-token", "2"});
+  CHECK(result.exit_code == 2);
+  CHECK(contains(result.err, "keys"));
+}

@@ -1,0 +1,372 @@
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/hdf5_readback.h"
+#include "tests/support/program.h"
+#include "tests/support/synthetic.h"
+
+using namespace attnscope::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string kGroup = "/calls/step0010_layer002_cond_joint/";
+
+// The sample's token grid: 16 text tokens, then 7 x 12 x 16 (see samples/README.md).
+struct Grid {
+  int64_t text = 0, frames = 0, height = 0, width = 0;
+  int64_t tokens() const { return text + frames * height * width; }
+  int64_t frame_keys() const { return height * width; }
+};
+
+json run_json(std::vector<std::string> arguments) {
+  const auto result = run_attnscope(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return json::parse(result.out);
+}
+
+Grid sample_grid() {
+  const json info = json::parse(
+      run_attnscope({"stats", sample("moving-shapes"), "--layers", "2", "--heads", "0", "--json",
+                     "--with", "frame_frame,offset_kernel,column_mass", "--quiet"})
+          .out);
+  const json& head = info["heads"][0];
+  Grid grid;
+  grid.frames = static_cast<int64_t>(head["frame_frame"].size()) - 1;
+  grid.height = (static_cast<int64_t>(head["offset_kernel"][0].size()) + 1) / 2;
+  grid.width = (static_cast<int64_t>(head["offset_kernel"][0][0].size()) + 1) / 2;
+  grid.text =
+      static_cast<int64_t>(head["column_mass"].size()) - grid.frames * grid.height * grid.width;
+  return grid;
+}
+
+/// Sums by the definitions over one head's exported map.
+struct Expected {
+  double entropy = 0, max_weight = 0, peak = 0;
+  double text = 0, same_frame = 0, same_position = 0, temporal = 0, local = 0;
+  double keys_for_90 = 0;
+  std::vector<double> columns;
+  double offset_zero = 0;
+};
+
+Expected from_map(const double* map, const Grid& grid, int64_t band) {
+  const int64_t n = grid.tokens();
+  Expected e;
+  e.columns.assign(static_cast<size_t>(n), 0);
+  double video_rows = 0, video_mass = 0, origin = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double* row = map + i * n;
+    std::vector<double> sorted(row, row + n);
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    double entropy = 0, total = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      e.columns[static_cast<size_t>(j)] += row[j] / static_cast<double>(n);
+      total += row[j];
+      if (row[j] > 0) entropy -= row[j] * std::log(row[j]);
+    }
+    e.entropy += entropy / static_cast<double>(n);
+    e.max_weight += sorted[0] / static_cast<double>(n);
+    e.peak = std::max(e.peak, sorted[0]);
+    double sum = 0;
+    int64_t count = 0;
+    while (sum < 0.9 * total) sum += sorted[static_cast<size_t>(count++)];
+    e.keys_for_90 += static_cast<double>(count) / static_cast<double>(n);
+    if (i < grid.text) continue;
+    ++video_rows;
+    const int64_t p = i - grid.text;
+    for (int64_t j = 0; j < n; ++j) {
+      if (j < grid.text) {
+        e.text += row[j];
+        continue;
+      }
+      video_mass += row[j];
+      const int64_t k = j - grid.text;
+      const int64_t dt = std::abs(k / grid.frame_keys() - p / grid.frame_keys());
+      const int64_t dy = std::abs(k / grid.width % grid.height - p / grid.width % grid.height);
+      const int64_t dx = std::abs(k % grid.width - p % grid.width);
+      if (dt == 0) e.same_frame += row[j];
+      if (dt != 0 && dy == 0 && dx == 0) e.same_position += row[j];
+      if (dy <= band && dx <= band) e.temporal += row[j];
+      if (dt <= 1 && dy <= 2 && dx <= 2) e.local += row[j];
+      if (j == i) origin += row[j];
+    }
+  }
+  e.temporal += e.text;
+  for (double* sum : {&e.text, &e.same_frame, &e.same_position, &e.temporal, &e.local}) {
+    *sum /= video_rows;
+  }
+  e.offset_zero = origin / video_mass;
+  return e;
+}
+
+void check_near(const json& got, double expected, double tolerance) {
+  CHECK(std::fabs(got.get<double>() - expected) <= tolerance);
+}
+
+}  // namespace
+
+TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
+  const TemporaryFolder folder;
+  const Grid grid = sample_grid();
+  REQUIRE(run_attnscope({"export", sample("moving-shapes"), "--layers", "2", "--dtype", "f32", "-o",
+                         folder / "map.h5", "--quiet"})
+              .exit_code == 0);
+  const auto map = read_dataset(folder / "map.h5", kGroup + "weights");
+  const json stats =
+      run_json({"stats", sample("moving-shapes"), "--layers", "2", "--exact", "--json", "--quiet",
+                "--with", "column_mass,offset_kernel,frame_frame,entropy_rows"});
+  CHECK(stats["format"] == "attnscope-stats/1");
+  REQUIRE(stats["heads"].size() == 4);
+  const int64_t n = grid.tokens();
+  REQUIRE(map.shape == std::vector<int64_t>{1, 4, n, n});
+  for (size_t h = 0; h < 4; ++h) {
+    const json& head = stats["heads"][h];
+    CHECK(head["head"] == h);
+    CHECK(head["rows"] == n);
+    const Expected e = from_map(map.values.data() + static_cast<int64_t>(h) * n * n, grid,
+                                head["band"].get<int64_t>());
+    check_near(head["entropy"], e.entropy, 1e-4);
+    check_near(head["effective_keys"], std::exp(e.entropy), 1e-4 * std::exp(e.entropy));
+    check_near(head["max_weight"], e.max_weight, 1e-6);
+    check_near(head["max_weight_peak"], e.peak, 1e-5);
+    check_near(head["text_mass"], e.text, 1e-5);
+    check_near(head["video_mass"], 1 - e.text, 1e-5);
+    check_near(head["same_frame_mass"], e.same_frame, 1e-5);
+    check_near(head["same_position_mass"], e.same_position, 1e-5);
+    check_near(head["spatial_score"], e.same_frame + e.text, 1e-5);
+    check_near(head["temporal_score"], e.temporal, 1e-5);
+    check_near(head["local_mass"], e.local, 1e-5);
+    check_near(head["keys_for_90"], e.keys_for_90, 0.02);
+    const auto largest = std::max_element(e.columns.begin(), e.columns.end());
+    check_near(head["sink_mass"], *largest, 1e-6);
+    CHECK(head["sinks"][0]["key"] == largest - e.columns.begin());
+    REQUIRE(head["sinks"].size() == 5);
+    for (size_t j = 0; j < e.columns.size(); ++j) {
+      check_near(head["column_mass"][j], e.columns[j], 1e-6);
+    }
+    const auto& kernel = head["offset_kernel"];
+    check_near(kernel[static_cast<size_t>(grid.frames - 1)][static_cast<size_t>(grid.height - 1)]
+                     [static_cast<size_t>(grid.width - 1)],
+               e.offset_zero, 1e-5);
+    for (const json& line : head["frame_frame"]) {
+      double sum = 0;
+      for (const json& mass : line) sum += mass.get<double>();
+      CHECK(std::fabs(sum - 1) < 1e-5);
+    }
+    double entropy = 0;
+    for (const json& row : head["entropy_rows"]) entropy += row.get<double>();
+    check_near(head["entropy"], entropy / static_cast<double>(n), 1e-9);
+  }
+}
+
+TEST_CASE("sampled stats come with the error that they have") {
+  const json exact = run_json({"stats", sample("moving-shapes"), "--json", "--quiet"});
+  const json sampled =
+      run_json({"stats", sample("moving-shapes"), "--json", "--quiet", "--sample", "128"});
+  REQUIRE(sampled["heads"].size() == exact["heads"].size());
+  int64_t far = 0, checked = 0;
+  for (size_t i = 0; i < sampled["heads"].size(); ++i) {
+    const json& s = sampled["heads"][i];
+    CHECK(s["rows"] == 128);
+    for (const char* name : {"entropy", "text_mass", "same_frame_mass", "local_mass"}) {
+      const double error = s[std::string(name) + "_stderr"].get<double>();
+      CHECK(error > 0);
+      ++checked;
+      const double off = s[name].get<double>() - exact["heads"][i][name].get<double>();
+      far += std::fabs(off) > 3 * error ? 1 : 0;
+    }
+    CHECK_FALSE(exact["heads"][i].contains("entropy_stderr"));
+    CHECK(exact["heads"][i].contains("keys_for_90_stderr"));
+  }
+  // Evenly spread rows are no random sample: a grid's period may agree with theirs.
+  CHECK(far <= checked / 10);
+}
+
+TEST_CASE("stats files hold the same numbers in every format", "[numbers]") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> common{"stats", sample("moving-shapes"), "--quiet", "-o"};
+  for (const std::string name : {"s.json", "s.csv", "s.h5"}) {
+    auto arguments = common;
+    arguments.push_back(folder / name);
+    if (name != "s.csv") arguments.insert(arguments.end(), {"--with", "frame_frame"});
+    const auto result = run_attnscope(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+  }
+  const json stats = json::parse(read_file(folder / "s.json"));
+  const auto entropy = read_dataset(folder / "s.h5", kGroup + "entropy");
+  const auto frames = read_dataset(folder / "s.h5", kGroup + "frame_frame");
+  CHECK(entropy.shape == std::vector<int64_t>{1, 4});
+  REQUIRE(frames.shape.size() == 4);
+  const std::string csv = read_file(folder / "s.csv");
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 17);
+  CHECK(csv.rfind("step,layer,branch,kind,batch,head,class,entropy,", 0) == 0);
+  for (const json& head : stats["heads"]) {
+    CHECK(csv.find(head["entropy"].dump()) != std::string::npos);
+    if (head["layer"] != 2) continue;
+    const auto h = head["head"].get<size_t>();
+    CHECK(entropy.values[h] == head["entropy"].get<double>());
+    const auto cells = static_cast<size_t>(frames.shape[2] * frames.shape[3]);
+    CHECK(frames.values[h * cells + 1] == head["frame_frame"][0][1].get<double>());
+  }
+}
+
+TEST_CASE("stats have the same bytes whatever the memory and threads") {
+  const TemporaryFolder folder;
+  std::string first;
+  int n = 0;
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{}, {"--threads", "1"}, {"--threads", "3", "--memory", "4MiB"}}) {
+    const std::string out = folder / (std::to_string(n++) + ".json");
+    std::vector<std::string> arguments{"stats",
+                                       sample("moving-shapes"),
+                                       "--quiet",
+                                       "--layers",
+                                       "1-2",
+                                       "--heads",
+                                       "0-2",
+                                       "-o",
+                                       out,
+                                       "--with",
+                                       "column_mass,diagonal_profile,offset_kernel,entropy_rows"};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    const auto result = run_attnscope(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    if (first.empty()) first = read_file(out);
+    CHECK(read_file(out) == first);
+  }
+}
+
+TEST_CASE("interrupted stats go on where they were") {
+  const TemporaryFolder folder;
+  const std::string capture = folder / "heads.safetensors";
+  write_sparse_heads(capture, 12, sanitized() ? 2000 : 6000, 64);
+  const std::string whole = folder / "whole.json";
+  REQUIRE(run_attnscope({"stats", capture, "-o", whole, "--quiet"}).exit_code == 0);
+  const std::string out = folder / "out.json";
+  bool interrupted = false;
+  for (int wait = 200; wait <= 6400 && !interrupted; wait *= 2) {
+    const auto result = run_attnscope({"stats", capture, "-o", out, "--force", "--quiet"},
+                                      {.signal = SIGINT, .signal_after_ms = wait});
+    if (result.exit_code != 4 || result.err.find("--resume") == std::string::npos) continue;
+    interrupted = true;
+    CHECK_FALSE(std::filesystem::exists(out));
+    const auto blocked = run_attnscope({"stats", capture, "-o", out, "--quiet"});
+    CHECK(blocked.exit_code == 1);
+    CHECK(blocked.err.find("--resume") != std::string::npos);
+    const auto other =
+        run_attnscope({"stats", capture, "-o", out, "--quiet", "--resume", "--sample", "9"});
+    CHECK(other.exit_code == 1);
+    CHECK(other.err.find("options") != std::string::npos);
+  }
+  if (!interrupted) WARN("the machine was too fast or too slow to interrupt between two heads");
+  const auto resumed = run_attnscope({"stats", capture, "-o", out, "--resume", "--force"});
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  if (interrupted) CHECK(resumed.err.find("resuming") != std::string::npos);
+  CHECK(read_file(out) == read_file(whole));
+  CHECK_FALSE(std::filesystem::exists(out + ".part"));
+}
+
+TEST_CASE("a complete output is not computed again, and nothing else is taken for one") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  const auto stats = [&](const std::string& out, std::vector<std::string> more) {
+    more.insert(more.begin(), {"stats", capture, "--layers", "1", "-o", out});
+    return run_attnscope(more);
+  };
+  for (const char* name : {"s.json", "s.h5"}) {
+    const std::string out = folder / name;
+    REQUIRE(stats(out, {"--quiet"}).exit_code == 0);
+    const std::string bytes = read_file(out);
+    const auto again = stats(out, {"--resume"});
+    INFO(again.err);
+    CHECK(again.exit_code == 0);
+    CHECK(again.err.find("is complete already") != std::string::npos);
+    const auto other = stats(out, {"--resume", "--sample", "9"});
+    INFO(other.err);
+    CHECK(other.exit_code == 1);
+    CHECK(other.err.find("sample: expected 9, got null") != std::string::npos);
+    CHECK(read_file(out) == bytes);
+    CHECK(stats(out, {"--resume", "--sample", "9", "--force", "--quiet"}).exit_code == 0);
+    CHECK(read_file(out) != bytes);
+  }
+  const std::string csv = folder / "s.csv";
+  std::ofstream(csv) << "step,layer\n";
+  CHECK(stats(csv, {"--resume"}).exit_code == 1);
+  CHECK(read_file(csv) == "step,layer\n");
+  const std::string part = folder / "t.json.part";
+  std::ofstream(part) << "something else\n";
+  const auto refused = stats(folder / "t.json", {"--resume"});
+  INFO(refused.err);
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.err.find("no interrupted run") != std::string::npos);
+  CHECK(read_file(part) == "something else\n");
+}
+
+TEST_CASE("stats name the class of every synthetic head") {
+  const TemporaryFolder folder;
+  // Full size where that takes seconds, a smaller grid under a sanitizer.
+  std::vector<std::string> synth{"synth", "--heads", "6", "--quiet", "-o", folder / "heads"};
+  if (sanitized()) {
+    synth.insert(synth.end(), {"--grid", "6x12x16", "--text", "32@start", "--head-dim", "64"});
+  } else {
+    synth.insert(synth.end(), {"--preset", "cogvideox-5b"});
+  }
+  REQUIRE(run_attnscope(synth).exit_code == 0);
+  const json stats = run_json({"stats", folder / "heads", "--json", "--quiet"});
+  const char* const classes[] = {"spatial", "temporal", "text", "sink", "local", "global"};
+  REQUIRE(stats["heads"].size() == 6);
+  for (size_t h = 0; h < 6; ++h) {
+    INFO(h << " " << stats["heads"][h].dump());
+    CHECK(stats["heads"][h]["class"] == classes[h]);
+  }
+  if (!sanitized()) CHECK(stats["heads"][0]["rows"] == 17776);
+}
+
+TEST_CASE("numbers that a call does not define are null") {
+  const json bare =
+      run_json({"stats", test_data("minilm/layer00.safetensors"), "--json", "--quiet"});
+  for (const json& head : bare["heads"]) {
+    CHECK(head["entropy"].is_number());
+    for (const char* name : {"same_frame_mass", "same_position_mass", "spatial_score",
+                             "temporal_score", "local_mass", "padding_mass", "band"}) {
+      INFO(name);
+      CHECK(head[name].is_null());
+    }
+  }
+  const json sigmoid = run_json({"stats", sample("moving-shapes"), "--layers", "0", "--heads", "0",
+                                 "--score", "sigmoid", "--json", "--quiet"});
+  CHECK(sigmoid["heads"][0]["entropy"].is_null());
+  CHECK(sigmoid["heads"][0]["class"] == "undefined");
+  CHECK(sigmoid["heads"][0]["max_weight"].is_number());
+}
+
+TEST_CASE("stats that cannot be meant are refused") {
+  const std::string capture = sample("moving-shapes");
+  const struct {
+    std::vector<std::string> arguments;
+    std::string text;
+  } cases[] = {{{"--with", "frames_frame", "--json"}, "frame_frame"},
+               {{"--with", "frame_frame"}, "-o FILE"},
+               {{"--sort", "entropie"}, "entropy"},
+               {{"-o", "stats.txt"}, ".json, .csv or .h5"},
+               {{"--threshold", "sinks=0.2"}, "NAME=X"},
+               {{"--threshold", "sink=2"}, "NAME=X"},
+               {{"--resume"}, "-o FILE"},
+               {{"--memory", "1KiB"}, "smallest"}};
+  for (const auto& c : cases) {
+    std::vector<std::string> arguments{"stats", capture};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const auto result = run_attnscope(arguments);
+    INFO(result.err);
+    CHECK((result.exit_code == 2 || c.text == "smallest"));
+    CHECK(result.exit_code != 0);
+    CHECK(result.err.find(c.text) != std::string::npos);
+  }
+}

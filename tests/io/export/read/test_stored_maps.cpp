@@ -1,0 +1,197 @@
+// Exports read back: entries, what is missing, and what is damaged.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/export/read/stored_maps.h"
+#include "tests/support/catch.h"
+#include "tests/support/export_fixture.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+constexpr ExportWriteOptions kQuick{.force = false, .sync = false};
+
+void write_export(const ExportSpec& spec, const std::string& out, const FedValues& values,
+                  const FeedOrder& order = {}) {
+  Hdf5Export sink(spec, out, kQuick);
+  feed(sink, values, order);
+  sink.suspend();
+}
+
+std::string error_of(const std::string& path) {
+  try {
+    const StoredMaps maps(path);
+  } catch (const Error& error) {
+    return (error.code() == ErrorCode::usage ? "usage: " : "file: ") + std::string(error.what());
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("stored maps give back what was exported, in every dtype") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  struct Case {
+    ExportProduct product;
+    Encoding encoding;
+  };
+  for (const Case& c : {Case{ExportProduct::weights, Encoding::f16_scaled},
+                        Case{ExportProduct::weights, Encoding::f32},
+                        Case{ExportProduct::weights, Encoding::u8_log2},
+                        Case{ExportProduct::logits, Encoding::f16}}) {
+    INFO("encoding " << static_cast<int>(c.encoding));
+    ExportSpec spec = make_spec(calls, c.product, c.encoding);
+    spec.rows[0] = {100, 623};
+    const FedValues values{.logits = c.product == ExportProduct::logits};
+    const std::string out = folder / (std::to_string(static_cast<int>(c.encoding)) + ".h5");
+    write_export(spec, out, values);
+    const StoredMaps maps(out);
+    REQUIRE(maps.heads().size() == 2);
+    const StoredHead& head = maps.heads()[1];
+    CHECK(head.head == 1);
+    CHECK(head.facts->step == 10);
+    CHECK(head.facts->layer == 3);
+    CHECK(head.facts->branch == "cond");
+    CHECK(head.facts->queries.front() == 100);
+    CHECK(head.facts->queries.back() == 622);
+    CHECK(head.facts->keys == IndexRange{0, 700});
+    CHECK(head.facts->key_tokens == joint_facts().keys);
+    for (const int64_t row : {0, 383, 384, 522}) {
+      const auto got = maps.row(head, row);
+      REQUIRE(got);
+      REQUIRE(got->size() == 700);
+      double worst = 0;
+      for (int64_t j = 0; j < 700; ++j) {
+        const double expected = decoded(values.entry(1, row, j), c.encoding);
+        const auto value = static_cast<double>((*got)[static_cast<size_t>(j)]);
+        if (value == expected) continue;
+        worst = std::max(worst, std::fabs(value - expected) / std::fabs(expected));
+      }
+      CHECK(worst <= 1e-6);
+      const double lse = maps.lse(head, row);
+      if (c.product == ExportProduct::logits) {
+        CHECK(std::isnan(lse));
+      } else {
+        CHECK(lse == static_cast<double>(static_cast<float>(values.norm(1, row).lse())));
+      }
+    }
+  }
+}
+
+TEST_CASE("pooled stored maps are maxima and means, and say which cells lack a tile") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::f32);
+  const FedValues values;
+  for (const int64_t stop : {-1, 3}) {
+    INFO("stopped after " << stop);
+    const std::string name = stop < 0 ? "whole.h5" : "part.h5";
+    // Three tiles of one chunk each: rows 0 to 383 and the first columns of the rows below.
+    write_export(spec, folder / name, values, {.segment_chunks = 1, .stop_after = stop});
+    const StoredMaps maps(folder / (stop < 0 ? name : name + ".part"));
+    const IndexRange rows{5, 690}, cols{3, 700};
+    const StoredPooledMap pooled = pool_stored(maps, maps.heads()[0], rows, cols, 50);
+    REQUIRE(pooled.map.rows == 14);
+    REQUIRE(pooled.map.cols == 14);
+    CHECK(pooled.map.first_row == 5);
+    CHECK(pooled.map.first_col == 3);
+    int64_t missing = 0;
+    for (int64_t r = 0; r < 14; ++r) {
+      for (int64_t c = 0; c < 14; ++c) {
+        double sum = 0, largest = 0, count = 0;
+        bool lacks = false;
+        for (int64_t i = rows.begin + r * 50; i < std::min(rows.begin + r * 50 + 50, rows.end);
+             ++i) {
+          for (int64_t j = cols.begin + c * 50; j < std::min(cols.begin + c * 50 + 50, cols.end);
+               ++j) {
+            const auto entry = static_cast<double>(values.entry(0, i, j));
+            sum += entry;
+            largest = std::max(largest, entry);
+            ++count;
+            lacks = lacks || (stop == 3 && i >= 384 && j >= 512);
+          }
+        }
+        const auto at = static_cast<size_t>(r * 14 + c);
+        missing += lacks;
+        CHECK((pooled.missing[at] != 0) == lacks);
+        if (lacks) {
+          CHECK(std::isnan(pooled.map.max[at]));
+          CHECK(std::isnan(pooled.map.mean[at]));
+        } else {
+          CHECK(static_cast<double>(pooled.map.max[at]) == largest);
+          CHECK(static_cast<double>(pooled.map.mean[at]) == Approx(sum / count).epsilon(1e-6));
+        }
+      }
+    }
+    CHECK(pooled.missing_cells == missing);
+    CHECK((missing > 0) == (stop == 3));
+    if (stop == 3) {
+      CHECK(maps.row(maps.heads()[0], 383));
+      CHECK_FALSE(maps.row(maps.heads()[0], 384));
+      CHECK_FALSE(maps.row(maps.heads()[1], 0));
+    }
+  }
+}
+
+TEST_CASE("rows of an export keep the indices of the capture") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  ExportSpec spec = make_spec(calls, ExportProduct::rows, Encoding::f32);
+  spec.row_lists = {{0, 300, 301, 699}};
+  const FedValues values;
+  write_export(spec, folder / "rows.h5", values);
+  const StoredMaps maps(folder / "rows.h5");
+  CHECK(maps.heads()[0].facts->queries == std::vector<int64_t>{0, 300, 301, 699});
+  const auto row = maps.row(maps.heads()[1], 3);
+  REQUIRE(row);
+  CHECK((*row)[17] == values.entry(1, 3, 17));
+}
+
+TEST_CASE("exports without maps are named, damaged ones too") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const FedValues values;
+  write_export(make_spec(calls, ExportProduct::lse, Encoding::f32), folder / "lse.h5", values);
+  CHECK(error_of(folder / "lse.h5").find("usage: ") == 0);
+  CHECK(error_of(folder / "lse.h5").find("is an export of lse, which has no maps") !=
+        std::string::npos);
+  const std::string out = folder / "map.h5";
+  write_export(make_spec(calls, ExportProduct::weights, Encoding::f32), out, values);
+  const StoredMaps maps(out);
+  const StoredHead& head = maps.heads()[0];
+  const int64_t chunk = head.group->grid.chunk_bytes();
+  const auto flip = [&](int64_t offset) {
+    std::fstream file(out, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(offset);
+    const int old = file.get();
+    file.seekp(offset);
+    file.put(static_cast<char>(old ^ 1));
+  };
+  // A byte of the second chunk, which holds row 0's keys from 512 on.
+  flip(head.group->places.entries + chunk + 100);
+  CHECK(maps.chunk(head, 0, 0));
+  CHECK_THROWS_AS(maps.chunk(head, 0, 1), Error);
+  CHECK_THROWS_AS(maps.row(head, 0), Error);
+  // A coordinate: within the structure, before the first tile.
+  std::string bytes;
+  {
+    std::ifstream file(out, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const size_t at = bytes.find("attnscope-export/1");
+  REQUIRE(at != std::string::npos);
+  const size_t model = bytes.find("tiny-cogvideox");
+  REQUIRE(model != std::string::npos);
+  flip(static_cast<int64_t>(model));
+  CHECK(error_of(out).find("file: ") == 0);
+}

@@ -1,0 +1,363 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "io/export/read/export_verify.h"
+#include "io/export/write/pooled_export.h"
+#include "io/results/stats_journal.h"
+#include "tests/support/catch.h"
+#include "tests/support/export_fixture.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tensor_files.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+constexpr ExportWriteOptions kFresh{.force = false, .sync = false};
+constexpr ExportWriteOptions kResume{.force = false, .sync = false, .resume = true};
+constexpr ExportWriteOptions kResumeAll{
+    .force = false, .sync = false, .resume = true, .verify_all = true};
+
+VerifyReport verify(const std::filesystem::path& path) { return verify_export(path, {}, nullptr); }
+
+struct Product {
+  ExportProduct product;
+  Encoding encoding;
+};
+const std::vector<Product> kProducts{{ExportProduct::weights, Encoding::f16_scaled},
+                                     {ExportProduct::weights, Encoding::u8_log2},
+                                     {ExportProduct::logits, Encoding::f32},
+                                     {ExportProduct::lse, Encoding::f32},
+                                     {ExportProduct::output, Encoding::f32}};
+
+}  // namespace
+
+TEST_CASE("a resumed export is byte for byte the undisturbed one") {
+  std::vector calls{make_call(joint_facts())};
+  CallFacts cross = joint_facts();
+  cross.layer = 4;
+  cross.kind = CallKind::cross;
+  cross.branches = {"uncond", "cond"};
+  cross.keys = TokenGrid::text_only(31);
+  cross.tokens = {};
+  calls.push_back(make_call(cross));
+  for (const Product& p : kProducts) {
+    const TemporaryFolder folder;
+    const ExportSpec spec = make_spec(calls, p.product, p.encoding);
+    const FedValues values{.logits = p.product == ExportProduct::logits};
+    {
+      Hdf5Export sink(spec, folder / "whole.h5", kFresh);
+      feed(sink, values);
+    }
+    const std::string out = folder / "out.h5";
+    // Several interruptions, other orders, other tile widths, other thread counts.
+    unsigned seed = 1;
+    int64_t kept = 0;
+    for (const int64_t stop : {0, 1, 3, 4}) {
+      INFO("product " << export_product_name(p.product) << " stop after " << stop);
+      Hdf5Export sink(spec, out, kResume);
+      CHECK(sink.resume().resumed == (seed > 2));
+      CHECK(sink.resume().tiles_dropped == 0);
+      CHECK(sink.resume().tiles_kept == kept);
+      feed(sink, values,
+           {.seed = seed, .threads = 2, .segment_chunks = 1 + seed % 2, .stop_after = stop});
+      sink.suspend();
+      kept = sink.tiles_done();
+      ++seed;
+    }
+    const VerifyReport partial = verify(out + ".part");
+    CHECK(partial.bad == 0);
+    CHECK(partial.tiles_good == kept);
+    CHECK(partial.tiles_missing == partial.state.tiles_total - kept);
+    CHECK_FALSE(partial.good());
+    {
+      Hdf5Export sink(spec, out, kResumeAll);
+      CHECK(sink.resume().bytes_checked > 0);
+      feed(sink, values, {.threads = 2});
+    }
+    CHECK(read_bytes(out) == read_bytes(folder / "whole.h5"));
+    CHECK_FALSE(std::filesystem::exists(out + ".journal"));
+    CHECK(verify(out).good());
+    Hdf5Export again(spec, out, kResume);
+    CHECK(again.resume().complete);
+  }
+}
+
+TEST_CASE("what a partial file lost is computed again") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const ExportSpec spec = make_spec(calls);
+  const std::string out = folder / "out.h5";
+  {
+    Hdf5Export sink(spec, folder / "whole.h5", kFresh);
+    feed(sink, {});
+  }
+  {
+    Hdf5Export sink(spec, out, kFresh);
+    feed(sink, {}, {.stop_after = 3});
+  }
+  const StoredExport stored = read_stored_export(out + ".part");
+  const int64_t place = stored.groups[0].places.entries + 12345;
+  poke(out + ".part", place, '\x77');
+  CHECK(verify(out + ".part").bad == 1);
+  {
+    Hdf5Export sink(spec, out, kResume);
+    CHECK(sink.resume().tiles_dropped == 2);
+    feed(sink, {}, {.stop_after = 1});
+  }
+  {
+    Hdf5Export sink(spec, out, kResume);
+    CHECK(sink.resume().tiles_dropped == 0);
+    feed(sink, {});
+  }
+  CHECK(read_bytes(out) == read_bytes(folder / "whole.h5"));
+}
+
+TEST_CASE("a partial file is gone on with by the same export alone") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const std::string out = folder / "out.h5";
+  {
+    Hdf5Export sink(make_spec(calls), out, kFresh);
+    feed(sink, {}, {.stop_after = 3});
+  }
+  const auto error = [&](const ExportSpec& spec, const ExportWriteOptions& options) {
+    return thrown_text(ErrorCode::file, [&] { Hdf5Export sink(spec, out, options); });
+  };
+  ExportSpec other = make_spec(calls);
+  other.options_json = R"({"product":"weights","dtype":"u8"})";
+  const std::string text = error(other, kResume);
+  INFO(text);
+  CHECK(text.find("options.dtype is \"f16\" there, \"u8\" here") != std::string::npos);
+  other = make_spec(calls);
+  other.capture_hash = "fedcba9876543210";
+  CHECK(error(other, kResume).find("capture_hash") != std::string::npos);
+  CHECK(error(make_spec(calls), kFresh).find("--resume") != std::string::npos);
+  // Every refusal left it as it was.
+  {
+    Hdf5Export sink(make_spec(calls), out, kResume);
+    CHECK(sink.resume().resumed);
+    feed(sink, {});
+  }
+  CHECK(error(other, kResume).find("is another export") != std::string::npos);
+  CHECK(verify(out).good());
+}
+
+TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
+  CallFacts second = joint_facts();
+  second.layer = 5;
+  const std::vector calls{make_call(joint_facts()), make_call(second)};
+  const auto spec_of = [&](const std::string& kind) {
+    ExportSpec spec = make_spec(calls);
+    spec.options_json = R"({"product":")" + kind + R"("})";
+    spec.gzip = kind == "gzip";
+    if (kind == "topk") spec.product = ExportProduct::topk;
+    if (kind == "pooled") spec.product = ExportProduct::pooled;
+    if (kind == "topk" || kind == "pooled") spec.encoding = Encoding::f32;
+    spec.topk = kind == "topk" ? 4 : 0;
+    spec.block = 16;
+    return spec;
+  };
+  const nlohmann::ordered_json identity{{"format", "attnscope-stats-part/1"},
+                                        {"capture_hash", spec_of("stats").capture_hash},
+                                        {"options", {{"exact", false}}}};
+  const auto start = [&](const std::string& kind, const std::string& out, bool force) {
+    ExportWriteOptions options = kResume;
+    options.force = force;
+    if (kind == "stats") {
+      const StatsJournal journal(out, identity, "dump", {.force = force, .resume = true});
+    } else if (kind == "pooled") {
+      const PooledExport pooled(spec_of(kind), out, options);
+    } else {
+      make_export(spec_of(kind), out, options);
+    }
+  };
+  const std::vector<std::string> kinds{"weights", "gzip", "topk", "pooled", "stats"};
+  for (const std::string& left : kinds) {
+    if (left == "pooled") continue;
+    const TemporaryFolder folder;
+    const std::string out = folder / "out.h5";
+    if (left == "stats") {
+      StatsJournal journal(out, identity, "dump", {});
+      journal.append({{"head", 0}});
+    } else {
+      // In order, all of the first of two equal calls: its shard is complete.
+      const auto sink = make_export(spec_of(left), out, kFresh);
+      feed(*sink, {}, {.segment_chunks = 1, .stop_after = sink->tiles_total() / 2});
+      sink->abort();
+    }
+    const std::string data = left == "gzip" || left == "topk"
+                                 ? out + ".d.part/step0010_layer003_cond_joint.h5"
+                                 : out + ".part";
+    const std::string bytes = read_bytes(data);
+    for (const std::string& other : kinds) {
+      if (other == left) continue;
+      for (const bool force : {false, true}) {
+        INFO(left << " is left, " << other << " is resumed, force " << force);
+        const std::string text = thrown_text(ErrorCode::file, [&] { start(other, out, force); });
+        INFO(text);
+        CHECK(text.find("belongs to ") != std::string::npos);
+        REQUIRE(read_bytes(data) == bytes);
+      }
+    }
+    start(left, out, false);
+    CHECK(read_bytes(data) == bytes);
+    if (left == "stats") {
+      CHECK(StatsJournal(out, identity, "dump", {.resume = true}).kept().size() == 1);
+    } else {
+      CHECK(make_export(spec_of(left), out, kResume)->resume().tiles_kept > 0);
+    }
+  }
+}
+
+TEST_CASE("a part whose journal is gone or damaged is not believed") {
+  const std::vector calls{make_call(joint_facts())};
+  const ExportSpec spec = make_spec(calls);
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.h5";
+  const auto begin = [&] {
+    Hdf5Export sink(spec, out, {.force = true, .sync = false});
+    feed(sink, {}, {.stop_after = 3});
+  };
+  begin();
+  std::filesystem::remove(out + ".journal");
+  {
+    Hdf5Export sink(spec, out, kResume);
+    CHECK_FALSE(sink.resume().resumed);
+    feed(sink, {});
+  }
+  CHECK(verify(out).good());
+  std::filesystem::remove(out);
+  begin();
+  poke(out + ".journal", 20, '\x01');
+  CHECK(thrown_text(ErrorCode::file, [&] { Hdf5Export sink(spec, out, kResume); }) != "");
+  CHECK(std::filesystem::exists(out + ".part"));
+  // A structure that is not the one that was written.
+  begin();
+  const std::string bytes = read_bytes(out + ".part");
+  const size_t name = bytes.find("0123456789abcdef");
+  REQUIRE(name != std::string::npos);
+  poke(out + ".part", static_cast<int64_t>(name), 'x');
+  CHECK(thrown_text(ErrorCode::file, [&] {
+          Hdf5Export sink(spec, out, kResume);
+        }).find("damaged") != std::string::npos);
+  CHECK(std::filesystem::exists(out + ".part"));
+}
+
+TEST_CASE("hundreds of kills at random times lose nothing that was committed") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const ExportSpec spec = make_spec(calls);
+  const std::string out = folder / "out.h5";
+  const auto start = std::chrono::steady_clock::now();
+  {
+    Hdf5Export sink(spec, folder / "whole.h5", {.commits = {.bytes = 1}});
+    feed(sink, {}, {.segment_chunks = 1});
+  }
+  // How long a run is let live, at most: longer after one that got nowhere, shorter after one that
+  // ended, so that the kills fall inside the work whatever the machine's speed or load.
+  double window_us =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  const std::string bytes = read_bytes(folder / "whole.h5");
+  std::mt19937 random(11);
+  const int wanted = sanitized() ? 25 : 200;
+  int kills = 0, with_tiles = 0;
+  int64_t committed = 0;
+  const auto take_whole = [&] {
+    REQUIRE(read_bytes(out) == bytes);
+    REQUIRE(verify(out).good());
+    std::filesystem::remove(out);
+    committed = 0;
+  };
+  const auto run_export = [&](unsigned run) {
+    Hdf5Export sink(spec, out, {.sync = run % 2 == 0, .resume = true, .commits = {.bytes = 1}});
+    feed(sink, {}, {.seed = run, .threads = 2, .segment_chunks = 1});
+  };
+  unsigned run = 1;
+  for (; kills < wanted; ++run) {
+    INFO("run " << run << ", " << kills << " kills");
+    REQUIRE(run < 40U * static_cast<unsigned>(wanted));
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      try {
+        run_export(run);
+      } catch (...) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(std::uniform_real_distribution<>(0, window_us)(random)));
+    kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    kills += WIFSIGNALED(status) ? 1 : 0;
+    if (WIFEXITED(status)) REQUIRE(WEXITSTATUS(status) == 0);
+    if (std::filesystem::exists(out)) {
+      take_whole();
+      window_us *= 0.9;
+      continue;
+    }
+    const int64_t before = committed;
+    if (std::filesystem::exists(out + ".part")) {
+      const VerifyReport report = verify(out + ".part");
+      REQUIRE(report.bad == 0);
+      REQUIRE(report.tiles_good >= committed);
+      committed = report.tiles_good;
+      with_tiles += committed > 0 ? 1 : 0;
+    }
+    if (committed == before) window_us = std::min(window_us * 1.1, 5e6);
+  }
+  CHECK(with_tiles > wanted / 20);
+  // What the last kill left is gone on with to the same bytes.
+  run_export(run);
+  take_whole();
+}
+
+TEST_CASE("every flipped byte of an export is found", "[numbers]") {
+  const TemporaryFolder folder;
+  CallFacts facts = joint_facts();
+  facts.heads = 1;
+  facts.queries = TokenGrid::video(34, {2, 3, 4}, 10, TextPlace::start);
+  facts.keys = facts.queries;
+  const std::vector calls{make_call(facts)};
+  const std::string out = folder / "out.h5";
+  {
+    Hdf5Export sink(make_spec(calls), out, kFresh);
+    feed(sink, {});
+  }
+  REQUIRE(verify(out).good());
+  const std::string bytes = read_bytes(out);
+  std::mt19937 random(7);
+  // Each look needs a process of its own: a sample of all, and every byte of the mark.
+  std::vector<int64_t> places{read_stored_export(out).complete, 0, 8, 40};
+  for (int i = 0; i < 250; ++i) {
+    places.push_back(static_cast<int64_t>(random() % bytes.size()));
+  }
+  for (const int64_t place : places) {
+    const char flipped = static_cast<char>(bytes[static_cast<size_t>(place)] ^ 0x10);
+    const char old = poke(out, place, flipped);
+    bool good = true;
+    try {
+      good = verify(out).good();
+    } catch (const Error&) {
+      good = false;
+    }
+    poke(out, place, old);
+    INFO("byte " << place << " of " << bytes.size());
+    CHECK_FALSE(good);
+  }
+  REQUIRE(verify(out).good());
+  std::ofstream(out, std::ios::app) << "x";
+  CHECK_FALSE(verify(out).good());
+}

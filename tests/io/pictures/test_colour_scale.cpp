@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "io/pictures/canvas.h"
+#include "io/pictures/colour_bar.h"
+#include "io/pictures/colour_scale.h"
+#include "io/pictures/picture_style.h"
+#include "tests/support/catch.h"
+
+using namespace attnscope;
+
+namespace {
+
+bool same(Rgb a, Rgb b) { return a == b; }
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the automatic range ignores zeros and outliers") {
+  std::vector<float> weights(1001, 0.0f);
+  for (size_t i = 1; i < weights.size(); ++i) weights[i] = static_cast<float>(i) / 1000;
+  weights.push_back(std::numeric_limits<float>::quiet_NaN());
+  weights.push_back(std::numeric_limits<float>::infinity());
+  for (const ScaleKind kind : {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt}) {
+    const ColourScale scale = ColourScale::fit({Colormap::viridis, kind, {}}, weights);
+    CHECK(scale.range().low == Approx(0.001 + 0.01 * 0.999));
+    CHECK(scale.range().high == Approx(0.001 + 0.999 * 0.999));
+  }
+  const RangeChoice quartiles{true, 0.25, 0.75};
+  const ColourScale part =
+      ColourScale::fit({Colormap::viridis, ScaleKind::log2, quartiles}, weights);
+  CHECK(part.range().low == Approx(0.001 + 0.25 * 0.999));
+  CHECK(part.range().high == Approx(0.001 + 0.75 * 0.999));
+  const ColourScale given =
+      ColourScale::fit({Colormap::viridis, ScaleKind::sqrt, {false, 0, 0.5}}, weights);
+  CHECK(given.range().low == 0);
+  CHECK(given.range().high == 0.5);
+}
+
+TEST_CASE("an even row is shown in the middle, nothing at all somewhere") {
+  const std::vector<float> even(50, 0.02f);
+  const ColourScale log = ColourScale::fit({}, even);
+  CHECK(log.range().high / log.range().low == Approx(2));
+  for (const ScaleKind kind : {ScaleKind::log2, ScaleKind::linear}) {
+    const ColourScale scale = ColourScale::fit({Colormap::magma, kind, {}}, even);
+    CHECK(scale.unit(0.02f) == Approx(0.5));
+  }
+  const ColourScale root = ColourScale::fit({Colormap::magma, ScaleKind::sqrt, {}}, even);
+  CHECK(root.unit(0.02f) == Approx((1 - std::sqrt(0.5)) / (std::sqrt(1.5) - std::sqrt(0.5))));
+  const ColourScale nothing = ColourScale::fit({}, std::vector<float>(50, 0.0f));
+  CHECK(nothing.range().low > 0);
+  CHECK(nothing.range().high > nothing.range().low);
+}
+
+TEST_CASE("units, values and colours agree on every scale") {
+  for (const ScaleKind kind :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
+    const ColourScale scale(Colormap::inferno, kind, {0.25, 4});
+    INFO(scale_kind_name(kind));
+    for (const double unit : {0.0, 0.2, 0.5, 1.0}) {
+      CHECK(scale.unit(scale.value_at(unit)) == Approx(unit).margin(1e-12));
+      CHECK(same(scale.colour(scale.value_at(unit)), colormap_at(Colormap::inferno, unit)));
+    }
+    CHECK(same(scale.colour(100), colormap_at(Colormap::inferno, 1)));
+    CHECK(same(scale.colour(0.01), colormap_at(Colormap::inferno, 0)));
+    CHECK(same(scale.colour(std::nan("")), kMaskedCell));
+    CHECK(parse_scale_kind(scale_kind_name(kind)) == kind);
+  }
+  CHECK(ColourScale(Colormap::grey, ScaleKind::log2, {0.25, 4}).unit(1) == Approx(0.5));
+  CHECK(ColourScale(Colormap::grey, ScaleKind::linear, {0, 4}).unit(1) == Approx(0.25));
+  CHECK(ColourScale(Colormap::grey, ScaleKind::sqrt, {0, 4}).unit(1) == Approx(0.5));
+  // Only a logarithm has no place for 0.
+  CHECK(same(ColourScale(Colormap::inferno, ScaleKind::log2, {0.25, 4}).colour(0), kMaskedCell));
+  CHECK(same(ColourScale(Colormap::viridis, ScaleKind::linear, {0, 4}).colour(0),
+             colormap_at(Colormap::viridis, 0)));
+  CHECK_FALSE(parse_scale_kind("log10"));
+}
+
+TEST_CASE("ticks are round, ascending and far enough apart") {
+  const ColourScale log(Colormap::viridis, ScaleKind::log2, {1.0 / 300, 0.3});
+  const auto ticks = log.ticks(0.1);
+  REQUIRE(ticks.size() == 7);
+  CHECK(ticks.front().label == "1/256");
+  CHECK(ticks.back().label == "1/4");
+  CHECK(ticks.back().unit == Approx(log.unit(0.25)));
+  const auto linear = ColourScale(Colormap::viridis, ScaleKind::linear, {0, 0.01}).ticks(0.2);
+  REQUIRE(linear.size() == 6);
+  CHECK(linear[1].label == "2e-3");
+  CHECK(linear[1].unit == Approx(0.2));
+  for (const ScaleKind kind :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
+    for (const ValueRange range :
+         {ValueRange{1e-30, 1}, {1e-6, 3e-6}, {0.5, 1}, {3, 4.7}, {1, 9e8}}) {
+      for (const double gap : {0.02, 0.09, 0.3, 0.5}) {
+        const auto all = ColourScale(Colormap::viridis, kind, range).ticks(gap);
+        INFO(scale_kind_name(kind) << " " << range.low << " " << range.high << " gap " << gap);
+        REQUIRE(all.size() >= 2);
+        CHECK(all.size() <= 1 + 1 / gap);
+        for (size_t i = 0; i < all.size(); ++i) {
+          CHECK(all[i].unit >= 0);
+          CHECK(all[i].unit <= 1);
+          CHECK(all[i].label.size() <= 10);
+          if (i > 0) CHECK(all[i].unit - all[i - 1].unit >= gap * 0.999);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("symlog shows both sides of 0 by their octaves") {
+  const ColourScale even(Colormap::grey, ScaleKind::symlog, {-8, 8});
+  CHECK(even.linear_part() == 8.0 / 1024);
+  CHECK(even.unit(0) == Approx(0.5));
+  CHECK(even.unit(8) == Approx(1));
+  CHECK(even.unit(-8) == Approx(0).margin(1e-12));
+  // log2(1 + 1024·v/8) of v = 1/4 is log2(33), of the end log2(1025).
+  CHECK(even.unit(0.25) == Approx(0.5 + 0.5 * std::log2(33) / std::log2(1025)));
+  CHECK(even.unit(-0.25) == Approx(1 - even.unit(0.25)));
+  CHECK(even.value_at(even.unit(-0.125)) == Approx(-0.125));
+  CHECK(even.transformed(-0.25) == Approx(-std::log2(33)));
+  const ColourScale uneven(Colormap::grey, ScaleKind::symlog, {-1, 4});
+  CHECK(uneven.unit(-1) == Approx(0).margin(1e-12));
+  CHECK(uneven.unit(4) == Approx(1));
+  CHECK(uneven.unit(0) == Approx(std::log2(257) / (std::log2(257) + std::log2(1025))));
+  CHECK(same(uneven.colour(std::nan("")), kMaskedCell));
+  CHECK(same(uneven.colour(0), colormap_at(Colormap::grey, uneven.unit(0))));
+  CHECK(parse_scale_kind("symlog") == ScaleKind::symlog);
+  // Negative values count in the automatic range, zeros do not.
+  const ColourScale fit = ColourScale::fit({Colormap::grey, ScaleKind::symlog, {true, 0, 1}},
+                                           std::vector{-3.f, 0.f, 5.f});
+  CHECK(fit.range().low == -3);
+  CHECK(fit.range().high == 5);
+
+  const auto ticks = even.ticks(0.1);
+  const auto zero = std::find_if(ticks.begin(), ticks.end(),
+                                 [](const ScaleTick& tick) { return tick.label == "0"; });
+  REQUIRE(zero != ticks.end());
+  CHECK(zero->unit == Approx(0.5));
+  std::vector<std::string> labels;
+  for (const ScaleTick& tick : ticks) labels.push_back(tick.label);
+  for (const char* label : {"1", "-1", "0.1", "-0.1"}) {
+    CHECK(std::count(labels.begin(), labels.end(), label) == 1);
+  }
+  for (size_t i = 0; i < ticks.size(); ++i) {
+    CHECK(ticks[i].unit == Approx(1 - ticks[ticks.size() - 1 - i].unit).margin(1e-9));
+  }
+  for (size_t i = 1; i < ticks.size(); ++i) CHECK(ticks[i].unit - ticks[i - 1].unit >= 0.0999);
+}
+
+TEST_CASE("what is next to nothing is widened") {
+  CHECK(widened_range({1, 1}, ScaleKind::log2).high == Approx(std::sqrt(2)));
+  CHECK(widened_range({1, 1}, ScaleKind::log2).low == Approx(std::sqrt(0.5)));
+  CHECK(widened_range({1, 4}, ScaleKind::log2).high == 4);
+  CHECK(widened_range({-2, -2}, ScaleKind::symlog).low == -3);
+  CHECK(widened_range({-2, -2}, ScaleKind::linear).high == -1);
+  CHECK(widened_range({0.5, 0.6}, ScaleKind::linear).high == 0.6);
+}
+
+TEST_CASE("numbers are short") {
+  CHECK(short_number(0) == "0");
+  CHECK(short_number(0.05) == "0.05");
+  CHECK(short_number(0.00002) == "2e-5");
+  CHECK(short_number(0.00123) == "1.23e-3");
+  CHECK(short_number(17.8234) == "17.8");
+  CHECK(short_number(12543) == "12.5k");
+  CHECK(short_number(-0.5) == "-0.5");
+  CHECK(short_number(4.2e9) == "4.2e9");
+}
+
+TEST_CASE("ranges are read, and refused with a reason") {
+  CHECK(parse_range_choice("auto", "--range").quantiles);
+  const RangeChoice given = parse_range_choice("1e-4:0.5", "--range");
+  CHECK_FALSE(given.quantiles);
+  CHECK(given.low == 1e-4);
+  CHECK(given.high == 0.5);
+  const RangeChoice percent = parse_range_choice("p5:p99.5", "--range");
+  CHECK(percent.quantiles);
+  CHECK(percent.low == Approx(0.05));
+  CHECK(percent.high == Approx(0.995));
+  for (const char* text : {"", "1", "a:b", "2:1", "1:1", "p1:2", "p-1:p50", "p1:p101", "1:inf",
+                           "nan:1", "1:2:3", "1 :2"}) {
+    INFO(text);
+    const std::string message = message_of([&] { parse_range_choice(text, "--range"); });
+    CHECK(message.starts_with("--range "));
+  }
+  const ColourChoice log{Colormap::viridis, ScaleKind::log2, {false, 0, 1}};
+  CHECK(message_of([&] { check_colour_choice(log, "--range"); }).find("log") != std::string::npos);
+  const ColourChoice root{Colormap::viridis, ScaleKind::sqrt, {false, -1, 1}};
+  CHECK_FALSE(message_of([&] { check_colour_choice(root, "--range"); }).empty());
+  CHECK(message_of([] {
+          check_colour_choice({Colormap::viridis, ScaleKind::linear, {false, -1, 1}}, "--range");
+        }).empty());
+}
+
+TEST_CASE("a colour bar rises from its low end to its high end, with ticks where they belong") {
+  Canvas canvas(200, 320, kBackground);
+  const PixelRect bar{20, 40, kBarWidth, 256};
+  const ColourScale scale(Colormap::viridis, ScaleKind::log2, {1.0 / 256, 1});
+  draw_colour_bar(canvas, bar, scale, "weight");
+  CHECK(same(canvas.at(20, 40), colormap_at(Colormap::viridis, 255.5 / 256)));
+  CHECK(same(canvas.at(35, 295), colormap_at(Colormap::viridis, 0.5 / 256)));
+  CHECK(same(canvas.at(27, 40 + 128), colormap_at(Colormap::viridis, 127.5 / 256)));
+  CHECK(same(canvas.at(27, 39), kBackground));
+  CHECK(same(canvas.at(27, 296), kBackground));
+  // One octave is 32 pixels: ticks stand on multiples, none between.
+  for (int y = 42; y < 290; ++y) {
+    INFO(y);
+    CHECK(same(canvas.at(37, y), kQuietText) == ((296 - y) % 32 == 0));
+  }
+}

@@ -1,0 +1,350 @@
+#include "tests/support/attention_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <sstream>
+
+#include "core/tensor/memory_tensor.h"
+
+namespace attnscope::test {
+namespace {
+
+constexpr double kMasked = -std::numeric_limits<double>::infinity();
+
+template <typename T>
+std::vector<std::byte> as_bytes(const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+/// Rounds the values to what dtype stores.
+std::vector<std::byte> round_to(DType dtype, std::vector<float>& values) {
+  if (dtype == DType::f32) return as_bytes(values);
+  std::vector<uint16_t> stored;
+  for (float& value : values) {
+    if (dtype == DType::f16) {
+      stored.push_back(to_f16(value).bits);
+      value = to_float(f16{stored.back()});
+    } else {
+      stored.push_back(to_bf16(value).bits);
+      value = to_float(bf16{stored.back()});
+    }
+  }
+  return as_bytes(stored);
+}
+
+std::vector<float> normal_values(int64_t count, double deviation, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, static_cast<float>(deviation));
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+std::vector<uint8_t> random_bits(int64_t count, double density, unsigned seed) {
+  std::mt19937 random(seed);
+  std::bernoulli_distribution keep(density);
+  std::vector<uint8_t> bits(static_cast<size_t>(count));
+  for (uint8_t& bit : bits) bit = keep(random) ? 1 : 0;
+  return bits;
+}
+
+double allow(bool allowed) { return allowed ? 0 : kMasked; }
+
+std::shared_ptr<MemoryTensor> bool_tensor(std::vector<int64_t> shape,
+                                          const std::vector<uint8_t>& bits) {
+  return std::make_shared<MemoryTensor>("mask", DType::boolean, std::move(shape), as_bytes(bits));
+}
+
+std::shared_ptr<MemoryTensor> float_tensor(std::vector<int64_t> shape,
+                                           const std::vector<float>& values) {
+  return std::make_shared<MemoryTensor>("mask", DType::f32, std::move(shape), as_bytes(values));
+}
+
+MaskCase key_masks(std::string_view name, const Shape& s) {
+  if (name == "key_lengths") {
+    std::vector<int64_t> lengths;
+    for (int64_t b = 0; b < s.batch; ++b)
+      lengths.push_back(std::max<int64_t>(1, s.keys * 2 / 3 - b));
+    return {"", Mask::key_lengths(lengths, s.keys), [lengths](auto b, auto, auto, auto j) {
+              return allow(j < lengths[static_cast<size_t>(b)]);
+            }};
+  }
+  const auto bits = random_bits(s.keys, 0.4, 11);
+  return {"", Mask::keys({bits}),
+          [bits](auto, auto, auto, auto j) { return allow(bits[static_cast<size_t>(j)] != 0); }};
+}
+
+MaskCase segment_mask(const Shape& s) {
+  // Three segments of uneven length; the second has no keys, so its queries are fully masked.
+  const std::vector<int64_t> cu_queries{0, s.queries / 3, s.queries / 2, s.queries};
+  const std::vector<int64_t> cu_keys{0, s.keys / 2, s.keys / 2, s.keys};
+  const auto segment_of = [](const std::vector<int64_t>& cu, int64_t i) {
+    // Empty segments hold nothing: the first whose end is beyond i.
+    int64_t segment = 0;
+    while (i >= cu[static_cast<size_t>(segment) + 1]) ++segment;
+    return segment;
+  };
+  return {"", Mask::segments(cu_queries, cu_keys), [=](auto, auto, auto i, auto j) {
+            return allow(segment_of(cu_queries, i) == segment_of(cu_keys, j));
+          }};
+}
+
+MaskCase block_mask(const Shape& s) {
+  BlockMask blocks;
+  blocks.heads = s.heads;
+  blocks.block_queries = 20;
+  blocks.block_keys = 48;
+  blocks.query_blocks = (s.queries + 19) / 20;
+  blocks.key_blocks = (s.keys + 47) / 48;
+  blocks.bits = random_bits(s.heads * blocks.query_blocks * blocks.key_blocks, 0.35, 5);
+  return {"", Mask::blocks(blocks), [blocks](auto, auto h, auto i, auto j) {
+            const int64_t at = (h * blocks.query_blocks + i / 20) * blocks.key_blocks + j / 48;
+            return allow(blocks.bits[static_cast<size_t>(at)] != 0);
+          }};
+}
+
+/// Bool [1, H, Nq, Nk], or float [B, 1, Nq, Nk] with a fifth of −inf; "masked_rows" masks whole
+/// rows of a bool mask.
+MaskCase dense_mask(std::string_view name, const Shape& s) {
+  if (name == "dense_float") {
+    auto values = normal_values(s.batch * s.queries * s.keys, 3, 7);
+    for (size_t i = 0; i < values.size(); i += 5) {
+      values[i] = -std::numeric_limits<float>::infinity();
+    }
+    return {"", Mask::tensor(float_tensor({s.batch, 1, s.queries, s.keys}, values)),
+            [values, s](auto b, auto, auto i, auto j) {
+              return double{values[static_cast<size_t>((b * s.queries + i) * s.keys + j)]};
+            }};
+  }
+  auto bits = random_bits(s.heads * s.queries * s.keys, name == "masked_rows" ? 0.01 : 0.5, 9);
+  if (name == "masked_rows") {
+    for (size_t i = 0; i < bits.size(); ++i) {
+      if (i / static_cast<size_t>(s.keys) % 3 != 1) bits[i] = 0;
+    }
+  }
+  return {"", Mask::tensor(bool_tensor({1, s.heads, s.queries, s.keys}, bits)),
+          [bits, s](auto, auto h, auto i, auto j) {
+            return allow(bits[static_cast<size_t>((h * s.queries + i) * s.keys + j)] != 0);
+          }};
+}
+
+MaskCase causal_and_keys(const Shape& s) {
+  const MaskCase keys = key_masks("keys", s);
+  return {"", Mask::causal() & keys.mask, [keys](auto b, auto h, auto i, auto j) {
+            return j <= i ? keys.bias(b, h, i, j) : kMasked;
+          }};
+}
+
+MaskCase far_mask(const FarKeys& far, const Shape& s) {
+  const auto bias = [far, keys = s.keys](auto, auto, int64_t i, int64_t j) {
+    const int64_t turned = far.by_row ? (j + 37 * i) % keys : j;
+    return far.keys.contains(turned) ? double{*far.bias} : 0.0;
+  };
+  const int64_t rows = far.by_row ? s.queries : 1;
+  std::vector<float> values;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < s.keys; ++j) values.push_back(static_cast<float>(bias(0, 0, i, j)));
+  }
+  return {"far", Mask::tensor(float_tensor({rows, s.keys}, values)), bias};
+}
+
+/// Gives channel 0 to the products with far keys.
+void set_far_products(const AttentionCase& c, std::vector<float>& q, std::vector<float>& k) {
+  if (c.far.product == 0) return;
+  const auto value = static_cast<float>(std::sqrt(std::fabs(c.far.product)));
+  const Shape& s = c.shape;
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+    q[static_cast<size_t>(row * s.head_dim)] = row % 3 == 2 ? 0 : value;
+  }
+  for (int64_t row = 0; row < s.batch * s.kv_heads * s.keys; ++row) {
+    k[static_cast<size_t>(row * s.head_dim)] =
+        c.far.keys.contains(row % s.keys) ? std::copysign(value, static_cast<float>(c.far.product))
+                                          : 0.0f;
+  }
+}
+
+MaskCase build_mask(std::string_view name, const Shape& s) {
+  if (name == "none") return {"", Mask(), [](auto, auto, auto, auto) { return 0.0; }};
+  if (name == "causal") {
+    return {"", Mask::causal(), [](auto, auto, auto i, auto j) { return allow(j <= i); }};
+  }
+  if (name == "window") {
+    return {"", Mask::window(37),
+            [](auto, auto, auto i, auto j) { return allow(std::abs(i - j) <= 37); }};
+  }
+  if (name == "key_lengths" || name == "keys") return key_masks(name, s);
+  if (name == "segments") return segment_mask(s);
+  if (name == "blocks") return block_mask(s);
+  if (name == "causal_and_keys") return causal_and_keys(s);
+  if (name == "key_bias" || name == "low_bias" || name == "lowest_bias") {
+    auto values = normal_values(s.keys, 5, 13);
+    // Every logit of a row far below 0: the reference of its sum has to follow, as far as it can.
+    const float shift = name == "key_bias" ? 0.0f : name == "low_bias" ? 700.0f : 1e7f;
+    for (float& value : values) value -= shift;
+    return {"", Mask::tensor(float_tensor({s.keys}, values)),
+            [values](auto, auto, auto, auto j) { return double{values[static_cast<size_t>(j)]}; }};
+  }
+  return dense_mask(name, s);
+}
+
+double feature(ScoreFunction score, double x) {
+  if (score == ScoreFunction::linear_relu) return std::max(0.0, x);
+  if (score == ScoreFunction::linear_elu1) return x > 0 ? x + 1 : std::exp(x);
+  return x;
+}
+
+std::vector<double> features(ScoreFunction score, const std::vector<float>& values) {
+  std::vector<double> result;
+  for (const float value : values) result.push_back(feature(score, double{value}));
+  return result;
+}
+
+/// Also gives the features of the values that were stored.
+AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
+                       std::vector<double>& q_features, std::vector<double>& k_features,
+                       std::vector<float>& v) {
+  const Shape& s = c.shape;
+  AttentionProblem::Parts parts;
+  auto q = normal_values(s.batch * s.heads * s.queries * s.head_dim, c.amplitude, c.seed);
+  auto k = normal_values(s.batch * s.kv_heads * s.keys * s.head_dim, c.amplitude, c.seed + 1);
+  for (size_t i = 0; i < q.size(); ++i) {
+    const auto row = static_cast<int64_t>(i) / s.head_dim;
+    if (!c.mixed_rows || row % 2 == 1) q[i] += c.q_shift;
+  }
+  for (float& value : k) value += c.k_shift;
+  set_far_products(c, q, k);
+  parts.q =
+      HeadTensor(std::make_shared<MemoryTensor>(
+                     "q", c.dtype, std::vector<int64_t>{s.batch, s.heads, s.queries, s.head_dim},
+                     round_to(c.dtype, q)),
+                 Layout::bhsd);
+  parts.k =
+      HeadTensor(std::make_shared<MemoryTensor>(
+                     "k", c.dtype, std::vector<int64_t>{s.batch, s.kv_heads, s.keys, s.head_dim},
+                     round_to(c.dtype, k)),
+                 Layout::bhsd);
+  if (c.value_width > 0) {
+    v = normal_values(s.batch * s.kv_heads * s.keys * c.value_width, c.value_amplitude, c.seed + 2);
+    parts.v = HeadTensor(
+        std::make_shared<MemoryTensor>(
+            "v", c.dtype, std::vector<int64_t>{s.batch, s.kv_heads, s.keys, c.value_width},
+            round_to(c.dtype, v)),
+        Layout::bhsd);
+  }
+  q_features = features(c.score, q);
+  k_features = features(c.score, k);
+  parts.scale = c.scale;
+  parts.score = c.score;
+  parts.mask = mask.mask;
+  parts.id.kind = CallKind::cross;  // queries and keys may differ in number
+  if (c.grid[0] > 0) {
+    TokenGrid tokens = TokenGrid::video(s.keys, c.grid, c.text, c.place);
+    if (!c.text_valid.empty()) tokens.set_text_valid(c.text_valid);
+    parts.query_tokens = parts.key_tokens = tokens;
+    parts.id.kind = CallKind::joint;
+  }
+  parts.name = "case";
+  return AttentionProblem::make(std::move(parts));
+}
+
+std::string far_text(const FarKeys& far) {
+  if (far.keys.empty()) return "";
+  std::ostringstream text;
+  text << ", far keys " << far.keys.begin << ":" << far.keys.end;
+  if (far.bias) text << " bias " << *far.bias << (far.by_row ? " by row" : "");
+  if (far.product != 0) text << " product " << far.product;
+  return text.str();
+}
+
+}  // namespace
+
+std::string to_text(const Shape& s) {
+  return "B=" + std::to_string(s.batch) + " H=" + std::to_string(s.heads) + "/" +
+         std::to_string(s.kv_heads) + " Nq=" + std::to_string(s.queries) +
+         " Nk=" + std::to_string(s.keys) + " d=" + std::to_string(s.head_dim);
+}
+
+MaskCase mask_case(std::string_view name, const Shape& shape) {
+  MaskCase mask = build_mask(name, shape);
+  mask.name = name;
+  return mask;
+}
+
+Oracle::Oracle(const AttentionCase& description)
+    : case_(description),
+      mask_(description.far.bias ? far_mask(description.far, description.shape)
+                                 : mask_case(description.mask, description.shape)),
+      problem_(build(case_, mask_, q_, k_, v_)) {}
+
+double Oracle::value(int64_t batch, int64_t head, int64_t key, int64_t channel) const {
+  const Shape& s = case_.shape;
+  const int64_t kv_head = head / (s.heads / s.kv_heads);
+  const int64_t row = (batch * s.kv_heads + kv_head) * s.keys + key;
+  return double{v_[static_cast<size_t>(row * case_.value_width + channel)]};
+}
+
+std::string Oracle::text() const {
+  return to_text(case_.shape) + " " + std::string(dtype_name(case_.dtype)) + " " +
+         std::string(score_name(case_.score)) + " mask " + mask_.name + " amplitude " +
+         std::to_string(case_.amplitude) + far_text(case_.far);
+}
+
+std::vector<std::byte> Oracle::query_rows(int64_t batch, int64_t head,
+                                          const std::vector<int64_t>& index) const {
+  const int64_t bytes = problem_.q().row_bytes();
+  std::vector<std::byte> rows(index.size() * static_cast<size_t>(bytes));
+  for (size_t r = 0; r < index.size(); ++r) {
+    problem_.q().read_rows(batch, head, {index[r], index[r] + 1},
+                           rows.data() + static_cast<int64_t>(r) * bytes);
+  }
+  return rows;
+}
+
+Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
+  const Shape& s = case_.shape;
+  const bool linear = is_linear(case_.score);
+  const int64_t kv_head = head / (s.heads / s.kv_heads);
+  const double* q = q_.data() + ((batch * s.heads + head) * s.queries + query) * s.head_dim;
+  Row row;
+  double sum = 0;
+  std::vector<double> products;
+  for (int64_t j = 0; j < s.keys; ++j) {
+    const double* k = k_.data() + ((batch * s.kv_heads + kv_head) * s.keys + j) * s.head_dim;
+    double dot = 0;
+    double magnitude = 0;
+    for (int64_t i = 0; i < s.head_dim; ++i) {
+      const double product = q[i] * k[i];
+      dot += product;
+      magnitude += std::fabs(product);
+    }
+    const double bias = mask_.bias(batch, head, query, j);
+    row.logits.push_back(problem_.scale() * dot + bias);
+    products.push_back(bias == kMasked ? 0 : dot);
+    if (bias != kMasked) {
+      row.magnitude = std::max(row.magnitude, problem_.scale() * magnitude + std::fabs(bias));
+    }
+  }
+  const double largest = *std::max_element(row.logits.begin(), row.logits.end());
+  for (size_t j = 0; j < row.logits.size(); ++j) {
+    if (linear) {
+      row.weights.push_back(products[j]);
+    } else if (case_.score == ScoreFunction::sigmoid) {
+      row.weights.push_back(1 / (1 + std::exp(-row.logits[j])));
+    } else {
+      row.weights.push_back(largest == kMasked ? 0 : std::exp(row.logits[j] - largest));
+    }
+    sum += row.weights.back();
+  }
+  if (case_.score == ScoreFunction::sigmoid) return row;
+  for (double& weight : row.weights) weight = sum == 0 ? 0 : weight / sum;
+  row.lse = std::log(sum) + (linear || largest == kMasked ? 0 : largest);
+  return row;
+}
+
+}  // namespace attnscope::test

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/stream/tile_backend.h"
+#include "tests/support/attention_case.h"
+
+namespace attnscope::test {
+
+/// A backend under test.
+struct NamedBackend {
+  std::string name;
+  std::unique_ptr<TileBackend> backend;
+  bool bf16_dots = false;  ///< differs from the others only for bf16 tensors
+  bool on_device = false;  ///< a real one
+
+  /// Backends of one kind give the same bits.
+  std::string kind() const {
+    return backend->name() + (bf16_dots ? " emulated" : "") + (on_device ? " on a device" : "");
+  }
+};
+
+/// The reference, the CPU backend on every instruction set of this machine, and its bf16 dot
+/// products (native where there are any, and emulated), the CUDA backend on emulated devices, and
+/// on those of this machine. With ATTNSCOPE_TEST_BACKENDS=devices in the environment, the last
+/// alone.
+std::vector<NamedBackend> all_backends();
+bool only_devices_are_tested();
+
+/// The CUDA backend with each of its kinds of kernels that this machine's devices can run; none
+/// where there is no device or no module beside the test, and `reason` says which. A device that
+/// cannot be used is an error.
+std::vector<NamedBackend> device_backends(std::string& reason);
+
+/// The CUDA backend with and without tensor cores, on emulated devices; none where the build has no
+/// emulation.
+std::vector<NamedBackend> emulated_cuda_backends();
+
+/// A rectangle of entries between guard bytes, in column blocks with a row stride of their own.
+class GuardedTile {
+ public:
+  GuardedTile(int64_t rows, int64_t cols, int64_t block_cols, Encoding encoding);
+
+  EmitTarget target();
+  /// A null block is not wanted.
+  void drop_block(int64_t block) { blocks_[static_cast<size_t>(block)] = nullptr; }
+  /// Whether every byte outside [rows × cols] of the wanted blocks is as it was.
+  bool guards_intact() const;
+  /// The entry's bytes as a number: f32 as it is, f16 widened (scaled ones divided by 2¹⁴), codes
+  /// as integers.
+  double value(int64_t row, int64_t col) const;
+  /// The bytes of a row, blocks in order.
+  std::vector<std::byte> row_bytes(int64_t row) const;
+
+ private:
+  const std::byte* at(int64_t row, int64_t col) const;
+
+  int64_t rows_, cols_, block_cols_, stride_;
+  Encoding encoding_;
+  std::vector<std::vector<std::byte>> memory_;
+  std::vector<std::byte*> blocks_;
+};
+
+/// One bound head with everything a call needs.
+class HeadRun {
+ public:
+  HeadRun(const Oracle& oracle, const TileBackend& backend, int64_t batch, int64_t head);
+
+  std::vector<RowNorm> norms(const std::vector<int64_t>& rows) const;
+  void emit(const std::vector<int64_t>& rows, const std::vector<RowNorm>& norms, IndexRange keys,
+            Quantity quantity, GuardedTile& tile) const;
+  std::vector<RowNorm> emit_panel(const std::vector<int64_t>& rows, IndexRange keys,
+                                  GuardedTile& tile) const;
+  /// Outputs of the rows, from the case's V or another.
+  std::vector<RowNorm> outputs(const std::vector<int64_t>& rows, const OutputTarget& target) const;
+  std::vector<RowNorm> outputs(const std::vector<int64_t>& rows, const OutputTarget& target,
+                               const ValuePanels& values) const;
+
+ private:
+  /// Query rows at an odd address, as a caller may have them.
+  struct Rows {
+    std::vector<std::byte> bytes;
+    std::vector<int64_t> index;
+    QueryBlock block() const { return {bytes.data() + 1, index}; }
+  };
+  Rows load(const std::vector<int64_t>& rows) const;
+  std::vector<std::byte> workspace(int64_t rows, int64_t cols, bool one_product) const;
+
+  const Oracle& oracle_;
+  const TileBackend& backend_;
+  const int64_t batch_, head_;
+  std::unique_ptr<BoundHead> bound_;
+};
+
+/// 0, 1, …, count − 1.
+std::vector<int64_t> iota(int64_t count);
+
+}  // namespace attnscope::test

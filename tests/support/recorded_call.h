@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/support/call_file.h"
+
+namespace attnscope::test {
+
+/// What a model did in one attention call, computed in plain double loops, and what somebody
+/// recorded of it: rightly, or after a test has spoilt it. Batch of 2 (uncond, cond), 4 heads (2 of
+/// K and V), 4 text tokens and then a grid of 2x3x4; every array is [batch, heads, tokens, d].
+struct RecordedCall {
+  static constexpr int64_t kBatch = 2, kHeads = 4, kKvHeads = 2, kWidth = 64, kText = 4;
+  static constexpr std::array<int64_t, 3> kGrid{2, 3, 4};
+  static constexpr int64_t kTokens = kText + 24;
+  using Bias = std::function<double(int64_t query, int64_t key)>;
+
+  std::vector<float> q, k, v, out;  ///< out: of every row
+  double scale = 0.125;
+  int64_t layer = 0;
+  std::string mask_fact = "none", mask;  ///< `mask`: bytes of a bool tensor [tokens, tokens]
+
+  explicit RecordedCall(uint64_t seed);
+  /// Sets `out` to what the model makes of the arrays as they are now.
+  void attend(const Bias& bias = {});
+  /// Applies `change(token, row)` to every row of q and of k.
+  void change_rows(const std::function<void(int64_t token, float* row)>& change);
+  float* row(std::vector<float>& tensor, int64_t batch, int64_t head, int64_t token) const;
+  /// With output rows 0, 3, 6 … of the sequence.
+  CallFile file() const;
+};
+
+}  // namespace attnscope::test

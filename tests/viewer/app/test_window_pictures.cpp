@@ -1,0 +1,95 @@
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/support/hidden_window.h"
+#include "tests/support/picture_compare.h"
+#include "tests/support/project_paths.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kRoot = project_folder();
+/// Of the status line, which has sizes of caches.
+constexpr uint32_t kStatusRows = 28;
+
+bool fonts_are_installed() {
+  const bool inter = fs::exists("/usr/share/fonts/opentype/inter/Inter-Regular.otf");
+  const bool mono = fs::exists("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf");
+  if (!inter || !mono) skip_test("fonts-inter or fonts-dejavu-core is not installed");
+  return inter && mono;
+}
+
+/// Draws a view and compares it with tests/golden/NAME.png; ATTNSCOPE_UPDATE_GOLDEN=1 in the
+/// environment writes that instead.
+void check_golden(const std::string& name, const std::string& script,
+                  const std::vector<std::string>& options) {
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments{kRoot + "/samples/moving-shapes", "--size", "960x640"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const WindowResult r = run_window(folder.path().string(), arguments,
+                                    script + "\nwait exact\nwait idle\nshot now.png\n");
+  CHECK(r.err == "");
+  REQUIRE(r.exit_code == 0);
+  const fs::path golden = fs::path(kRoot) / "tests/golden" / (name + ".png");
+  if (std::getenv("ATTNSCOPE_UPDATE_GOLDEN") != nullptr) {
+    fs::copy_file(folder.path() / "now.png", golden, fs::copy_options::overwrite_existing);
+    return;
+  }
+  const Picture now = read_png(folder / "now.png");
+  const Picture then = read_png(golden.string());
+  REQUIRE(now.width == then.width);
+  REQUIRE(now.height == then.height);
+  const PictureLikeness likeness = compare_pictures(now, then, now.height - kStatusRows);
+  const bool alike = likeness.similarity >= 0.985 && likeness.bad_share <= 0.005;
+  INFO(name << ": similarity " << likeness.similarity << ", bad pixels " << likeness.bad_share);
+  if (!alike) {
+    const fs::path kept = fs::current_path() / "golden-differences";
+    fs::create_directories(kept);
+    fs::copy_file(folder.path() / "now.png", kept / (name + "-now.png"),
+                  fs::copy_options::overwrite_existing);
+    write_difference(now, then, kept / (name + "-difference.png"));
+    WARN("see " << kept.string());
+  }
+  CHECK(alike);
+}
+
+}  // namespace
+
+TEST_CASE("the whole map looks as it did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("whole-map", "layer 2\nhead 0\nquery 3 8 7", {});
+}
+
+TEST_CASE("a zoomed view in the light theme looks as it did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("zoomed-light",
+               "layer 1\nhead 2\nquery 2 6 6\nreverse on\ncolormap magma\nscale linear\n"
+               "zoom 16 304 160 448",
+               {"--theme", "light"});
+}
+
+TEST_CASE("printed numbers look as they did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("numbers", "layer 2\nhead 2\nproduct logits\nquery 0 0 3\nzoom 16 32 160 176", {});
+}
+
+TEST_CASE("pictures that differ are told apart") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r =
+      run_window(folder.path().string(), {kRoot + "/samples/moving-shapes", "--size", "960x640"},
+                 "layer 2\nhead 0\nwait exact\nwait idle\nshot a.png\nlayer 3\nwait exact\n"
+                 "shot b.png\nlayer 2\nwait exact\nwait idle\nshot c.png\n");
+  REQUIRE(r.exit_code == 0);
+  const Picture a = read_png(folder / "a.png"), b = read_png(folder / "b.png");
+  const Picture c = read_png(folder / "c.png");
+  CHECK(compare_pictures(a, b, a.height).similarity < 0.95);
+  CHECK(compare_pictures(a, c, a.height - kStatusRows).similarity > 0.9999);
+}

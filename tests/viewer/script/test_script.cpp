@@ -1,0 +1,182 @@
+#include "tests/support/catch.h"
+#include "tests/support/fake_captures.h"
+#include "viewer/script/script.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+template <typename Word>
+Word word_of(const char* line) {
+  const ScriptWord word = parse_script_line(line);
+  INFO(line);
+  REQUIRE(std::holds_alternative<Word>(word));
+  return std::get<Word>(word);
+}
+
+template <typename Did>
+Did action_of(const char* line) {
+  const auto act = word_of<word::Act>(line);
+  INFO(line);
+  REQUIRE(std::holds_alternative<Did>(act.action));
+  return std::get<Did>(act.action);
+}
+
+std::string refused(const std::string& line) {
+  INFO(line);
+  const std::string text = usage_text([&] { parse_script("\n" + line, "a.script"); });
+  CHECK(text.starts_with("a.script:2: "));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("every word of a script is read") {
+  CHECK(word_of<word::Open>("open some/where").path == "some/where");
+  CHECK(word_of<word::Size>("size 1280 800").height == 800);
+  CHECK(word_of<word::Select>("step 10").axis == HeadAxis::step);
+  CHECK(word_of<word::Select>("layer 3").value == "3");
+  CHECK(word_of<word::Select>("branch cond").axis == HeadAxis::branch);
+  CHECK(word_of<word::Select>("batch 1").axis == HeadAxis::batch);
+  CHECK(word_of<word::Select>("head 2").axis == HeadAxis::head);
+  CHECK(word_of<word::SelectLayerHead>("head 12 3").layer == "12");
+  CHECK(word_of<word::SelectLayerHead>("head 12 3").head == "3");
+  CHECK(word_of<word::QueryAt>("query 5 10 22").place == LatentCoord{5, 10, 22});
+  CHECK(word_of<word::QueryText>("query text 7").number == 7);
+  CHECK(action_of<action::SetReverse>("reverse on").on);
+  CHECK_FALSE(action_of<action::SetReverse>("reverse off").on);
+  CHECK(action_of<action::SetProduct>("product lift").product == ViewProduct::lift);
+  CHECK(action_of<action::SetPool>("pool mean").pool == ViewPool::mean);
+  CHECK(action_of<action::SetScale>("scale symlog").scale == ViewScale::symlog);
+  CHECK(action_of<action::SetColormap>("colormap magma").name == "magma");
+  CHECK(action_of<action::SetRange>("range 1e-4 0.5").range == ColourRange{false, 1e-4, 0.5});
+  CHECK(action_of<action::SetRange>("range auto").range.automatic);
+  CHECK(action_of<action::SetRect>("zoom 0 100.5 -10 300").rect == MapRect{0, 100.5, -10, 300});
+  action_of<action::Fit>("fit");
+  CHECK(action_of<action::Maximise>("pane query").pane == ViewPane::query);
+  CHECK_FALSE(action_of<action::Maximise>("pane all").pane);
+  CHECK(word_of<word::Click>("click \"Atlas/L12/H3\"").label == "Atlas/L12/H3");
+  CHECK(word_of<word::Click>("click Matrix/Fit").label == "Matrix/Fit");
+  CHECK(word_of<word::PressKey>("key Ctrl+Z").chord == parse_chord("Ctrl+Z"));
+  for (const char* line : {"b capture other", "b step 3", "b layer 0", "b head 1", "difference off",
+                           "difference signed", "difference abs", "difference logratio"}) {
+    CHECK_FALSE(word_of<word::NotYet>(line).name.empty());
+  }
+  CHECK(word_of<word::Wait>("wait exact").seconds == 60);
+  CHECK(word_of<word::Wait>("wait idle 2.5").seconds == 2.5);
+  CHECK(word_of<word::Wait>("wait query").what == WaitFor::query);
+  CHECK(word_of<word::Wait>("wait picture").what == WaitFor::picture);
+  CHECK(word_of<word::Probe>("probe 17 4").key == 4);
+  CHECK(word_of<word::Print>("print texture_mib").name == ScriptName::texture_mib);
+  const auto expect = word_of<word::Expect>("expect frame_ms_max <= 33.5");
+  CHECK(expect.name == ScriptName::frame_ms_max);
+  CHECK(expect.op == CompareOp::less_equal);
+  CHECK(expect.number == 33.5);
+  CHECK(word_of<word::Expect>("expect query == 5 10 22").text == "5 10 22");
+  CHECK(word_of<word::Expect>("expect exact != true").op == CompareOp::unequal);
+  CHECK(word_of<word::Expect>("expect branch == cond").text == "cond");
+  CHECK(word_of<word::Shot>("shot out.png").path == "out.png");
+  CHECK(word_of<word::SaveSession>("save-session s.json").path == "s.json");
+  word_of<word::Quit>("quit");
+}
+
+TEST_CASE("every name of print and every operator is read back") {
+  for (int i = 0; i <= static_cast<int>(ScriptName::upload); ++i) {
+    const auto name = static_cast<ScriptName>(i);
+    const std::string line = "print " + std::string(script_name_text(name));
+    CHECK(word_of<word::Print>(line.c_str()).name == name);
+  }
+  CHECK(is_number(ScriptName::head));
+  CHECK_FALSE(is_number(ScriptName::exact));
+  for (int i = 0; i <= static_cast<int>(CompareOp::greater_equal); ++i) {
+    const auto op = static_cast<CompareOp>(i);
+    const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
+    CHECK(word_of<word::Expect>(line.c_str()).op == op);
+  }
+  CHECK(script_word_help().size() == 28);
+}
+
+TEST_CASE("lines, comments and quotes") {
+  const Script script = parse_script(
+      "\xef\xbb\xbf# a script\r\n"
+      "open \"a folder/with # and \\\"\" # here\r\n"
+      "\n"
+      "\tfit\n"
+      "shot a#b.png",
+      "x");
+  CHECK(script.file == "x");
+  REQUIRE(script.lines.size() == 3);
+  CHECK(script.lines[0].line == 2);
+  CHECK(std::get<word::Open>(script.lines[0].word).path == "a folder/with # and \"");
+  CHECK(script.lines[0].text == "open \"a folder/with # and \\\"\"");
+  CHECK(script.lines[1].line == 4);
+  CHECK(script.lines[2].line == 5);
+  CHECK(std::get<word::Shot>(script.lines[2].word).path == "a#b.png");
+  CHECK(parse_script("", "x").lines.empty());
+  CHECK(parse_script("# nothing\n\n", "x").lines.empty());
+  CHECK(has(refused("click \"a"), "closing quote is missing"));
+  CHECK(has(refused("click \"a\"b"), "space after the closing quote"));
+  CHECK(has(refused("click \"a\\n\""), "backslash"));
+  CHECK(has(refused("click \"a\\"), "backslash"));
+}
+
+TEST_CASE("what cannot be meant is refused with file, line and what was expected") {
+  CHECK(refused("zoon 0 1 2 3") == "a.script:2: zoon: no such command, did you mean zoom?");
+  CHECK(has(refused("xyz"), "(open, size, step"));
+  CHECK(refused("open") == "a.script:2: open: expected open PATH, got 0 words");
+  CHECK(has(refused("open a b"), "got 2 words"));
+  CHECK(has(refused("fit 1"), "expected fit, got 1 word"));
+  CHECK(has(refused("zoom 0 1 2"), "zoom Q0 Q1 K0 K1, got 3"));
+  CHECK(refused("query 5 x 2") == "a.script:2: query: expected a whole number, got \"x\"");
+  CHECK(has(refused("query 5 1"), "query T Y X, or query text N"));
+  CHECK(has(refused("query text 1 2"), "query T Y X, or query text N"));
+  CHECK(has(refused("query 5 1.5 2"), "whole number, got \"1.5\""));
+  CHECK(has(refused("layer two"), "whole number"));
+  CHECK(has(refused("head 3 x"), "whole number"));
+  CHECK(has(refused("size 10 800"), "64 to 16384"));
+  CHECK(has(refused("size 99999999999999999999 800"), "whole number"));
+  CHECK(has(refused("reverse yes"), "(on, off)"));
+  CHECK(has(refused("product weight"), "did you mean weights?"));
+  CHECK(has(refused("pool median"), "(max, mean)"));
+  CHECK(has(refused("scale log10"), "no such name"));
+  CHECK(has(refused("colormap virdis"), "did you mean viridis?"));
+  CHECK(has(refused("range 2 1"), "below the high end"));
+  CHECK(has(refused("range automatic"), "range auto"));
+  CHECK(has(refused("range 0 inf"), "expected a number, got \"inf\""));
+  CHECK(has(refused("zoom 5 5 0 1"), "Q0 < Q1"));
+  CHECK(has(refused("zoom nan 5 0 1"), "a number"));
+  CHECK(has(refused("pane matrx"), "did you mean matrix?"));
+  CHECK(has(refused("key Ctrl+Foo"), "no key"));
+  CHECK(has(refused("b side 1"), "(capture, step, layer, head)"));
+  CHECK(has(refused("b layer x"), "whole number"));
+  CHECK(has(refused("difference sign"), "no such name"));
+  CHECK(has(refused("wait exac"), "did you mean exact?"));
+  CHECK(has(refused("wait exact 0"), "above 0"));
+  CHECK(has(refused("wait exact -1"), "above 0"));
+  CHECK(has(refused("wait exact 1e9"), "86400"));
+  CHECK(has(refused("probe -1 0"), "count from 0"));
+  CHECK(has(refused("print frame"), "did you mean frames?"));
+  CHECK(has(refused("expect frames = 5"), "(==, !=, <, <=, >, >=)"));
+  CHECK(has(refused("expect frames < few"), "expect frames: expected a number, got \"few\""));
+  CHECK(has(refused("expect branch < cond"), "compared by == or !="));
+  CHECK(has(refused("expect exact == yes"), "(true, false)"));
+  CHECK(has(refused("expect scale == lag"), "did you mean log?"));
+  CHECK_FALSE(usage_text([] { parse_script_line("  # nothing"); }).empty());
+}
+
+TEST_CASE("script files are read, and refused where they are none") {
+  const TemporaryFolder folder;
+  const auto refuse = [&](const char* name) {
+    return thrown_text(ErrorCode::file, [&] { read_script(folder.path() / name); });
+  };
+  write_bytes(folder.path() / "good", "fit\nquit\n");
+  CHECK(read_script(folder.path() / "good").lines.size() == 2);
+  CHECK(read_script(folder.path() / "good").file == folder / "good");
+  CHECK(has(refuse("missing"), "missing"));
+  write_bytes(folder.path() / "binary", std::string("fit\0quit", 8));
+  CHECK(has(refuse("binary"), "is no text"));
+  write_bytes(folder.path() / "long", std::string((1 << 20) + 1, '#'));
+  CHECK(has(refuse("long"), "limit 1048576"));
+  CHECK_FALSE(thrown_text(ErrorCode::file, [&] { read_script(folder.path()); }).empty());
+}

@@ -1,0 +1,229 @@
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_captures.h"
+#include "viewer/script/script_runner.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+/// A window without one: what is asked for happens after a number of frames.
+class FakeHost : public ScriptHost {
+ public:
+  void open(const std::string& path) override {
+    calls_ = shown_calls(Capture::open(path));
+    state_ = opened_view(ViewLimits::of(*calls_));
+    log.push_back("open");
+  }
+  void resize(int width, int height) override {
+    log.push_back("size " + std::to_string(width) + " " + std::to_string(height));
+  }
+  const std::vector<ShownCall>* calls() const override { return calls_ ? &*calls_ : nullptr; }
+  const ViewState& state() const override { return state_; }
+  void act(const Action& action) override {
+    state_ = apply_action(state_, action, ViewLimits::of(*calls_));
+  }
+  bool click(const std::string& label) override {
+    if (frame < labels_from) return false;
+    const auto all = labels();
+    if (std::find(all.begin(), all.end(), label) == all.end()) return false;
+    log.push_back("click " + label);
+    input_until_ = frame + 2;
+    return true;
+  }
+  std::vector<std::string> labels() const override {
+    return {"Matrix/Fit", "Matrix/Zoom in", "Query/Play", "Toolbar/Scale"};
+  }
+  void press(const KeyChord& chord) override {
+    log.push_back("key " + chord_text(chord));
+    input_until_ = frame + 2;
+  }
+  bool input_done() const override { return frame >= input_until_; }
+  bool reached(WaitFor what) const override { return frame >= reached_from.at(what); }
+  std::string waiting_for() const override { return "queue 12"; }
+  std::optional<double> measured(ScriptName name) const override {
+    const auto at = numbers.find(name);
+    return at == numbers.end() ? std::nullopt : std::optional(at->second);
+  }
+  std::string upload_way() const override { return "staging"; }
+  bool exact() const override { return false; }
+  Probed probe(int64_t query, int64_t key) override {
+    const double logit = key == 0 ? -std::numeric_limits<double>::infinity() : -1.5;
+    return {{query, key, std::exp(logit), logit}, true};
+  }
+  void print(const std::string& line) override { printed.push_back(line); }
+  void shot(const std::string& path) override {
+    log.push_back("shot " + path);
+    shot_until_ = frame + 1;
+  }
+  bool shot_done() const override { return frame >= shot_until_; }
+  void save_session(const std::string& path) override {
+    if (path == "refused") throw file_error(path, "", "already exists");
+    log.push_back("save " + path);
+  }
+
+  int frame = 0;
+  int labels_from = 0;
+  std::vector<std::string> log, printed;
+  std::map<WaitFor, int> reached_from{
+      {WaitFor::picture, 0}, {WaitFor::query, 0}, {WaitFor::exact, 0}, {WaitFor::idle, 0}};
+  std::map<ScriptName, double> numbers{{ScriptName::frames, 7}, {ScriptName::query_ms, 1.23456789}};
+
+ private:
+  std::optional<std::vector<ShownCall>> calls_;
+  ViewState state_;
+  int input_until_ = 0, shot_until_ = 0;
+};
+
+/// Runs a script at ten frames a second, for 2000 frames at most.
+class Run {
+ public:
+  explicit Run(const std::string& text, bool opened = true) {
+    write_video_capture(folder_);
+    if (opened) host.open(folder_.path());
+    text_ = text;
+  }
+  /// "" or the error.
+  std::string go() {
+    ScriptRunner runner(parse_script(text_, "s"), host);
+    while (runner.step(host.frame * 0.1) == ScriptRunner::State::running) {
+      ++host.frame;
+      REQUIRE(host.frame < 2000);
+    }
+    CHECK(runner.exit_code() == (runner.error().empty() ? 0 : 1));
+    CHECK((runner.state() == ScriptRunner::State::failed) == !runner.error().empty());
+    quit = runner.quit();
+    return runner.error();
+  }
+
+  FakeHost host;
+  bool quit = false;
+  TemporaryFolder folder_;
+
+ private:
+  std::string text_;
+};
+
+std::string error_of(const std::string& text) { return Run(text).go(); }
+
+}  // namespace
+
+TEST_CASE("a script changes the state by recorded values") {
+  Run run(
+      "size 1280 800\nstep 10\nlayer 3\nbranch cond\nhead 2\nquery 1 2 3\nproduct lift\n"
+      "zoom 0 10 5 20\nrange 0.5 2\npool mean\ncolormap magma\n"
+      "expect step == 10\nexpect layer == 3\nexpect branch == cond\nexpect batch == 1\n"
+      "expect head > 1\nexpect query == 1 2 3\nexpect product == lift\nexpect pool != max\n"
+      "expect colormap == magma\nexpect scale == log\nexpect rows == 26\nexpect cols <= 26\n"
+      "expect reverse == off\nexpect exact == false\nquery text 1\nexpect query == text 1\n"
+      "head 1 0\nexpect layer == 1\nexpect head == 0\nquit\nexpect head == 99\n");
+  CHECK(run.go().empty());
+  CHECK(run.quit);
+  const ViewState& state = run.host.state();
+  CHECK(state.head == HeadId{2, 1, 0});
+  CHECK(state.rect == MapRect{0, 10, 5, 20});
+  CHECK(state.range == ColourRange{false, 0.5, 2});
+  CHECK(state.query == ChosenQuery{{1}});
+  CHECK(run.host.log == std::vector<std::string>{"open", "size 1280 800"});
+  // Each change was drawn before the next command.
+  CHECK(run.host.frame >= 13);
+}
+
+TEST_CASE("a script opens its capture, and needs one") {
+  Run run("", false);
+  CHECK(run.go().empty());
+  CHECK_FALSE(run.quit);
+  Run opens("open \"" + run.folder_.path().string() + "\"\nexpect rows == 26\n", false);
+  CHECK(opens.go().empty());
+  for (const char* line : {"fit", "layer 1", "query 0 0 0", "wait exact", "probe 0 0",
+                           "expect rows == 1", "print exact", "save-session x"}) {
+    INFO(line);
+    CHECK(has(Run(line, false).go(), "no capture is open"));
+  }
+  CHECK(Run("open /nowhere/at/all", false).go().starts_with("s:1: /nowhere/at/all"));
+}
+
+TEST_CASE("a failed expectation ends the run with what was got") {
+  CHECK(error_of("fit\n\nexpect frames < 5\nshot never.png") == "s:3: expect frames < 5: got 7");
+  CHECK(error_of("expect branch == cond") == "s:1: expect branch == cond: got uncond");
+  CHECK(error_of("expect query == 0 0 0") == "s:1: expect query == 0 0 0: got none");
+  CHECK(error_of("expect texture_mib < 5") == "s:1: texture_mib: not known yet");
+  // Compared as measured, not as printed.
+  CHECK(error_of("expect query_ms > 1.2345678").empty());
+  CHECK(error_of("expect query_ms == 1.23457") == "s:1: expect query_ms == 1.23457: got 1.23457");
+  for (const char* good : {"expect frames == 7", "expect frames != 8", "expect frames < 8",
+                           "expect frames <= 7", "expect frames > 6", "expect frames >= 7"}) {
+    CHECK(error_of(good).empty());
+  }
+  for (const char* bad : {"expect frames == 8", "expect frames != 7", "expect frames < 7",
+                          "expect frames <= 6", "expect frames > 7", "expect frames >= 8"}) {
+    CHECK(has(error_of(bad), "got 7"));
+  }
+}
+
+TEST_CASE("errors carry file and line") {
+  CHECK(error_of("fit\nlayer 9") == "s:2: layer 9: not in this capture (it has 1, 3)");
+  CHECK(has(error_of("query 9 0 0"), "s:1: query 9 0 0: outside the grid"));
+  CHECK(has(error_of("range 0 1"), "s:1: range 0 1: a log scale"));
+  CHECK(has(error_of("product logits\nscale log"), "s:2: scale log: logits"));
+  CHECK(error_of("b layer 1") == "s:1: b: not in this window yet");
+  CHECK(error_of("difference signed") == "s:1: difference: not in this window yet");
+  CHECK(error_of("key X") == "s:1: key X: difference: not in this window yet");
+  CHECK(error_of("save-session refused") == "s:1: refused: already exists");
+  CHECK(has(error_of("probe 26 0"), "s:1: probe 26 0: outside the map (queries 0 to 25"));
+}
+
+TEST_CASE("waits go on when it is there, and give up in time") {
+  Run run("wait exact\nprint frames\nwait picture 1\nwait query\nwait idle\n");
+  run.host.reached_from[WaitFor::exact] = 42;
+  CHECK(run.go().empty());
+  CHECK(run.host.frame == 42);
+  CHECK(run.host.printed == std::vector<std::string>{"frames 7"});
+  Run late("fit\nwait query 1.5\n");
+  late.host.reached_from[WaitFor::query] = 1000;
+  CHECK(late.go() == "s:2: wait query: not there after 1.5 s (queue 12)");
+  CHECK(late.host.frame == 1 + 15);
+  Run usual("wait idle");
+  usual.host.reached_from[WaitFor::idle] = 5000;
+  CHECK(has(usual.go(), "not there after 60 s"));
+  CHECK(usual.host.frame == 600);
+}
+
+TEST_CASE("clicks and keys take their frames, and labels may take some to appear") {
+  Run run("click Matrix/Fit\nkey Ctrl+Z\nclick \"Matrix/Zoom in\"\nshot a.png\nsave-session b");
+  run.host.labels_from = 5;
+  CHECK(run.go().empty());
+  CHECK(run.host.log == std::vector<std::string>{"open", "click Matrix/Fit", "key Ctrl+Z",
+                                                 "click Matrix/Zoom in", "shot a.png", "save b"});
+  CHECK(run.host.frame >= 5 + 3 * 2 + 1);
+  const std::string text = error_of("click Matrix/Fot");
+  CHECK(has(text, "s:1: click \"Matrix/Fot\": no such label; near it: \"Matrix/Fit\""));
+  CHECK(has(error_of("click Scale/Scale"), "near it: \"Toolbar/Scale\""));
+  CHECK(has(error_of("click Zzz"), "the window has \"Matrix/Fit\", \"Matrix/Zoom in\""));
+}
+
+TEST_CASE("probes and prints are lines") {
+  Run run("probe 3 4\nprobe 3 0\nprint query_ms\nprint query\nprint layer\nprint exact");
+  CHECK(run.go().empty());
+  REQUIRE(run.host.printed.size() == 6);
+  const auto probed = nlohmann::json::parse(run.host.printed[0]);
+  CHECK(probed.size() == 5);
+  CHECK(probed["q"] == 3);
+  CHECK(probed["k"] == 4);
+  CHECK(probed["weight"] == std::exp(-1.5));
+  CHECK(probed["logit"] == -1.5);
+  CHECK(probed["exact"] == true);
+  CHECK(run.host.printed[0].find('\n') == std::string::npos);
+  CHECK(nlohmann::json::parse(run.host.printed[1])["logit"].is_null());
+  CHECK(nlohmann::json::parse(run.host.printed[1])["weight"] == 0);
+  CHECK(run.host.printed[2] == "query_ms 1.23457");
+  CHECK(run.host.printed[3] == "query none");
+  CHECK(run.host.printed[4] == "layer 1");
+  CHECK(run.host.printed[5] == "exact false");
+}

@@ -1,0 +1,371 @@
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "core/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_backend.h"
+#include "tests/support/helpers.h"
+#include "tests/support/service_harness.h"
+#include "viewer/tiles/tile_scheduler.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+constexpr HeadId kHead{0, 0, 0};
+/// Base level 1: tiles of level 0 are computed one by one.
+const TileId kFine{kHead, MapQuantity::weights, 0, 3, 4};
+
+std::vector<MapCall> calls_of(const AttentionProblem& problem) {
+  return {{std::shared_ptr<const AttentionProblem>(&problem, [](auto*) {}), nullptr}};
+}
+
+/// A scheduler whose pieces are run one by one by the test.
+struct Steps {
+  explicit Steps(const AttentionProblem& problem, int64_t memory = int64_t{256} << 20)
+      : scheduler(calls_of(problem), memory),
+        bench(backend, int64_t{8} << 20, [&](int64_t bytes, std::string_view purpose) {
+          return scheduler.reserve(bytes, purpose);
+        }) {}
+
+  void run(const Assignment& next) {
+    HeadData& head = *next.head;
+    if (!next.piece) {
+      auto map = std::make_shared<BoundMap>();
+      map->id = head.id;
+      map->problem = head.problem;
+      map->head = backend.bind(*head.problem, head.id.batch, head.id.head);
+      return scheduler.finish_binding(head, map);
+    }
+    bench.put(next.bound);
+    const TakeIn take_in = (*next.piece)(bench);
+    bench.put(nullptr);
+    scheduler.finish(next, take_in);
+  }
+
+  /// Binds the heads that come first.
+  Assignment bound_choice() {
+    while (true) {
+      auto next = scheduler.choose();
+      REQUIRE(next);
+      if (next->piece) return *next;
+      run(*next);
+    }
+  }
+
+  int run_all() {
+    int pieces = 0;
+    for (auto next = scheduler.choose(); next; next = scheduler.choose(), ++pieces) run(*next);
+    return pieces;
+  }
+
+  FakeBackend backend;
+  TileScheduler scheduler;
+  Workbench bench;
+};
+
+}  // namespace
+
+TEST_CASE("lines come before tiles, coarse tiles before what refines them, passes last") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem);
+  const LineRequest line{kHead, MapQuantity::weights, false, {17}};
+  const TileId top{kHead, MapQuantity::weights, 4, 0, 0};
+  steps.scheduler.want({line, {}, {top, kFine}, {kHead}});
+  const Assignment first = steps.bound_choice();
+  CHECK(std::get<LineRequest>(first.key) == line);
+  // While the line is under way others do what comes next.
+  const Assignment second = *steps.scheduler.choose();
+  CHECK(std::get<OverviewKey>(second.key) == OverviewKey{kHead, MapQuantity::weights});
+  steps.run(first);
+  steps.run(second);
+  std::vector<std::string> order;
+  for (auto next = steps.scheduler.choose(); next; next = steps.scheduler.choose()) {
+    const char* names[] = {"line", "tile", "overview", "pass"};
+    const std::string name = names[next->key.index()];
+    if (order.empty() || order.back() != name) order.push_back(name);
+    if (name == "pass") break;
+    steps.run(*next);
+  }
+  CHECK(order == std::vector<std::string>{"overview", "tile", "pass"});
+  CHECK(steps.scheduler.find(top));
+  CHECK(steps.scheduler.find(kFine));
+  // A line that comes in now is next.
+  const LineRequest other{kHead, MapQuantity::weights, false, {18}};
+  steps.scheduler.want({other, {}, {top, kFine}, {kHead}});
+  CHECK(std::get<LineRequest>(steps.scheduler.choose()->key) == other);
+}
+
+TEST_CASE("nothing is computed twice, and what is not wanted any more not at all") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem);
+  for (int i = 0; i < 5; ++i) steps.scheduler.want({{}, {}, {kFine, kFine}, {}});
+  const Assignment first = steps.bound_choice();
+  steps.scheduler.want({{}, {}, {kFine}, {}});
+  steps.run_all();
+  steps.run(first);
+  steps.run_all();
+  CHECK(steps.scheduler.find(kFine));
+  CHECK(steps.backend.entries() == kTileSide * kTileSide);
+  CHECK(steps.backend.calls(FakeCall::bind) == 1);
+  CHECK(steps.scheduler.status(2).queue == 0);
+  // Dropped before its first piece, and while one is under way.
+  steps.scheduler.want({{}, {}, {{kHead, MapQuantity::weights, 0, 0, 0}}, {}});
+  CHECK(steps.scheduler.status(2).queue > 0);
+  steps.scheduler.want({});
+  CHECK(steps.run_all() == 0);
+  steps.scheduler.want({LineRequest{kHead, MapQuantity::weights, false, {1}}, {}, {}, {}});
+  const Assignment running = *steps.scheduler.choose();
+  steps.scheduler.want({});
+  CHECK(steps.scheduler.status(2).queue == 0);
+  CHECK_FALSE(steps.scheduler.choose());
+  steps.run(running);
+  CHECK(steps.backend.entries() == kTileSide * kTileSide + 3000);
+}
+
+TEST_CASE("what was not used for longest makes room, wishes stay") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  // Norms and buffers, and some tiles of 512 KiB.
+  const int64_t memory = int64_t{3600} << 10;
+  Steps steps(problem, memory);
+  std::vector<TileId> tiles;
+  for (int64_t col = 0; col < 8; ++col) tiles.push_back({kHead, MapQuantity::weights, 0, 0, col});
+  for (size_t i = 0; i < tiles.size(); i += 2) {
+    const std::vector<TileId> wanted{tiles[i], tiles[i + 1]};
+    steps.scheduler.want({{}, {}, wanted, {}});
+    steps.run_all();
+    CHECK(steps.scheduler.status(1).problem.empty());
+    for (const TileId& id : wanted) CHECK(steps.scheduler.find(id));
+    CHECK(steps.scheduler.status(1).host_bytes <= memory);
+  }
+  CHECK_FALSE(steps.scheduler.find(tiles[0]));
+  CHECK_FALSE(steps.scheduler.find(tiles[1]));
+  // Another head: what is left of the first goes.
+  const HeadId other{0, 0, 1};
+  std::vector<TileId> many;
+  for (int64_t col = 0; col < 6; ++col) many.push_back({other, MapQuantity::weights, 0, 1, col});
+  steps.scheduler.want({{}, {}, many, {}});
+  steps.run_all();
+  CHECK(steps.scheduler.status(1).problem.empty());
+  for (const TileId& id : many) CHECK(steps.scheduler.find(id));
+}
+
+TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem, int64_t{1} << 20);
+  steps.scheduler.want({{}, {}, {{kHead, MapQuantity::weights, 4, 0, 0}, kFine}, {kHead}});
+  steps.run_all();
+  const TileSourceStatus status = steps.scheduler.status(1);
+  CHECK(status.queue == 0);
+  CHECK(contains(status.problem, "overview"));
+  CHECK(contains(status.problem, "1.00 MiB"));
+  CHECK_FALSE(contains(status.problem, "\n"));
+  // Not again while it is wanted; once it was not wanted, anew.
+  steps.scheduler.want({{}, {}, {{kHead, MapQuantity::weights, 4, 0, 0}}, {}});
+  CHECK(steps.run_all() == 0);
+  steps.scheduler.want({});
+  CHECK(steps.scheduler.status(1).problem.empty());
+}
+
+TEST_CASE("what finds no memory waits for the pieces that are under way") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem, int64_t{1} << 20);
+  const LineRequest line{kHead, MapQuantity::weights, false, {1}};
+  steps.scheduler.want({line, {}, {}, {kHead}});
+  const Assignment running = steps.bound_choice();
+  REQUIRE(std::get<LineRequest>(running.key) == line);
+  CHECK_FALSE(steps.scheduler.choose());
+  CHECK(steps.scheduler.status(1).problem.empty());
+  CHECK(steps.scheduler.status(1).busy);
+  // Nothing is left to wait for.
+  steps.run(running);
+  CHECK_FALSE(steps.scheduler.choose());
+  CHECK(contains(steps.scheduler.status(1).problem, "overview"));
+  CHECK_FALSE(steps.scheduler.status(1).busy);
+}
+
+TEST_CASE("a head's own logits give way to its weights where nobody wants them any more") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  // Room for one of the two pyramids.
+  Steps steps(problem, int64_t{56} << 20);
+  const TileId logits{kHead, MapQuantity::logits, 4, 0, 0};
+  const TileId weights{kHead, MapQuantity::weights, 4, 0, 0};
+  steps.scheduler.want({{}, {}, {logits}, {}});
+  steps.run_all();
+  REQUIRE(steps.scheduler.find(logits));
+  steps.scheduler.want({{}, {}, {weights}, {kHead}});
+  std::optional<Assignment> next = steps.scheduler.choose();
+  // The pass comes last, and what it makes has to fit too.
+  for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
+    steps.run(*next);
+  }
+  CHECK(next);
+  CHECK(steps.scheduler.status(1).problem == "");
+  CHECK(steps.scheduler.find(weights));
+}
+
+TEST_CASE("a late failure ends nothing that has begun anew") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem);
+  // Two pieces: rows are added up in chunks.
+  LineRequest mean{kHead, MapQuantity::weights, false, {}};
+  for (int64_t row = 0; row < 40; ++row) mean.tokens.push_back(row);
+  steps.scheduler.want({mean, {}, {}, {}});
+  const Assignment first = steps.bound_choice();
+  const Assignment late = *steps.scheduler.choose();
+  REQUIRE(std::get<LineRequest>(late.key) == mean);
+  steps.scheduler.fail(first, "the disk is gone");
+  CHECK(contains(steps.scheduler.status(2).problem, "the disk is gone"));
+  steps.scheduler.want({});
+  steps.scheduler.want({mean, {}, {}, {}});
+  steps.run(*steps.scheduler.choose());
+  steps.scheduler.fail(late, "the disk is gone");
+  CHECK(steps.scheduler.status(2).problem.empty());
+  CHECK(steps.run_all() == 1);
+  REQUIRE(steps.scheduler.find(mean));
+  double sum = 0;
+  for (int64_t row = 0; row < 40; ++row) sum += fake_weight(0, 0, row, 5);
+  CHECK(steps.scheduler.find(mean)->values[5] == Approx(sum / 40));
+  // A failure of what nobody wants any more is no problem of anybody's.
+  const LineRequest line{kHead, MapQuantity::logits, false, {1}};
+  steps.scheduler.want({line, {}, {}, {}});
+  const Assignment unwanted = *steps.scheduler.choose();
+  steps.scheduler.want({});
+  steps.scheduler.fail(unwanted, "the disk is gone");
+  CHECK(steps.scheduler.status(2).problem.empty());
+  steps.scheduler.want({line, {}, {}, {}});
+  steps.run_all();
+  CHECK(steps.scheduler.find(line));
+}
+
+TEST_CASE("a failing piece is told and not tried forever") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  FakeBackend backend;
+  backend.num_workers = 2;
+  std::atomic<bool> broken{true};
+  std::atomic<int> calls{0};
+  backend.on_call = [&](FakeCall call) {
+    if (call == FakeCall::bind) return;
+    ++calls;
+    if (broken) throw Error(ErrorCode::file, "q.safetensors: the file is shorter than it was");
+  };
+  std::mutex mutex;
+  std::condition_variable woken;
+  TileService service(calls_of(problem), backend,
+                      {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {}}, [&] {
+                        const std::lock_guard lock(mutex);
+                        woken.notify_all();
+                      });
+  const auto idle = [&] { return !service.status().busy; };
+  const auto wait_idle = [&] {
+    std::unique_lock lock(mutex);
+    for (int i = 0; i < 3000 && !idle(); ++i) woken.wait_for(lock, std::chrono::milliseconds(20));
+    return idle();
+  };
+  const LineRequest row{kHead, MapQuantity::weights, false, {1}};
+  const LineRequest column{kHead, MapQuantity::weights, true, {1}};
+  const TileId top{kHead, MapQuantity::weights, 4, 0, 0};
+  service.want({row, {}, {top, kFine}, {}});
+  REQUIRE(wait_idle());
+  CHECK(contains(service.status().problem, "shorter than it was"));
+  CHECK_FALSE(service.find(kFine));
+  // The pass fails too, and with it what waits for the norms.
+  service.want({row, column, {top, kFine}, {kHead}});
+  REQUIRE(wait_idle());
+  CHECK_FALSE(service.status().problem.empty());
+  const int tried = calls;
+  service.want({row, column, {top, kFine}, {kHead}});
+  REQUIRE(wait_idle());
+  CHECK(calls == tried);
+  CHECK(refused([&] { service.probe(kHead, 1, 1); }, ErrorCode::file, {"shorter"}) == "");
+  // The file is whole again.
+  broken = false;
+  service.want({});
+  service.want({row, {}, {top, kFine}, {}});
+  REQUIRE(wait_idle());
+  CHECK(service.status().problem.empty());
+  REQUIRE(service.find(kFine));
+  REQUIRE(service.find(top));
+  REQUIRE(service.find_line(row));
+  CHECK(service.find_line(row)->values[5] == fake_weight(0, 0, 1, 5));
+}
+
+TEST_CASE("a head that cannot be bound fails as a whole, once") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  FakeBackend backend;
+  backend.on_call = [](FakeCall call) {
+    if (call == FakeCall::bind) throw Error(ErrorCode::file, "k.safetensors: gone");
+  };
+  TileService service(calls_of(problem), backend,
+                      {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {}}, [] {});
+  service.want({{}, {}, {kFine, {kHead, MapQuantity::weights, 4, 0, 0}}, {kHead}});
+  for (int i = 0; i < 3000 && service.status().busy; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK_FALSE(service.status().busy);
+  CHECK(service.status().problem == "k.safetensors: gone");
+  CHECK(backend.calls(FakeCall::bind) == 1);
+}
+
+TEST_CASE("a service ends in the middle of its work") {
+  AttentionCase description;
+  description.shape = {1, 2, 1, 2600, 1900, 16};
+  const Oracle oracle(description);
+  const TileId top{kHead, MapQuantity::weights, 4, 0, 0};
+  const TileId logits{kHead, MapQuantity::logits, 0, 1, 1};
+  for (int64_t i = 0; i < 12; ++i) {
+    ServiceHarness harness(oracle.problem());
+    harness.want(
+        {LineRequest{kHead, MapQuantity::weights, i % 2 == 0, {i}}, {}, {top, logits}, {kHead}});
+    if (i % 3 == 1) {
+      CHECK(harness.wait([&] { return harness.service().find(top) != nullptr; }));
+    } else if (i % 3 == 2) {
+      CHECK(harness.wait([&] { return harness.service().status().exact_progress > 0.2; }));
+    }
+  }
+}
+
+TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
+  AttentionCase description;
+  description.shape = {1, 3, 1, 2600, 1900, 16};
+  description.mask = "causal";
+  const Oracle oracle(description);
+  ServiceHarness harness(oracle.problem());
+  TileService& service = harness.service();
+  std::jthread reader([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      service.find({{0, 0, 1}, MapQuantity::weights, 2, 0, 0});
+      service.status();
+      service.exact({0, 0, 2});
+      // Workers give way to it.
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  for (int64_t i = 0; i < 60; ++i) {
+    const HeadId head{0, 0, i % 3};
+    const LineRequest line{head, MapQuantity::weights, i % 5 == 0, {i * 7, i * 7 + 3}};
+    const TileId tile{head, i % 4 == 0 ? MapQuantity::logits : MapQuantity::weights,
+                      static_cast<int>(i % 3), 0, 0};
+    harness.want({line, {}, {tile}, {head}});
+    const ProbedEntry probed = service.probe(head, 2599, i);
+    CHECK(probed.weight > 0);
+    if (i % 10 == 9) {
+      REQUIRE(harness.wait([&] { return service.find_line(line) && service.find(tile); }));
+    }
+  }
+  harness.want({{}, {}, {}, {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}});
+  REQUIRE(harness.wait_idle());
+  reader.request_stop();
+  CHECK(service.status().problem == "");
+  for (int64_t head = 0; head < 3; ++head) {
+    CHECK(service.exact({0, 0, head}));
+    const MapReference reference(oracle, {0, 0, head}, MapQuantity::weights);
+    const auto tile = service.find({{0, 0, head}, MapQuantity::weights, 3, 0, 0});
+    REQUIRE(tile);
+    CHECK(reference.differs(*tile) == "");
+  }
+}

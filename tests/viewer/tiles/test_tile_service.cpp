@@ -1,0 +1,307 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/aligned_vector.h"
+#include "core/base/error.h"
+#include "core/tensor/memory_tensor.h"
+#include "tests/support/catch.h"
+#include "tests/support/helpers.h"
+#include "tests/support/service_harness.h"
+#include "tests/support/temporary_folder.h"
+#include "viewer/tiles/sampled_overview.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+constexpr HeadId kHead{0, 0, 1};
+
+/// The rectangle of a head as an export has it.
+std::vector<float> emitted(const TileBackend& backend, const AttentionProblem& problem,
+                           const HeadId& id, IndexRange rows, IndexRange keys,
+                           MapQuantity quantity) {
+  const auto head = backend.bind(problem, id.batch, id.head);
+  std::vector<int64_t> index;
+  for (int64_t row = rows.begin; row < rows.end; ++row) index.push_back(row);
+  std::vector<std::byte> q(static_cast<size_t>(rows.size() * problem.q().row_bytes()));
+  problem.q().read_rows(id.batch, id.head, rows, q.data());
+  const QueryBlock queries{q.data(), index};
+  AlignedVector<std::byte> workspace(
+      static_cast<size_t>(backend.workspace_bytes(problem, rows.size(), keys.size(), false)));
+  std::vector<RowNorm> norms(index.size());
+  const bool divided = quantity == MapQuantity::weights && is_normalised(problem.score());
+  if (divided) head->row_norms(queries, norms, workspace);
+  if (!divided) norms.clear();
+  std::vector<float> entries(static_cast<size_t>(rows.size() * keys.size()));
+  auto* block = reinterpret_cast<std::byte*>(entries.data());
+  head->emit(queries, norms, keys,
+             quantity == MapQuantity::logits ? Quantity::logits : Quantity::weights,
+             {{&block, 1}, keys.size(), keys.size(), Encoding::f32}, workspace);
+  return entries;
+}
+
+std::vector<TileId> all_tiles(const MapGeometry& geometry, const HeadId& head, MapQuantity quantity,
+                              int first_level) {
+  std::vector<TileId> tiles;
+  for (int level = geometry.top_level; level >= first_level; --level) {
+    for (int64_t row = 0; row < geometry.tile_rows(level); ++row) {
+      for (int64_t col = 0; col < geometry.tile_cols(level); ++col) {
+        tiles.push_back({head, quantity, level, row, col});
+      }
+    }
+  }
+  return tiles;
+}
+
+/// Level 0 tiles, entry by entry.
+void check_entries(ServiceHarness& harness, const AttentionProblem& problem, MapQuantity quantity) {
+  const MapGeometry geometry = harness.service().geometry(kHead);
+  const IndexRange cols{0, geometry.cols};
+  const std::vector<float> entries =
+      emitted(harness.backend(), problem, kHead, {0, geometry.rows}, cols, quantity);
+  for (const TileId& id : all_tiles(geometry, kHead, quantity, 0)) {
+    if (id.level > 0) continue;
+    const auto tile = harness.service().find(id);
+    REQUIRE(tile);
+    CHECK(tile->exact);
+    CHECK(tile->rows_per_texel == 1);
+    int64_t wrong = 0;
+    for (int64_t r = 0; r < tile->rows; ++r) {
+      for (int64_t c = 0; c < tile->cols; ++c) {
+        const float entry = entries[static_cast<size_t>((id.row * kTileSide + r) * geometry.cols +
+                                                        id.col * kTileSide + c)];
+        const auto at = static_cast<size_t>(r * tile->cols + c);
+        if (tile->max[at] != entry || tile->mean[at] != entry) ++wrong;
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+/// Row and column lines against the reference, one token and several.
+void check_lines(ServiceHarness& harness, const MapReference& reference) {
+  for (const bool reverse : {false, true}) {
+    const int64_t tokens = reverse ? reference.cols : reference.rows;
+    const int64_t length = reverse ? reference.rows : reference.cols;
+    std::vector<int64_t> many;
+    for (int64_t i = 3; i < tokens; i += i % 7 == 0 ? tokens / 3 : 1 + i % 3) many.push_back(i);
+    for (const std::vector<int64_t>& chosen : {std::vector<int64_t>{tokens - 1}, many}) {
+      const LineRequest request{kHead, reference.quantity, reverse, chosen};
+      harness.want({request, {}, {}, {}});
+      REQUIRE(harness.wait([&] { return harness.service().find_line(request) != nullptr; }));
+      const auto line = harness.service().find_line(request);
+      REQUIRE(static_cast<int64_t>(line->values.size()) == length);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < length; ++i) {
+        double sum = 0;
+        int64_t count = 0;
+        for (const int64_t token : chosen) {
+          const double entry = reverse ? reference.at(i, token) : reference.at(token, i);
+          if (reference.quantity == MapQuantity::logits && std::isinf(entry)) continue;
+          sum += entry;
+          ++count;
+        }
+        const double mean =
+            count > 0 ? sum / static_cast<double>(count) : -std::numeric_limits<double>::infinity();
+        if (!reference.close(line->values[static_cast<size_t>(i)], mean)) ++wrong;
+      }
+      INFO(reverse << ", " << chosen.size() << " tokens");
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+AttentionCase described(ScoreFunction score, std::string_view mask, int64_t rows, int64_t keys) {
+  AttentionCase c;
+  c.shape = {2, 4, 2, rows, keys, 24};
+  c.score = score;
+  c.mask = mask;
+  c.seed = 7;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("a small map: every tile, line and probe of every score and mask") {
+  struct Case {
+    ScoreFunction score;
+    std::string_view mask;
+    DType dtype;
+    bool logits;
+  };
+  const Case cases[] = {
+      {ScoreFunction::softmax, "none", DType::bf16, true},
+      {ScoreFunction::softmax, "causal_and_keys", DType::f32, true},
+      {ScoreFunction::softmax, "masked_rows", DType::f16, true},
+      {ScoreFunction::sigmoid, "causal", DType::f32, true},
+      {ScoreFunction::linear_elu1, "none", DType::f32, false},
+  };
+  for (const Case& c : cases) {
+    AttentionCase description = described(c.score, c.mask, 331, 283);
+    description.dtype = c.dtype;
+    const Oracle oracle(description);
+    INFO(oracle.text());
+    ServiceHarness harness(oracle.problem());
+    TileService& service = harness.service();
+    for (const MapQuantity quantity : {MapQuantity::weights, MapQuantity::logits}) {
+      if (quantity == MapQuantity::logits && !c.logits) continue;
+      const MapReference reference(oracle, kHead, quantity);
+      harness.want({{}, {}, all_tiles(service.geometry(kHead), kHead, quantity, 0), {kHead}});
+      REQUIRE(harness.wait([&] { return service.exact(kHead) && !service.status().busy; }));
+      CHECK(service.status().problem.empty());
+      CHECK(service.status().exact_progress == 1);
+      for (const TileId& id : all_tiles(service.geometry(kHead), kHead, quantity, 0)) {
+        const auto tile = service.find(id);
+        REQUIRE(tile);
+        CHECK(tile->exact);
+        CHECK(reference.differs(*tile).empty());
+      }
+      check_entries(harness, oracle.problem(), quantity);
+      check_lines(harness, reference);
+    }
+    const MapReference weights(oracle, kHead, MapQuantity::weights);
+    const ProbedEntry probed = service.probe(kHead, 330, 17);
+    CHECK(weights.close(probed.weight, weights.at(330, 17)));
+    if (c.logits) {
+      const MapReference logits(oracle, kHead, MapQuantity::logits);
+      CHECK(logits.close(probed.logit, logits.at(330, 17)));
+      CHECK(logits.close(service.probe(kHead, 0, 200).logit, logits.at(0, 200)));
+    } else {
+      CHECK(std::isnan(probed.logit));
+    }
+  }
+}
+
+TEST_CASE("a map with finer tiles: sampled at first, then exact, on every level") {
+  struct Case {
+    ScoreFunction score;
+    std::string_view mask;
+    MapQuantity quantity;
+  };
+  const Case cases[] = {{ScoreFunction::softmax, "causal", MapQuantity::weights},
+                        {ScoreFunction::sigmoid, "none", MapQuantity::weights},
+                        {ScoreFunction::softmax, "masked_rows", MapQuantity::logits}};
+  for (const Case& c : cases) {
+    const Oracle oracle(described(c.score, c.mask, 4101, 1203));
+    INFO(oracle.text());
+    const MapReference reference(oracle, kHead, c.quantity);
+    ServiceHarness harness(oracle.problem(),
+                           {.memory = int64_t{128} << 20, .threads = 2, .cache_folders = {}});
+    TileService& service = harness.service();
+    const MapGeometry geometry = service.geometry(kHead);
+    REQUIRE(geometry.base_level == 1);
+    const std::vector<TileId> coarse = all_tiles(geometry, kHead, c.quantity, geometry.base_level);
+
+    harness.want({{}, {}, coarse, {}});
+    REQUIRE(harness.wait_idle());
+    const SamplePlan plan(geometry.rows);
+    REQUIRE(plan.stages() == 1);
+    const std::vector<int64_t> rows = plan.new_rows(0);
+    for (const TileId& id : coarse) {
+      const auto tile = service.find(id);
+      REQUIRE(tile);
+      CHECK_FALSE(tile->exact);
+      CHECK(tile->rows_per_texel == (id.level > 3 ? int64_t{1} << (id.level - 3) : 1));
+      // One texel of it, from the rows that are known to be sampled.
+      const int64_t row = id.row * kTileSide + tile->rows / 2, col = id.col * kTileSide;
+      const int group = std::max(id.level, plan.exponent(0));
+      double most = -std::numeric_limits<double>::infinity();
+      for (const int64_t r : rows) {
+        if (r >> group != (row << id.level) >> group) continue;
+        for (int64_t k = col << id.level; k < std::min(geometry.cols, (col + 1) << id.level); ++k) {
+          most = std::max(most, reference.at(r, k));
+        }
+      }
+      CHECK(reference.close(tile->max[static_cast<size_t>(tile->rows / 2 * tile->cols)], most));
+    }
+    CHECK_FALSE(service.exact(kHead));
+
+    harness.want({{}, {}, all_tiles(geometry, kHead, c.quantity, 0), {kHead}});
+    REQUIRE(harness.wait([&] { return service.exact(kHead) && !service.status().busy; }));
+    CHECK(service.status().problem.empty());
+    for (const TileId& id : all_tiles(geometry, kHead, c.quantity, 0)) {
+      const auto tile = service.find(id);
+      REQUIRE(tile);
+      CHECK(tile->exact);
+      CHECK(tile->rows_per_texel == int64_t{1} << id.level);
+      CHECK(reference.differs(*tile) == "");
+    }
+    check_entries(harness, oracle.problem(), c.quantity);
+    check_lines(harness, reference);
+  }
+}
+
+TEST_CASE("lines and finer tiles need no pass, and tell the same after it") {
+  const Oracle oracle(described(ScoreFunction::softmax, "none", 4101, 1203));
+  ServiceHarness harness(oracle.problem());
+  TileService& service = harness.service();
+  const TileId fine{kHead, MapQuantity::weights, 0, 9, 2};
+  const LineRequest row{kHead, MapQuantity::weights, false, {5, 6, 700, 4100}};
+  const LineRequest column{kHead, MapQuantity::weights, true, {1202}};
+  harness.want({row, {}, {fine}, {}});
+  REQUIRE(harness.wait_idle());
+  const auto tile = service.find(fine);
+  const auto line = service.find_line(row);
+  REQUIRE(tile);
+  REQUIRE(line);
+  CHECK_FALSE(service.exact(kHead));
+  // All norms are needed, and found by the pass that the line brings about.
+  harness.want({column, row, {fine}, {}});
+  REQUIRE(harness.wait([&] { return service.find_line(column) && service.exact(kHead); }));
+  // New ones, with norms that are known.
+  ServiceHarness second(oracle.problem(),
+                        {.memory = int64_t{24} << 20, .threads = 1, .cache_folders = {}});
+  second.want({column, {}, {}, {}});
+  REQUIRE(second.wait_idle());
+  second.want({row, {}, {fine}, {}});
+  REQUIRE(second.wait_idle());
+  CHECK(second.service().find(fine)->max == tile->max);
+  CHECK(second.service().find(fine)->mean == tile->mean);
+  CHECK(second.service().find_line(row)->values == line->values);
+  CHECK(second.service().find_line(column)->values == service.find_line(column)->values);
+}
+
+TEST_CASE("row norms are kept for the next time") {
+  const TemporaryFolder folder;
+  const Oracle oracle(described(ScoreFunction::softmax, "none", 331, 283));
+  const LineRequest column{kHead, MapQuantity::weights, true, {7}};
+  std::vector<float> values;
+  for (int round = 0; round < 2; ++round) {
+    ServiceHarness harness(
+        oracle.problem(),
+        {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {folder.path()}});
+    harness.want({column, {}, {}, {}});
+    REQUIRE(harness.wait([&] { return harness.service().find_line(column) != nullptr; }));
+    if (round == 0) values = harness.service().find_line(column)->values;
+    CHECK(harness.service().find_line(column)->values == values);
+    const auto kept = [&] {
+      const std::filesystem::directory_iterator files(folder.path());
+      return std::any_of(begin(files), end(files),
+                         [](const auto& file) { return file.path().extension() == ".bin"; });
+    };
+    REQUIRE(harness.wait(kept));
+    CHECK(harness.service().status().problem.empty());
+  }
+}
+
+TEST_CASE("what the capture does not have is refused") {
+  const Oracle oracle(described(ScoreFunction::softmax, "none", 331, 283));
+  ServiceHarness harness(oracle.problem());
+  TileService& service = harness.service();
+  const auto refused_wish = [&](TileWishes wishes, const std::string& part) {
+    return refused([&] { service.want(wishes); }, ErrorCode::usage, {part});
+  };
+  const HeadId none{0, 0, 4};
+  CHECK(refused_wish({{}, {}, {}, {none}}, "head 4") == "");
+  CHECK(refused_wish({{}, {}, {{kHead, MapQuantity::weights, 0, 2, 0}}, {}}, "row 2") == "");
+  CHECK(refused_wish({{}, {}, {{kHead, MapQuantity::weights, 9, 0, 0}}, {}}, "level 9") == "");
+  CHECK(refused_wish({LineRequest{kHead, MapQuantity::weights, true, {283}}, {}, {}, {}}, "282") ==
+        "");
+  CHECK(refused_wish({LineRequest{kHead, MapQuantity::weights, false, {5, 5}}, {}, {}, {}},
+                     "ascend") == "");
+  CHECK(refused([&] { service.probe(kHead, 331, 0); }, ErrorCode::usage, {"331"}) == "");
+  CHECK_FALSE(service.find({none, MapQuantity::weights, 0, 0, 0}));
+  CHECK_FALSE(service.exact(none));
+}

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_captures.h"
+#include "viewer/view/value_range.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+using TilePtr = std::shared_ptr<const MapTile>;
+
+/// A tile of `side` × `side` texels with values from `value(row, col)`; means are half of them.
+TilePtr tile(int level, int64_t row, int64_t col, int64_t side, bool exact,
+             const std::function<float(int64_t, int64_t)>& value,
+             MapQuantity quantity = MapQuantity::weights) {
+  auto made = std::make_shared<MapTile>();
+  made->id = {{}, quantity, level, row, col};
+  made->rows = made->cols = side;
+  made->exact = exact;
+  for (int64_t r = 0; r < side; ++r) {
+    for (int64_t c = 0; c < side; ++c) {
+      made->max.push_back(value(r, c));
+      made->mean.push_back(made->max.back() / 2);
+    }
+  }
+  return made;
+}
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+constexpr MapRect kAll{0, 1e6, 0, 1e6};
+
+}  // namespace
+
+TEST_CASE("quantiles of weights are those of the values, to a sixteenth of an octave") {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> octave(-12, 3);
+  std::vector<double> values;
+  const TilePtr one = tile(0, 0, 0, 200, true, [&](int64_t, int64_t) {
+    const auto value = static_cast<float>(std::exp2(octave(random)));
+    values.push_back(double{value});
+    return value;
+  });
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  CHECK(histogram.exact());
+  CHECK(histogram.total() == 40000);
+  CHECK(histogram.zeros() == 0);
+  for (const double share : {0.01, 0.25, 0.5, 0.999}) {
+    const auto range = histogram.quantiles(share, 1);
+    REQUIRE(range);
+    CHECK(std::abs(std::log2(range->low / quantile(values, share))) < 1.0 / 16);
+  }
+  const ValueHistogram means = ValueHistogram::of(std::vector{one}, kAll, ViewPool::mean);
+  CHECK(means.quantiles(0.5, 1)->low == Approx(histogram.quantiles(0.5, 1)->low / 2));
+  double sum = 0;
+  for (const double count : histogram.counts()) sum += count;
+  CHECK(sum == 40000);
+  CHECK(histogram.edge(0) == std::exp2(-64));
+  CHECK(histogram.edge(histogram.counts().size()) == std::exp2(16));
+}
+
+TEST_CASE("only what is seen counts, by the entries that are seen") {
+  // The left half is 1/4, the right half 1/64.
+  const TilePtr one =
+      tile(0, 0, 0, 256, true, [](int64_t, int64_t c) { return c < 128 ? 0.25f : 1.0f / 64; });
+  // A coarser tile below it: each texel stands for 16 entries.
+  const TilePtr coarse = tile(2, 1, 0, 4, true, [](int64_t, int64_t) { return 1.0f / 1024; });
+  const std::vector<TilePtr> tiles{one, coarse, nullptr};
+  const auto middle = [&](const MapRect& view) {
+    return ValueHistogram::of(tiles, view, ViewPool::max).quantiles(0.5, 0.5)->low;
+  };
+  const auto near = [](double value) { return Approx(value).epsilon(0.05); };
+  CHECK(middle({0, 256, 0, 100}) == near(0.25));
+  CHECK(middle({0, 256, 120, 256}) == near(1.0 / 64));
+  CHECK(middle({1024, 1040, 0, 16}) == near(1.0 / 1024));
+  const ValueHistogram part = ValueHistogram::of(tiles, {1024, 1030.5, 0, 3}, ViewPool::max);
+  CHECK(part.total() == Approx(6.5 * 3));
+  CHECK(ValueHistogram::of(tiles, {500, 600, 500, 600}, ViewPool::max).empty());
+  CHECK_FALSE(ValueHistogram::of({}, kAll, ViewPool::max).quantiles(0, 1));
+}
+
+TEST_CASE("samples count only where nothing is exact; zeros, masks and NaN are left out") {
+  const TilePtr sampled = tile(0, 0, 0, 4, false, [](int64_t, int64_t) { return 0.5f; });
+  const TilePtr exact = tile(0, 0, 1, 4, true, [](int64_t r, int64_t) {
+    return r == 0 ? 0.0f : r == 1 ? std::numeric_limits<float>::quiet_NaN() : 0.125f;
+  });
+  const ValueHistogram both = ValueHistogram::of(std::vector{sampled, exact}, kAll, ViewPool::max);
+  CHECK(both.exact());
+  CHECK(both.total() == 8);
+  CHECK(both.zeros() == 4);
+  CHECK(both.quantiles(0.5, 1)->high < 0.14);
+  const ValueHistogram only = ValueHistogram::of(std::vector{sampled}, kAll, ViewPool::max);
+  CHECK_FALSE(only.exact());
+  CHECK(only.total() == 16);
+}
+
+TEST_CASE("tiny and huge weights count in the first and last bin") {
+  const TilePtr one = tile(0, 0, 0, 2, true, [](int64_t r, int64_t c) {
+    return r == 0 ? (c == 0 ? 1e-44f : 1e-30f) : (c == 0 ? 3e38f : 1.0f);
+  });
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  CHECK(histogram.total() == 4);
+  CHECK(histogram.counts().front() == 2);
+  CHECK(histogram.counts().back() == 1);
+  CHECK(histogram.counts()[64 * 16] == 1);
+  CHECK(histogram.edge(64 * 16) == 1);
+}
+
+TEST_CASE("logits are counted evenly, and an added mask does not squeeze them") {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal(2, 3);
+  std::vector<double> values;
+  const TilePtr one = tile(
+      0, 0, 0, 200, true,
+      [&](int64_t r, int64_t c) {
+        if (r == 0) return -std::numeric_limits<float>::infinity();
+        if (r == 1 && c < 3) return -1e4f;
+        const auto value = static_cast<float>(normal(random));
+        values.push_back(double{value});
+        return value;
+      },
+      MapQuantity::logits);
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  CHECK(histogram.quantity() == MapQuantity::logits);
+  CHECK(histogram.total() == 199 * 200);
+  const auto range = histogram.quantiles(0.01, 0.999);
+  REQUIRE(range);
+  CHECK(range->low == Approx(quantile(values, 0.01)).margin(0.1));
+  CHECK(range->high == Approx(quantile(values, 0.999)).margin(0.1));
+  CHECK(histogram.edge(0) > -50);
+  const TilePtr even = tile(
+      0, 0, 0, 4, true, [](int64_t, int64_t) { return -3.0f; }, MapQuantity::logits);
+  CHECK(ValueHistogram::of(std::vector{even}, kAll, ViewPool::max).quantiles(0.01, 0.999)->low ==
+        -3);
+}
+
+TEST_CASE("the range shown is what was set, or fits what is seen") {
+  const TilePtr one = tile(0, 0, 0, 100, true, [](int64_t r, int64_t) {
+    return static_cast<float>(std::exp2(-static_cast<double>(r) / 10));
+  });
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  ViewState state;
+  const ValueRange weights = shown_range(state, histogram, 1000);
+  CHECK(weights.high == Approx(1).epsilon(0.06));
+  CHECK(weights.low == Approx(std::exp2(-9.85)).epsilon(0.06));
+  state.product = ViewProduct::lift;
+  CHECK(shown_range(state, histogram, 1000).high == Approx(1000 * weights.high));
+  // Not yet the numbers of the product.
+  state.product = ViewProduct::logits;
+  CHECK(shown_range(state, histogram, 1000).low == -1);
+  state.product = ViewProduct::weights;
+  state.range = {false, 0.25, 0.75};
+  CHECK(shown_range(state, histogram, 1000).high == 0.75);
+  state.range = {};
+  CHECK(shown_range(state, {}, 1000).low == Approx(1.0 / 16000));
+  CHECK(shown_range(state, {}, 1000).high == Approx(0.016));
+  const TilePtr even = tile(0, 0, 0, 9, true, [](int64_t, int64_t) { return 0.02f; });
+  const ValueRange wide =
+      shown_range(state, ValueHistogram::of(std::vector{even}, kAll, ViewPool::max), 50);
+  CHECK(wide.high / wide.low == Approx(2));
+  CHECK(wide.low < 0.02);
+  CHECK(wide.high > 0.02);
+}
+
+TEST_CASE("the shader's numbers give the units of the scale") {
+  ViewState state;
+  state.colormap = "turbo";
+  const double factor = 100;
+  for (const ViewScale scale :
+       {ViewScale::log, ViewScale::linear, ViewScale::sqrt, ViewScale::symlog}) {
+    state.scale = scale;
+    const ValueRange range{scale == ViewScale::symlog ? -3.0 : 0.01, 20};
+    const ColourScale colours = shown_scale(state, range);
+    CHECK(colours.map() == Colormap::turbo);
+    const ShaderScale shader = shader_scale(colours, factor);
+    for (const float texel : {0.0005f, 0.01f, 0.2f}) {
+      const float v = texel * shader.factor;
+      float t = v;
+      if (shader.kind == ScaleKind::log2) t = std::log2(v);
+      if (shader.kind == ScaleKind::sqrt) t = std::sqrt(v);
+      if (shader.kind == ScaleKind::symlog) t = std::log2(1 + v / shader.linear);
+      INFO(scale_name(scale) << " " << texel);
+      CHECK((t - shader.low) / (shader.high - shader.low) ==
+            Approx(colours.unit(double{texel} * factor)).margin(1e-5));
+    }
+  }
+  state.colormap = "none";
+  CHECK_FALSE(usage_text([&] { shown_scale(state, {0, 1}); }).empty());
+}

@@ -1,0 +1,201 @@
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_captures.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+ViewState after(const ViewState& state, const Action& action) {
+  return apply_action(state, action, three_calls());
+}
+
+double height(const MapRect& rect) { return rect.q1 - rect.q0; }
+double width(const MapRect& rect) { return rect.k1 - rect.k0; }
+
+}  // namespace
+
+TEST_CASE("a capture opens with all of its first head, and its sizes") {
+  const TemporaryFolder folder;
+  write_video_capture(folder);
+  const ViewLimits limits = ViewLimits::of(shown_calls(Capture::open(folder.path())));
+  REQUIRE(limits.calls.size() == 4);
+  CHECK(limits.calls[2] == CallLimits{26, 26, 2, 3, true});
+  CHECK(limits.has({3, 1, 2}));
+  for (const HeadId head : {HeadId{4, 0, 0}, {-1, 0, 0}, {0, 2, 0}, {0, -1, 0}, {0, 0, 3}}) {
+    CHECK_FALSE(limits.has(head));
+  }
+  CHECK(opened_view(limits).rect == MapRect{0, 26, 0, 26});
+  CHECK(fit_rect(7, 9) == MapRect{0, 7, 0, 9});
+  CallFile()
+      .pair({1, 1, 24, 4}, {1, 1, 5, 4})
+      .fact("grid", "2x3x4")
+      .fact("kind", "cross")
+      .write(folder.path() / "cross.safetensors");
+  const ViewLimits cross = ViewLimits::of(shown_calls(Capture::open(folder / "cross.safetensors")));
+  CHECK(cross.calls[0] == CallLimits{24, 5, 1, 1, false});
+}
+
+TEST_CASE("a view stays on the map") {
+  CHECK(clamped_rect({0, 1000, 0, 1000}, 1000, 1000) == MapRect{0, 1000, 0, 1000});
+  CHECK(clamped_rect({10.5, 20, 30, 39.25}, 1000, 1000) == MapRect{10.5, 20, 30, 39.25});
+  // Half of itself beyond an edge, and no more.
+  CHECK(clamped_rect({-50, 50, 950, 1050}, 1000, 1000) == MapRect{-50, 50, 950, 1050});
+  CHECK(clamped_rect({-80, 20, 990, 1090}, 1000, 1000) == MapRect{-50, 50, 950, 1050});
+  CHECK(clamped_rect({-1e9, -1e9 + 100, 0, 100}, 1000, 1000) == MapRect{-50, 50, 0, 100});
+  // Four entries at least, about the middle, and the ratio stays.
+  CHECK(clamped_rect({500, 501, 600, 602}, 1000, 1000) == MapRect{498.5, 502.5, 597, 605});
+  CHECK(clamped_rect({0.5, 1.5, 0.5, 1.5}, 2, 1000) == MapRect{-1, 3, -1, 3});
+  CHECK(clamped_rect({0, 2, 0, 4}, 2, 1000) == MapRect{0, 2, 0, 4});
+  // The map takes half of the view at least, on the axis on which it takes more.
+  CHECK(clamped_rect({-1500, 2500, -1500, 2500}, 1000, 1000) == MapRect{-500, 1500, -500, 1500});
+  CHECK(clamped_rect({-20, 120, -20, 120}, 1000, 20) == MapRect{-20, 120, -50, 90});
+  const double nan = std::nan("");
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const MapRect bad : {MapRect{5, 5, 0, 10},
+                            {6, 5, 0, 10},
+                            {0, 10, 3, 3},
+                            {nan, 5, 0, 10},
+                            {0, inf, 0, 10},
+                            {-inf, 0, 0, 10},
+                            {-1e308, 1e308, 0, 10}}) {
+    CHECK(has(usage_text([&] { clamped_rect(bad, 1000, 1000); }), "Q0 < Q1"));
+  }
+}
+
+TEST_CASE("clamping again changes nothing, and the ratio is kept everywhere") {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> place(-3000, 3000), size(-2, 4);
+  for (int i = 0; i < 2000; ++i) {
+    const double q = place(random), k = place(random);
+    const double h = std::pow(10, size(random)), w = std::pow(10, size(random));
+    const MapRect once = clamped_rect({q, q + h, k, k + w}, 1000, 777);
+    CHECK(clamped_rect(once, 1000, 777) == once);
+    CHECK(height(once) / width(once) == Approx(h / w).epsilon(1e-6));
+    CHECK(height(once) >= 4 * (1 - 1e-9));
+    CHECK(width(once) >= 4 * (1 - 1e-9));
+    CHECK(once.q0 >= -height(once) / 2 - 1e-9);
+    CHECK(once.q1 <= 1000 + height(once) / 2 + 1e-6);
+    CHECK(once.k0 >= -width(once) / 2 - 1e-9);
+    CHECK(once.k1 <= 777 + width(once) / 2 + 1e-6);
+  }
+}
+
+TEST_CASE("zooming keeps the entry under the cursor in its place, also where it is cut") {
+  const ViewState fit = opened_view(three_calls());
+  ViewState state = after(fit, action::ZoomAt{250, 750, 2});
+  CHECK(state.rect == MapRect{125, 625, 375, 875});
+  state = after(state, action::ZoomAt{250, 750, 1e9});
+  CHECK(height(state.rect) == Approx(4));
+  CHECK((250 - state.rect.q0) / height(state.rect) == Approx(0.25));
+  CHECK((750 - state.rect.k0) / width(state.rect) == Approx(0.75));
+  CHECK(height(after(state, action::ZoomAt{250, 750, 1e-9}).rect) == Approx(2000));
+  CHECK(after(fit, action::Pan{100, -200}).rect == MapRect{100, 1100, -200, 800});
+  CHECK(after(fit, action::Pan{1e7, 0}).rect == MapRect{500, 1500, 0, 1000});
+  CHECK(after(state, action::Fit{}).rect == fit.rect);
+  CHECK(after(fit, action::SetRect{{1, 11, 2, 22}}).rect == MapRect{1, 11, 2, 22});
+  for (const double factor : {0.0, -1.0, std::nan("")}) {
+    CHECK(has(usage_text([&] { after(fit, action::ZoomAt{0, 0, factor}); }), "above 0"));
+  }
+}
+
+TEST_CASE("another head of the same size keeps view and query, another size starts anew") {
+  ViewState state = opened_view(three_calls());
+  state = after(state, action::SetRect{{100, 200, 300, 400}});
+  state = after(state, action::PickQuery{{{999, 7, 7}}});
+  CHECK(state.query == ChosenQuery{{7, 999}});
+  const ViewState same = after(state, action::SelectHead{{2, 1, 3}});
+  CHECK(same.head == HeadId{2, 1, 3});
+  CHECK(same.rect == state.rect);
+  CHECK(same.query == state.query);
+  const ViewState other = after(state, action::SelectHead{{1, 0, 0}});
+  CHECK(other.rect == MapRect{0, 1000, 0, 20});
+  CHECK_FALSE(other.query);
+  CHECK(has(usage_text([&] { after(state, action::SelectHead{{3, 0, 0}}); }), "call 3"));
+}
+
+TEST_CASE("queries are tokens of the side that is asked") {
+  ViewState cross = after(opened_view(three_calls()), action::SelectHead{{1, 0, 0}});
+  CHECK(after(cross, action::PickQuery{{{999}}}).query);
+  CHECK(has(usage_text([&] { after(cross, action::PickQuery{{{1000}}}); }), "valid 0 to 999"));
+  CHECK(has(usage_text([&] { after(cross, action::PickQuery{{{-1}}}); }), "token -1"));
+  CHECK_FALSE(usage_text([&] { after(cross, action::PickQuery{}); }).empty());
+  cross = after(cross, action::PickQuery{{{5}}});
+  const ViewState reversed = after(cross, action::SetReverse{true});
+  CHECK(reversed.reverse);
+  CHECK_FALSE(reversed.query);
+  CHECK(
+      has(usage_text([&] { after(reversed, action::PickQuery{{{20}}}); }), "keys (valid 0 to 19"));
+  CHECK(after(cross, action::SetReverse{false}).query == cross.query);
+  // Of one sequence, the token stays the same.
+  const ViewState joint = after(opened_view(three_calls()), action::PickQuery{{{5}}});
+  CHECK(after(joint, action::SetReverse{true}).query == joint.query);
+  CHECK_FALSE(after(joint, action::DropQuery{}).query);
+}
+
+TEST_CASE("products, scales and ranges go together") {
+  const ViewState start = opened_view(three_calls());
+  CHECK(has(usage_text([&] { after(start, action::SetRange{{false, 0, 1}}); }), "above 0"));
+  CHECK(has(usage_text([&] { after(start, action::SetRange{{false, 2, 1}}); }), "below the high"));
+  const ViewState ranged = after(start, action::SetRange{{false, 1e-4, 0.1}});
+  CHECK(ranged.range == ColourRange{false, 1e-4, 0.1});
+  CHECK(after(ranged, action::SetScale{ViewScale::sqrt}).range == ranged.range);
+  ViewState linear = after(ranged, action::SetScale{ViewScale::linear});
+  linear = after(linear, action::SetRange{{false, -1, 1}});
+  CHECK(after(linear, action::SetScale{ViewScale::symlog}).range == linear.range);
+  for (const ViewScale scale : {ViewScale::log, ViewScale::sqrt}) {
+    CHECK(after(linear, action::SetScale{scale}).range.automatic);
+  }
+  const ViewState root = after(start, action::SetScale{ViewScale::sqrt});
+  CHECK(after(root, action::SetRange{{false, 0, 1}}).range.high == 1);
+  CHECK(has(usage_text([&] { after(root, action::SetRange{{false, -1, 1}}); }), "sqrt"));
+
+  const ViewState logits = after(ranged, action::SetProduct{ViewProduct::logits});
+  CHECK(logits.scale == ViewScale::linear);
+  CHECK(logits.range.automatic);
+  CHECK(has(usage_text([&] { after(logits, action::SetScale{ViewScale::log}); }), "symlog"));
+  CHECK(after(logits, action::SetProduct{ViewProduct::lift}).scale == ViewScale::log);
+  const ViewState both = after(logits, action::SetScale{ViewScale::symlog});
+  CHECK(after(both, action::SetProduct{ViewProduct::weights}).scale == ViewScale::symlog);
+  CHECK(after(root, action::SetProduct{ViewProduct::lift}).scale == ViewScale::sqrt);
+  CHECK(after(ranged, action::SetProduct{ViewProduct::weights}).range == ranged.range);
+}
+
+TEST_CASE("the rest of the actions do what they say") {
+  const ViewState start = opened_view(three_calls());
+  CHECK(after(start, action::SetPool{ViewPool::mean}).pool == ViewPool::mean);
+  CHECK(after(start, action::SetColormap{"magma"}).colormap == "magma");
+  const std::string text = usage_text([&] { after(start, action::SetColormap{"virids"}); });
+  CHECK(has(text, "did you mean viridis?"));
+  CHECK(has(text, "turbo"));
+  CHECK(after(start, action::SetTheme{ViewTheme::light}).theme == ViewTheme::light);
+  const ViewState hidden = after(start, action::ShowHistogram{false});
+  CHECK_FALSE(hidden.show_histogram);
+  const ViewState alone = after(hidden, action::Maximise{ViewPane::histogram});
+  CHECK(alone.show_histogram);
+  CHECK(alone.maximised == ViewPane::histogram);
+  CHECK_FALSE(after(alone, action::ShowHistogram{false}).maximised);
+  CHECK_FALSE(after(alone, action::Maximise{}).maximised);
+  CHECK(after(start, action::SetSplit{0.5f}).split_query == 0.5f);
+  CHECK(after(start, action::SetSplit{0}).split_query == Approx(0.1f));
+  CHECK(after(start, action::SetSplit{2}).split_query == Approx(0.9f));
+  CHECK_FALSE(usage_text([&] { after(start, action::SetSplit{NAN}); }).empty());
+}
+
+TEST_CASE("every name is read back, and no other") {
+  for (const std::string& name : product_names()) CHECK(product_name(*parse_product(name)) == name);
+  for (const std::string& name : pool_names()) CHECK(pool_name(*parse_view_pool(name)) == name);
+  for (const std::string& name : scale_names()) CHECK(scale_name(*parse_view_scale(name)) == name);
+  for (const std::string& name : pane_names()) CHECK(pane_name(*parse_pane(name)) == name);
+  for (const std::string& name : theme_names()) CHECK(theme_name(*parse_theme(name)) == name);
+  CHECK(product_names().size() == 3);
+  CHECK(scale_names().size() == 4);
+  CHECK(colormap_names().size() == 6);
+  CHECK(colormap_names().back() == "grey");
+  CHECK_FALSE(parse_product("Weights"));
+  CHECK_FALSE(parse_view_scale(""));
+}

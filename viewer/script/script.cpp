@@ -1,0 +1,108 @@
+#include "viewer/script/script.h"
+
+#include <fmt/core.h>
+
+#include "core/base/error.h"
+#include "io/files/input_file.h"
+#include "viewer/script/script_words.h"
+
+namespace attnscope {
+namespace {
+
+constexpr int64_t kMaxScriptBytes = 1 << 20;
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+/// A word in double quotes; `at` is behind the first quote, and then behind the last.
+std::string read_quoted(std::string_view line, size_t& at) {
+  std::string word;
+  for (; at < line.size(); ++at) {
+    if (line[at] == '"') {
+      ++at;
+      if (at < line.size() && !is_space(line[at])) {
+        throw usage_error("expected a space after the closing quote");
+      }
+      return word;
+    }
+    if (line[at] == '\\') {
+      ++at;
+      if (at == line.size() || (line[at] != '"' && line[at] != '\\')) {
+        throw usage_error("a backslash within quotes is followed by \" or \\");
+      }
+    }
+    word += line[at];
+  }
+  throw usage_error("the closing quote is missing");
+}
+
+/// The words of a line up to its comment, which begins at `comment`.
+std::vector<std::string> split_words(std::string_view line, size_t& comment) {
+  std::vector<std::string> words;
+  size_t at = 0;
+  for (;;) {
+    while (at < line.size() && is_space(line[at])) ++at;
+    comment = at;
+    if (at == line.size() || line[at] == '#') return words;
+    if (line[at] == '"') {
+      words.push_back(read_quoted(line, ++at));
+      continue;
+    }
+    const size_t begin = at;
+    while (at < line.size() && !is_space(line[at])) ++at;
+    words.emplace_back(line.substr(begin, at - begin));
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+Script parse_script(std::string_view text, const std::string& file) {
+  Script script{file, {}};
+  int64_t number = 0;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  while (!text.empty()) {
+    ++number;
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    try {
+      size_t comment = 0;
+      const auto words = split_words(line, comment);
+      if (words.empty()) continue;
+      script.lines.push_back(
+          {number, std::string(trimmed(line.substr(0, comment))), parse_script_words(words)});
+    } catch (const Error& error) {
+      throw usage_error(fmt::format("{}:{}: {}", file, number, error.what()));
+    }
+  }
+  return script;
+}
+
+Script read_script(const std::filesystem::path& file) {
+  const InputFile input(file);
+  if (input.size() > kMaxScriptBytes) {
+    throw file_error(file.string(), "",
+                     fmt::format("is too long for a script (got {} bytes, limit {})", input.size(),
+                                 kMaxScriptBytes));
+  }
+  std::string text(static_cast<size_t>(input.size()), '\0');
+  input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  if (text.find('\0') != std::string::npos) {
+    throw file_error(file.string(), "", "is no text: a script is one command a line");
+  }
+  return parse_script(text, file.string());
+}
+
+ScriptWord parse_script_line(std::string_view line) {
+  size_t comment = 0;
+  const auto words = split_words(line, comment);
+  if (words.empty()) throw usage_error("expected a command");
+  return parse_script_words(words);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,49 @@
+#include "viewer/script/script_arguments.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "core/base/selection.h"
+
+namespace attnscope {
+namespace {
+
+/// The whole text as a number; whether it is one.
+template <typename Number>
+bool read_number(const std::string& text, Number& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end && !text.empty();
+}
+
+Error no_number(std::string_view what, const char* kind, const std::string& text) {
+  return usage_error(fmt::format("{}: expected {}, got \"{}\"", what, kind, one_line(text)));
+}
+
+}  // namespace
+
+Error unknown_name(std::string_view what, const std::string& name,
+                   const std::vector<std::string>& names) {
+  const std::string nearest = nearest_word(name, names);
+  return usage_error(fmt::format("{} {}: no such name{} ({})", what, one_line(name),
+                                 nearest.empty() ? "" : ", did you mean " + nearest + "?",
+                                 fmt::join(names, ", ")));
+}
+
+double parse_script_number(std::string_view what, const std::string& text) {
+  double value = 0;
+  if (read_number(text, value) && std::isfinite(value)) return value;
+  throw no_number(what, "a number", text);
+}
+
+int64_t whole(ScriptArguments words, size_t at) {
+  int64_t value = 0;
+  if (read_number(words[at], value)) return value;
+  throw no_number(words[0], "a whole number", words[at]);
+}
+
+double number(ScriptArguments words, size_t at) { return parse_script_number(words[0], words[at]); }
+
+}  // namespace attnscope

@@ -1,0 +1,231 @@
+#include "viewer/script/script_runner.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/selection.h"
+#include "viewer/view/commands.h"
+#include "viewer/view/query_words.h"
+#include "viewer/view/shown_call.h"
+
+namespace attnscope {
+namespace {
+
+/// What a command needs before the next one: nothing, a frame, or a frame and to be asked again.
+enum class After : uint8_t { go_on, frame, again };
+
+bool compares(double left, CompareOp op, double right) {
+  switch (op) {
+    case CompareOp::equal:
+      return left == right;
+    case CompareOp::unequal:
+      return left != right;
+    case CompareOp::less:
+      return left < right;
+    case CompareOp::less_equal:
+      return left <= right;
+    case CompareOp::greater:
+      return left > right;
+    case CompareOp::greater_equal:
+      return left >= right;
+  }
+  return false;
+}
+
+/// Labels that hold the wanted one or its last part, or differ by little; at most eight.
+std::string near_labels(const std::string& label, const std::vector<std::string>& labels) {
+  constexpr size_t kListed = 8;
+  const std::string nearest = nearest_word(label, labels);
+  const std::string last = label.substr(label.rfind('/') + 1);
+  std::vector<std::string> listed;
+  if (!nearest.empty()) listed.push_back(nearest);
+  for (const std::string& each : labels) {
+    if (listed.size() == kListed) break;
+    const bool shares = each.find(label) != std::string::npos ||
+                        (last.size() > 1 && each.find(last) != std::string::npos);
+    if (shares && each != nearest) listed.push_back(each);
+  }
+  const bool near = !listed.empty();
+  for (size_t i = 0; !near && i < std::min(labels.size(), kListed); ++i) {
+    listed.push_back(labels[i]);
+  }
+  if (listed.empty()) return "the window has no labels";
+  std::string text = near ? "near it: " : "the window has ";
+  for (size_t i = 0; i < listed.size(); ++i) {
+    text += (i == 0 ? "\"" : ", \"") + one_line(listed[i]) + "\"";
+  }
+  return text + (near || labels.size() <= kListed ? "" : " ...");
+}
+
+}  // namespace
+
+/// One command run for one frame.
+struct ScriptRunner::Step {
+  ScriptRunner& runner;
+  ScriptHost& host;
+  double seconds;  ///< since the command began
+
+  const std::vector<ShownCall>& calls() const {
+    if (host.calls() == nullptr) throw usage_error("no capture is open");
+    return *host.calls();
+  }
+  TokenNames names() const {
+    const HeadId& head = host.state().head;
+    return TokenNames::of(calls()[static_cast<size_t>(head.call)], head.batch,
+                          host.state().reverse);
+  }
+  After act(const Action& action) const {
+    calls();
+    host.act(action);
+    return After::frame;
+  }
+  After operator()(const word::Open& w) const {
+    host.open(w.path);
+    return After::frame;
+  }
+  After operator()(const word::Size& w) const {
+    host.resize(w.width, w.height);
+    return After::frame;
+  }
+  After operator()(const word::Select& w) const {
+    const HeadPicker picker(calls());
+    return act(action::SelectHead{picker.select(host.state().head, w.axis, w.value)});
+  }
+  After operator()(const word::SelectLayerHead& w) const {
+    const HeadPicker picker(calls());
+    const HeadId layer = picker.select(host.state().head, HeadAxis::layer, w.layer);
+    return act(action::SelectHead{picker.select(layer, HeadAxis::head, w.head)});
+  }
+  After operator()(const word::QueryAt& w) const {
+    return act(action::PickQuery{query_at(names(), w.place)});
+  }
+  After operator()(const word::QueryText& w) const {
+    return act(action::PickQuery{query_text(names(), w.number)});
+  }
+  After operator()(const word::Act& w) const { return act(w.action); }
+
+  After operator()(const word::Click& w) const {
+    if (runner.begun_) return host.input_done() ? After::frame : After::again;
+    if (host.click(w.label)) {
+      runner.begun_ = true;
+      return After::again;
+    }
+    if (runner.frames_ < kLabelFrames) return After::again;
+    throw usage_error(fmt::format("click \"{}\": no such label; {}", one_line(w.label),
+                                  near_labels(w.label, host.labels())));
+  }
+  After operator()(const word::PressKey& w) const {
+    const auto command = command_on(w.chord);
+    if (command && !command_of(*command).here) {
+      throw usage_error(fmt::format("key {}: {}: not in this window yet", chord_text(w.chord),
+                                    command_of(*command).name));
+    }
+    if (!runner.begun_) {
+      host.press(w.chord);
+      runner.begun_ = true;
+      return After::again;
+    }
+    return host.input_done() ? After::frame : After::again;
+  }
+  After operator()(const word::NotYet& w) const {
+    throw usage_error(w.name + ": not in this window yet");
+  }
+  After operator()(const word::Wait& w) const {
+    calls();
+    if (host.reached(w.what)) return After::go_on;
+    if (seconds < w.seconds) return After::again;
+    const std::string reason = host.waiting_for();
+    throw usage_error(fmt::format("wait {}: not there after {:g} s{}", wait_name(w.what), w.seconds,
+                                  reason.empty() ? "" : " (" + one_line(reason) + ")"));
+  }
+  After operator()(const word::Probe& w) const {
+    const ShownCall& call = calls()[static_cast<size_t>(host.state().head.call)];
+    if (w.query >= call.queries.tokens() || w.key >= call.keys.tokens()) {
+      throw usage_error(fmt::format("probe {} {}: outside the map (queries 0 to {}, keys 0 to {})",
+                                    w.query, w.key, call.queries.tokens() - 1,
+                                    call.keys.tokens() - 1));
+    }
+    const ScriptHost::Probed probed = host.probe(w.query, w.key);
+    nlohmann::ordered_json json;
+    json["q"] = probed.entry.query;
+    json["k"] = probed.entry.key;
+    json["weight"] = probed.entry.weight;
+    // JSON has no −inf: null is a masked entry's logit.
+    json["logit"] = nullptr;
+    if (std::isfinite(probed.entry.logit)) json["logit"] = probed.entry.logit;
+    json["exact"] = probed.exact;
+    host.print(json.dump());
+    return After::go_on;
+  }
+  After operator()(const word::Print& w) const {
+    host.print(
+        fmt::format("{} {}", script_name_text(w.name), one_line(script_value(w.name, host))));
+    return After::go_on;
+  }
+  After operator()(const word::Expect& w) const {
+    const std::string got = script_value(w.name, host);
+    bool good = false;
+    if (is_number(w.name)) {
+      // Measured numbers are compared as they are, not as they are printed.
+      const bool whole = w.name > ScriptName::level;
+      good = compares(whole ? std::stod(got) : *host.measured(w.name), w.op, w.number);
+    } else {
+      good = (got == w.text) == (w.op == CompareOp::equal);
+    }
+    if (!good) {
+      throw usage_error(fmt::format("expect {} {} {}: got {}", script_name_text(w.name),
+                                    compare_op_text(w.op), one_line(w.text), one_line(got)));
+    }
+    return After::go_on;
+  }
+  After operator()(const word::Shot& w) const {
+    if (!runner.begun_) {
+      host.shot(w.path);
+      runner.begun_ = true;
+    }
+    return host.shot_done() ? After::go_on : After::again;
+  }
+  After operator()(const word::SaveSession& w) const {
+    calls();
+    host.save_session(w.path);
+    return After::go_on;
+  }
+  After operator()(const word::Quit&) const {
+    runner.quit_ = true;
+    return After::go_on;
+  }
+};
+
+ScriptRunner::ScriptRunner(Script script, ScriptHost& host)
+    : script_(std::move(script)), host_(host) {}
+
+ScriptRunner::State ScriptRunner::step(double seconds) {
+  while (state_ == State::running) {
+    if (quit_ || next_ == script_.lines.size()) {
+      state_ = State::finished;
+      break;
+    }
+    const ScriptLine& line = script_.lines[next_];
+    if (!started_) {
+      since_ = seconds;
+      frames_ = 0;
+      begun_ = false;
+    }
+    try {
+      const After after = std::visit(Step{*this, host_, seconds - since_}, line.word);
+      started_ = after == After::again;
+      ++frames_;
+      if (after != After::again) ++next_;
+      if (after != After::go_on) break;
+    } catch (const Error& error) {
+      error_ = fmt::format("{}:{}: {}", script_.file, line.line, error.what());
+      state_ = State::failed;
+    }
+  }
+  return state_;
+}
+
+}  // namespace attnscope

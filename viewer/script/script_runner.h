@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "viewer/script/script.h"
+#include "viewer/view/view_state.h"
+
+namespace attnscope {
+
+struct ShownCall;
+
+/// What a script can do to a window. Every member throws Error, without a place, where it cannot;
+/// the runner adds file and line. Called on the window's thread, between two frames.
+class ScriptHost {
+ public:
+  virtual ~ScriptHost() = default;
+
+  /// Opens a capture (or a session file) and shows it.
+  virtual void open(const std::string& path) = 0;
+  virtual void resize(int width, int height) = 0;
+  /// What is open: null before the first `open`.
+  virtual const std::vector<ShownCall>* calls() const = 0;
+  virtual const ViewState& state() const = 0;
+  virtual void act(const Action& action) = 0;
+
+  /// Clicks the middle of what was drawn with this label in the last frame; false where there was
+  /// none. The click may take a few frames: input_done() says when it is over.
+  virtual bool click(const std::string& label) = 0;
+  /// Labels that were drawn in the last frame.
+  virtual std::vector<std::string> labels() const = 0;
+  virtual void press(const KeyChord& chord) = 0;
+  virtual bool input_done() const = 0;
+
+  virtual bool reached(WaitFor what) const = 0;
+  /// What a wait that took too long is to be blamed on, one line; may be empty.
+  virtual std::string waiting_for() const = 0;
+  /// The numbers that the window measures: first_picture_ms … queue, level. Nothing where it is not
+  /// known (yet).
+  virtual std::optional<double> measured(ScriptName name) const = 0;
+  /// How tiles come to their textures: "interop", "staging" or "measuring".
+  virtual std::string upload_way() const = 0;
+  /// Whether all that is seen is exact.
+  virtual bool exact() const = 0;
+
+  struct Probed {
+    ProbedEntry entry;
+    bool exact = true;
+  };
+  virtual Probed probe(int64_t query, int64_t key) = 0;
+  /// A line for standard output.
+  virtual void print(const std::string& line) = 0;
+  /// Writes the window as a picture; the frame that is written may be the next one: shot_done().
+  virtual void shot(const std::string& path) = 0;
+  virtual bool shot_done() const = 0;
+  virtual void save_session(const std::string& path) = 0;
+};
+
+/// Runs a script a few commands a frame. Has no clock. Not thread-safe.
+class ScriptRunner {
+ public:
+  enum class State : uint8_t { running, finished, failed };
+
+  /// Borrows the host.
+  ScriptRunner(Script script, ScriptHost& host);
+
+  /// Once a frame, after it was drawn, with the time of a steady clock: goes on until a command
+  /// needs another frame. Never throws an Error.
+  State step(double seconds);
+  State state() const { return state_; }
+  /// "FILE:LINE: expect frames < 5: got 7"; empty unless it failed.
+  const std::string& error() const { return error_; }
+  /// Whether `quit` ended it, not the end of the script.
+  bool quit() const { return quit_; }
+  /// 0, or 1 where it failed.
+  int exit_code() const { return state_ == State::failed ? 1 : 0; }
+  /// Frames within which a label that is to be clicked has to appear.
+  static constexpr int kLabelFrames = 10;
+
+ private:
+  struct Step;
+
+  Script script_;
+  ScriptHost& host_;
+  size_t next_ = 0;
+  State state_ = State::running;
+  std::string error_;
+  bool quit_ = false;
+  bool started_ = false;  ///< the command at next_ asked for another frame
+  bool begun_ = false;    ///< what it asks the host for is under way
+  double since_ = 0;      ///< when it was first asked
+  int frames_ = 0;        ///< how often it was asked again
+};
+
+/// The value of a name as `print` and `expect` know it. Throws Error(usage) where nothing is open
+/// or it is not known yet.
+std::string script_value(ScriptName name, const ScriptHost& host);
+
+}  // namespace attnscope

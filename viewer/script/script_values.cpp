@@ -1,0 +1,80 @@
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "viewer/script/script_runner.h"
+#include "viewer/view/query_words.h"
+#include "viewer/view/shown_call.h"
+
+namespace attnscope {
+namespace {
+
+const ShownCall& shown_call(ScriptName name, const ScriptHost& host) {
+  if (host.calls() == nullptr) {
+    throw usage_error(fmt::format("{}: no capture is open", script_name_text(name)));
+  }
+  return (*host.calls())[static_cast<size_t>(host.state().head.call)];
+}
+
+/// Whole numbers as such, others with six digits.
+std::string number_text(double value) {
+  if (std::abs(value) < 1e15 && value == std::floor(value)) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.6g}", value);
+}
+
+}  // namespace
+
+std::string script_value(ScriptName name, const ScriptHost& host) {
+  const ViewState& state = host.state();
+  switch (name) {
+    case ScriptName::first_picture_ms:
+    case ScriptName::query_ms:
+    case ScriptName::frame_ms_max:
+    case ScriptName::frames:
+    case ScriptName::texture_mib:
+    case ScriptName::host_mib:
+    case ScriptName::queue:
+    case ScriptName::level: {
+      const auto value = host.measured(name);
+      if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
+      return number_text(*value);
+    }
+    case ScriptName::rows:
+      return std::to_string(shown_call(name, host).queries.tokens());
+    case ScriptName::cols:
+      return std::to_string(shown_call(name, host).keys.tokens());
+    case ScriptName::step:
+      return std::to_string(shown_call(name, host).step);
+    case ScriptName::layer:
+      return std::to_string(shown_call(name, host).layer);
+    case ScriptName::batch:
+      return std::to_string(shown_call(name, host).batch[static_cast<size_t>(state.head.batch)]);
+    case ScriptName::head:
+      return std::to_string(shown_call(name, host).heads[static_cast<size_t>(state.head.head)]);
+    case ScriptName::exact:
+      shown_call(name, host);
+      return host.exact() ? "true" : "false";
+    case ScriptName::branch:
+      return shown_call(name, host).branch(state.head.batch);
+    case ScriptName::query: {
+      const ShownCall& call = shown_call(name, host);
+      return query_words(TokenNames::of(call, state.head.batch, state.reverse), state.query);
+    }
+    case ScriptName::reverse:
+      return state.reverse ? "on" : "off";
+    case ScriptName::product:
+      return std::string(product_name(state.product));
+    case ScriptName::pool:
+      return std::string(pool_name(state.pool));
+    case ScriptName::scale:
+      return std::string(scale_name(state.scale));
+    case ScriptName::colormap:
+      return state.colormap;
+    case ScriptName::upload:
+      return host.upload_way();
+  }
+  return "";
+}
+
+}  // namespace attnscope

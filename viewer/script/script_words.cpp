@@ -1,0 +1,344 @@
+#include "viewer/script/script_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/selection.h"
+#include "io/pictures/colormap.h"
+#include "viewer/script/script_arguments.h"
+
+namespace attnscope {
+namespace {
+
+using Words = ScriptArguments;
+
+constexpr int64_t kLeastSide = 64, kMostSide = 16384;
+constexpr double kMostSeconds = 86400;
+
+constexpr std::array<std::string_view, 4> kWaits{"picture", "query", "exact", "idle"};
+constexpr std::array<std::string_view, 23> kNames{"first_picture_ms",
+                                                  "query_ms",
+                                                  "frame_ms_max",
+                                                  "frames",
+                                                  "texture_mib",
+                                                  "host_mib",
+                                                  "queue",
+                                                  "level",
+                                                  "rows",
+                                                  "cols",
+                                                  "step",
+                                                  "layer",
+                                                  "batch",
+                                                  "head",
+                                                  "exact",
+                                                  "branch",
+                                                  "query",
+                                                  "reverse",
+                                                  "product",
+                                                  "pool",
+                                                  "scale",
+                                                  "colormap",
+                                                  "upload"};
+constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
+
+template <size_t kCount>
+std::vector<std::string> list_of(const std::array<std::string_view, kCount>& names) {
+  return {names.begin(), names.end()};
+}
+
+template <typename Enum, size_t kCount>
+Enum choose(std::string_view what, const std::array<std::string_view, kCount>& names,
+            const std::string& name) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (names[i] == name) return static_cast<Enum>(i);
+  }
+  throw unknown_name(what, name, list_of(names));
+}
+
+int side(const Words& words, size_t at) {
+  const int64_t pixels = whole(words, at);
+  if (pixels < kLeastSide || pixels > kMostSide) {
+    throw usage_error(fmt::format("size: a window is {} to {} pixels wide and high, got {}",
+                                  kLeastSide, kMostSide, pixels));
+  }
+  return static_cast<int>(pixels);
+}
+
+/// A name of the state's lists.
+template <typename Enum>
+Enum state_name(const Words& words, std::optional<Enum> parsed,
+                const std::vector<std::string>& names) {
+  if (!parsed) throw unknown_name(words[0], words[1], names);
+  return *parsed;
+}
+
+ScriptWord act(Action action) { return word::Act{std::move(action)}; }
+
+ScriptWord make_open(const Words& w) { return word::Open{w[1]}; }
+ScriptWord make_size(const Words& w) { return word::Size{side(w, 1), side(w, 2)}; }
+
+ScriptWord make_select(const Words& w) {
+  constexpr std::array kAxes{HeadAxis::step, HeadAxis::layer, HeadAxis::branch, HeadAxis::batch,
+                             HeadAxis::head};
+  if (w.size() == 3) {
+    whole(w, 1);
+    whole(w, 2);
+    return word::SelectLayerHead{w[1], w[2]};
+  }
+  for (const HeadAxis axis : kAxes) {
+    if (head_axis_name(axis) != w[0]) continue;
+    if (axis != HeadAxis::branch) whole(w, 1);
+    return word::Select{axis, w[1]};
+  }
+  throw usage_error(w[0] + ": selects nothing");
+}
+
+ScriptWord make_query(const Words& w) {
+  if (w[1] == "text" && w.size() == 3) return word::QueryText{whole(w, 2)};
+  if (w[1] == "text" || w.size() != 4) {
+    throw usage_error("query: expected query T Y X, or query text N");
+  }
+  return word::QueryAt{{whole(w, 1), whole(w, 2), whole(w, 3)}};
+}
+
+ScriptWord make_reverse(const Words& w) {
+  if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
+  return act(action::SetReverse{w[1] == "on"});
+}
+
+ScriptWord make_product(const Words& w) {
+  return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
+}
+ScriptWord make_pool(const Words& w) {
+  return act(action::SetPool{state_name(w, parse_view_pool(w[1]), pool_names())});
+}
+ScriptWord make_scale(const Words& w) {
+  return act(action::SetScale{state_name(w, parse_view_scale(w[1]), scale_names())});
+}
+ScriptWord make_colormap(const Words& w) {
+  state_name(w, parse_colormap(w[1]), colormap_names());
+  return act(action::SetColormap{w[1]});
+}
+
+ScriptWord make_range(const Words& w) {
+  if (w.size() == 2) {
+    if (w[1] != "auto") throw usage_error("range: expected range LO HI, or range auto");
+    return act(action::SetRange{{}});
+  }
+  const double low = number(w, 1);
+  const double high = number(w, 2);
+  if (!(low < high)) {
+    throw usage_error(
+        fmt::format("range: the low end must be below the high end, got {} {}", w[1], w[2]));
+  }
+  return act(action::SetRange{{false, low, high}});
+}
+
+ScriptWord make_zoom(const Words& w) {
+  const MapRect rect{number(w, 1), number(w, 2), number(w, 3), number(w, 4)};
+  if (!(rect.q0 < rect.q1) || !(rect.k0 < rect.k1)) {
+    throw usage_error(
+        fmt::format("zoom: expected Q0 < Q1 and K0 < K1, got {} {} {} {}", w[1], w[2], w[3], w[4]));
+  }
+  return act(action::SetRect{rect});
+}
+
+ScriptWord make_fit(const Words&) { return act(action::Fit{}); }
+
+ScriptWord make_pane(const Words& w) {
+  if (w[1] == "all") return act(action::Maximise{});
+  std::vector<std::string> names = pane_names();
+  names.emplace_back("all");
+  return act(action::Maximise{state_name(w, parse_pane(w[1]), names)});
+}
+
+ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
+ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
+
+ScriptWord make_other(const Words& w) {
+  if (w[1] == "capture") return word::NotYet{w[0]};
+  const std::vector<std::string> kinds{"capture", "step", "layer", "head"};
+  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end())
+    throw unknown_name(w[0], w[1], kinds);
+  whole(w, 2);
+  return word::NotYet{w[0]};
+}
+
+ScriptWord make_difference(const Words& w) {
+  const std::vector<std::string> kinds{"off", "signed", "abs", "logratio"};
+  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end())
+    throw unknown_name(w[0], w[1], kinds);
+  return word::NotYet{w[0]};
+}
+
+ScriptWord make_wait(const Words& w) {
+  word::Wait wait{choose<WaitFor>(w[0], kWaits, w[1]), kWaitSeconds};
+  if (w.size() == 3) wait.seconds = number(w, 2);
+  if (!(wait.seconds > 0) || wait.seconds > kMostSeconds) {
+    throw usage_error(
+        fmt::format("wait: expected seconds above 0 and at most {}, got {}", kMostSeconds, w[2]));
+  }
+  return wait;
+}
+
+ScriptWord make_probe(const Words& w) {
+  const word::Probe probe{whole(w, 1), whole(w, 2)};
+  if (probe.query < 0 || probe.key < 0) throw usage_error("probe: rows and columns count from 0");
+  return probe;
+}
+
+ScriptWord make_print(const Words& w) {
+  return word::Print{choose<ScriptName>(w[0], kNames, w[1])};
+}
+
+/// The words that a name can have as its value; empty: any.
+std::vector<std::string> values_of(ScriptName name) {
+  switch (name) {
+    case ScriptName::exact:
+      return {"true", "false"};
+    case ScriptName::reverse:
+      return {"on", "off"};
+    case ScriptName::product:
+      return product_names();
+    case ScriptName::pool:
+      return pool_names();
+    case ScriptName::scale:
+      return scale_names();
+    case ScriptName::colormap:
+      return colormap_names();
+    case ScriptName::upload:
+      return {"interop", "staging", "measuring"};
+    default:
+      return {};
+  }
+}
+
+ScriptWord make_expect(const Words& w) {
+  word::Expect expect;
+  expect.name = choose<ScriptName>(w[0], kNames, w[1]);
+  expect.op = choose<CompareOp>("expect: operator", kOps, w[2]);
+  expect.text = fmt::format("{}", fmt::join(w.subspan(3), " "));
+  if (is_number(expect.name)) {
+    expect.number = parse_script_number(fmt::format("expect {}", w[1]), expect.text);
+  } else if (expect.op != CompareOp::equal && expect.op != CompareOp::unequal) {
+    throw usage_error(
+        fmt::format("expect {}: is a word, and is compared by == or !=, not {}", w[1], w[2]));
+  }
+  const auto values = values_of(expect.name);
+  if (!values.empty() && std::find(values.begin(), values.end(), expect.text) == values.end()) {
+    throw unknown_name(fmt::format("expect {}", w[1]), expect.text, values);
+  }
+  return expect;
+}
+
+ScriptWord make_shot(const Words& w) { return word::Shot{w[1]}; }
+ScriptWord make_save(const Words& w) { return word::SaveSession{w[1]}; }
+ScriptWord make_quit(const Words&) { return word::Quit{}; }
+
+struct WordRule {
+  std::string_view name;
+  size_t least, most;  ///< words behind the name
+  ScriptWord (*make)(const Words&);
+  ScriptWordHelp help;
+};
+
+constexpr size_t kAny = 1000;
+
+const std::vector<WordRule>& rules() {
+  static const std::vector<WordRule> kRules{
+      {"open", 1, 1, make_open, {"open PATH", "open a capture or a session"}},
+      {"size", 2, 2, make_size, {"size W H", "make the window so many pixels wide and high"}},
+      {"step", 1, 1, make_select, {"step V", "show the denoising step that was recorded as V"}},
+      {"layer", 1, 1, make_select, {"layer V", "show the layer that was recorded as V"}},
+      {"branch", 1, 1, make_select, {"branch V", "show a guidance branch: cond, uncond, ..."}},
+      {"batch", 1, 1, make_select, {"batch V", "show an item of the batch"}},
+      {"head", 1, 2, make_select, {"head V | head L H", "show a head; or a layer and a head"}},
+      {"query",
+       2,
+       3,
+       make_query,
+       {"query T Y X | query text N", "pick a token by its latent place or its place in the text"}},
+      {"reverse",
+       1,
+       1,
+       make_reverse,
+       {"reverse on|off", "show who attends to the token, not what it attends to"}},
+      {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
+      {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
+      {"scale",
+       1,
+       1,
+       make_scale,
+       {"scale log|linear|sqrt|symlog", "how values are spread over the colours"}},
+      {"colormap", 1, 1, make_colormap, {"colormap NAME", "viridis, cividis, magma, ..."}},
+      {"range", 1, 2, make_range, {"range LO HI | range auto", "the values at the colours' ends"}},
+      {"zoom", 4, 4, make_zoom, {"zoom Q0 Q1 K0 K1", "show these queries and keys of the map"}},
+      {"fit", 0, 0, make_fit, {"fit", "show the whole map"}},
+      {"pane",
+       1,
+       1,
+       make_pane,
+       {"pane NAME", "show one pane alone: matrix, query, histogram; or all of them"}},
+      {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
+      {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
+      {"b", 2, 2, make_other, {"b capture|step|layer|head V", "what side B shows (not here yet)"}},
+      {"difference",
+       1,
+       1,
+       make_difference,
+       {"difference off|signed|abs|logratio", "A against B (not here yet)"}},
+      {"wait",
+       1,
+       2,
+       make_wait,
+       {"wait picture|query|exact|idle [SECONDS]", "go on when it is there; 60 s at most"}},
+      {"probe", 2, 2, make_probe, {"probe Q K", "print one entry of the map as a line of JSON"}},
+      {"print", 1, 1, make_print, {"print NAME", "print a number or word of the window's state"}},
+      {"expect",
+       3,
+       kAny,
+       make_expect,
+       {"expect NAME OP VALUE", "fail unless it compares so: == != < <= > >="}},
+      {"shot", 1, 1, make_shot, {"shot FILE", "write the window as a PNG"}},
+      {"save-session", 1, 1, make_save, {"save-session FILE", "write what is open and shown"}},
+      {"quit", 0, 0, make_quit, {"quit", "end the program"}}};
+  return kRules;
+}
+
+}  // namespace
+
+std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
+std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
+bool is_number(ScriptName name) { return name <= ScriptName::head; }
+std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
+
+const std::vector<ScriptWordHelp>& script_word_help() {
+  static const std::vector<ScriptWordHelp> kHelp = [] {
+    std::vector<ScriptWordHelp> help;
+    for (const WordRule& rule : rules()) help.push_back(rule.help);
+    return help;
+  }();
+  return kHelp;
+}
+
+ScriptWord parse_script_words(std::span<const std::string> words) {
+  for (const WordRule& rule : rules()) {
+    if (rule.name != words[0]) continue;
+    const size_t given = words.size() - 1;
+    if (given >= rule.least && given <= rule.most) return rule.make(words);
+    throw usage_error(fmt::format("{}: expected {}, got {} {}", rule.name, rule.help.usage, given,
+                                  given == 1 ? "word" : "words"));
+  }
+  std::vector<std::string> names;
+  for (const WordRule& rule : rules()) names.emplace_back(rule.name);
+  const std::string nearest = nearest_word(words[0], names);
+  throw usage_error(fmt::format("{}: no such command{}", one_line(words[0]),
+                                nearest.empty() ? fmt::format(" ({})", fmt::join(names, ", "))
+                                                : ", did you mean " + nearest + "?"));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "viewer/tiles/head_data.h"
+#include "viewer/tiles/tile_store.h"
+
+namespace attnscope {
+
+/// Takes a piece's results in. Called with the service's lock held; true where something new can be
+/// found.
+using TakeIn = std::function<bool(HeadData& head, TileStore& store)>;
+/// A piece of work: some milliseconds of arithmetic, called without the lock.
+using Piece = std::function<TakeIn(Workbench& bench)>;
+
+/// What jobs may use; with the service's lock held.
+struct JobTools {
+  Reserve reserve;
+};
+
+/// A tile, line, overview or pass that is wanted, cut into pieces for the workers. Members are
+/// called with the service's lock held; pieces own or share all that they use.
+class MapJob {
+ public:
+  explicit MapJob(const HeadId& head) : head_(head) {}
+  virtual ~MapJob() = default;
+
+  const HeadId& head() const { return head_; }
+  /// Whether its pieces need the head to be bound.
+  virtual bool needs_bound() const { return true; }
+  virtual bool done(const HeadData& head) const = 0;
+  /// Pieces that are not done.
+  virtual int64_t pieces_left(const HeadData& head) const = 0;
+  /// The next piece, or nothing while there is nothing to begin with. May throw Error.
+  virtual std::optional<Piece> take(HeadData& head, const JobTools& tools) = 0;
+  /// A piece failed: what was kept with the head for it is of no use any more.
+  virtual void abandon(HeadData& head) { (void)head; }
+
+  int64_t running = 0;  ///< pieces under way, the one being taken included
+
+ private:
+  const HeadId head_;
+};
+
+/// Multiplications of a piece, times two: some 10 ms of one core.
+inline constexpr double kPieceFlops = 2e9;
+/// Rows that cost `flops` with `keys` keys; at least 1.
+int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops = kPieceFlops);
+
+std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadData& head);
+/// Of a tile finer than the base level.
+std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadData& head);
+/// Samples rows of the head, stage by stage, until it is exact.
+std::shared_ptr<MapJob> make_overview_job(const HeadId& id, MapQuantity quantity);
+/// Cuts a tile of the base level or above from the overview after each of its stages.
+std::shared_ptr<MapJob> make_cut_job(const TileId& id);
+/// The pass that makes the base level and all above exact, and finds all row norms.
+std::shared_ptr<MapJob> make_pass_job(const HeadId& id, MapQuantity quantity);
+
+}  // namespace attnscope

@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/checked_math.h"
+#include "viewer/tiles/map_job.h"
+
+namespace attnscope {
+namespace {
+
+/// Panels are what a tile waits for that is wanted now, and what a backend reduces best: rows that
+/// meet K together.
+constexpr int64_t kMostPanelRows = 384;
+constexpr double kPanelFlops = 1.2e10;
+
+/// What a panel of rows gives.
+struct PanelResult {
+  std::vector<TilePtr> completed;
+  std::vector<RowNorm> norms;
+  double seconds = 0;
+};
+
+/// Where rows of blocks are reduced by the backend in the pass over the weights; blocks of one
+/// entry are the entries, with the bits that emit gives.
+bool reduces(MapQuantity quantity, const MapGeometry& geometry) {
+  return quantity == MapQuantity::weights && geometry.base_level > 0;
+}
+
+void reduce_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry,
+                  PyramidTiles& tiles, PanelResult& result) {
+  ReductionRequest request;
+  request.block = int64_t{1} << geometry.base_level;
+  const PanelReduction& panel = bench.reduce(
+      rows, request, [&](int64_t row, std::span<const float> max, std::span<const double> sum) {
+        TexelRow texels;
+        texels.max.assign(max.begin(), max.end());
+        texels.sum.assign(sum.begin(), sum.end());
+        std::vector<TilePtr> completed = tiles.add(row, std::move(texels));
+        result.completed.insert(result.completed.end(), completed.begin(), completed.end());
+      });
+  for (int64_t i = 0; i < rows.size() && !result.norms.empty(); ++i) {
+    result.norms[static_cast<size_t>(i)] = panel.row(i).norm;
+  }
+}
+
+void pool_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry,
+                MapQuantity quantity, PyramidTiles& tiles, PanelResult& result) {
+  const int64_t side = int64_t{1} << geometry.base_level;
+  const int64_t step = bench.rows_per_call(geometry.cols, true);
+  TexelRow texels;
+  for (int64_t first = rows.begin; first < rows.end; first += step) {
+    const IndexRange part{first, std::min(rows.end, first + step)};
+    const std::span<RowNorm> norms = result.norms.empty()
+                                         ? std::span<RowNorm>()
+                                         : std::span(result.norms)
+                                               .subspan(static_cast<size_t>(first - rows.begin),
+                                                        static_cast<size_t>(part.size()));
+    const float* entries =
+        bench.entries(bench.read(part), norms, false, {0, geometry.cols}, quantity);
+    for (int64_t row = part.begin; row < part.end; ++row, entries += geometry.cols) {
+      if (row % side == 0) {
+        texels = TexelRow(geometry.texel_cols(geometry.base_level), quantity);
+      }
+      texels.add(entries, geometry.cols, side);
+      if ((row + 1) % side != 0 && row + 1 != geometry.rows) continue;
+      std::vector<TilePtr> completed = tiles.add(row / side, std::move(texels));
+      result.completed.insert(result.completed.end(), completed.begin(), completed.end());
+    }
+  }
+}
+
+class PassJob : public MapJob {
+ public:
+  PassJob(const HeadId& id, MapQuantity quantity) : MapJob(id), quantity_(quantity) {}
+
+  bool done(const HeadData& head) const override {
+    return head.quantities[static_cast<size_t>(quantity_)].complete;
+  }
+
+  int64_t pieces_left(const HeadData& head) const override {
+    const HeadData::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
+    if (of.complete) return 0;
+    const int64_t done = of.pass ? of.pass->rows_done : 0;
+    return ceil_div(head.geometry.rows - done, panel_rows(head));
+  }
+
+  std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
+    HeadData::OfQuantity& of = head.of(quantity_);
+    const bool divided = needs_norms(*head.problem, quantity_);
+    if (!of.pass) {
+      if (divided) head.norms.prepare(head.geometry.rows, tools.reserve);
+      of.exact_memory =
+          tools.reserve(PyramidTiles::bytes(head.geometry), "the exact overview of a map");
+      of.pass = std::make_shared<PassProgress>(head.id, quantity_, head.geometry);
+    }
+    const int64_t first = of.pass->next_row;
+    if (first == head.geometry.rows) return std::nullopt;
+    const IndexRange rows{first, std::min(head.geometry.rows, first + panel_rows(head))};
+    of.pass->next_row = rows.end;
+    return [shared = of.pass, rows, divided, geometry = head.geometry,
+            quantity = quantity_](Workbench& bench) -> TakeIn {
+      const auto start = std::chrono::steady_clock::now();
+      auto result = std::make_shared<PanelResult>();
+      result->norms.resize(divided ? static_cast<size_t>(rows.size()) : 0);
+      if (reduces(quantity, geometry)) {
+        reduce_panel(bench, rows, geometry, shared->tiles, *result);
+      } else {
+        pool_panel(bench, rows, geometry, quantity, shared->tiles, *result);
+      }
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+      result->seconds = spent.count();
+      return [shared, rows, result, quantity](HeadData& to, TileStore& store) {
+        return take_in(*shared, rows, *result, quantity, to, store);
+      };
+    };
+  }
+
+  void abandon(HeadData& head) override {
+    HeadData::OfQuantity& of = head.of(quantity_);
+    of.pass = nullptr;
+    of.exact.clear();
+    of.exact_memory = {};
+  }
+
+ private:
+  int64_t panel_rows(const HeadData& head) const {
+    ReductionRequest request;
+    request.block = int64_t{1} << head.geometry.base_level;
+    const int64_t multiple = PanelReduction::row_multiple(request);
+    const int64_t wanted =
+        std::min(kMostPanelRows, piece_rows(*head.problem, head.geometry.cols, kPanelFlops));
+    return std::max<int64_t>(1, wanted / multiple) * multiple;
+  }
+
+  static bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result,
+                      MapQuantity quantity, HeadData& to, TileStore& store) {
+    if (!result.norms.empty()) to.norms.set(rows.begin, result.norms);
+    HeadData::OfQuantity& of = to.of(quantity);
+    // A pass that failed elsewhere, or was dropped with its head.
+    if (of.pass.get() != &pass) return false;
+    pass.rows_done += rows.size();
+    pass.worker_seconds += result.seconds;
+    for (const TilePtr& tile : result.completed) {
+      of.exact.insert_or_assign(tile->id, tile);
+      store.erase(tile->id);
+    }
+    if (pass.rows_done < to.geometry.rows) return !result.completed.empty();
+    of.complete = true;
+    of.sampled = nullptr;
+    of.pass = nullptr;
+    return true;
+  }
+
+  const MapQuantity quantity_;
+};
+
+}  // namespace
+
+std::shared_ptr<MapJob> make_pass_job(const HeadId& id, MapQuantity quantity) {
+  return std::make_shared<PassJob>(id, quantity);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,30 @@
+#include "viewer/tiles/texel_reader.h"
+
+#include "io/export/read/stored_blocks.h"
+#include "io/export/read/stored_maps.h"
+
+namespace attnscope {
+
+ShownCall exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
+                        const std::vector<int64_t>& heads) {
+  ShownCall call;
+  call.step = facts.step;
+  call.layer = facts.layer;
+  call.kind = parse_kind(facts.kind).value_or(CallKind::self);
+  call.branches = {facts.branch};
+  call.batch = batch;
+  call.heads = heads;
+  call.queries = facts.query_tokens;
+  call.keys = facts.key_tokens;
+  call.score = parse_score(facts.score).value_or(ScoreFunction::softmax);
+  return call;
+}
+
+std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& path) {
+  if (read_stored_export(path).product == "pooled") {
+    return read_texels(std::make_shared<const StoredBlocks>(path));
+  }
+  return read_texels(std::make_shared<const StoredMaps>(path));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/index_range.h"
+#include "viewer/tiles/texel_row.h"
+#include "viewer/view/map_tile.h"
+#include "viewer/view/shown_call.h"
+
+namespace attnscope {
+
+class StoredBlocks;
+class StoredMaps;
+struct StoredFacts;
+
+/// What an export holds of its maps, as texels and lines. Rows and columns are places in the whole
+/// sequences; what is not in the file is left out. All members are thread-safe and throw
+/// Error(file) where the file is not what was written.
+class TexelReader {
+ public:
+  virtual ~TexelReader() = default;
+
+  virtual const std::vector<ShownCall>& calls() const = 0;
+  /// Rows that are best read together; a call of add() holds `buffer_bytes` then.
+  virtual int64_t panel_rows(const HeadId& head) const = 0;
+  virtual int64_t buffer_bytes(const HeadId& head) const = 0;
+
+  /// Adds the entries of rows × cols to texels of side × side entries: texels[r][c] begins at row
+  /// rows.begin + r·side and column cols.begin + c·side, of which both must be multiples of side.
+  /// The texels must count their entries (TexelRow of logits); those of blocks count a block's
+  /// entries with its mean.
+  virtual void add(const HeadId& head, IndexRange rows, IndexRange cols, int64_t side,
+                   std::span<TexelRow> texels) const = 0;
+  /// Whether anything of rows × cols is in the file.
+  virtual bool holds(const HeadId& head, IndexRange rows, IndexRange cols) const = 0;
+
+  /// The entries of one query (reverse: key); NaN where they are not in the file. Only where
+  /// ShownCall::block is 1.
+  virtual std::vector<float> line(const HeadId& head, bool reverse, int64_t token) const = 0;
+  /// NaN where it is not in the file.
+  virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) const = 0;
+};
+
+/// What an export says of a call; its name, and what of its maps is there, are left to fill in.
+ShownCall exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
+                        const std::vector<int64_t>& heads);
+/// Exports of weights, rows and logits.
+std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredMaps> maps);
+/// Pooled exports.
+std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredBlocks> blocks);
+/// Any of them, by its product. Throws Error(usage) where an export has no maps, Error(file) where
+/// it is damaged.
+std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& path);
+
+}  // namespace attnscope

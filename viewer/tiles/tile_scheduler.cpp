@@ -1,0 +1,274 @@
+#include "viewer/tiles/tile_scheduler.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+/// How many pieces on the key's quantity are under way.
+int64_t& running_on(HeadData& head, const JobKey& key) {
+  const MapQuantity quantity = std::visit([](const auto& k) { return k.quantity; }, key);
+  return head.running_on[static_cast<size_t>(quantity)];
+}
+
+/// Heads that stay bound: side A and B, and what was looked at before.
+constexpr int kMostBound = 4;
+constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+
+std::string name_of(const HeadId& id) {
+  return "call " + std::to_string(id.call) + ", batch item " + std::to_string(id.batch) +
+         ", head " + std::to_string(id.head);
+}
+
+}  // namespace
+
+TileScheduler::TileScheduler(std::vector<MapCall> calls, int64_t memory)
+    : calls_(std::move(calls)),
+      budget_(memory),
+      tools_{[this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); }} {}
+
+const MapCall& TileScheduler::call(const HeadId& id) const {
+  const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls_.size());
+  const AttentionProblem* problem =
+      known ? calls_[static_cast<size_t>(id.call)].problem.get() : nullptr;
+  if (problem == nullptr || id.batch < 0 || id.batch >= problem->batch() || id.head < 0 ||
+      id.head >= problem->num_heads()) {
+    throw usage_error("the capture has no map of " + name_of(id));
+  }
+  return calls_[static_cast<size_t>(id.call)];
+}
+
+MapGeometry TileScheduler::geometry(const HeadId& id) const {
+  const AttentionProblem& problem = *call(id).problem;
+  return MapGeometry::of(problem.num_queries(), problem.num_keys());
+}
+
+HeadData& TileScheduler::head(const HeadId& id) {
+  const auto found = heads_.find(id);
+  if (found != heads_.end()) return found->second;
+  const MapGeometry sizes = geometry(id);
+  HeadData& data = heads_[id];
+  data.id = id;
+  data.problem = call(id).problem.get();
+  data.geometry = sizes;
+  return data;
+}
+
+const HeadData* TileScheduler::find_head(const HeadId& id) const {
+  const auto found = heads_.find(id);
+  return found == heads_.end() ? nullptr : &found->second;
+}
+
+TilePtr TileScheduler::find(const TileId& id) {
+  const auto found = heads_.find(id.head);
+  if (found == heads_.end()) return nullptr;
+  if (TilePtr tile = found->second.exact_tile(id)) {
+    found->second.used = store_.tick();
+    return tile;
+  }
+  return store_.find(id);
+}
+
+bool TileScheduler::wants_logits(const HeadId& head) const {
+  return std::any_of(wishes_.tiles.begin(), wishes_.tiles.end(), [&](const TileId& tile) {
+    return tile.head == head && tile.quantity == MapQuantity::logits;
+  });
+}
+
+bool TileScheduler::exact(const HeadId& id) const {
+  const HeadData* data = find_head(id);
+  if (data == nullptr || !data->quantities[0].complete) return false;
+  return data->quantities[1].complete || !wants_logits(id);
+}
+
+std::optional<Assignment> TileScheduler::choose(bool only_lines) {
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const Ordered& ordered = order_[i];
+    // Lines come first.
+    if (only_lines && !std::holds_alternative<LineRequest>(ordered.key)) return std::nullopt;
+    HeadData& head = heads_.at(ordered.job->head());
+    if (is_failed(ordered.key, head.id) || ordered.job->done(head)) continue;
+    Assignment assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
+    head.used = store_.tick();
+    if (ordered.job->needs_bound() && head.bound == nullptr) {
+      if (head.binding || only_lines) continue;
+      head.binding = true;
+      ++head.running;
+      return assignment;
+    }
+    assignment.bound = head.bound;
+    const bool others_run = any_running();
+    // Making room must not take away what the piece needs.
+    ++head.running;
+    ++running_on(head, ordered.key);
+    ++ordered.job->running;
+    try {
+      assignment.piece = ordered.job->take(head, tools_);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::resource || !others_run) {
+        fail(assignment, error.what());
+        continue;
+      }
+      // What is under way may leave room when it is done.
+    }
+    if (assignment.piece) return assignment;
+    --head.running;
+    --running_on(head, ordered.key);
+    --ordered.job->running;
+  }
+  return std::nullopt;
+}
+
+bool TileScheduler::finish(const Assignment& done, const TakeIn& take_in) {
+  HeadData& head = *done.head;
+  --head.running;
+  --running_on(head, done.key);
+  --done.job->running;
+  const bool found = take_in(head, store_);
+  const auto job = jobs_.find(done.key);
+  const bool current = job != jobs_.end() && job->second == done.job;
+  const bool over =
+      done.job->done(head) || (!ordered_.contains(done.key) && done.job->running == 0);
+  if (current && over) jobs_.erase(job);
+  return found;
+}
+
+void TileScheduler::finish_binding(HeadData& head, std::shared_ptr<const BoundMap> bound) {
+  head.binding = false;
+  --head.running;
+  head.bound = std::move(bound);
+  head.checked = head.checked || head.bound != nullptr;
+  while (true) {
+    HeadData* oldest = nullptr;
+    int count = 0;
+    for (auto& [id, other] : heads_) {
+      if (other.bound == nullptr) continue;
+      ++count;
+      if (&other == &head) continue;
+      if (oldest == nullptr || other.used < oldest->used) oldest = &other;
+    }
+    if (count <= kMostBound || oldest == nullptr) return;
+    oldest->bound = nullptr;
+  }
+}
+
+bool TileScheduler::any_running() const {
+  return std::any_of(heads_.begin(), heads_.end(),
+                     [](const auto& head) { return head.second.running > 0; });
+}
+
+void TileScheduler::mark_failed(const JobKey& key, const std::string& problem) {
+  failed_.insert(key);
+  jobs_.erase(key);
+  problem_ = problem;
+}
+
+/// What waits for the failed job would wait forever.
+void TileScheduler::fail_dependents(const JobKey& key) {
+  for (const Ordered& other : order_) {
+    const auto* line = std::get_if<LineRequest>(&other.key);
+    const auto* tile = std::get_if<TileId>(&other.key);
+    const auto* pass = std::get_if<PassKey>(&key);
+    const auto* overview = std::get_if<OverviewKey>(&key);
+    const bool waits =
+        (pass && line && line->reverse && line->head == pass->head &&
+         pass->quantity == MapQuantity::weights && !heads_.at(line->head).norms.complete()) ||
+        (overview && tile && tile->head == overview->head && tile->quantity == overview->quantity &&
+         tile->level >= heads_.at(tile->head).geometry.base_level);
+    if (waits) mark_failed(other.key, problem_);
+  }
+}
+
+void TileScheduler::fail(const Assignment& assignment, const std::string& problem) {
+  HeadData& head = *assignment.head;
+  if (!assignment.piece && assignment.job->needs_bound() && assignment.bound == nullptr) {
+    finish_binding(head, nullptr);
+    failed_heads_.insert(head.id);
+    problem_ = problem;
+    return;
+  }
+  --head.running;
+  --running_on(head, assignment.key);
+  --assignment.job->running;
+  const auto job = jobs_.find(assignment.key);
+  // Another piece of the job failed before; what has begun anew since is not this one's to end.
+  if (job == jobs_.end() || job->second != assignment.job) return;
+  assignment.job->abandon(head);
+  // Nobody waits for it any more.
+  if (!ordered_.contains(assignment.key)) {
+    jobs_.erase(job);
+    return;
+  }
+  mark_failed(assignment.key, problem);
+  fail_dependents(assignment.key);
+}
+
+bool TileScheduler::make_room() {
+  const TileStore::Pinned pinned = [&](const TileId& id) { return pinned_.contains(id); };
+  const uint64_t oldest = store_.oldest(pinned);
+  HeadData* head = nullptr;
+  HeadData* bound = nullptr;
+  for (auto& [id, other] : heads_) {
+    // Also of a head whose weights are being worked on: it may be the one that needs the room.
+    const bool idle_logits = other.running_on[static_cast<size_t>(MapQuantity::logits)] == 0;
+    if (other.wanted && idle_logits && !wants_logits(id) && other.drop(MapQuantity::logits)) {
+      return true;
+    }
+    if (other.running > 0) continue;
+    if (other.bound && (bound == nullptr || other.used < bound->used)) bound = &other;
+    if (other.wanted || !other.holds_memory()) continue;
+    if (head == nullptr || other.used < head->used) head = &other;
+  }
+  if (head != nullptr && head->used < oldest) {
+    head->drop();
+  } else if (oldest != kNever) {
+    store_.drop_oldest(pinned);
+  } else if (bound != nullptr) {
+    bound->bound = nullptr;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+MemoryReservation TileScheduler::reserve(int64_t bytes, std::string_view purpose) {
+  while (bytes <= budget_.limit() && budget_.available() < bytes && make_room()) {
+  }
+  return budget_.reserve(bytes, purpose);
+}
+
+TileSourceStatus TileScheduler::status(int workers) const {
+  TileSourceStatus status;
+  for (const Ordered& ordered : order_) {
+    const HeadData& head = heads_.at(ordered.job->head());
+    if (!is_failed(ordered.key, head.id)) status.queue += ordered.job->pieces_left(head);
+  }
+  status.busy = status.queue > 0;
+  status.host_bytes = store_.bytes();
+  for (const auto& [id, head] : heads_) status.host_bytes += head.bytes();
+  status.problem = problem_.empty() ? warning_ : problem_;
+  if (wishes_.exact.empty()) return status;
+  const HeadId& first = wishes_.exact.front();
+  const HeadData& head = heads_.at(first);
+  double done = 0, all = 0, seconds = 0;
+  for (size_t q = 0; q < head.quantities.size(); ++q) {
+    if (q == static_cast<size_t>(MapQuantity::logits) && !wants_logits(first)) continue;
+    const HeadData::OfQuantity& of = head.quantities[q];
+    const auto rows = static_cast<double>(head.geometry.rows);
+    all += rows;
+    if (of.complete) done += rows;
+    if (!of.pass) continue;
+    done += static_cast<double>(of.pass->rows_done);
+    if (of.pass->rows_done > 0) seconds = of.pass->worker_seconds / of.pass->rows_done;
+  }
+  status.exact_progress = done / all;
+  if (done == all) status.exact_seconds_left = 0;
+  if (seconds > 0) status.exact_seconds_left = (all - done) * seconds / workers;
+  return status;
+}
+
+}  // namespace attnscope

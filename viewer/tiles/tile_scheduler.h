@@ -1,0 +1,111 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "viewer/tiles/map_job.h"
+#include "viewer/tiles/tile_service.h"
+
+namespace attnscope {
+
+struct OverviewKey {
+  HeadId head;
+  MapQuantity quantity = MapQuantity::weights;
+  friend auto operator<=>(const OverviewKey&, const OverviewKey&) = default;
+};
+struct PassKey {
+  HeadId head;
+  MapQuantity quantity = MapQuantity::weights;
+  friend auto operator<=>(const PassKey&, const PassKey&) = default;
+};
+/// What a job makes.
+using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey>;
+
+/// What a worker is to do next: a piece of a job, or, without one, binding the head.
+struct Assignment {
+  JobKey key;
+  std::shared_ptr<MapJob> job;
+  HeadData* head = nullptr;
+  std::shared_ptr<const BoundMap> bound;
+  std::optional<Piece> piece;
+};
+
+/// Decides what is done in which order, and keeps what was done: heads, tiles, lines, the memory of
+/// all of them. Starts no threads and computes nothing. Not thread-safe: every call, and every use
+/// of HeadData, is under its owner's lock.
+class TileScheduler {
+ public:
+  TileScheduler(std::vector<MapCall> calls, int64_t memory);
+
+  MapGeometry geometry(const HeadId& head) const;
+  const MapCall& call(const HeadId& head) const;
+  /// Throws Error(usage) where the capture has no such head.
+  HeadData& head(const HeadId& id);
+
+  /// Throws Error(usage) where something is not in the capture; nothing has changed then.
+  void want(TileWishes wishes);
+  /// Nothing where all that is wanted is done or under way.
+  std::optional<Assignment> choose() { return choose(false); }
+  /// A piece of a line that can be begun with at once; nothing where there is none.
+  std::optional<Assignment> choose_line() { return choose(true); }
+  /// The results of a piece; true where something new can be found.
+  bool finish(const Assignment& done, const TakeIn& take_in);
+  /// `bound` null: it failed.
+  void finish_binding(HeadData& head, std::shared_ptr<const BoundMap> bound);
+  /// Will not be tried again before it was not wanted for once. A head that could not be bound
+  /// fails as a whole.
+  void fail(const Assignment& assignment, const std::string& problem);
+  void warn(const std::string& problem) { warning_ = problem; }
+
+  TilePtr find(const TileId& id);
+  LinePtr find(const LineRequest& request) { return store_.find(request); }
+  bool exact(const HeadId& head) const;
+  TileSourceStatus status(int workers) const;
+
+  /// Drops what was not used for the longest time, wishes last, to make room. Throws
+  /// Error(resource).
+  MemoryReservation reserve(int64_t bytes, std::string_view purpose);
+
+ private:
+  std::optional<Assignment> choose(bool only_lines);
+  struct Ordered {
+    JobKey key;
+    std::shared_ptr<MapJob> job;
+  };
+  void order_jobs();
+  void order_line(const LineRequest& request);
+  void order_tile(const TileId& id);
+  void order_pass(const HeadId& id, MapQuantity quantity);
+  void order(JobKey key, HeadData& head, const std::function<std::shared_ptr<MapJob>()>& make);
+  bool is_failed(const JobKey& key, const HeadId& head) const;
+  bool wants_logits(const HeadId& head) const;
+  void mark_failed(const JobKey& key, const std::string& problem);
+  void fail_dependents(const JobKey& key);
+  bool make_room();
+  bool any_running() const;
+  const HeadData* find_head(const HeadId& id) const;
+
+  const std::vector<MapCall> calls_;
+  MemoryBudget budget_;
+  TileStore store_;
+  const JobTools tools_;
+  std::map<HeadId, HeadData> heads_;
+  TileWishes wishes_;
+  std::set<TileId> pinned_;
+  std::map<JobKey, std::shared_ptr<MapJob>> jobs_;
+  std::vector<Ordered> order_;
+  std::set<JobKey> ordered_;
+  std::set<JobKey> failed_;
+  std::set<HeadId> failed_heads_;
+  std::string problem_, warning_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/problem/attention_problem.h"
+#include "core/stream/tile_backend.h"
+#include "io/capture/capture.h"
+#include "viewer/view/tile_source.h"
+
+namespace attnscope {
+
+/// One call whose maps can be looked at.
+struct MapCall {
+  std::shared_ptr<const AttentionProblem> problem;
+  std::shared_ptr<const TensorSource> mask;  ///< of the problem, where it has a tensor mask
+};
+
+/// The calls of a capture, in its order.
+std::vector<MapCall> map_calls(const Capture& capture);
+
+/// Computes tiles and lines from Q and K on threads of its own, in pieces of a fraction of a
+/// second. What is most wanted comes first: the line, which has a thread for itself before which
+/// the others give way, then tiles (of the base level and above at once from sampled rows, in up to
+/// three refinements; finer ones exactly), then passes that make whole pyramids exact. Exact
+/// numbers are those of an export: entries bit for bit, texels the largest of them and their mean.
+/// Row norms found in a pass are kept on disk for the next time.
+///
+/// Logits: a pass of their own makes their pyramid exact while tiles of it are wanted for a head of
+/// TileWishes::exact. A reverse line needs all row norms of its head and brings about the pass that
+/// finds them. exact() speaks of all quantities whose tiles are wanted.
+///
+/// What failed is told by status().problem and not tried again before it was not wanted for once.
+class TileService : public TileSource {
+ public:
+  struct Settings {
+    /// For all that is held: tiles, lines, pyramids, norms, bound heads, buffers.
+    int64_t memory = int64_t{2} << 30;
+    int threads = 0;  ///< 0: the backend's own number
+    /// Where row norms are kept: all are looked through, the first that can be written takes new
+    /// ones. None: they are not kept.
+    std::vector<std::filesystem::path> cache_folders;
+  };
+
+  /// Borrows the backend. `wake` is called from any thread, without locks, when something new can
+  /// be found; it must not throw.
+  TileService(std::vector<MapCall> calls, const TileBackend& backend, const Settings& settings,
+              std::function<void()> wake);
+  /// Ends the workers as soon as their pieces are done.
+  ~TileService() override;
+
+  MapGeometry geometry(const HeadId& head) const override;
+  /// Throws Error(usage) where the capture has no such head, tile or token.
+  void want(TileWishes wishes) override;
+  std::shared_ptr<const MapTile> find(const TileId& id) const override;
+  std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
+  bool exact(const HeadId& head) const override;
+  /// Binds the head where nobody has, and waits for who is at it. Throws what the backend throws.
+  /// Scores without logits have NaN.
+  ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) override;
+  TileSourceStatus status() const override;
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attnscope

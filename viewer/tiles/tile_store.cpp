@@ -1,0 +1,82 @@
+#include "viewer/tiles/tile_store.h"
+
+#include <limits>
+
+namespace attnscope {
+namespace {
+
+/// Lines that follow a mouse are not worth a cache of tiles.
+constexpr size_t kMostLines = 64;
+constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+
+}  // namespace
+
+TilePtr TileStore::find(const TileId& id) {
+  const auto found = tiles_.find(id);
+  if (found == tiles_.end()) return nullptr;
+  found->second.used = tick();
+  return found->second.value;
+}
+
+LinePtr TileStore::find(const LineRequest& request) {
+  const auto found = lines_.find(request);
+  if (found == lines_.end()) return nullptr;
+  found->second.used = tick();
+  return found->second.value;
+}
+
+void TileStore::put(TilePtr tile, MemoryReservation memory) {
+  const TileId id = tile->id;
+  tiles_.insert_or_assign(id, Kept<MapTile>{std::move(tile), std::move(memory), tick()});
+}
+
+void TileStore::put(LinePtr line, MemoryReservation memory) {
+  while (lines_.size() >= kMostLines) lines_.erase(oldest_line());
+  const LineRequest request = line->request;
+  lines_.insert_or_assign(request, Kept<MapLine>{std::move(line), std::move(memory), tick()});
+}
+
+std::map<TileId, TileStore::Kept<MapTile>>::const_iterator TileStore::oldest_tile(
+    const Pinned& pinned) const {
+  auto oldest = tiles_.end();
+  for (auto it = tiles_.begin(); it != tiles_.end(); ++it) {
+    if (oldest != tiles_.end() && it->second.used >= oldest->second.used) continue;
+    if (!pinned(it->first)) oldest = it;
+  }
+  return oldest;
+}
+
+std::map<LineRequest, TileStore::Kept<MapLine>>::const_iterator TileStore::oldest_line() const {
+  auto oldest = lines_.begin();
+  for (auto it = lines_.begin(); it != lines_.end(); ++it) {
+    if (it->second.used < oldest->second.used) oldest = it;
+  }
+  return oldest;
+}
+
+uint64_t TileStore::oldest(const Pinned& pinned) const {
+  const auto tile = oldest_tile(pinned);
+  const auto line = oldest_line();
+  return std::min(tile == tiles_.end() ? kNever : tile->second.used,
+                  line == lines_.end() ? kNever : line->second.used);
+}
+
+void TileStore::drop_oldest(const Pinned& pinned) {
+  const auto tile = oldest_tile(pinned);
+  const auto line = oldest_line();
+  if (tile == tiles_.end() && line == lines_.end()) return;
+  if (line == lines_.end() || (tile != tiles_.end() && tile->second.used < line->second.used)) {
+    tiles_.erase(tile);
+  } else {
+    lines_.erase(line);
+  }
+}
+
+int64_t TileStore::bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [id, tile] : tiles_) bytes += tile.memory.bytes();
+  for (const auto& [request, line] : lines_) bytes += line.memory.bytes();
+  return bytes;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <numbers>
+
+#include "viewer/view/commands.h"
+
+namespace attnscope {
+namespace {
+
+/// Of the view, by which a key moves it.
+constexpr double kPanPart = 1.0 / 8;
+constexpr double kZoomStep = std::numbers::sqrt2;
+
+std::optional<Action> pan(const ViewState& state, int rows, int cols) {
+  const MapRect& rect = state.rect;
+  return action::Pan{rows * (rect.q1 - rect.q0) * kPanPart, cols * (rect.k1 - rect.k0) * kPanPart};
+}
+
+std::optional<Action> zoom(const ViewState& state, double factor) {
+  const MapRect& rect = state.rect;
+  return action::ZoomAt{(rect.q0 + rect.q1) / 2, (rect.k0 + rect.k1) / 2, factor};
+}
+
+std::optional<Action> move(const ViewState& state, const HeadPicker& picker, HeadAxis axis,
+                           int64_t by) {
+  const HeadId head = picker.move(state.head, axis, by);
+  if (head == state.head) return std::nullopt;
+  return action::SelectHead{head};
+}
+
+std::optional<Action> next_scale(const ViewState& state) {
+  constexpr int kScales = 4;
+  int scale = static_cast<int>(state.scale);
+  do {
+    scale = (scale + 1) % kScales;
+  } while (!scale_suits(static_cast<ViewScale>(scale), state.product));
+  return action::SetScale{static_cast<ViewScale>(scale)};
+}
+
+std::optional<Action> next_colormap(const ViewState& state) {
+  const auto names = colormap_names();
+  const auto at = std::find(names.begin(), names.end(), state.colormap);
+  // From one that is not known to the first.
+  const bool wrap = at == names.end() || at + 1 == names.end();
+  return action::SetColormap{wrap ? names.front() : *(at + 1)};
+}
+
+}  // namespace
+
+std::optional<Action> command_action(CommandId id, const ViewState& state,
+                                     const HeadPicker& picker) {
+  switch (id) {
+    case CommandId::pan_up:
+      return pan(state, -1, 0);
+    case CommandId::pan_left:
+      return pan(state, 0, -1);
+    case CommandId::pan_down:
+      return pan(state, 1, 0);
+    case CommandId::pan_right:
+      return pan(state, 0, 1);
+    case CommandId::zoom_in:
+      return zoom(state, kZoomStep);
+    case CommandId::zoom_out:
+      return zoom(state, 1 / kZoomStep);
+    case CommandId::fit:
+      return action::Fit{};
+    case CommandId::previous_head:
+      return move(state, picker, HeadAxis::head, -1);
+    case CommandId::next_head:
+      return move(state, picker, HeadAxis::head, 1);
+    case CommandId::previous_layer:
+      return move(state, picker, HeadAxis::layer, -1);
+    case CommandId::next_layer:
+      return move(state, picker, HeadAxis::layer, 1);
+    case CommandId::previous_step:
+      return move(state, picker, HeadAxis::step, -1);
+    case CommandId::next_step:
+      return move(state, picker, HeadAxis::step, 1);
+    case CommandId::reverse:
+      return action::SetReverse{!state.reverse};
+    case CommandId::toggle_pool:
+      return action::SetPool{state.pool == ViewPool::max ? ViewPool::mean : ViewPool::max};
+    case CommandId::next_scale:
+      return next_scale(state);
+    case CommandId::next_colormap:
+      return next_colormap(state);
+    case CommandId::toggle_histogram:
+      return action::ShowHistogram{!state.show_histogram};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace attnscope

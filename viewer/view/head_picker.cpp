@@ -1,0 +1,233 @@
+#include "viewer/view/head_picker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "core/base/selection.h"
+
+namespace attnscope {
+namespace {
+
+constexpr std::array<std::string_view, 6> kAxes{"step", "layer", "kind", "branch", "batch", "head"};
+
+std::optional<int64_t> parse_whole(std::string_view text) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::vector<int64_t> numbers_of(const std::vector<std::string>& texts) {
+  std::vector<int64_t> numbers;
+  for (const std::string& text : texts) numbers.push_back(*parse_whole(text));
+  return numbers;
+}
+
+bool is_named(HeadAxis axis) { return axis == HeadAxis::kind || axis == HeadAxis::branch; }
+
+void add_once(std::vector<std::string>& names, std::string name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+}
+
+/// "step 7: not in this capture (it has 0, 5, 10)".
+Error unknown_value(HeadAxis axis, std::string_view value, const std::vector<std::string>& names) {
+  const std::string asked = fmt::format("{} {}: ", head_axis_name(axis), one_line(value));
+  if (is_named(axis)) {
+    std::string has;
+    for (const std::string& name : names) has += (has.empty() ? "" : ", ") + one_line(name);
+    const std::string nearest = nearest_word(value, names);
+    return usage_error(
+        fmt::format("{}not in this capture{} (it has {})", asked,
+                    nearest.empty() ? "" : ", did you mean " + one_line(nearest) + "?", has));
+  }
+  const std::string has = format_index_list(numbers_of(names));
+  if (!parse_whole(value)) {
+    return usage_error(fmt::format("{}expected a whole number, one of {}", asked, has));
+  }
+  const bool of_call = axis == HeadAxis::batch || axis == HeadAxis::head;
+  return usage_error(
+      fmt::format("{}not in this {} (it has {})", asked, of_call ? "call" : "capture", has));
+}
+
+std::vector<std::string> texts_of(const std::vector<int64_t>& numbers) {
+  std::vector<std::string> texts;
+  for (const int64_t number : numbers) texts.push_back(std::to_string(number));
+  return texts;
+}
+
+int64_t number_at(const std::vector<int64_t>& numbers, int64_t place) {
+  return numbers[static_cast<size_t>(place)];
+}
+
+int64_t place_in(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) - names.begin();
+}
+
+/// Where `number` stands among ascending ones; else the last place before it, or the first.
+int64_t nearest_place(const std::vector<int64_t>& numbers, int64_t number) {
+  const auto past = std::upper_bound(numbers.begin(), numbers.end(), number);
+  return std::max<int64_t>(0, past - numbers.begin() - 1);
+}
+
+}  // namespace
+
+/// The values that are looked for, and the one that must be met.
+struct HeadPicker::Wish {
+  HeadValues values;
+  HeadAxis must = HeadAxis::step;
+};
+
+std::string_view head_axis_name(HeadAxis axis) { return kAxes[static_cast<size_t>(axis)]; }
+
+HeadValues HeadPicker::values(const HeadId& head) const {
+  const ShownCall& call = calls_[static_cast<size_t>(head.call)];
+  return {call.step,
+          call.layer,
+          call.kind,
+          call.branch(head.batch),
+          number_at(call.batch, head.batch),
+          number_at(call.heads, head.head)};
+}
+
+std::string HeadPicker::title(const HeadId& head) const {
+  const HeadValues v = values(head);
+  std::string text = fmt::format("step {} · layer {}", v.step, v.layer);
+  if (choices(head, HeadAxis::kind).size() > 1) text += fmt::format(" · {}", kind_name(v.kind));
+  text += " · " + one_line(v.branch);
+  if (calls_[static_cast<size_t>(head.call)].batch.size() > 1)
+    text += fmt::format(" · item {}", v.batch);
+  return text + fmt::format(" · head {}", v.head);
+}
+
+std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) const {
+  const ShownCall& current = calls_[static_cast<size_t>(from.call)];
+  if (axis == HeadAxis::batch) return texts_of(current.batch);
+  if (axis == HeadAxis::head) return texts_of(current.heads);
+  std::vector<std::string> names;
+  if (is_named(axis)) {
+    for (const ShownCall& call : calls_) {
+      if (axis == HeadAxis::kind) add_once(names, std::string(kind_name(call.kind)));
+      if (axis == HeadAxis::kind) continue;
+      for (size_t item = 0; item < call.batch.size(); ++item) {
+        add_once(names, call.branch(static_cast<int64_t>(item)));
+      }
+    }
+    return names;
+  }
+  std::vector<int64_t> numbers;
+  for (const ShownCall& call : calls_) {
+    numbers.push_back(axis == HeadAxis::step ? call.step : call.layer);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  for (const int64_t number : numbers) names.push_back(std::to_string(number));
+  return names;
+}
+
+HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
+  const HeadValues& w = wish.values;
+  // Kinds and branches are different maps altogether; of layers and steps the nearest serves, and
+  // what stays nearest to the present call where all else is equal.
+  using Distance = std::tuple<int, int, int64_t, int64_t, int64_t, int64_t>;
+  std::optional<Distance> best;
+  HeadId found = from;
+  for (size_t c = 0; c < calls_.size(); ++c) {
+    const ShownCall& call = calls_[c];
+    for (int64_t item = 0; item < static_cast<int64_t>(call.batch.size()); ++item) {
+      const bool other_branch = call.branch(item) != w.branch;
+      const bool fits = (wish.must != HeadAxis::step || call.step == w.step) &&
+                        (wish.must != HeadAxis::layer || call.layer == w.layer) &&
+                        (wish.must != HeadAxis::kind || call.kind == w.kind) &&
+                        (wish.must != HeadAxis::branch || !other_branch);
+      if (!fits) continue;
+      const auto place = static_cast<int64_t>(c);
+      const Distance distance{call.kind != w.kind,
+                              other_branch,
+                              std::abs(call.layer - w.layer),
+                              std::abs(call.step - w.step),
+                              std::abs(place - from.call),
+                              std::abs(number_at(call.batch, item) - w.batch)};
+      if (best && *best <= distance) continue;
+      best = distance;
+      found = {place, item, nearest_place(call.heads, w.head)};
+    }
+  }
+  return found;
+}
+
+HeadId HeadPicker::select(const HeadId& from, HeadAxis axis, std::string_view value) const {
+  const auto names = choices(from, axis);
+  std::string text(value);
+  if (!is_named(axis)) {
+    // "03" and "3" are the same layer.
+    if (const auto number = parse_whole(value)) text = std::to_string(*number);
+  }
+  if (std::find(names.begin(), names.end(), text) == names.end()) {
+    throw unknown_value(axis, value, names);
+  }
+  Wish wish{values(from), axis};
+  switch (axis) {
+    case HeadAxis::step:
+      wish.values.step = *parse_whole(text);
+      break;
+    case HeadAxis::layer:
+      wish.values.layer = *parse_whole(text);
+      break;
+    case HeadAxis::kind:
+      wish.values.kind = *parse_kind(text);
+      break;
+    case HeadAxis::branch:
+      wish.values.branch = text;
+      break;
+    case HeadAxis::batch:
+      return {from.call, place_in(names, text), from.head};
+    case HeadAxis::head:
+      return {from.call, from.batch, place_in(names, text)};
+  }
+  return nearest(from, wish);
+}
+
+HeadId HeadPicker::move(const HeadId& from, HeadAxis axis, int64_t by) const {
+  const auto names = choices(from, axis);
+  const HeadValues v = values(from);
+  const std::array<std::string, 6> now{std::to_string(v.step),         std::to_string(v.layer),
+                                       std::string(kind_name(v.kind)), v.branch,
+                                       std::to_string(v.batch),        std::to_string(v.head)};
+  const int64_t place = place_in(names, now[static_cast<size_t>(axis)]);
+  const auto last = static_cast<int64_t>(names.size()) - 1;
+  const int64_t target = std::clamp(place + std::clamp(by, -last, last), int64_t{0}, last);
+  return target == place ? from : select(from, axis, names[static_cast<size_t>(target)]);
+}
+
+HeadId HeadPicker::find(const HeadValues& wanted) const {
+  const HeadId start;
+  HeadId found = select(start, HeadAxis::kind, kind_name(wanted.kind));
+  found = nearest(found, {wanted, HeadAxis::kind});
+  // Each of these is in the capture by itself, or the error says what is.
+  select(found, HeadAxis::step, std::to_string(wanted.step));
+  select(found, HeadAxis::layer, std::to_string(wanted.layer));
+  select(found, HeadAxis::branch, wanted.branch);
+  const HeadValues got = values(found);
+  if (got.step != wanted.step || got.layer != wanted.layer || got.branch != wanted.branch) {
+    throw usage_error(fmt::format("step {}, layer {}, {}, branch {}: not together in this capture",
+                                  wanted.step, wanted.layer, kind_name(wanted.kind),
+                                  one_line(wanted.branch)));
+  }
+  found = select(found, HeadAxis::batch, std::to_string(wanted.batch));
+  const std::string& branch = calls_[static_cast<size_t>(found.call)].branch(found.batch);
+  if (branch != wanted.branch) {
+    throw usage_error(fmt::format("batch {}: is of branch {}, not {}", wanted.batch,
+                                  one_line(branch), one_line(wanted.branch)));
+  }
+  return select(found, HeadAxis::head, std::to_string(wanted.head));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viewer/view/map_tile.h"
+#include "viewer/view/shown_call.h"
+
+namespace attnscope {
+
+/// What names a head: values as recorded, the batch item and the head as counted in the call's
+/// tensors, as everywhere in the program; of an export, those that it was made of.
+struct HeadValues {
+  int64_t step = 0;
+  int64_t layer = 0;
+  CallKind kind = CallKind::self;
+  std::string branch;
+  int64_t batch = 0;
+  int64_t head = 0;
+  friend bool operator==(const HeadValues&, const HeadValues&) = default;
+};
+
+enum class HeadAxis : uint8_t { step, layer, kind, branch, batch, head };
+std::string_view head_axis_name(HeadAxis axis);
+
+/// Finds heads of a capture, or of an export, by recorded values. Immutable.
+class HeadPicker {
+ public:
+  /// Not empty.
+  explicit HeadPicker(std::vector<ShownCall> calls) : calls_(std::move(calls)) {}
+
+  const std::vector<ShownCall>& calls() const { return calls_; }
+  HeadValues values(const HeadId& head) const;
+  /// "step 10 · layer 3 · cond · head 2"; the kind and the batch item where there are several.
+  std::string title(const HeadId& head) const;
+
+  /// Every value of an axis as text, ascending (branches and kinds in recorded order): of the whole
+  /// capture for step, layer, kind and branch, of the head's call for batch and head.
+  std::vector<std::string> choices(const HeadId& from, HeadAxis axis) const;
+  /// The head with `value` on `axis`. The other values stay; where no call has them together with
+  /// it, the nearest that exist (kinds and branches first, then layers and steps). Throws
+  /// Error(usage) "step 7: not in this capture (it has 0, 5, 10)".
+  HeadId select(const HeadId& from, HeadAxis axis, std::string_view value) const;
+  /// The head `by` places further along the values of an axis, the last or first one beyond that.
+  HeadId move(const HeadId& from, HeadAxis axis, int64_t by) const;
+  /// The head with exactly these values. Throws Error(usage) naming the first that does not exist.
+  HeadId find(const HeadValues& values) const;
+
+ private:
+  struct Wish;
+  HeadId nearest(const HeadId& from, const Wish& wish) const;
+
+  std::vector<ShownCall> calls_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,120 @@
+#include "viewer/view/query_words.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "viewer/view/shown_call.h"
+
+namespace attnscope {
+namespace {
+
+/// A token string without the marks of its tokenizer: ▁ (SentencePiece), Ġ (byte-level BPE), ##
+/// (WordPiece), </w> (CLIP), spaces around it. One that is nothing but marks stays as it is.
+std::string_view plain_word(std::string_view token) {
+  constexpr std::array<std::string_view, 4> kFront{"\u2581", "\u0120", "##", " "};
+  constexpr std::array<std::string_view, 2> kBack{"</w>", " "};
+  std::string_view word = token;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const std::string_view mark : kFront) {
+      if (!word.starts_with(mark)) continue;
+      word.remove_prefix(mark.size());
+      changed = true;
+    }
+    for (const std::string_view mark : kBack) {
+      if (!word.ends_with(mark)) continue;
+      word.remove_suffix(mark.size());
+      changed = true;
+    }
+  }
+  return word.empty() ? token : word;
+}
+
+/// `token` as its place within the text, or the place in the sequence where it is not text.
+int64_t text_number(const TokenGrid& grid, int64_t token) {
+  return token - grid.text_range().begin;
+}
+
+}  // namespace
+
+TokenNames TokenNames::of(const ShownCall& call, int64_t batch, bool keys) {
+  TokenNames names;
+  names.grid = keys ? &call.keys : &call.queries;
+  names.batch = batch;
+  names.where = call.name;
+  if (!call.tokens.empty()) {
+    names.words = call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
+  }
+  return names;
+}
+
+ChosenQuery query_at(const TokenNames& names, LatentCoord place) {
+  const TokenGrid& grid = *names.grid;
+  const std::string word = fmt::format("query {} {} {}: ", place.t, place.y, place.x);
+  if (!grid.has_grid()) {
+    throw usage_error(word + (grid.video_range().empty()
+                                  ? fmt::format("{} is text there; take query text N", names.where)
+                                  : fmt::format("{} has no token grid", names.where)));
+  }
+  const bool inside = place.t >= 0 && place.t < grid.frames() && place.y >= 0 &&
+                      place.y < grid.height() && place.x >= 0 && place.x < grid.width();
+  if (!inside) {
+    throw usage_error(fmt::format("{}outside the grid of {} (valid 0 0 0 to {} {} {})", word,
+                                  names.where, grid.frames() - 1, grid.height() - 1,
+                                  grid.width() - 1));
+  }
+  return {{grid.index_of(place)}};
+}
+
+ChosenQuery query_text(const TokenNames& names, int64_t number) {
+  const IndexRange text = names.grid->text_range();
+  const std::string word = fmt::format("query text {}: ", number);
+  if (text.empty())
+    throw usage_error(word + std::string(names.where) + " has no text tokens there");
+  if (number < 0 || number >= text.size()) {
+    throw usage_error(fmt::format("{}outside the text of {} (valid 0 to {})", word, names.where,
+                                  text.size() - 1));
+  }
+  return {{text.begin + number}};
+}
+
+std::string token_text(const TokenNames& names, int64_t token) {
+  const TokenGrid& grid = *names.grid;
+  if (grid.segment(token, names.batch) == Segment::video) {
+    const auto place = grid.coord(token);
+    return place ? fmt::format("({}, {}, {})", place->t, place->y, place->x)
+                 : fmt::format("token {}", token);
+  }
+  const int64_t number = text_number(grid, token);
+  if (grid.segment(token, names.batch) == Segment::padding)
+    return fmt::format("padding {}", number);
+  if (number >= static_cast<int64_t>(names.words.size())) return fmt::format("text {}", number);
+  return fmt::format("text {} «{}»", number,
+                     one_line(plain_word(names.words[static_cast<size_t>(number)])));
+}
+
+std::string query_words(const TokenNames& names, const std::optional<ChosenQuery>& query) {
+  if (!query || query->tokens.empty()) return "none";
+  if (query->tokens.size() > 1) return fmt::format("mean of {}", query->tokens.size());
+  const TokenGrid& grid = *names.grid;
+  const int64_t token = query->tokens.front();
+  if (grid.segment(token, names.batch) != Segment::video) {
+    return fmt::format("text {}", text_number(grid, token));
+  }
+  const auto place = grid.coord(token);
+  return place ? fmt::format("{} {} {}", place->t, place->y, place->x)
+               : fmt::format("token {}", token);
+}
+
+std::string pair_text(const TokenNames& queries, int64_t query, const TokenNames& keys,
+                      int64_t key) {
+  const auto side = [](char letter, const std::string& text) {
+    return text.front() == '(' ? letter + text : fmt::format("{} {}", letter, text);
+  };
+  return side('q', token_text(queries, query)) + " → " + side('k', token_text(keys, key));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/problem/token_grid.h"
+#include "viewer/view/view_state.h"
+
+namespace attnscope {
+
+struct ShownCall;
+
+/// The tokens on one side of a map: what they are, and how its text is spelt. Borrows from the
+/// call.
+struct TokenNames {
+  const TokenGrid* grid = nullptr;
+  std::span<const std::string> words;  ///< of the text, may be fewer than it has, or none
+  int64_t batch = 0;
+  std::string_view where;  ///< how messages name the call
+
+  /// The queries of a call, or its keys.
+  static TokenNames of(const ShownCall& call, int64_t batch, bool keys);
+};
+
+/// The token at a latent place, or the number'th token of the text (counted from 0). Throw
+/// Error(usage) naming what exists: "query 9 0 0: …", "query text 300: …".
+ChosenQuery query_at(const TokenNames& names, LatentCoord place);
+ChosenQuery query_text(const TokenNames& names, int64_t number);
+
+/// "(5, 10, 22)", "text 5 «red»" (without its tokenizer's marks), "padding 240", or "token 17"
+/// where no grid is known. One printable line.
+std::string token_text(const TokenNames& names, int64_t token);
+/// The same as a script writes it: "5 10 22", "text 5", "token 17"; several: "mean of 4"; none:
+/// "none".
+std::string query_words(const TokenNames& names, const std::optional<ChosenQuery>& query);
+/// "q(5, 10, 22) → k(0, 3, 4)", "q(5, 10, 22) → k text 5 «red»".
+std::string pair_text(const TokenNames& queries, int64_t query, const TokenNames& keys,
+                      int64_t key);
+
+}  // namespace attnscope

@@ -1,0 +1,168 @@
+#include "viewer/view/session.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/error.h"
+#include "io/files/export_file.h"
+#include "io/files/input_file.h"
+#include "viewer/view/session_paths.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::filesystem::path;
+
+constexpr int64_t kMaxSessionBytes = 1 << 20;
+/// Of a file that may be a session, so much is looked at.
+constexpr int64_t kLookBytes = 4096;
+
+Json facts_json(const FactOverrides& facts, const path& folder) {
+  Json json = Json::object();
+  const auto add = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) json[name] = *value;
+  };
+  add("layout", facts.layout);
+  add("grid", facts.grid);
+  add("text", facts.text);
+  add("scale", facts.scale);
+  add("preset", facts.preset);
+  add("rope", facts.rope);
+  add("pattern", facts.pattern);
+  if (facts.mask) json["mask"] = stored_mask(*facts.mask, folder);
+  if (facts.cu_seqlens) json["cu_seqlens"] = stored_cuts(*facts.cu_seqlens, folder);
+  if (facts.cu_seqlens_k) json["cu_seqlens_k"] = stored_cuts(*facts.cu_seqlens_k, folder);
+  if (facts.score != ScoreFunction::softmax) json["score"] = score_name(facts.score);
+  return json;
+}
+
+Json view_json(const ViewState& view) {
+  Json json;
+  json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
+  json["query"] = nullptr;
+  if (view.query) json["query"] = view.query->tokens;
+  json["reverse"] = view.reverse;
+  json["product"] = product_name(view.product);
+  json["pool"] = pool_name(view.pool);
+  json["scale"] = scale_name(view.scale);
+  json["colormap"] = view.colormap;
+  json["range"] = "auto";
+  if (!view.range.automatic) json["range"] = {view.range.low, view.range.high};
+  json["theme"] = theme_name(view.theme);
+  json["maximised"] = nullptr;
+  if (view.maximised) json["maximised"] = pane_name(*view.maximised);
+  json["show_histogram"] = view.show_histogram;
+  // The shortest number that is this float.
+  json["split_query"] = std::stod(fmt::format("{}", view.split_query));
+  return json;
+}
+
+std::string read_text(const path& file, int64_t limit) {
+  const InputFile input(file);
+  if (input.size() > limit) {
+    throw file_error(
+        file.string(), "",
+        fmt::format("is too long for a session (got {} bytes, limit {})", input.size(), limit));
+  }
+  std::string text(static_cast<size_t>(input.size()), '\0');
+  input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return text;
+}
+
+path folder_of_session(const path& file) { return std::filesystem::absolute(file).parent_path(); }
+
+}  // namespace
+
+std::string session_text(const Session& session, const path& folder) {
+  Json json;
+  json["format"] = kSessionFormat;
+  if (!session.capture.empty()) json["capture"] = stored_path(session.capture.string(), folder);
+  if (session.capture.empty()) {
+    json["tensors"]["q"] = stored_path(session.tensors.q, folder);
+    json["tensors"]["k"] = stored_path(session.tensors.k, folder);
+    if (!session.tensors.v.empty()) json["tensors"]["v"] = stored_path(session.tensors.v, folder);
+  }
+  const Json facts = facts_json(session.facts, folder);
+  if (!facts.empty()) json["facts"] = facts;
+  json["window"] = {{"width", session.width}, {"height", session.height}};
+  json["head"] = {{"step", session.head.step},
+                  {"layer", session.head.layer},
+                  {"kind", kind_name(session.head.kind)},
+                  {"branch", session.head.branch},
+                  {"batch", session.head.batch},
+                  {"head", session.head.head}};
+  json["view"] = view_json(session.view);
+  try {
+    return json.dump(2) + "\n";
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::file, "session: a path or name in it is no valid UTF-8: " +
+                                     one_line(session.capture.string()));
+  }
+}
+
+bool is_session_file(const path& file) {
+  try {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file, ignored)) return false;
+    const InputFile input(file);
+    std::string text(static_cast<size_t>(std::min(input.size(), kLookBytes)), '\0');
+    input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+    const size_t first = text.find_first_not_of(" \t\r\n");
+    return first != std::string::npos && text[first] == '{' &&
+           text.find("\"attnscope-session/") != std::string::npos;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Session read_session(const path& file) {
+  return parse_session(read_text(file, kMaxSessionBytes), file.string(), folder_of_session(file));
+}
+
+void write_session(const Session& session, const path& file, bool force) {
+  const std::string text = session_text(session, folder_of_session(file));
+  std::vector<path> inputs;
+  for (const std::string& input :
+       {session.capture.string(), session.tensors.q, session.tensors.k, session.tensors.v}) {
+    // Of FILE:KEY the file too.
+    if (!input.empty()) inputs.emplace_back(input);
+    if (const size_t key = input.rfind(':'); key != std::string::npos && key > 0) {
+      inputs.emplace_back(input.substr(0, key));
+    }
+  }
+  ExportFile out(file, {.force = force, .inputs = inputs});
+  out.create_part();
+  out.write_at(std::as_bytes(std::span(text.data(), text.size())), 0);
+  out.commit();
+}
+
+ViewState restored_view(const Session& session, const HeadPicker& picker,
+                        const ViewLimits& limits) {
+  const ViewState& view = session.view;
+  ViewState state = opened_view(limits);
+  try {
+    std::vector<Action> actions{action::SelectHead{picker.find(session.head)},
+                                action::SetReverse{view.reverse},
+                                action::SetProduct{view.product},
+                                action::SetPool{view.pool},
+                                action::SetScale{view.scale},
+                                action::SetRange{view.range},
+                                action::SetColormap{view.colormap},
+                                action::SetTheme{view.theme},
+                                action::Maximise{view.maximised},
+                                action::ShowHistogram{view.show_histogram},
+                                action::SetSplit{view.split_query},
+                                action::SetRect{view.rect}};
+    if (view.query) actions.emplace_back(action::PickQuery{*view.query});
+    for (const Action& each : actions) state = apply_action(state, each, limits);
+  } catch (const Error& error) {
+    throw usage_error(std::string("session: ") + error.what());
+  }
+  return state;
+}
+
+}  // namespace attnscope

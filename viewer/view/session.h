@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "io/capture/capture.h"
+#include "viewer/view/head_picker.h"
+#include "viewer/view/view_state.h"
+
+namespace attnscope {
+
+/// What a session file holds: what was open, and all that was looked at. The head is named by
+/// recorded values, so that it is found again when the capture has grown.
+struct Session {
+  std::filesystem::path capture;  ///< empty: bare tensors
+  BareTensors tensors;
+  FactOverrides facts;
+  int width = 1280, height = 800;  ///< of the window, in its own units
+  HeadValues head;
+  ViewState view;  ///< but for its head
+};
+
+/// `{"format": "attnscope-session/1", …}` with paths relative to `folder` (absolute) where they are
+/// below it, else absolute.
+std::string session_text(const Session& session, const std::filesystem::path& folder);
+/// Throws Error(file) "FILE: KEY: …" for a key that is not known, missing, or has a value that
+/// cannot be meant. Paths come back absolute, or below `folder`.
+Session parse_session(std::string_view text, const std::string& file,
+                      const std::filesystem::path& folder);
+
+/// Whether a file claims to be a session: its first bytes are those of a JSON object with the
+/// format. False where it cannot be read.
+bool is_session_file(const std::filesystem::path& file);
+Session read_session(const std::filesystem::path& file);
+/// Through FILE.part; replaces FILE only with `force`. Throws Error(file).
+void write_session(const Session& session, const std::filesystem::path& file, bool force);
+
+/// The state that a session asks for in the capture that it names. Throws Error(usage) "session: …"
+/// where the capture does not have its head, tokens or values.
+ViewState restored_view(const Session& session, const HeadPicker& picker, const ViewLimits& limits);
+
+}  // namespace attnscope

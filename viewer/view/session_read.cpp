@@ -1,0 +1,246 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/base/selection.h"
+#include "io/files/strict_json.h"
+#include "io/pictures/colormap.h"
+#include "viewer/view/session.h"
+#include "viewer/view/session_paths.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kLeastSide = 64, kMostSide = 16384;
+
+/// An object of the file, of which every key must be asked for.
+class Fields {
+ public:
+  Fields(const Json& json, std::string file, std::string where)
+      : json_(json), file_(std::move(file)), where_(std::move(where)) {
+    if (!json_.is_object()) throw fail("", "expected an object");
+  }
+
+  bool has(const char* key) {
+    known_.insert(key);
+    return json_.contains(key);
+  }
+  const Json& at(const char* key) {
+    if (!has(key)) throw fail(key, "is missing");
+    return json_[key];
+  }
+  Fields object(const char* key) { return {at(key), file_, place(key)}; }
+
+  std::string text(const char* key) {
+    const Json& value = at(key);
+    if (!value.is_string()) throw fail(key, "expected a text");
+    return value.get<std::string>();
+  }
+  bool boolean(const char* key) {
+    const Json& value = at(key);
+    if (!value.is_boolean()) throw fail(key, "expected true or false");
+    return value.get<bool>();
+  }
+  int64_t whole(const char* key, int64_t least, int64_t most) {
+    return whole_of(at(key), key, least, most);
+  }
+  int64_t whole_of(const Json& value, const char* key, int64_t least, int64_t most) const {
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX) &&
+                      value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+    if (fits) return value.get<int64_t>();
+    throw fail(key, most == INT64_MAX && least == 0
+                        ? "expected whole numbers from 0 on, got " + value.dump()
+                        : fmt::format("expected a whole number from {} to {}, got {}", least, most,
+                                      value.dump()));
+  }
+  double number(const char* key) { return number_of(at(key), key); }
+  double number_of(const Json& value, const char* key) const {
+    if (!value.is_number()) throw fail(key, "expected a number");
+    return value.get<double>();
+  }
+  std::vector<double> numbers(const char* key, size_t count) {
+    const Json& value = at(key);
+    if (!value.is_array() || value.size() != count) {
+      throw fail(key, fmt::format("expected {} numbers", count));
+    }
+    std::vector<double> numbers;
+    for (const Json& each : value) numbers.push_back(number_of(each, key));
+    return numbers;
+  }
+  /// A name that `parse` knows.
+  template <typename Parse>
+  auto name(const char* key, const Parse& parse, const std::vector<std::string>& names) {
+    const std::string word = text(key);
+    const auto value = parse(word);
+    if (value) return *value;
+    const std::string nearest = nearest_word(word, names);
+    throw fail(key, fmt::format("{}: no such name{} ({})", one_line(word),
+                                nearest.empty() ? "" : ", did you mean " + nearest + "?",
+                                fmt::join(names, ", ")));
+  }
+
+  /// Throws for a key that nobody asked for.
+  void check_all_known() const {
+    for (const auto& [key, value] : json_.items()) {
+      if (known_.contains(key)) continue;
+      const std::vector<std::string> names(known_.begin(), known_.end());
+      const std::string nearest = nearest_word(key, names);
+      throw fail(
+          one_line(key),
+          "no such key" + (nearest.empty() ? std::string() : ", did you mean " + nearest + "?"));
+    }
+  }
+  Error fail(const std::string& key, const std::string& what) const {
+    return file_error(file_, place(key), what);
+  }
+
+ private:
+  std::string place(const std::string& key) const {
+    return where_.empty() || key.empty() ? where_ + key : where_ + "." + key;
+  }
+
+  const Json& json_;
+  std::string file_, where_;
+  std::set<std::string> known_;
+};
+
+FactOverrides read_facts(Fields fields, const std::filesystem::path& folder) {
+  FactOverrides facts;
+  const auto take = [&](const char* key, std::optional<std::string>& value) {
+    if (fields.has(key)) value = fields.text(key);
+  };
+  take("layout", facts.layout);
+  take("grid", facts.grid);
+  take("text", facts.text);
+  take("scale", facts.scale);
+  take("preset", facts.preset);
+  take("rope", facts.rope);
+  take("pattern", facts.pattern);
+  take("mask", facts.mask);
+  if (facts.mask) facts.mask = opened_mask(*facts.mask, folder);
+  take("cu_seqlens", facts.cu_seqlens);
+  if (facts.cu_seqlens) facts.cu_seqlens = opened_cuts(*facts.cu_seqlens, folder);
+  take("cu_seqlens_k", facts.cu_seqlens_k);
+  if (facts.cu_seqlens_k) facts.cu_seqlens_k = opened_cuts(*facts.cu_seqlens_k, folder);
+  if (fields.has("score")) {
+    facts.score = fields.name("score", [](const std::string& name) { return parse_score(name); },
+                              {"softmax", "sigmoid", "linear:elu1", "linear:relu"});
+  }
+  fields.check_all_known();
+  return facts;
+}
+
+HeadValues read_head(Fields fields) {
+  HeadValues head;
+  head.step = fields.whole("step", INT64_MIN, INT64_MAX);
+  head.layer = fields.whole("layer", INT64_MIN, INT64_MAX);
+  head.kind = fields.name("kind", [](const std::string& name) { return parse_kind(name); },
+                          {"self", "cross", "joint"});
+  head.branch = fields.text("branch");
+  head.batch = fields.whole("batch", 0, INT64_MAX);
+  head.head = fields.whole("head", 0, INT64_MAX);
+  fields.check_all_known();
+  return head;
+}
+
+std::optional<ChosenQuery> read_query(Fields& fields) {
+  const Json& value = fields.at("query");
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_array() || value.empty()) {
+    throw fields.fail("query", "expected null or a list of tokens");
+  }
+  ChosenQuery query;
+  for (const Json& each : value) {
+    query.tokens.push_back(fields.whole_of(each, "query", 0, INT64_MAX));
+  }
+  if (std::adjacent_find(query.tokens.begin(), query.tokens.end(), std::greater_equal<>()) !=
+      query.tokens.end()) {
+    throw fields.fail("query", "the tokens must ascend");
+  }
+  return query;
+}
+
+ColourRange read_range(Fields& fields) {
+  if (fields.at("range") == "auto") return {};
+  if (!fields.at("range").is_array()) {
+    throw fields.fail("range", "expected \"auto\" or two numbers");
+  }
+  const auto ends = fields.numbers("range", 2);
+  if (!(ends[0] < ends[1])) throw fields.fail("range", "the low end must be below the high end");
+  return {false, ends[0], ends[1]};
+}
+
+ViewState read_view(Fields fields) {
+  ViewState view;
+  const auto rect = fields.numbers("rect", 4);
+  view.rect = {rect[0], rect[1], rect[2], rect[3]};
+  if (!(rect[0] < rect[1]) || !(rect[2] < rect[3])) {
+    throw fields.fail("rect", "expected Q0 < Q1 and K0 < K1");
+  }
+  view.query = read_query(fields);
+  view.reverse = fields.boolean("reverse");
+  view.product = fields.name("product", parse_product, product_names());
+  view.pool = fields.name("pool", parse_view_pool, pool_names());
+  view.scale = fields.name("scale", parse_view_scale, scale_names());
+  fields.name("colormap", parse_colormap, colormap_names());
+  view.colormap = fields.text("colormap");
+  view.range = read_range(fields);
+  view.theme = fields.name("theme", parse_theme, theme_names());
+  if (!fields.at("maximised").is_null()) {
+    view.maximised = fields.name("maximised", parse_pane, pane_names());
+  }
+  view.show_histogram = fields.boolean("show_histogram");
+  const double share = fields.number("split_query");
+  if (!(share > 0) || !(share < 1)) {
+    throw fields.fail("split_query", "expected a share of the width between 0 and 1");
+  }
+  view.split_query = static_cast<float>(share);
+  fields.check_all_known();
+  return view;
+}
+
+}  // namespace
+
+Session parse_session(std::string_view text, const std::string& file,
+                      const std::filesystem::path& folder) {
+  const Json json = parse_strict_json(text, file, "");
+  Fields fields(json, file, "");
+  Session session;
+  if (const std::string format = fields.text("format"); format != kSessionFormat) {
+    throw fields.fail("format",
+                      fmt::format("expected \"{}\", got \"{}\"", kSessionFormat, one_line(format)));
+  }
+  const bool tensors = fields.has("tensors");
+  if (fields.has("capture") == tensors) {
+    throw fields.fail("capture", "a session names either a capture or tensors");
+  }
+  if (tensors) {
+    Fields files = fields.object("tensors");
+    session.tensors.q = opened_path(files.text("q"), folder);
+    session.tensors.k = opened_path(files.text("k"), folder);
+    if (files.has("v")) session.tensors.v = opened_path(files.text("v"), folder);
+    files.check_all_known();
+  } else {
+    const std::string name = fields.text("capture");
+    if (name.empty()) throw fields.fail("capture", "is empty");
+    session.capture = opened_path(name, folder);
+  }
+  if (fields.has("facts")) session.facts = read_facts(fields.object("facts"), folder);
+  Fields window = fields.object("window");
+  session.width = static_cast<int>(window.whole("width", kLeastSide, kMostSide));
+  session.height = static_cast<int>(window.whole("height", kLeastSide, kMostSide));
+  window.check_all_known();
+  session.head = read_head(fields.object("head"));
+  session.view = read_view(fields.object("view"));
+  fields.check_all_known();
+  return session;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viewer/view/map_tile.h"
+
+namespace attnscope {
+
+/// What the window would like to have, most wanted first. It replaces what was wanted before: work
+/// that nobody wants any more is cancelled, finished work stays cached.
+struct TileWishes {
+  std::optional<LineRequest> line;        ///< always first: it follows the mouse
+  std::optional<LineRequest> other_line;  ///< of side B
+  std::vector<TileId> tiles;              ///< coarser first, then nearest to the view's centre
+  /// Heads whose exact pyramid (and row norms) should be computed when nothing else is to be done.
+  std::vector<HeadId> exact;
+};
+
+/// Throws Error(usage) where a wish is for no tile or token of its head's map; what `geometry`
+/// throws for an unknown head is let through.
+void check_wishes(const TileWishes& wishes,
+                  const std::function<MapGeometry(const HeadId&)>& geometry);
+
+/// Where a tile source stands; for the status line and scripts.
+struct TileSourceStatus {
+  int64_t queue = 0;  ///< pieces of work that are wanted and not done, running ones included
+  bool busy = false;
+  double exact_progress = 0;  ///< 0 … 1 of the pass that makes the first head of `exact` exact
+  double exact_seconds_left = -1;  ///< −1: not known
+  int64_t host_bytes = 0;          ///< of cached tiles, lines, pyramids and norms
+  std::string problem;             ///< the last failure, one line; empty: none
+};
+
+/// Computes (or reads) tiles and lines of maps in the background. All members are called by the
+/// window's thread and never wait for arithmetic; results appear in find…() some time after they
+/// were wished for, and the wake function given at construction is called (from any thread) then.
+class TileSource {
+ public:
+  virtual ~TileSource() = default;
+
+  virtual MapGeometry geometry(const HeadId& head) const = 0;
+  virtual void want(TileWishes wishes) = 0;
+  /// The tile as good as it is by now (sampled tiles are replaced by exact ones), or null.
+  virtual std::shared_ptr<const MapTile> find(const TileId& id) const = 0;
+  virtual std::shared_ptr<const MapLine> find_line(const LineRequest& request) const = 0;
+  /// Whether a head's whole pyramid is exact by now.
+  virtual bool exact(const HeadId& head) const = 0;
+  /// One entry, computed or read now by the caller's thread: a row of S·d multiplications, some
+  /// milliseconds at most.
+  virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) = 0;
+  virtual TileSourceStatus status() const = 0;
+};
+
+}  // namespace attnscope

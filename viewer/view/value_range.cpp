@@ -1,0 +1,56 @@
+#include "viewer/view/value_range.h"
+
+#include <fmt/core.h>
+
+#include "core/base/error.h"
+#include "viewer/view/wishes.h"
+
+namespace attnscope {
+namespace {
+
+/// What of the values seen is within the colours.
+constexpr double kLowShare = 0.01, kHighShare = 0.999;
+/// With nothing seen yet: so many times an even row's weight, up and down.
+constexpr double kUnseenSpan = 16;
+
+static_assert(static_cast<int>(ViewScale::log) == static_cast<int>(ScaleKind::log2));
+static_assert(static_cast<int>(ViewScale::linear) == static_cast<int>(ScaleKind::linear));
+static_assert(static_cast<int>(ViewScale::sqrt) == static_cast<int>(ScaleKind::sqrt));
+static_assert(static_cast<int>(ViewScale::symlog) == static_cast<int>(ScaleKind::symlog));
+
+ScaleKind kind_of(ViewScale scale) { return static_cast<ScaleKind>(scale); }
+
+}  // namespace
+
+double product_factor(ViewProduct product, int64_t keys) {
+  return product == ViewProduct::lift ? static_cast<double>(keys) : 1;
+}
+
+ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
+  if (!state.range.automatic) return {state.range.low, state.range.high};
+  const double factor = product_factor(state.product, keys);
+  const auto seen = histogram.quantity() == product_quantity(state.product)
+                        ? histogram.quantiles(kLowShare, kHighShare)
+                        : std::nullopt;
+  if (seen) {
+    return widened_range({seen->low * factor, seen->high * factor}, kind_of(state.scale));
+  }
+  if (state.product == ViewProduct::logits) return {-1, 1};
+  const double even = factor / static_cast<double>(keys);
+  return {even / kUnseenSpan, even * kUnseenSpan};
+}
+
+ColourScale shown_scale(const ViewState& state, const ValueRange& range) {
+  const auto map = parse_colormap(state.colormap);
+  if (!map) throw usage_error(fmt::format("colormap {}: no such name", one_line(state.colormap)));
+  return {*map, kind_of(state.scale), range};
+}
+
+ShaderScale shader_scale(const ColourScale& scale, double factor) {
+  return {scale.kind(), static_cast<float>(factor),
+          static_cast<float>(scale.transformed(scale.range().low)),
+          static_cast<float>(scale.transformed(scale.range().high)),
+          static_cast<float>(scale.kind() == ScaleKind::symlog ? scale.linear_part() : 1)};
+}
+
+}  // namespace attnscope

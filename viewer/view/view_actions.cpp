@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/selection.h"
+#include "io/pictures/colormap.h"
+#include "viewer/view/view_state.h"
+
+namespace attnscope {
+namespace {
+
+/// How narrow a column of the window may become.
+constexpr float kLeastShare = 0.1f;
+/// More in one step is more than any map has levels.
+constexpr double kMostZoom = 1e6;
+
+bool range_suits(const ColourRange& range, ViewScale scale) {
+  if (range.automatic || scale == ViewScale::linear || scale == ViewScale::symlog) return true;
+  return scale == ViewScale::log ? range.low > 0 : range.low >= 0;
+}
+
+/// One action applied to a copy of the state.
+class Applier {
+ public:
+  Applier(const ViewState& state, const ViewLimits& limits) : state_(state), limits_(limits) {}
+
+  ViewState take() { return std::move(state_); }
+
+  void operator()(const action::SelectHead& a) {
+    if (!limits_.has(a.head)) {
+      throw usage_error(fmt::format("no such head: call {}, batch item {}, head {}", a.head.call,
+                                    a.head.batch, a.head.head));
+    }
+    const CallLimits before = call();
+    state_.head = a.head;
+    if (call().rows == before.rows && call().cols == before.cols) return;
+    state_.rect = fit_rect(call().rows, call().cols);
+    state_.query.reset();
+  }
+
+  void operator()(const action::SetRect& a) { show(a.rect); }
+
+  void operator()(const action::ZoomAt& a) {
+    if (!std::isfinite(a.factor) || !(a.factor > 0)) {
+      throw usage_error(fmt::format("zoom by {}: expected a factor above 0", a.factor));
+    }
+    const MapRect& now = state_.rect;
+    const auto about = [&](double value, double centre, double by) {
+      return centre + (value - centre) / by;
+    };
+    const auto scaled = [&](double by) {
+      return MapRect{about(now.q0, a.query, by), about(now.q1, a.query, by),
+                     about(now.k0, a.key, by), about(now.k1, a.key, by)};
+    };
+    // A factor that goes too far is cut about the cursor too, so that the entry stays there.
+    const double factor = std::clamp(a.factor, 1 / kMostZoom, kMostZoom);
+    const MapRect wanted = scaled(factor);
+    const MapRect possible = clamped_rect(wanted, call().rows, call().cols);
+    const double cut = (wanted.q1 - wanted.q0) / (possible.q1 - possible.q0);
+    show(scaled(factor * cut));
+  }
+
+  void operator()(const action::Pan& a) {
+    const MapRect& now = state_.rect;
+    show({now.q0 + a.queries, now.q1 + a.queries, now.k0 + a.keys, now.k1 + a.keys});
+  }
+
+  void operator()(const action::Fit&) { state_.rect = fit_rect(call().rows, call().cols); }
+
+  void operator()(const action::PickQuery& a) {
+    if (a.query.tokens.empty()) throw usage_error("no token was chosen");
+    const int64_t extent = state_.reverse ? call().cols : call().rows;
+    std::vector<int64_t> tokens = a.query.tokens;
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    for (const int64_t token : {tokens.front(), tokens.back()}) {
+      if (token < 0 || token >= extent) {
+        throw usage_error(fmt::format("token {}: outside the {} (valid 0 to {})", token,
+                                      state_.reverse ? "keys" : "queries", extent - 1));
+      }
+    }
+    state_.query = ChosenQuery{std::move(tokens)};
+  }
+
+  void operator()(const action::DropQuery&) { state_.query.reset(); }
+
+  void operator()(const action::SetReverse& a) {
+    if (state_.reverse != a.on && !call().one_sequence) state_.query.reset();
+    state_.reverse = a.on;
+  }
+
+  void operator()(const action::SetProduct& a) {
+    if (state_.product == a.product) return;
+    const bool wants_logits = a.product == ViewProduct::logits;
+    if (wants_logits ? !call().logits : !call().weights) {
+      throw usage_error(fmt::format("product {}: this export holds {} only",
+                                    product_name(a.product), wants_logits ? "weights" : "logits"));
+    }
+    const ViewProduct before = state_.product;
+    const bool logits = before == ViewProduct::logits || a.product == ViewProduct::logits;
+    state_.product = a.product;
+    state_.range = {};
+    if (logits && state_.scale != ViewScale::symlog) state_.scale = usual_scale(a.product);
+  }
+
+  void operator()(const action::SetPool& a) { state_.pool = a.pool; }
+
+  void operator()(const action::SetScale& a) {
+    if (!scale_suits(a.scale, state_.product)) {
+      throw usage_error(fmt::format("scale {}: logits can be negative; take linear or symlog",
+                                    scale_name(a.scale)));
+    }
+    state_.scale = a.scale;
+    if (!range_suits(state_.range, a.scale)) state_.range = {};
+  }
+
+  void operator()(const action::SetColormap& a) {
+    if (!parse_colormap(a.name)) {
+      const auto names = colormap_names();
+      const std::string nearest = nearest_word(a.name, names);
+      throw usage_error(fmt::format("colormap {}: no such name{} ({})", one_line(a.name),
+                                    nearest.empty() ? "" : ", did you mean " + nearest + "?",
+                                    fmt::join(names, ", ")));
+    }
+    state_.colormap = a.name;
+  }
+
+  void operator()(const action::SetRange& a) {
+    if (a.range.automatic) {
+      state_.range = {};
+      return;
+    }
+    const std::string text = fmt::format("range {:g} {:g}: ", a.range.low, a.range.high);
+    if (!std::isfinite(a.range.low) || !std::isfinite(a.range.high) ||
+        !(a.range.low < a.range.high)) {
+      throw usage_error(text + "the low end must be below the high end");
+    }
+    if (!range_suits(a.range, state_.scale)) {
+      throw usage_error(text +
+                        (state_.scale == ViewScale::log
+                             ? "a log scale needs a low end above 0"
+                             : "a sqrt scale needs a low end of 0 or more") +
+                        "; take another scale or range");
+    }
+    state_.range = a.range;
+  }
+
+  void operator()(const action::SetTheme& a) { state_.theme = a.theme; }
+
+  void operator()(const action::Maximise& a) {
+    state_.maximised = a.pane;
+    if (a.pane == ViewPane::histogram) state_.show_histogram = true;
+  }
+
+  void operator()(const action::ShowHistogram& a) {
+    state_.show_histogram = a.on;
+    if (!a.on && state_.maximised == ViewPane::histogram) state_.maximised.reset();
+  }
+
+  void operator()(const action::SetSplit& a) {
+    if (!std::isfinite(a.share)) {
+      throw usage_error("a split needs a share of the window between 0 and 1");
+    }
+    state_.split_query = std::clamp(a.share, kLeastShare, 1 - kLeastShare);
+  }
+
+ private:
+  const CallLimits& call() const { return limits_.of_call(state_.head); }
+  void show(const MapRect& rect) { state_.rect = clamped_rect(rect, call().rows, call().cols); }
+
+  ViewState state_;
+  const ViewLimits& limits_;
+};
+
+}  // namespace
+
+ViewState apply_action(const ViewState& state, const Action& action, const ViewLimits& limits) {
+  Applier applier(state, limits);
+  std::visit(applier, action);
+  return applier.take();
+}
+
+}  // namespace attnscope

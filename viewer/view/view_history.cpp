@@ -1,0 +1,53 @@
+#include "viewer/view/view_history.h"
+
+#include <utility>
+
+namespace attnscope {
+
+ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
+  if (std::holds_alternative<action::Pan>(action) ||
+      std::holds_alternative<action::ZoomAt>(action)) {
+    return Gesture::move;
+  }
+  if (std::holds_alternative<action::SetSplit>(action)) return Gesture::split;
+  if (std::holds_alternative<action::SetRange>(action)) return Gesture::range;
+  return Gesture::none;
+}
+
+void ViewHistory::apply(const Action& action, const ViewLimits& limits, double seconds) {
+  ViewState next = apply_action(now_, action, limits);
+  const Gesture gesture = gesture_of(action);
+  const bool goes_on =
+      gesture != Gesture::none && gesture == gesture_ && seconds - last_ <= kGestureGap;
+  // A move against the edge changes nothing, and still is part of the gesture.
+  gesture_ = gesture;
+  last_ = seconds;
+  if (!goes_on) recorded_ = false;
+  if (next == now_) return;
+  if (!std::exchange(recorded_, true)) {
+    before_.push_back(now_);
+    if (before_.size() > kHistorySteps) before_.pop_front();
+  }
+  after_.clear();
+  now_ = std::move(next);
+}
+
+bool ViewHistory::undo() {
+  gesture_ = Gesture::none;
+  if (before_.empty()) return false;
+  after_.push_back(std::exchange(now_, std::move(before_.back())));
+  before_.pop_back();
+  return true;
+}
+
+bool ViewHistory::redo() {
+  gesture_ = Gesture::none;
+  if (after_.empty()) return false;
+  before_.push_back(std::exchange(now_, std::move(after_.back())));
+  after_.pop_back();
+  return true;
+}
+
+void ViewHistory::restart(ViewState start) { *this = ViewHistory(std::move(start)); }
+
+}  // namespace attnscope

@@ -1,0 +1,100 @@
+#include "viewer/view/view_state.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "viewer/view/shown_call.h"
+
+namespace attnscope {
+namespace {
+
+/// Entries across that a view shows at least.
+constexpr double kLeastEntries = 4;
+/// Sizes of the map that a view shows at most, on the axis on which it shows fewer.
+constexpr double kMostMaps = 2;
+
+/// [begin, end) moved so that it lies beyond 0 … extent by at most half of its size on each side.
+void move_within(double& begin, double& end, double extent) {
+  const double size = end - begin;
+  const double moved = std::clamp(begin, -size / 2, extent - size / 2);
+  // Rounding is no move: clamping again what was clamped changes nothing.
+  if (std::abs(moved - begin) <= 1e-9 * size) return;
+  begin = moved;
+  end = moved + size;
+}
+
+}  // namespace
+
+ViewLimits ViewLimits::of(const std::vector<ShownCall>& calls) {
+  ViewLimits limits;
+  for (const ShownCall& call : calls) {
+    limits.calls.push_back({call.queries.tokens(), call.keys.tokens(),
+                            static_cast<int64_t>(call.batch.size()),
+                            static_cast<int64_t>(call.heads.size()), call.queries == call.keys,
+                            call.weights, call.logits});
+  }
+  return limits;
+}
+
+bool ViewLimits::has(const HeadId& head) const {
+  if (head.call < 0 || head.call >= static_cast<int64_t>(calls.size())) return false;
+  const CallLimits& call = calls[static_cast<size_t>(head.call)];
+  return head.batch >= 0 && head.batch < call.batch && head.head >= 0 && head.head < call.heads;
+}
+
+const CallLimits& ViewLimits::of_call(const HeadId& head) const {
+  return calls[static_cast<size_t>(head.call)];
+}
+
+MapRect fit_rect(int64_t rows, int64_t cols) {
+  return {0, static_cast<double>(rows), 0, static_cast<double>(cols)};
+}
+
+MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols) {
+  const bool finite = std::isfinite(rect.q0) && std::isfinite(rect.q1) && std::isfinite(rect.k0) &&
+                      std::isfinite(rect.k1);
+  const double height = rect.q1 - rect.q0;
+  const double width = rect.k1 - rect.k0;
+  if (!finite || !(height > 0) || !(width > 0) || !std::isfinite(height) || !std::isfinite(width)) {
+    throw usage_error("the view is empty: expected Q0 < Q1 and K0 < K1");
+  }
+  const auto map_height = static_cast<double>(rows);
+  const auto map_width = static_cast<double>(cols);
+  const double largest = kMostMaps / std::min(height / map_height, width / map_width);
+  const double smallest = std::max(std::min(kLeastEntries, map_height) / height,
+                                   std::min(kLeastEntries, map_width) / width);
+  // Where both cannot be had (a sliver of a rectangle), the one that shows more.
+  const double factor = std::max(std::min(1.0, largest), smallest);
+  MapRect result = rect;
+  if (std::abs(factor - 1) > 1e-9) {
+    const double q = (rect.q0 + rect.q1) / 2;
+    const double k = (rect.k0 + rect.k1) / 2;
+    result = {q - height * factor / 2, q + height * factor / 2, k - width * factor / 2,
+              k + width * factor / 2};
+  }
+  move_within(result.q0, result.q1, map_height);
+  move_within(result.k0, result.k1, map_width);
+  return result;
+}
+
+ViewScale usual_scale(ViewProduct product) {
+  return product == ViewProduct::logits ? ViewScale::linear : ViewScale::log;
+}
+
+bool scale_suits(ViewScale scale, ViewProduct product) {
+  return product != ViewProduct::logits || (scale != ViewScale::log && scale != ViewScale::sqrt);
+}
+
+ViewState opened_view(const ViewLimits& limits) {
+  const CallLimits& call = limits.calls.front();
+  ViewState state;
+  state.rect = fit_rect(call.rows, call.cols);
+  if (!call.weights) {
+    state.product = ViewProduct::logits;
+    state.scale = usual_scale(state.product);
+  }
+  return state;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,189 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "viewer/view/map_tile.h"
+
+namespace attnscope {
+
+struct ShownCall;
+
+/// What is drawn: weights, logits, or weights times the number of keys.
+enum class ViewProduct : uint8_t { weights, logits, lift };
+enum class ViewPool : uint8_t { max, mean };
+enum class ViewScale : uint8_t { log, linear, sqrt, symlog };
+enum class ViewPane : uint8_t { matrix, query, histogram };  ///< grows with later panels
+enum class ViewTheme : uint8_t { dark, light };
+
+/// A part of the map in entries, half-open and not rounded: queries [q0, q1) × keys [k0, k1).
+struct MapRect {
+  double q0 = 0, q1 = 0, k0 = 0, k1 = 0;
+  friend bool operator==(const MapRect&, const MapRect&) = default;
+};
+
+/// The tokens whose attention the query volume shows.
+struct ChosenQuery {
+  std::vector<int64_t> tokens;  ///< places in the sequence, ascending; several: their mean
+  friend bool operator==(const ChosenQuery&, const ChosenQuery&) = default;
+};
+
+struct ColourRange {
+  bool automatic = true;  ///< 1 % to 99.9 % of what is seen exactly
+  double low = 0, high = 0;
+  friend bool operator==(const ColourRange&, const ColourRange&) = default;
+};
+
+/// Everything that is looked at, and how. A value without window, GL or threads; saved as the
+/// session. Defaults are those of a capture that was just opened.
+struct ViewState {
+  HeadId head;
+  MapRect rect;
+  std::optional<ChosenQuery> query;  ///< picked; none: the query follows the mouse
+  bool reverse = false;
+  ViewProduct product = ViewProduct::weights;
+  ViewPool pool = ViewPool::max;
+  ViewScale scale = ViewScale::log;
+  std::string colormap = "viridis";
+  ColourRange range;
+  ViewTheme theme = ViewTheme::dark;
+  std::optional<ViewPane> maximised;
+  bool show_histogram = true;
+  float split_query = 0.36f;  ///< share of the window's width that the right column takes
+  friend bool operator==(const ViewState&, const ViewState&) = default;
+};
+
+/// What can be done to the state; each is one step of undo (those that follow each other at once
+/// and only move or zoom make one step together: see ViewHistory). apply_action() does them.
+namespace action {
+struct SelectHead {
+  HeadId head;
+};
+struct SetRect {
+  MapRect rect;
+};
+/// Keeps the entry under the cursor in its place; a factor above 1 shows less of the map, larger.
+struct ZoomAt {
+  double query, key, factor;
+};
+/// Moves the view by so many entries: towards later queries and keys where they are positive.
+struct Pan {
+  double queries, keys;
+};
+struct Fit {};
+struct PickQuery {
+  ChosenQuery query;
+};
+struct DropQuery {};
+struct SetReverse {
+  bool on;
+};
+struct SetProduct {
+  ViewProduct product;
+};
+struct SetPool {
+  ViewPool pool;
+};
+struct SetScale {
+  ViewScale scale;
+};
+struct SetColormap {
+  std::string name;
+};
+struct SetRange {
+  ColourRange range;
+};
+struct SetTheme {
+  ViewTheme theme;
+};
+struct Maximise {
+  std::optional<ViewPane> pane;
+};
+struct ShowHistogram {
+  bool on;
+};
+struct SetSplit {
+  float share;
+};
+}  // namespace action
+using Action =
+    std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
+                 action::PickQuery, action::DropQuery, action::SetReverse, action::SetProduct,
+                 action::SetPool, action::SetScale, action::SetColormap, action::SetRange,
+                 action::SetTheme, action::Maximise, action::ShowHistogram, action::SetSplit>;
+
+/// What apply_action() must know of what is open: the sizes of its calls.
+struct CallLimits {
+  int64_t rows = 0;   ///< queries
+  int64_t cols = 0;   ///< keys
+  int64_t batch = 0;  ///< items
+  int64_t heads = 0;
+  bool one_sequence = true;            ///< queries and keys are the same tokens
+  bool weights = true, logits = true;  ///< what there is of its maps
+  friend bool operator==(const CallLimits&, const CallLimits&) = default;
+};
+struct ViewLimits {
+  std::vector<CallLimits> calls;  ///< in their order
+
+  static ViewLimits of(const std::vector<ShownCall>& calls);
+  bool has(const HeadId& head) const;
+  /// Of the call that `head` is in, which must be there.
+  const CallLimits& of_call(const HeadId& head) const;
+};
+
+/// The whole map.
+MapRect fit_rect(int64_t rows, int64_t cols);
+
+/// `rect` as it can be shown on a map of this size: at least 4 entries across on both axes (fewer
+/// where the map has fewer), at most so much that the map takes half of the view on the axis on
+/// which it takes more, and beyond each edge of the map by at most half of the rectangle's own
+/// size. Sizes are changed about the middle and keep their ratio. Throws Error(usage) for an empty
+/// rectangle or one that is not finite.
+MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols);
+
+/// The scale that a product is shown on first: logits (which may be negative) linear, others log.
+ViewScale usual_scale(ViewProduct product);
+/// Whether a product's values have a place on a scale: logits have none on log and sqrt.
+bool scale_suits(ViewScale scale, ViewProduct product);
+
+/// A capture that was just opened: its first head, all of it. The limits must not be empty.
+ViewState opened_view(const ViewLimits& limits);
+
+/// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
+/// - another head whose map has the same size keeps rectangle and query, another size refits and
+///   drops the query; tokens mean something else after `reverse` where queries and keys are not
+///   the same sequence, so it drops the query there;
+/// - a product takes its usual scale where logits come or go and the scale is log, sqrt or linear
+///   (symlog suits all); the range of another product becomes automatic;
+/// - a range that the new scale cannot show becomes automatic;
+/// - a pane that is maximised is shown.
+/// Throws Error(usage), one line without a place, for what cannot be meant: a head, token or colour
+/// map that is not there, an empty rectangle or choice, a range or scale that cannot be shown, a
+/// factor or share that is no positive number.
+ViewState apply_action(const ViewState& state, const Action& action, const ViewLimits& limits);
+
+std::string_view product_name(ViewProduct product);
+std::string_view pool_name(ViewPool pool);
+std::string_view scale_name(ViewScale scale);
+std::string_view pane_name(ViewPane pane);
+std::string_view theme_name(ViewTheme theme);
+std::optional<ViewProduct> parse_product(std::string_view name);
+std::optional<ViewPool> parse_view_pool(std::string_view name);
+std::optional<ViewScale> parse_view_scale(std::string_view name);
+std::optional<ViewPane> parse_pane(std::string_view name);
+std::optional<ViewTheme> parse_theme(std::string_view name);
+/// All names of the five lists, for messages and menus.
+std::vector<std::string> product_names();
+std::vector<std::string> pool_names();
+std::vector<std::string> scale_names();
+std::vector<std::string> pane_names();
+std::vector<std::string> theme_names();
+/// Of every colour map.
+std::vector<std::string> colormap_names();
+
+}  // namespace attnscope
