@@ -39,7 +39,12 @@ HWY_INLINE hn::Mask<FloatTag> is_allowed(FloatVec bias) {
   return hn::Ge(bias, hn::Set(FloatTag(), -FLT_MAX));
 }
 
-template <bool kMoments>
+/// The bias as exponents take it, also of an entry that does not count.
+HWY_INLINE FloatVec bounded_bias(FloatVec bias, float lowest = kLowestBias) {
+  return hn::Max(bias, hn::Set(FloatTag(), lowest));
+}
+
+template <bool kMoments, bool kFar>
 struct SoftmaxEntry {
   static constexpr float kExcluded = 0;
   FloatVec high, low;
@@ -50,12 +55,20 @@ struct SoftmaxEntry {
   HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
-    FloatVec exponent;
-    FloatVec entry = biased_exp2(d, product, high, low, hn::IfThenElseZero(allowed, bias),
-                                 hn::Set(d, rows.references[row]), exponent);
+    const FloatVec reference = hn::Set(d, rows.references[row]);
+    FloatVec exponent, entry;
+    if constexpr (kFar) {
+      entry = far_biased_exp2(d, product, high, low, bounded_bias(bias), reference, exponent);
+      exponent = hn::IfThenElseZero(hn::Gt(entry, hn::Zero(d)), exponent);
+    } else {
+      const FloatVec near_bias = bounded_bias(bias, kLowestNearBias);
+      entry = biased_exp2(d, product, high, low, near_bias, reference, exponent);
+    }
     entry = hn::IfThenElseZero(allowed, entry);
     totals.add(row, key, entry);
-    if constexpr (kMoments) moments.add_product(row, key, entry, exponent);
+    if constexpr (kMoments) {
+      moments.add_product(row, key, entry, hn::IfThenElseZero(allowed, exponent));
+    }
     return entry;
   }
 };
@@ -68,7 +81,7 @@ struct MaximaEntry {
   HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
-    const FloatVec bias_high = hn::Mul(hn::IfThenElseZero(allowed, bias), hn::Set(d, kLog2eHigh));
+    const FloatVec bias_high = hn::Mul(bounded_bias(bias), hn::Set(d, kLog2eHigh));
     const FloatVec whole = hn::Round(hn::MulAdd(product, high, bias_high));
     float* at = lanes[row] + key % kSumLanes;
     const FloatVec counted = hn::IfThenElse(allowed, whole, hn::Set(d, -FLT_MAX));
@@ -96,9 +109,10 @@ struct SigmoidEntry {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
     const FloatVec one = hn::Set(d, 1.0f);
+    const FloatVec bounded = hn::Min(bounded_bias(bias), hn::Set(d, -kLowestBias));
     FloatVec whole;
-    const FloatVec fraction = biased_fraction(d, hn::Neg(product), high, low,
-                                              hn::IfThenElseZero(allowed, hn::Neg(bias)), whole);
+    const FloatVec fraction =
+        biased_fraction(d, hn::Neg(product), high, low, hn::Neg(bounded), whole);
     // The fraction of a number beyond 2²² may be meaningless and must not become infinite.
     const FloatVec power = scale_by_power(
         d, exp2_fraction(d, hn::Clamp(fraction, hn::Neg(one), one)), whole, hn::Zero(d));
@@ -115,14 +129,15 @@ struct LogitEntry {
   }
 };
 
-template <bool kMoments>
+template <bool kMoments, bool kFar>
 HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
                                 const BlockBias& bias, RowReferences& rows) {
   const FloatTag d;
   LaneTotals totals, moments;
   totals.clear();
   moments.clear();
-  SoftmaxEntry<kMoments> op{hn::Set(d, factor.high), hn::Set(d, factor.low), rows, totals, moments};
+  SoftmaxEntry<kMoments, kFar> op{hn::Set(d, factor.high), hn::Set(d, factor.low), rows, totals,
+                                  moments};
   for_each_entry(block, bias, op);
   totals.finish(rows.sums);
   moments.finish(rows.moments);
@@ -130,8 +145,14 @@ HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
 
 void softmax_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
                   RowReferences& rows) {
-  rows.with_moments ? softmax_entries<true>(block, factor, bias, rows)
-                    : softmax_entries<false>(block, factor, bias, rows);
+  rows.with_moments ? softmax_entries<true, false>(block, factor, bias, rows)
+                    : softmax_entries<false, false>(block, factor, bias, rows);
+}
+
+void far_softmax_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                      RowReferences& rows) {
+  rows.with_moments ? softmax_entries<true, true>(block, factor, bias, rows)
+                    : softmax_entries<false, true>(block, factor, bias, rows);
 }
 
 void exponent_maxima(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,

@@ -279,6 +279,12 @@ void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
     references.references[row] = static_cast<float>(norm.exponent);
   }
   meeting.softmax(references);
+  if (std::all_of(references.sums, references.sums + kGroupRows, is_sound_sum)) return;
+  meeting.products();
+  meeting.softmax_of_products(references);
+  for (size_t row = 0; row < rows.group(group).size(); ++row) {
+    if (!is_sound_sum(references.sums[row])) refuse_row(rows.group(group)[row]);
+  }
 }
 
 void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,

@@ -113,6 +113,7 @@ const CpuKernels& kernels() {
     }
 #endif
     k.softmax_pass = softmax_pass;
+    k.far_softmax_pass = far_softmax_pass;
     k.exponent_maxima = exponent_maxima;
     k.linear_pass = linear_pass;
     k.sigmoid_pass = sigmoid_pass;

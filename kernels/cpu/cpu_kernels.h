@@ -49,12 +49,17 @@ struct SplitFactor {
 struct RowReferences {
   /// Entries are 2^(t − reference), t = log₂(e)·logit; an integer.
   float references[kGroupRows];
-  /// Out: Σ of the block's entries; above 2⁶⁴, infinite or NaN the reference was too low.
+  /// Out: Σ of the block's entries, see is_sound_sum.
   float sums[kGroupRows];
   /// Whether moments are wanted, and out: Σ of entry·(t − reference).
   bool with_moments = false;
   float moments[kGroupRows];
 };
+
+/// Whether a block's sum and the entries behind it are to be trusted. Otherwise the reference was
+/// too low, a product was not finite, or one lay too far from 0 for all but far_softmax_pass.
+/// An entry that went wrong is infinite or NaN, so that no sum hides it.
+inline bool is_sound_sum(float sum) { return sum >= 0 && sum <= 0x1p64f; }
 
 /// Biases of a block in logit units: bias[row · row_stride + key]; −inf excludes an entry.
 struct BlockBias {
@@ -119,7 +124,8 @@ struct CpuKernels {
   struct Products {
     /// out = q·k.
     void (*raw)(const ProductBlock& block) = nullptr;
-    /// out = 2^(factor·q·k − reference), for blocks without mask whose keys all exist.
+    /// out = 2^(factor·q·k − reference), for blocks without mask whose keys all exist. Exponents
+    /// far below any reference (from about −2⁵⁰ on) may spoil a row's sum, see is_sound_sum.
     void (*softmax)(const ProductBlock& block, SplitFactor factor, RowReferences& rows) = nullptr;
     /// For cpu_ceilings.h: this product from registers alone. Returns how many floating-point
     /// operations it did; sink, 16 floats, holds the operands and keeps the result alive.
@@ -133,9 +139,14 @@ struct CpuKernels {
   Products bf16_emulated;  ///< the same sums from float32 instructions, for tests; may be null
 
   /// In place over raw products, [kGroupRows, kBlockKeys]: the entries of Products::softmax with a
-  /// mask or bias. Panels that were not computed become 0, here and below.
+  /// mask or bias, which may lie anywhere below 0. Panels that were not computed become 0, here and
+  /// below.
   void (*softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
                        RowReferences& rows);
+  /// The same bits at less speed, and 0 for whatever lies far below 0: a row's sum is unsound only
+  /// where the reference is too low or a product of a key that counts is not finite.
+  void (*far_softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
+                           RowReferences& rows);
   /// The largest round(log₂(e)·logit) of each row over raw products, −FLT_MAX where every key is
   /// masked. Leaves the products as they are.
   void (*exponent_maxima)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,

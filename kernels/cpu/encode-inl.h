@@ -66,6 +66,12 @@ struct StoreF16 {
   }
 };
 
+/// Entries far below 0 may be −0 or 0, by how their block was computed.
+struct StoreF16Weights {
+  using Stored = f16;
+  HWY_INLINE void operator()(FloatVec weight, f16* out) const { StoreF16()(hn::Abs(weight), out); }
+};
+
 /// Logits: finite ones stay finite, since −inf says masked.
 struct StoreF16Logits {
   using Stored = f16;
@@ -131,10 +137,10 @@ void encode_weights(const EncodeRows& rows, Encoding encoding) {
     case Encoding::f32:
       return store_rows(rows, StoreF32(), 1);
     case Encoding::f16:
-      return store_rows(rows, StoreF16(), 1);
+      return store_rows(rows, StoreF16Weights(), 1);
     case Encoding::f16_scaled:
       // A power of two: the product is rounded once.
-      return store_rows(rows, StoreF16(), kF16Scale);
+      return store_rows(rows, StoreF16Weights(), kF16Scale);
     case Encoding::u8_log2:
       return store_rows(rows, StoreU8Log2(), 1);
   }

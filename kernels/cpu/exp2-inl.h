@@ -18,6 +18,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr float kLog2eHigh = 0x1.715476p+0f;
 inline constexpr float kLog2eLow = 0x1.4ae0cp-26f;
 
+/// Biases below count as this one: log₂(e) times it is still a float32.
+inline constexpr float kLowestBias = -0x1.6p127f;
+/// The same for biased_exp2, which is to be trusted with this one: enough beside any product that
+/// float32 resolves.
+inline constexpr float kLowestNearBias = -0x1p48f;
+/// Exponents below lie so far under any reference (see kMaxExponent) that their power is 0.
+inline constexpr float kLowestExponent = -0x1p24f;
+
 /// 2^fraction for |fraction| ≤ 1/2. Minimax polynomial of degree 5 for the relative error (Remez,
 /// constant rounded to 1 so that 2^0 is exact): at most 1.6e-7, plus rounding.
 template <class D, class V = hn::Vec<D>>
@@ -60,7 +68,9 @@ HWY_INLINE V scaled_exp2(D d, V product, V high, V low, V reference, V& exponent
 }
 
 /// 2^(product·factor − reference) for an integral reference. All scaling is by powers of two, so
-/// the significand's bits do not depend on the reference.
+/// the significand's bits do not depend on the reference. Where product·factor lies beyond 2²⁴ the
+/// fraction is but the rounding error of `whole`; from about 2⁵⁰ on its polynomial may overflow,
+/// and the result is then infinite or NaN, even where it should be 0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V scaled_exp2(D d, V product, V high, V low, V reference) {
   V exponent;
@@ -68,7 +78,7 @@ HWY_INLINE V scaled_exp2(D d, V product, V high, V low, V reference) {
 }
 
 /// product·factor + bias·log₂(e) as `whole` + the returned fraction. A bias of 0 gives the bits of
-/// scaled_exp2. `bias` must be finite.
+/// scaled_exp2. `bias` must not lie beyond ±|kLowestBias|.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V biased_fraction(D d, V product, V high, V low, V bias, V& whole) {
   const V log2e_high = hn::Set(d, kLog2eHigh);
@@ -80,11 +90,25 @@ HWY_INLINE V biased_fraction(D d, V product, V high, V low, V bias, V& whole) {
   return hn::Add(hn::MulAdd(product, low, fraction), bias_low);
 }
 
-/// 2^exponent, exponent = product·factor + bias·log₂(e) − reference.
+/// 2^exponent, exponent = product·factor + bias·log₂(e) − reference; like scaled_exp2, not to be
+/// trusted where product·factor + bias·log₂(e) lies beyond 2⁵⁰.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V biased_exp2(D d, V product, V high, V low, V bias, V reference, V& exponent) {
   V whole;
   const V fraction = biased_fraction(d, product, high, low, bias, whole);
+  exponent = hn::Add(hn::Sub(whole, reference), fraction);
+  return scale_by_power(d, exp2_fraction(d, fraction), whole, reference);
+}
+
+/// The same, and 0 however far below 0 the sum of product and bias lies; NaN for a product that is
+/// infinite or NaN. `exponent` may be −∞ where the result is 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V far_biased_exp2(D d, V product, V high, V low, V bias, V reference, V& exponent) {
+  V whole;
+  V fraction = biased_fraction(d, product, high, low, bias, whole);
+  fraction = hn::IfThenElseZero(hn::Ge(whole, hn::Set(d, kLowestExponent)), fraction);
+  // An infinite product has overflowed on its way: nothing is known of the sum it stands for.
+  fraction = hn::MulAdd(product, hn::Zero(d), fraction);
   exponent = hn::Add(hn::Sub(whole, reference), fraction);
   return scale_by_power(d, exp2_fraction(d, fraction), whole, reference);
 }

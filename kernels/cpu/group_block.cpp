@@ -94,10 +94,14 @@ bool GroupBlock::excludes_row(int64_t row) const {
 void GroupBlock::softmax(RowReferences& rows) const {
   if (plain_) {
     head_.products.softmax(product_, head_.exponent_factor, rows);
-    return;
+  } else {
+    products();
+    head_.kernels.softmax_pass(product_, head_.exponent_factor, bias_, rows);
   }
-  head_.products.raw(product_);
-  head_.kernels.softmax_pass(product_, head_.exponent_factor, bias_, rows);
+}
+
+void GroupBlock::softmax_of_products(RowReferences& rows) const {
+  head_.kernels.far_softmax_pass(product_, head_.exponent_factor, bias_, rows);
 }
 
 void GroupBlock::linear(RowReferences& rows) const {
@@ -115,8 +119,10 @@ void GroupBlock::logits() const {
   head_.kernels.logit_pass(product_, head_.logit_factor, bias_);
 }
 
+void GroupBlock::products() const { head_.products.raw(product_); }
+
 void GroupBlock::exponent_maxima(float (&maxima)[kGroupRows]) const {
-  head_.products.raw(product_);
+  products();
   head_.kernels.exponent_maxima(product_, head_.exponent_factor, bias_, maxima);
 }
 

@@ -74,8 +74,13 @@ class GroupBlock {
   void linear(RowReferences& rows) const;
   void sigmoid() const;
   void logits() const;
-  /// The largest exponents of the rows (see CpuKernels::exponent_maxima); spoils the output.
+  /// Raw products, as the output of their own.
+  void products() const;
+  /// The largest exponents of the rows (see CpuKernels::exponent_maxima); leaves products().
   void exponent_maxima(float (&maxima)[kGroupRows]) const;
+  /// softmax() from the products() in the output: the same bits, and right also where products far
+  /// below 0 make softmax()'s sums unsound.
+  void softmax_of_products(RowReferences& rows) const;
 
  private:
   void take_mask(const PackedHead& head, const BlockScratch& scratch, std::span<const int64_t> rows,

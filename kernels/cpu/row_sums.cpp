@@ -7,14 +7,14 @@
 namespace attnscope {
 namespace {
 
-// A row's first sum must show an entry above 2⁻²¹ and no sum may exceed 2⁶⁴: then the reference is
-// between 64 below and 21 above the row's largest exponent, every weight from 2⁻¹⁰⁰ on stays a
-// normal float32, and what is flushed to 0 lies below the last bit of the row's sum.
+// A row's first sum must show an entry above 2⁻²¹ and no sum may exceed 2⁶⁴ (is_sound_sum): then
+// the reference is between 64 below and 21 above the row's largest exponent, every weight from
+// 2⁻¹⁰⁰ on stays a normal float32, and what is flushed to 0 lies below the last bit of the row's
+// sum.
 constexpr float kSmallestFirstSum = 0x1p-12f;
-constexpr float kLargestSum = 0x1p64f;
 
 bool fits(const GroupBlock& block, int64_t row, const RowSum& sum, float block_sum) {
-  if (!(block_sum <= kLargestSum)) return false;
+  if (!is_sound_sum(block_sum)) return false;
   if (sum.anchored || block_sum >= kSmallestFirstSum) return true;
   return block_sum == 0 && block.excludes_row(row);
 }
@@ -31,7 +31,7 @@ void move_reference(RowSum& row, float reference, float* kept, int64_t count) {
   row.reference = reference;
 }
 
-/// Gives rows that do not fit a reference that does. Spoils the block's output.
+/// Gives rows that do not fit a reference that does. Leaves the block's products in its output.
 void move_references(const GroupBlock& block, std::span<RowSum> sums, const RowReferences& entries,
                      const KeptEntries& kept) {
   float maxima[kGroupRows];
@@ -39,10 +39,11 @@ void move_references(const GroupBlock& block, std::span<RowSum> sums, const RowR
   for (int64_t row = 0; row < kGroupRows; ++row) {
     RowSum& sum = sums[static_cast<size_t>(row)];
     if (fits(block, row, sum, entries.sums[row])) continue;
-    if (std::fabs(maxima[row]) <= kMaxExponent) {
-      move_reference(sum, maxima[row], kept.data + row * kept.stride, kept.count);
-    } else {
+    if (!(std::fabs(maxima[row]) <= kMaxExponent)) {
       sum.unresolved = true;
+    } else if (!sum.anchored || maxima[row] > sum.reference) {
+      // Never down from entries that count: it was a product far below that spoiled the sum.
+      move_reference(sum, maxima[row], kept.data + row * kept.stride, kept.count);
     }
   }
 }
@@ -53,25 +54,26 @@ int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const
                           bool with_moments) {
   RowReferences entries;
   entries.with_moments = with_moments;
-  const auto compute = [&] {
-    bool all_fit = true;
+  const auto take_references = [&] {
     for (int64_t row = 0; row < kGroupRows; ++row) {
       entries.references[row] = sums[static_cast<size_t>(row)].reference;
     }
-    block.softmax(entries);
-    for (int64_t row = 0; row < kGroupRows; ++row) {
-      all_fit = all_fit && fits(block, row, sums[static_cast<size_t>(row)], entries.sums[row]);
-    }
-    return all_fit;
   };
-  if (!compute()) {
+  take_references();
+  block.softmax(entries);
+  bool all_fit = true;
+  for (int64_t row = 0; row < kGroupRows; ++row) {
+    all_fit = all_fit && fits(block, row, sums[static_cast<size_t>(row)], entries.sums[row]);
+  }
+  if (!all_fit) {
     move_references(block, sums, entries, kept);
-    compute();
+    take_references();
+    block.softmax_of_products(entries);
   }
   for (int64_t row = 0; row < kGroupRows; ++row) {
     RowSum& sum = sums[static_cast<size_t>(row)];
     const float block_sum = entries.sums[row];
-    if (!(block_sum <= kLargestSum)) return row;
+    if (!is_sound_sum(block_sum)) return row;
     sum.total += static_cast<double>(block_sum);
     if (with_moments) sum.moment += static_cast<double>(entries.moments[row]);
     sum.anchored = sum.anchored || block_sum > 0;

@@ -30,8 +30,9 @@ struct KeptEntries {
 /// Adds a block's softmax entries (and moments, where `with_moments`) to the sums of its rows and
 /// leaves them in the block's output.
 /// Where a reference turns out too far off, it is moved, `kept` is rescaled, and the block is
-/// computed again. `sums` has kGroupRows entries. Returns the position of a row whose logits
-/// float32 cannot resolve (beyond 2²² in base 2, or not finite), or −1.
+/// computed again, as it is where products far below 0 spoil a sum. `sums` has kGroupRows entries.
+/// Returns the position of a row whose logits float32 cannot resolve (beyond 2²² in base 2, or not
+/// finite), or −1.
 int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const KeptEntries& kept,
                           bool with_moments);
 

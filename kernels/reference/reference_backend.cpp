@@ -31,6 +31,9 @@ double feature(ScoreFunction score, double x) {
   }
 }
 
+/// Logits beyond this many octaves are not known to a thousandth of an octave.
+constexpr double kMostOctaves = 0x1p40;
+
 void store(Encoding encoding, double value, std::byte* destination) {
   const auto put = [&](auto stored) { std::memcpy(destination, &stored, sizeof(stored)); };
   switch (encoding) {
@@ -67,7 +70,7 @@ class ReferenceHead : public BoundHead {
     Row row(problem_, workspace);
     for (size_t r = 0; r < queries.index.size(); ++r) {
       score_row(queries, r, {0, problem_.num_keys()}, row);
-      norms[r] = norm(row);
+      norms[r] = norm(row, queries.index[r]);
     }
   }
 
@@ -106,7 +109,7 @@ class ReferenceHead : public BoundHead {
       const int64_t i = first + static_cast<int64_t>(r);
       score_row(queries, r, {0, problem_.num_keys()}, row);
       RowNorm& norm_of_row = panel.row(i).norm;
-      if (is_normalised(problem_.score())) norm_of_row = norm(row);
+      if (is_normalised(problem_.score())) norm_of_row = norm(row, queries.index[r]);
       for (int64_t j = 0; j < row.count; ++j) row.scores[j] = weight(row.scores[j], norm_of_row);
       reduce_row(row, i, panel);
       panel.advance(i + 1);
@@ -118,7 +121,7 @@ class ReferenceHead : public BoundHead {
     Row row(problem_, workspace);
     for (size_t r = 0; r < queries.index.size(); ++r) {
       score_row(queries, r, {0, problem_.num_keys()}, row);
-      const RowNorm norm_of_row = norms.empty() ? RowNorm() : norm(row);
+      const RowNorm norm_of_row = norms.empty() ? RowNorm() : norm(row, queries.index[r]);
       if (!norms.empty()) norms[r] = norm_of_row;
       for (int64_t j = 0; j < row.count; ++j) row.scores[j] = weight(row.scores[j], norm_of_row);
       float* const out = target.data + static_cast<int64_t>(r) * target.row_stride;
@@ -184,7 +187,8 @@ class ReferenceHead : public BoundHead {
     }
   }
 
-  RowNorm norm(const Row& row) const {
+  /// Of `row` over all keys, the query's.
+  RowNorm norm(const Row& row, int64_t query) const {
     double sum = 0;
     if (is_linear(problem_.score())) {
       for (int64_t j = 0; j < row.count; ++j) sum += row.scores[j];
@@ -193,6 +197,13 @@ class ReferenceHead : public BoundHead {
     const double largest = *std::max_element(row.scores, row.scores + row.count);
     if (largest == -std::numeric_limits<double>::infinity()) return {};
     const double octaves = std::floor(largest * std::numbers::log2e);
+    // NaN too: sums of huge terms of both signs.
+    if (!(std::fabs(octaves) <= kMostOctaves)) {
+      throw Error(ErrorCode::value,
+                  problem_.name() + ": head " + std::to_string(head_) + ", query " +
+                      std::to_string(query) +
+                      ": logits are too large for double to tell keys apart (limit 7.6e11)");
+    }
     for (int64_t j = 0; j < row.count; ++j) {
       sum += std::exp2(row.scores[j] * std::numbers::log2e - octaves);
     }

@@ -24,6 +24,15 @@ std::vector<AttentionCase> bit_cases() {
       {.shape = {1, 1, 1, 61, 900, 17}, .dtype = DType::f32, .amplitude = 30, .scale = 1});
   cases.push_back(
       {.shape = {1, 1, 1, 61, 900, 17}, .score = ScoreFunction::linear_elu1, .mask = "window"});
+  // Products so far below that blocks of the rows that have them are computed in another way.
+  for (const double product : {-1e9, -1e17, -1e30}) {
+    cases.push_back({.shape = {1, 1, 1, 61, 900, 8},
+                     .dtype = DType::bf16,
+                     .far = {.keys = {300, 600}, .product = product}});
+  }
+  cases.push_back({.shape = {1, 1, 1, 61, 900, 8},
+                   .dtype = DType::bf16,
+                   .far = {.keys = {0, 512}, .bias = -1e30f, .by_row = true}});
   return cases;
 }
 

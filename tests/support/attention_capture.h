@@ -17,6 +17,7 @@ class AttentionCapture {
   int64_t heads = 4, kv_heads = 2, tokens = 0, d = 8;
   std::vector<float> q, k, v;          ///< [heads or kv_heads, tokens, d]
   std::vector<unsigned char> allowed;  ///< [tokens, tokens], or empty: everything
+  float masked_bias = 0;  ///< what the file's mask says instead of false; 0: it is a mask of bools
 
   AttentionCapture(uint64_t seed, int64_t the_tokens) : tokens(the_tokens) {
     std::mt19937_64 random(seed);
@@ -36,8 +37,11 @@ class AttentionCapture {
     file.tensor("q", "F32", {1, heads, tokens, d}, raw(q))
         .tensor("k", "F32", {1, kv_heads, tokens, d}, raw(k))
         .tensor("v", "F32", {1, kv_heads, tokens, d}, raw(v));
-    if (!allowed.empty()) file.tensor("mask", "BOOL", {tokens, tokens}, raw(allowed));
-    return file;
+    if (allowed.empty()) return file;
+    if (masked_bias == 0) return file.tensor("mask", "BOOL", {tokens, tokens}, raw(allowed));
+    std::vector<float> bias;
+    for (const unsigned char kept : allowed) bias.push_back(kept != 0 ? 0 : masked_bias);
+    return file.tensor("mask", "F32", {tokens, tokens}, raw(bias));
   }
 
   int64_t kv_head(int64_t head) const { return head / (heads / kv_heads); }

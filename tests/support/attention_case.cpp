@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <sstream>
 
 #include "core/tensor/memory_tensor.h"
 
@@ -140,6 +141,34 @@ MaskCase causal_and_keys(const Shape& s) {
           }};
 }
 
+MaskCase far_mask(const FarKeys& far, const Shape& s) {
+  const auto bias = [far, keys = s.keys](auto, auto, int64_t i, int64_t j) {
+    const int64_t turned = far.by_row ? (j + 37 * i) % keys : j;
+    return far.keys.contains(turned) ? double{*far.bias} : 0.0;
+  };
+  const int64_t rows = far.by_row ? s.queries : 1;
+  std::vector<float> values;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < s.keys; ++j) values.push_back(static_cast<float>(bias(0, 0, i, j)));
+  }
+  return {"far", Mask::tensor(float_tensor({rows, s.keys}, values)), bias};
+}
+
+/// Gives channel 0 to the products with far keys.
+void set_far_products(const AttentionCase& c, std::vector<float>& q, std::vector<float>& k) {
+  if (c.far.product == 0) return;
+  const auto value = static_cast<float>(std::sqrt(std::fabs(c.far.product)));
+  const Shape& s = c.shape;
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+    q[static_cast<size_t>(row * s.head_dim)] = row % 3 == 2 ? 0 : value;
+  }
+  for (int64_t row = 0; row < s.batch * s.kv_heads * s.keys; ++row) {
+    k[static_cast<size_t>(row * s.head_dim)] =
+        c.far.keys.contains(row % s.keys) ? std::copysign(value, static_cast<float>(c.far.product))
+                                          : 0.0f;
+  }
+}
+
 MaskCase build_mask(std::string_view name, const Shape& s) {
   if (name == "none") return {"", Mask(), [](auto, auto, auto, auto) { return 0.0; }};
   if (name == "causal") {
@@ -189,6 +218,7 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
     if (!c.mixed_rows || row % 2 == 1) q[i] += c.q_shift;
   }
   for (float& value : k) value += c.k_shift;
+  set_far_products(c, q, k);
   parts.q =
       HeadTensor(std::make_shared<MemoryTensor>(
                      "q", c.dtype, std::vector<int64_t>{s.batch, s.heads, s.queries, s.head_dim},
@@ -223,6 +253,15 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
   return AttentionProblem::make(std::move(parts));
 }
 
+std::string far_text(const FarKeys& far) {
+  if (far.keys.empty()) return "";
+  std::ostringstream text;
+  text << ", far keys " << far.keys.begin << ":" << far.keys.end;
+  if (far.bias) text << " bias " << *far.bias << (far.by_row ? " by row" : "");
+  if (far.product != 0) text << " product " << far.product;
+  return text.str();
+}
+
 }  // namespace
 
 std::string to_text(const Shape& s) {
@@ -239,7 +278,8 @@ MaskCase mask_case(std::string_view name, const Shape& shape) {
 
 Oracle::Oracle(const AttentionCase& description)
     : case_(description),
-      mask_(mask_case(description.mask, description.shape)),
+      mask_(description.far.bias ? far_mask(description.far, description.shape)
+                                 : mask_case(description.mask, description.shape)),
       problem_(build(case_, mask_, q_, k_, v_)) {}
 
 double Oracle::value(int64_t batch, int64_t head, int64_t key, int64_t channel) const {
@@ -252,7 +292,7 @@ double Oracle::value(int64_t batch, int64_t head, int64_t key, int64_t channel) 
 std::string Oracle::text() const {
   return to_text(case_.shape) + " " + std::string(dtype_name(case_.dtype)) + " " +
          std::string(score_name(case_.score)) + " mask " + mask_.name + " amplitude " +
-         std::to_string(case_.amplitude);
+         std::to_string(case_.amplitude) + far_text(case_.far);
 }
 
 std::vector<std::byte> Oracle::query_rows(int64_t batch, int64_t head,

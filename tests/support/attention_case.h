@@ -37,6 +37,19 @@ inline constexpr std::string_view kMaskNames[] = {
     "low_bias", "causal_and_keys", "masked_rows"};
 MaskCase mask_case(std::string_view name, const Shape& shape);
 
+/// Keys that lie so far below all others that they must not count: by a bias, or by their products
+/// with the queries.
+struct FarKeys {
+  IndexRange keys;
+  /// Added to the logits; a row that has no other keys keeps the bias all the same.
+  std::optional<float> bias = {};
+  /// Whether the bias is [Nq, Nk], with `keys` turned by 37 from one row to the next, instead of
+  /// [Nk].
+  bool by_row = false;
+  /// q·k with all rows but every third; 0: as the others.
+  double product = 0;
+};
+
 struct AttentionCase {
   Shape shape;
   DType dtype = DType::f32;
@@ -57,6 +70,8 @@ struct AttentionCase {
   /// Channels of V, and the standard deviation of its values; without channels there is no V.
   int64_t value_width = 0;
   double value_amplitude = 1;
+  /// A bias takes the place of `mask`.
+  FarKeys far = {};
 };
 
 /// A problem with random q and k, the values that were stored, and its entries computed directly

@@ -282,7 +282,8 @@ RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) c
     return norm;
   }
   const float largest = part.reference + part.largest;
-  if (!(std::fabs(largest) <= kMaxExponent)) refuse_row(query);
+  // A row that has keys is never zeros.
+  if (!(std::fabs(largest) <= kMaxExponent) || !(part.sum > 0)) refuse_row(query);
   norm.exponent += static_cast<int64_t>(part.reference);
   return norm;
 }

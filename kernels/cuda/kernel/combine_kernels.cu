@@ -11,9 +11,9 @@ constexpr int kCombineThreads = 128;
 
 __device__ int row_of_thread() { return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
 
-/// 2^n for whole n, 0 below what double holds.
+/// 2^n for whole n ≤ 0; 0 below what double holds, and for NaN.
 __device__ double exact_power(float n) {
-  return n < -1000.0f ? 0.0 : ldexp(1.0, static_cast<int>(n));
+  return n >= -1000.0f ? ldexp(1.0, static_cast<int>(n)) : 0.0;
 }
 
 /// One row a thread: its segments in order, all by the largest of their references.

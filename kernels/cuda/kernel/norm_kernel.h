@@ -25,6 +25,17 @@ struct RowSums {
 
   /// Entries may reach 2^kHeadroom before the reference is moved.
   static constexpr float kHeadroom = 32;
+  /// What has a reference below this adds nothing to a row that float32 resolves (kMaxExponent),
+  /// and moving such a reference would round the next one away.
+  static constexpr float kLeastReference = -2 * kMaxExponent;
+
+  __device__ void begin(float first) {
+    sum = 0;
+    moment = 0;
+    // Finite and not kNoReference, however low: a key has counted.
+    reference = fmaxf(first, kNoReference / 2);
+    largest = kMasked;
+  }
 
   __device__ void move(float next) {
     const float shift = reference - next;
@@ -49,8 +60,8 @@ __device__ inline void add_softmax(const ScoreFactors& score, const Piece& piece
   }
   top = across_row(top, larger);
   if (top <= kMaskedProduct) return;
-  if (sums.reference == kNoReference) {
-    sums.reference = floorf(relative_exponent(score, top, 0));
+  if (sums.reference < RowSums::kLeastReference) {
+    sums.begin(floorf(relative_exponent(score, top, 0)));
   } else {
     const float most = relative_exponent(score, top, sums.reference);
     if (!(most <= RowSums::kHeadroom)) sums.move(sums.reference + floorf(most));

@@ -89,6 +89,44 @@ TEST_CASE("outputs are those of the definition, under grouped queries and a mask
   }
 }
 
+TEST_CASE("a mask of huge negative biases leaves every row a whole one") {
+  constexpr int64_t kTokens = 530;
+  const TemporaryFolder folder;
+  AttentionCapture capture(11, kTokens);
+  // Rows keep their last keys alone, or every other one.
+  for (int64_t i = 0; i < kTokens; ++i) {
+    for (int64_t j = 0; j < kTokens; ++j) {
+      const bool kept = i % 2 == 0 ? j >= kTokens - 9 : (i + j) % 2 == 0;
+      capture.allowed.push_back(kept ? 1 : 0);
+    }
+  }
+  const std::vector<double> expected = capture.weights(2);
+  for (const float bias : {-65504.0f, -1e30f, std::numeric_limits<float>::lowest()}) {
+    capture.masked_bias = bias;
+    capture.file().write(folder / "call.safetensors");
+    INFO("bias " << bias);
+    const auto result =
+        run_attnscope({"export", folder / "call.safetensors", "-o", folder / "map.h5", "--heads",
+                       "2", "--dtype", "f32", "--quiet", "--force"});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const DatasetValues weights = read_dataset(folder / "map.h5", kCall + "/weights");
+    REQUIRE(weights.shape == std::vector<int64_t>{1, 1, kTokens, kTokens});
+    double worst = 0, worst_sum = 0;
+    for (int64_t i = 0; i < kTokens; ++i) {
+      double sum = 0;
+      for (auto at = static_cast<size_t>(i * kTokens); at < static_cast<size_t>((i + 1) * kTokens);
+           ++at) {
+        sum += weights.values[at];
+        worst = std::max(worst, std::fabs(weights.values[at] - expected[at]));
+      }
+      worst_sum = std::max(worst_sum, std::fabs(sum - 1));
+    }
+    CHECK(worst <= 1e-5);
+    CHECK(worst_sum <= 1e-5);
+  }
+}
+
 TEST_CASE("the identity as V gives the map") {
   const TemporaryFolder folder;
   AttentionCapture capture(9, 320);
