@@ -41,17 +41,10 @@ void print_forecast(const PooledRun& r, const PooledForecast& f, const Reduction
              plan.describe());
 }
 
-/// Whether --resume finds the file complete. What an interrupted pooled export left is worth
-/// nothing; throws Error(file) where something else would be lost.
+/// Whether --resume finds the file complete; throws Error(file) where it is another one.
 bool finished_already(const PooledRun& r, const ExportSpec& spec) {
   std::error_code none;
-  if (!r.write.resume || r.write.force) return false;
-  const std::string journal = r.out + ".journal";
-  if (std::filesystem::exists(journal, none)) {
-    throw file_error(journal, "",
-                     "is left from an export that is not pooled (--force gives it up)");
-  }
-  if (!std::filesystem::exists(r.out, none)) return false;
+  if (!r.write.resume || r.write.force || !std::filesystem::exists(r.out, none)) return false;
   expect_same_run(finished_run(r.out, "pooled"),
                   {{"capture_hash", spec.capture_hash},
                    {"options", nlohmann::ordered_json::parse(spec.options_json)}},

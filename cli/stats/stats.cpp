@@ -172,7 +172,7 @@ int run_stats(const StatsOptions& o) {
     journal.emplace(
         o.out,
         Json{{"format", "attnscope-stats-part/1"}, {"capture_hash", hash}, {"options", options}},
-        file_options);
+        capture.path().filename().string(), file_options);
     kept = journal->kept();
     if (!kept.empty()) {
       console.say(fmt::format("resuming {}: {} of {} heads are there",

@@ -42,10 +42,15 @@ void write_all(int descriptor, const std::string& text) {
 }
 
 /// The first character tells what follows: 'r' a result, otherwise the code of an error.
-[[noreturn]] void run_child(int descriptor, const std::function<std::string()>& work,
+[[noreturn]] void run_child(pid_t parent, int descriptor, const std::function<std::string()>& work,
                             const ChildLimits& limits) {
+  // Nobody waits for a child whose parent is gone. The signal comes with the end of the thread that
+  // forked, which is the one that waits; it does not come where that was before we asked for it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Above all the parent's locks: they would outlive it as long as this process lives.
+  if (getppid() != parent) _exit(0);
+  // The parent's files are none of this process's business. Until here it has them open, however
+  // long it takes to be given a processor: locks of the parent must be of a kind that ends with the
+  // parent all the same (see FileLock).
   const auto kept = static_cast<unsigned>(descriptor);
   if (kept > 3) close_range(3, kept - 1, 0);
   close_range(kept + 1, ~0u, 0);
@@ -97,6 +102,7 @@ std::string run_in_child(const std::string& name, const std::function<std::strin
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(ErrorCode::resource, name + ": no pipe: " + errno_text(errno));
   }
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) {
     const int error_number = errno;
@@ -106,7 +112,7 @@ std::string run_in_child(const std::string& name, const std::function<std::strin
   }
   if (child == 0) {
     close(ends[0]);
-    run_child(ends[1], work, limits);
+    run_child(parent, ends[1], work, limits);
   }
   close(ends[1]);
   const auto answer = read_answer(ends[0], limits.time);

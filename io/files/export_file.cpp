@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "io/files/shard_folder.h"
 
 namespace attnscope {
 namespace {
@@ -34,6 +35,16 @@ bool is_replaceable(const path& file) {
   throw file_error(file.string(), "", "is no regular file, and is never replaced");
 }
 
+/// Throws when `folder`, which may be removed, holds one of the inputs.
+void refuse_folder_of_input(const path& folder, std::span<const path> inputs) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) return;
+  for (const path& input : inputs) {
+    if (!std::filesystem::equivalent(folder_of(input), folder, error)) continue;
+    throw file_error(input.string(), "", "is an input of this run, and would be destroyed");
+  }
+}
+
 /// Throws when `file` is one of the inputs, by whatever name.
 void refuse_input(const path& file, std::span<const path> inputs) {
   struct stat target {};
@@ -53,17 +64,21 @@ void remove_file(const path& file) {
   }
 }
 
-/// The journal of an earlier run is not removed before somebody has said so.
-void refuse_shards(const path& out, const ExportFileOptions& options) {
+/// What an interrupted run left is not given up before somebody has said so, whatever it is.
+void refuse_leftovers(const path& out, bool resumable) {
   const path shards = with_suffix(out, ".d.part");
-  std::error_code error;
-  if (options.force || !std::filesystem::exists(shards, error)) return;
-  if (options.in_shards && options.resume) return;
-  throw file_error(shards.string(), "",
-                   options.in_shards ? "is left from an interrupted run (--resume goes on with it, "
-                                       "--force gives it up)"
-                                     : "is left from an interrupted export in shards (--resume "
-                                       "with its options goes on with it, --force gives it up)");
+  for (const path& file : {with_suffix(out, ".part"), shards}) {
+    struct stat info {};
+    if (::lstat(file.c_str(), &info) != 0) continue;
+    const bool is_export = file == shards || is_replaceable(with_suffix(out, ".journal"));
+    throw file_error(
+        file.string(), "",
+        resumable
+            ? "is left from an interrupted run (--resume goes on with it, --force gives it up)"
+        : is_export ? "is left from an interrupted export (its own --resume goes on with it, "
+                      "--force gives it up)"
+                    : "is left from an interrupted run (--force replaces it)");
+  }
 }
 
 }  // namespace
@@ -76,22 +91,15 @@ void ExportFile::check_target(const path& out, const ExportFileOptions& options)
   const path journal = with_suffix(out, ".journal");
   const path new_part = with_suffix(out, ".part.new");
   for (const path& file : {out, part, new_part, lock, journal}) refuse_input(file, options.inputs);
+  refuse_folder_of_input(with_suffix(out, ".d.part"), options.inputs);
   if (is_replaceable(out) && !options.force && !options.resume) {
     throw file_error(out.string(), "", "already exists (--force replaces it)");
   }
   if (is_replaceable(lock) && FileLock::is_held(lock)) {
     throw file_error(out.string(), "", "is being written by another run");
   }
-  for (const path& file : {new_part, journal}) is_replaceable(file);
-  // Whoever only checks may not know yet whether there will be shards.
-  if (options.in_shards) refuse_shards(out, options);
-  if (!is_replaceable(part)) return require_space(out, options.bytes);
-  if (!options.force && !options.resume) {
-    throw file_error(part.string(), "",
-                     options.resumable ? "is left from an interrupted run (--resume goes on with "
-                                         "it, --force gives it up)"
-                                       : "is left from an interrupted run (--force replaces it)");
-  }
+  for (const path& file : {part, new_part, journal}) is_replaceable(file);
+  if (!options.force && !options.resume) refuse_leftovers(out, options.resumable);
   require_space(out, options.bytes, disk_bytes(part));
 }
 
@@ -100,22 +108,27 @@ ExportFile::ExportFile(path out, const ExportFileOptions& options)
       part_(with_suffix(out_, ".part")),
       new_part_(with_suffix(out_, ".part.new")),
       journal_(with_suffix(out_, ".journal")),
+      shards_(with_suffix(out_, ".d")),
+      part_shards_(with_suffix(out_, ".d.part")),
+      resume_(options.resume),
       force_(options.force),
       sync_(options.sync),
       // What is to be resumed is not this run's to remove.
       keep_(options.resume) {
   check_target(out_, options);
   lock_.emplace(with_suffix(out_, ".lock"), out_);
-  if (lock_->without_flock()) {
+  if (lock_->without_locks()) {
     warnings_.push_back(out_.string() +
                         ": the file system has no locks; a file OUT.lock.owner keeps writers "
                         "apart, and may have to be removed by hand after a crash");
   }
   // Another run may have come and gone before the lock was ours.
-  if (!options.force && !options.resume && is_replaceable(out_)) {
-    throw file_error(out_.string(), "", "already exists (--force replaces it)");
+  if (!options.force && !options.resume) {
+    if (is_replaceable(out_)) {
+      throw file_error(out_.string(), "", "already exists (--force replaces it)");
+    }
+    refuse_leftovers(out_, options.resumable);
   }
-  refuse_shards(out_, options);
   if (!options.resume) remove_partial();
 }
 
@@ -124,6 +137,12 @@ ExportFile::~ExportFile() {
 }
 
 void ExportFile::remove_own() noexcept {
+  try {
+    remove_shards(part_shards_);
+  } catch (const std::exception&) {
+    // It stays, and its journal, which tells the next run what it is, with it.
+    return;
+  }
   std::error_code ignored;
   // The journal first: a part without one is known to be worth nothing.
   for (const path& file : {journal_, part_, new_part_, with_suffix(journal_, ".tmp")}) {
@@ -132,6 +151,8 @@ void ExportFile::remove_own() noexcept {
 }
 
 void ExportFile::remove_partial() {
+  // Before the journal, so that a folder without one is not taken for this program's work.
+  remove_shards(part_shards_);
   keep_ = false;
   for (const path& file : {journal_, part_, new_part_, with_suffix(journal_, ".tmp")}) {
     remove_file(file);
@@ -170,9 +191,15 @@ void ExportFile::sync_data() const {
 
 void ExportFile::commit() {
   if (!data_.is_open()) data_ = PosixFile(part_, PosixFile::Mode::existing);
+  give_name(part_);
+}
+
+void ExportFile::commit_new_part() { give_name(new_part_); }
+
+void ExportFile::give_name(const path& from) {
   if (sync_) data_.sync();
   data_.close();
-  rename_file(part_, out_, force_);
+  rename_file(from, out_, force_);
   committed_ = true;
   std::string late;
   try {
@@ -182,6 +209,7 @@ void ExportFile::commit() {
   }
   // A journal without a part means nothing, so a kill here does no harm.
   remove_file(journal_);
+  if (from != part_) remove_file(part_);
   if (!late.empty()) {
     throw file_error(out_.string(), "",
                      "complete, but its name may not survive a power loss: " + late);

@@ -16,11 +16,10 @@ namespace attnscope {
 
 /// How an output is to be treated; see ExportFile.
 struct ExportFileOptions {
-  bool force = false;      ///< replace OUT at the end; an old OUT.part is given up
+  bool force = false;      ///< replace OUT at the end; what an interrupted run left is given up
   bool sync = true;        ///< make everything durable before OUT takes its name
   bool resumable = false;  ///< there is a --resume for what a killed run leaves
-  bool resume = false;     ///< go on with OUT.part
-  bool in_shards = false;  ///< what a killed run leaves, and resumes, is the folder OUT.d.part
+  bool resume = false;     ///< go on with OUT.part; what is left is not given up, `force` or not
   int64_t bytes = 0;       ///< that the file will take at least
   /// Files that are read: the output must not replace one of them. Borrowed for the call.
   std::span<const std::filesystem::path> inputs{};
@@ -38,14 +37,14 @@ struct ExportFileOptions {
 class ExportFile {
  public:
   /// The checks of the constructor; creates nothing. Throws Error(file) when OUT exists without
-  /// `force` and `resume`, OUT.part (OUT.d.part of shards) without either, or one of them is
-  /// anything but a regular file; when OUT, OUT.part, OUT.journal or OUT.lock is an input; when
-  /// another run writes them; when the folder is missing or cannot be written. Error(resource) when
-  /// the disk has no room.
+  /// `force` and `resume`, OUT.part or the folder OUT.d.part without either, or a file of these
+  /// names is anything but a regular file; when OUT, OUT.part, OUT.journal or OUT.lock is an input;
+  /// when another run writes them; when the folder is missing or cannot be written. Error(resource)
+  /// when the disk has no room.
   static void check_target(const std::filesystem::path& out, const ExportFileOptions& options);
 
-  /// Takes the lock. Throws Error(file) also when there is an OUT.d.part that is not this output's
-  /// to go on with, unless `force`: its journal is OUT.journal.
+  /// Takes the lock. What an interrupted run left is removed with `force`, unless with `resume`
+  /// too: then it stays as it is, to be compared (take_up_interrupted).
   ExportFile(std::filesystem::path out, const ExportFileOptions& options);
   ExportFile(const ExportFile&) = delete;
   ExportFile& operator=(const ExportFile&) = delete;
@@ -56,8 +55,13 @@ class ExportFile {
   const std::filesystem::path& journal_path() const { return journal_; }
   /// Where a library builds the file: a kill meanwhile leaves no OUT.part that cannot be opened.
   const std::filesystem::path& new_part_path() const { return new_part_; }
+  /// The folders of an export in shards: OUT.d, and OUT.d.part until it is complete.
+  const std::filesystem::path& shards_path() const { return shards_; }
+  const std::filesystem::path& part_shards_path() const { return part_shards_; }
+  /// Whether what an interrupted run left is to be gone on with.
+  bool resumes() const { return resume_; }
 
-  /// Removes what an earlier run left of OUT.part and its journal.
+  /// Removes what an earlier run left: OUT.d.part, OUT.part and their journal.
   void remove_partial();
   /// Removes OUT.part and what it was made of, not the journal.
   void remove_part();
@@ -87,14 +91,21 @@ class ExportFile {
   void sync_data() const;
   /// Makes OUT.part durable (with `sync`), renames it to OUT and removes the journal.
   void commit();
+  /// The same with what open_new_part() opened; OUT.part, which held the work until now, goes when
+  /// OUT has its name.
+  void commit_new_part();
 
  private:
+  void give_name(const std::filesystem::path& from);
   void remove_own() noexcept;
 
   std::filesystem::path out_;
   std::filesystem::path part_;
   std::filesystem::path new_part_;
   std::filesystem::path journal_;
+  std::filesystem::path shards_;
+  std::filesystem::path part_shards_;
+  bool resume_ = false;
   bool force_ = false;
   bool sync_ = true;
   bool committed_ = false;

@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/version.h"
+#include "io/export/format/export_header.h"
+#include "io/export/format/interrupted_run.h"
 #include "io/results/finished_run.h"
 
 namespace attnscope {
@@ -27,9 +30,17 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
 
 }  // namespace
 
-StatsJournal::StatsJournal(std::filesystem::path out, Json identity,
+StatsJournal::StatsJournal(std::filesystem::path out, Json identity, std::string capture,
                            const ExportFileOptions& options)
     : identity_(std::move(identity)), file_(std::move(out), options) {
+  take_up_interrupted(file_, RunForm::records, [&](const std::string& there) {
+    StoredExport wanted;
+    wanted.capture = std::move(capture);
+    wanted.capture_hash = identity_["capture_hash"].get<std::string>();
+    wanted.options = line_of(identity_["options"]);
+    wanted.version = version();
+    return header_difference(there, wanted, file_.journal_path().string());
+  });
   if (options.resume) load();
   if (!kept_.empty()) {
     file_.reopen_part();
@@ -43,13 +54,20 @@ StatsJournal::StatsJournal(std::filesystem::path out, Json identity,
 }
 
 void StatsJournal::load() {
+  std::error_code none;
+  if (!std::filesystem::exists(file_.part_path(), none)) return;
+  // Before it is read as lines: a file of another kind may be large.
+  if (record_list_at(file_.part_path()) == RecordList::none) {
+    throw file_error(file_.part_path().string(), "",
+                     "is no interrupted run of stats (--force alone gives it up)");
+  }
   const std::vector<std::string> lines = read_lines(file_.part_path());
   if (lines.empty()) return;
   const Json found = Json::parse(lines.front(), nullptr, false);
   if (found.is_discarded() || !found.is_object() ||
       found.value("format", "") != identity_["format"]) {
     throw file_error(file_.part_path().string(), "",
-                     "is no interrupted run of stats (--force gives it up)");
+                     "is no interrupted run of stats (--force alone gives it up)");
   }
   expect_same_run(found, identity_, file_.part_path());
   size_ = static_cast<int64_t>(lines.front().size()) + 1;
@@ -78,8 +96,8 @@ void StatsJournal::finish(const std::function<void(const std::filesystem::path&)
   std::filesystem::remove(file_.new_part_path(), none);
   write(file_.new_part_path());
   file_.open_new_part(static_cast<int64_t>(std::filesystem::file_size(file_.new_part_path())));
-  file_.publish_part();
-  file_.commit();
+  // OUT.part is what a run that is killed here leaves: it stays the list until OUT is there.
+  file_.commit_new_part();
 }
 
 }  // namespace attnscope

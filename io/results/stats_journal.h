@@ -16,9 +16,11 @@ namespace attnscope {
 /// finished heads are kept for `resume`. Not thread-safe.
 class StatsJournal {
  public:
-  /// `identity` says what is computed from what. Throws what ExportFile's constructor throws;
-  /// Error(file) where `resume` finds an OUT.part of another identity, or one that is no such list.
-  StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity,
+  /// `identity` says what is computed from what, {"format", "capture_hash", "options"}; `capture`
+  /// is the capture's name, for messages. Throws what ExportFile's constructor and
+  /// take_up_interrupted() throw; Error(file) where `resume` finds an OUT.part of another identity,
+  /// or one that is no such list.
+  StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity, std::string capture,
                const ExportFileOptions& options);
 
   /// Records of earlier runs.
@@ -26,7 +28,8 @@ class StatsJournal {
   const std::filesystem::path& part_path() const { return file_.part_path(); }
   /// Adds a record and makes it durable.
   void append(const nlohmann::ordered_json& record);
-  /// `write` creates the output's final form at the path that it is given; OUT then takes its name.
+  /// `write` creates the output's final form at the path that it is given; it then takes the name
+  /// OUT. Until it has it, OUT.part is as it was.
   void finish(const std::function<void(const std::filesystem::path&)>& write);
 
  private:

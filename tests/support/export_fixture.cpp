@@ -218,7 +218,7 @@ double decoded(float value, Encoding encoding) {
   return static_cast<double>(to_float(to_f16(value * kF16Scale))) / kF16Scale;
 }
 
-void feed(Hdf5Export& sink, const FedValues& values, const FeedOrder& order) {
+void feed(ExportSink& sink, const FedValues& values, const FeedOrder& order) {
   const std::span<const HeadTask> tasks = sink.tasks();
   const TileRequest request = sink.request();
   std::vector<TileKey> keys = all_tiles(tasks, request, order.segment_chunks);

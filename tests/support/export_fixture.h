@@ -61,6 +61,6 @@ struct FeedOrder {
   int64_t stop_after = -1;     ///< tiles; −1: all, and then end()
 };
 /// Plays the engine: begin(), every tile once that is not there yet, end().
-void feed(Hdf5Export& sink, const FedValues& values, const FeedOrder& order = {});
+void feed(ExportSink& sink, const FedValues& values, const FeedOrder& order = {});
 
 }  // namespace attnscope::test

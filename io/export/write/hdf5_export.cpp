@@ -12,6 +12,7 @@
 #include "io/export/format/export_header.h"
 #include "io/export/format/export_journal.h"
 #include "io/export/format/export_layout.h"
+#include "io/export/format/interrupted_run.h"
 #include "io/export/format/stored_export.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/write/chunk_writer.h"
@@ -217,13 +218,12 @@ Hdf5Export::Impl::Impl(ExportSpec the_spec, std::filesystem::path out,
     resume.complete = true;
     return;
   }
-  const auto old = options.resume && std::filesystem::exists(file.part_path(), error)
-                       ? read_journal(file.journal_path())
-                       : std::nullopt;
+  const auto old = take_up_interrupted(file, RunForm::tiles, [this](const std::string& there) {
+    return header_difference(there, stored, file.journal_path().string());
+  });
   if (old) {
     go_on(*old, options.verify_all);
   } else {
-    file.remove_partial();
     start_afresh();
   }
 }
@@ -250,17 +250,12 @@ void Hdf5Export::Impl::open_journal(const JournalEnd& end) {
 }
 
 void Hdf5Export::Impl::go_on(const JournalContent& old, bool verify_all) {
-  const std::string part = file.part_path().string();
-  const std::string difference =
-      header_difference(old.header, stored, file.journal_path().string());
-  if (!difference.empty()) {
-    throw file_error(part, "", "belongs to another export: " + difference);
-  }
   file.reopen_part();
   StoredExport there = read_stored_export(file.part_path());
   if (!same_shape(there, stored) ||
       structure_checksum(there, file.data()) != recorded_structure_checksum(there, file.data())) {
-    throw file_error(part, "", "its structure is damaged; --force alone starts afresh");
+    throw file_error(file.part_path().string(), "",
+                     "its structure is damaged; --force alone starts afresh");
   }
   set_stored(std::move(there));
   const auto kept = sound_records(old, verify_all || machine_restarted_since(old.header));

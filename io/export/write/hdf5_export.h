@@ -52,9 +52,12 @@ bool is_sharded(const ExportSpec& spec);
 
 /// How the file is written; decides nothing about its content.
 struct ExportWriteOptions {
-  bool force = false;        ///< replace an existing file (only once the new one is complete)
-  bool sync = true;          ///< commits and the finished file are made durable
-  bool resume = false;       ///< go on with what an interrupted run left, or start afresh
+  /// Replace an existing file (only once the new one is complete); without `resume`, give up what
+  /// an interrupted run left.
+  bool force = false;
+  bool sync = true;  ///< commits and the finished file are made durable
+  /// Go on with what an interrupted run left, or start afresh; what another run left is an error.
+  bool resume = false;
   bool verify_all = false;   ///< resuming, check all that is there, not the last GiB alone
   JournalCommits commits{};  ///< when what was written is committed
   /// Files that are read: the export must not replace one of them.

@@ -8,8 +8,10 @@
 
 #include "core/base/checked_math.h"
 #include "core/reduce/pyramid_rows.h"
+#include "io/export/format/export_header.h"
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
+#include "io/export/format/interrupted_run.h"
 #include "io/export/write/export_attributes.h"
 #include "io/export/write/export_tasks.h"
 #include "io/files/export_file.h"
@@ -74,7 +76,10 @@ struct PooledExport::Impl {
                               .bytes = payload_bytes(spec),
                               .inputs = options.inputs}),
         jobs(jobs_of(spec)) {
-    file.remove_partial();
+    take_up_interrupted(file, RunForm::nothing, [this](const std::string& there) {
+      return header_difference(there, describe_stored(spec, layout, {}),
+                               file.journal_path().string());
+    });
     const Hdf5Session session;
     try {
       create_file();

@@ -11,12 +11,12 @@ namespace attnscope {
 
 /// Writes the product `pooled` as rows of blocks come: the largest and the mean weight of each
 /// block, for `pyramid` on all levels. The file is built under another name and becomes OUT when it
-/// is complete; what an interrupted run leaves is worth nothing and removed. Thread-safe as
+/// is complete; what an interrupted run of it leaves is worth nothing and removed. Thread-safe as
 /// ReductionSink says.
 class PooledExport : public ReductionSink {
  public:
-  /// Throws what ExportFile's constructor throws, and Error(resource) when the disk has too little
-  /// space. The spec must be of the product `pooled`.
+  /// Throws what ExportFile's constructor and take_up_interrupted() throw, and Error(resource) when
+  /// the disk has too little space. The spec must be of the product `pooled`.
   PooledExport(ExportSpec spec, std::filesystem::path out, const ExportWriteOptions& options);
   ~PooledExport() override;
 

@@ -11,11 +11,13 @@
 #include "io/export/format/export_header.h"
 #include "io/export/format/export_journal.h"
 #include "io/export/format/export_marks.h"
+#include "io/export/format/interrupted_run.h"
 #include "io/export/format/stored_export.h"
 #include "io/export/write/export_tasks.h"
 #include "io/export/write/shard_file.h"
 #include "io/export/write/shard_master.h"
 #include "io/files/export_file.h"
+#include "io/files/shard_folder.h"
 #include "io/hdf5/hdf5_handle.h"
 
 namespace attnscope {
@@ -33,31 +35,13 @@ bool is_there(const path& file) {
   return std::filesystem::exists(std::filesystem::symlink_status(file, error));
 }
 
-/// Removes a folder of shards and nothing else: what is not a shard keeps it there, as an error.
-void remove_shards(const path& folder) {
-  std::error_code error;
-  if (!is_there(folder)) return;
-  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, error))) {
-    throw file_error(folder.string(), "", "is no folder");
-  }
-  std::vector<path> files;
-  for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
-       item.increment(error)) {
-    const std::string extension = item->path().extension().string();
-    if (extension == ".h5" || extension == ".tmp") files.push_back(item->path());
-  }
-  for (const path& file : files) std::filesystem::remove(file, error);
-  if (!std::filesystem::remove(folder, error) && is_there(folder)) {
-    throw errno_error(folder, "cannot be removed", error.value());
-  }
-}
-
 }  // namespace
 
 struct ShardedExport::Impl {
   Impl(ExportSpec the_spec, path the_out, const ExportWriteOptions& options);
 
   void start(const ExportWriteOptions& options);
+  bool take_folder_back(const JournalContent& old) const;
   void go_on(const JournalContent& old, bool verify_all);
   void write_in_turn(const PreparedTile& tile, size_t group, int64_t first, int64_t count);
   void finish_group(size_t group);
@@ -73,8 +57,8 @@ struct ShardedExport::Impl {
   std::vector<int64_t> first_tile;                      ///< of each task, and one past the last
   bool sync;
   std::string header;
-  path folder, new_folder;  ///< OUT.d, OUT.d.part
   ExportFile file;
+  const path &folder, &new_folder;  ///< OUT.d, OUT.d.part
   ExportResume resume;
   std::vector<Shard> shards;
   std::vector<bool> before;  ///< groups that earlier runs completed; fixed once tiles come
@@ -95,14 +79,13 @@ ShardedExport::Impl::Impl(ExportSpec the_spec, path the_out, const ExportWriteOp
       tasks(make_export_tasks(layout)),
       sync(options.sync),
       header(make_export_header(describe_stored(spec, layout, {}))),
-      folder(with_suffix(the_out, ".d")),
-      new_folder(with_suffix(the_out, ".d.part")),
-      file(the_out, {.force = options.force,
-                     .sync = options.sync,
-                     .resumable = true,
-                     .resume = options.resume,
-                     .in_shards = true,
-                     .inputs = options.inputs}),
+      file(std::move(the_out), {.force = options.force,
+                                .sync = options.sync,
+                                .resumable = true,
+                                .resume = options.resume,
+                                .inputs = options.inputs}),
+      folder(file.shards_path()),
+      new_folder(file.part_shards_path()),
       shards(layout.groups.size()) {
   first_tile.push_back(0);
   for (size_t g = 0; g < layout.groups.size(); ++g) {
@@ -117,20 +100,28 @@ ShardedExport::Impl::Impl(ExportSpec the_spec, path the_out, const ExportWriteOp
 }
 
 void ShardedExport::Impl::start(const ExportWriteOptions& options) {
+  const StoredExport wanted = describe_stored(spec, layout, {});
   if (options.resume && !options.force && is_there(file.out())) {
     const StoredExport there = read_stored_export(file.out());
-    const std::string difference = content_difference(there, describe_stored(spec, layout, {}));
+    const std::string difference = content_difference(there, wanted);
     if (!difference.empty()) {
       throw file_error(file.out().string(), "", "is another export: " + difference);
     }
     resume.complete = true;
     return;
   }
-  if (!options.force && is_there(folder) && !is_there(file.out()) && !options.resume) {
+  auto old = take_up_interrupted(file, RunForm::shards, [&](const std::string& there) {
+    return header_difference(there, wanted, file.journal_path().string());
+  });
+  const bool goes_on = old && take_folder_back(*old);
+  if (!options.force && is_there(folder) && !is_there(file.out())) {
     throw file_error(folder.string(), "", "already exists (--force replaces it)");
   }
-  const auto old =
-      options.resume && is_there(new_folder) ? read_journal(file.journal_path()) : std::nullopt;
+  if (old && !goes_on) {
+    // The shards themselves are gone.
+    file.remove_partial();
+    old.reset();
+  }
   JournalEnd end;
   if (old) {
     go_on(*old, options.verify_all);
@@ -138,8 +129,6 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
   } else {
     // A folder of shards has a journal whenever the run is killed, so that the next one knows
     // whose it is: the folder goes before the journal and comes after it.
-    remove_shards(new_folder);
-    file.remove_partial();
     end = ExportJournal::create(file.journal_path(), header, sync);
     std::error_code error;
     std::filesystem::create_directory(new_folder, error);
@@ -151,12 +140,28 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
   skip_complete();
 }
 
-void ShardedExport::Impl::go_on(const JournalContent& old, bool verify_all) {
-  const std::string difference = header_difference(old.header, describe_stored(spec, layout, {}),
-                                                   file.journal_path().string());
-  if (!difference.empty()) {
-    throw file_error(new_folder.string(), "", "belongs to another export: " + difference);
+/// Where a run ended between the new names of its folder and of its master, the folder is given its
+/// old name: the shards in OUT.d are known to be this journal's by their sizes. Whether there is a
+/// folder to go on with.
+bool ShardedExport::Impl::take_folder_back(const JournalContent& old) const {
+  if (is_there(new_folder)) return true;
+  if (old.records.size() < shards.size()) return false;
+  for (const JournalRecord& record : old.records) {
+    if (record.task < 0 || static_cast<size_t>(record.task) >= shards.size()) return false;
+    std::error_code error;
+    const path shard = folder / shard_path(static_cast<size_t>(record.task)).filename();
+    if (static_cast<int64_t>(std::filesystem::file_size(shard, error)) != record.row_begin) {
+      return false;
+    }
   }
+  rename_file(folder, new_folder, true);
+  // That of the older export which this one is to replace.
+  const path replaced = with_suffix(folder, ".old");
+  if (is_there(replaced)) rename_file(replaced, folder, true);
+  return true;
+}
+
+void ShardedExport::Impl::go_on(const JournalContent& old, bool verify_all) {
   resume.resumed = true;
   const bool all = verify_all || machine_restarted_since(old.header);
   constexpr int64_t kRecheckBytes = int64_t{1} << 30;

@@ -1,15 +1,18 @@
 // Loaded before the program (LD_PRELOAD) to make the n-th call of a kind fail, as disks and memory
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
-// "unsupported" is a file system without flock and fallocate. ATTNSCOPE_FAULT_COUNT names a file
-// that gets the number of calls at the end.
+// "unsupported" is a file system without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file
+// that gets the number of calls at the end. ATTNSCOPE_FAULT_FORK names a file that appears with the
+// first fork: the child is given no processor, so to speak, until FILE.go is there too.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -57,6 +60,43 @@ Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
+bool without_locks() {
+  const char* fault = getenv("ATTNSCOPE_FAULT");
+  return fault != nullptr && strcmp(fault, "unsupported") == 0;
+}
+
+/// In the child, before fork() returns: says who waits, until FILE.go is there or FILE is gone.
+void wait_in_child() {
+  const char* path = getenv("ATTNSCOPE_FAULT_FORK");
+  char go[4096];
+  snprintf(go, sizeof go, "%s.go", path);
+  char begun_path[4096];
+  snprintf(begun_path, sizeof begun_path, "%s.tmp", path);
+  const int fd = open(begun_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  char line[32];
+  const int length = snprintf(line, sizeof line, "%ld", static_cast<long>(getpid()));
+  if (fd < 0 || write(fd, line, static_cast<size_t>(length)) != length) abort();
+  close(fd);
+  // Under its name it is whole.
+  if (renameat(AT_FDCWD, begun_path, AT_FDCWD, path) != 0) abort();
+  while (access(go, F_OK) != 0 && access(path, F_OK) == 0) usleep(1000);
+}
+
+[[gnu::constructor]] void watch_forks() {
+  if (getenv("ATTNSCOPE_FAULT_FORK") != nullptr) pthread_atfork(nullptr, nullptr, wait_in_child);
+}
+
+/// fcntl in both its forms. Its third argument is a number or an address; all fit in a pointer.
+int control(const char* name, int fd, int command, void* argument) {
+  const bool locks = command == F_SETLK || command == F_GETLK;
+  if (locks && without_locks()) {
+    errno = ENOLCK;
+    return -1;
+  }
+  if (command == F_SETLK) begun = true;
+  return next<int (*)(int, int, ...)>(name)(fd, command, argument);
+}
+
 }  // namespace
 
 extern "C" {
@@ -65,16 +105,30 @@ extern "C" {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 int flock(int fd, int operation) noexcept {
-  const char* fault = getenv("ATTNSCOPE_FAULT");
-  if (fault != nullptr && strcmp(fault, "unsupported") == 0) {
+  if (without_locks()) {
     errno = ENOLCK;
     return -1;
   }
-  if ((operation & LOCK_EX) != 0) begun = true;
   static const auto real = next<int (*)(int, int)>("flock");
   return real(fd, operation);
 }
 #pragma GCC diagnostic pop
+
+int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return control("fcntl", fd, command, argument);
+}
+
+int fcntl64(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  return control("fcntl64", fd, command, argument);
+}
 
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
   if (fails("pwrite")) {
@@ -113,8 +167,7 @@ int fdatasync(int fd) {
 }
 
 int fallocate(int fd, int mode, off_t offset, off_t bytes) {
-  const char* fault = getenv("ATTNSCOPE_FAULT");
-  if (fault != nullptr && strcmp(fault, "unsupported") == 0) {
+  if (without_locks()) {
     errno = EOPNOTSUPP;
     return -1;
   }

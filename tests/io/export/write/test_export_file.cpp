@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -188,6 +189,89 @@ TEST_CASE("a lock goes from hand to hand") {
     CHECK(thrown_by([&] { FileLock again(path, "file"); }).says("file: is being written"));
   }
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+namespace {
+
+/// A process that holds a lock, and some memory, until it is killed.
+pid_t start_holder(const std::string& path, size_t memory) {
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t holder = fork();
+  REQUIRE(holder >= 0);
+  if (holder == 0) {
+    const FileLock lock(path, "file");
+    const std::string held(memory, 'x');
+    if (write(ready[1], "x", 1) != 1) _exit(1);
+    while (held.size() == memory) pause();
+    _exit(0);
+  }
+  close(ready[1]);
+  char byte = 0;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  close(ready[0]);
+  return holder;
+}
+
+void reap(pid_t process) {
+  int status = 0;
+  REQUIRE(waitpid(process, &status, 0) == process);
+}
+
+}  // namespace
+
+TEST_CASE("a lock keeps processes apart, and ends with its holder") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "lock";
+  const pid_t holder = start_holder(path, 1);
+  CHECK(FileLock::is_held(path));
+  CHECK(thrown_by([&] { FileLock again(path, "file"); }).says("file: is being written"));
+  REQUIRE(kill(holder, SIGKILL) == 0);
+  reap(holder);
+  CHECK_FALSE(FileLock::is_held(path));
+  const FileLock lock(path, "file");
+}
+
+TEST_CASE("a lock is had at once after its holder was killed, ended or not") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "lock";
+  for (int i = 0; i < 20; ++i) {
+    // With memory to give back, which comes before the locks.
+    const pid_t holder = start_holder(path, size_t{64} << 20);
+    REQUIRE(kill(holder, SIGKILL) == 0);
+    if (i % 2 == 0) CHECK_FALSE(FileLock::is_held(path));
+    const Thrown thrown = thrown_by([&] { FileLock lock(path, "file"); });
+    INFO(thrown.text);
+    CHECK_FALSE(thrown.any);
+    // Nobody has taken notice of its end until now.
+    reap(holder);
+  }
+}
+
+TEST_CASE("a child has no part in its parent's locks") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "lock";
+  std::optional<FileLock> lock(std::in_place, path, "file");
+  int lifeline[2];
+  REQUIRE(pipe(lifeline) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    close(lifeline[1]);
+    char byte = 0;
+    _exit(read(lifeline[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  lock.reset();
+  // Another file under the same name, or the same one: neither is held by the child.
+  const pid_t holder = start_holder(path, 1);
+  CHECK(FileLock::is_held(path));
+  REQUIRE(kill(holder, SIGKILL) == 0);
+  reap(holder);
+  const Thrown thrown = thrown_by([&] { FileLock again(path, "file"); });
+  CHECK_FALSE(thrown.any);
+  close(lifeline[0]);
+  close(lifeline[1]);
+  reap(child);
 }
 
 TEST_CASE("a folder that cannot be written is named") {

@@ -10,6 +10,8 @@
 
 #include "core/base/error.h"
 #include "io/export/read/export_verify.h"
+#include "io/export/write/pooled_export.h"
+#include "io/results/stats_journal.h"
 #include "tests/support/catch.h"
 #include "tests/support/export_fixture.h"
 #include "tests/support/sanitized.h"
@@ -149,6 +151,73 @@ TEST_CASE("a partial file is gone on with by the same export alone") {
   }
   CHECK(error(other, kResume).find("is another export") != std::string::npos);
   CHECK(verify(out).good());
+}
+
+TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
+  CallFacts second = joint_facts();
+  second.layer = 5;
+  const std::vector calls{make_call(joint_facts()), make_call(second)};
+  const auto spec_of = [&](const std::string& kind) {
+    ExportSpec spec = make_spec(calls);
+    spec.options_json = R"({"product":")" + kind + R"("})";
+    spec.gzip = kind == "gzip";
+    if (kind == "topk") spec.product = ExportProduct::topk;
+    if (kind == "pooled") spec.product = ExportProduct::pooled;
+    if (kind == "topk" || kind == "pooled") spec.encoding = Encoding::f32;
+    spec.topk = kind == "topk" ? 4 : 0;
+    spec.block = 16;
+    return spec;
+  };
+  const nlohmann::ordered_json identity{{"format", "attnscope-stats-part/1"},
+                                        {"capture_hash", spec_of("stats").capture_hash},
+                                        {"options", {{"exact", false}}}};
+  const auto start = [&](const std::string& kind, const std::string& out, bool force) {
+    ExportWriteOptions options = kResume;
+    options.force = force;
+    if (kind == "stats") {
+      const StatsJournal journal(out, identity, "dump", {.force = force, .resume = true});
+    } else if (kind == "pooled") {
+      const PooledExport pooled(spec_of(kind), out, options);
+    } else {
+      make_export(spec_of(kind), out, options);
+    }
+  };
+  const std::vector<std::string> kinds{"weights", "gzip", "topk", "pooled", "stats"};
+  for (const std::string& left : kinds) {
+    if (left == "pooled") continue;
+    const TemporaryFolder folder;
+    const std::string out = folder / "out.h5";
+    if (left == "stats") {
+      StatsJournal journal(out, identity, "dump", {});
+      journal.append({{"head", 0}});
+    } else {
+      // In order, all of the first of two equal calls: its shard is complete.
+      const auto sink = make_export(spec_of(left), out, kFresh);
+      feed(*sink, {}, {.segment_chunks = 1, .stop_after = sink->tiles_total() / 2});
+      sink->abort();
+    }
+    const std::string data = left == "gzip" || left == "topk"
+                                 ? out + ".d.part/step0010_layer003_cond_joint.h5"
+                                 : out + ".part";
+    const std::string bytes = read_bytes(data);
+    for (const std::string& other : kinds) {
+      if (other == left) continue;
+      for (const bool force : {false, true}) {
+        INFO(left << " is left, " << other << " is resumed, force " << force);
+        const std::string text = thrown_text(ErrorCode::file, [&] { start(other, out, force); });
+        INFO(text);
+        CHECK(text.find("belongs to ") != std::string::npos);
+        REQUIRE(read_bytes(data) == bytes);
+      }
+    }
+    start(left, out, false);
+    CHECK(read_bytes(data) == bytes);
+    if (left == "stats") {
+      CHECK(StatsJournal(out, identity, "dump", {.resume = true}).kept().size() == 1);
+    } else {
+      CHECK(make_export(spec_of(left), out, kResume)->resume().tiles_kept > 0);
+    }
+  }
 }
 
 TEST_CASE("a part whose journal is gone or damaged is not believed") {

@@ -1,0 +1,69 @@
+#include "io/export/format/interrupted_run.h"
+
+#include <fstream>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+using std::filesystem::path;
+
+bool is_there(const path& file) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(file, error));
+}
+
+/// Whether what is there is of that form, as far as names tell.
+bool has_form(const ExportFile& file, RunForm form) {
+  if (form == RunForm::tiles) return is_there(file.part_path());
+  if (form != RunForm::shards) return false;
+  return is_there(file.part_shards_path()) ||
+         (is_there(file.shards_path()) && is_there(file.part_path()));
+}
+
+constexpr const char* kAdvice = " (--force alone gives it up)";
+
+}  // namespace
+
+RecordList record_list_at(const path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string start(kRecordList.size(), '\0');
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(stream.gcount()));
+  if (start == kRecordList) return RecordList::begun;
+  return kRecordList.substr(0, start.size()) == start ? RecordList::torn : RecordList::none;
+}
+
+std::optional<JournalContent> take_up_interrupted(
+    ExportFile& file, RunForm form,
+    const std::function<std::string(const std::string& header)>& difference) {
+  if (!file.resumes()) return std::nullopt;
+  const bool shards = is_there(file.part_shards_path());
+  const path& left = shards ? file.part_shards_path() : file.part_path();
+  // A journal alone means nothing: the run that wrote it was complete, or had not begun.
+  std::optional<JournalContent> journal;
+  if (is_there(left)) journal = read_journal(file.journal_path());
+  if (journal) {
+    std::string text = difference(journal->header);
+    if (text.empty() && !has_form(file, form)) text = "it was written in another form";
+    if (text.empty()) return journal;
+    throw file_error(left.string(), "", "belongs to another export: " + text + kAdvice);
+  }
+  // The journal is made before the folder and goes after it.
+  if (shards) {
+    throw file_error(left.string(), "",
+                     "has no journal, " + file.journal_path().string() +
+                         ", that tells what it belongs to" + kAdvice);
+  }
+  if (form == RunForm::records) return std::nullopt;
+  if (record_list_at(left) == RecordList::begun) {
+    throw file_error(
+        left.string(), "",
+        std::string("belongs to an interrupted run of stats, and this is an export") + kAdvice);
+  }
+  file.remove_partial();
+  return std::nullopt;
+}
+
+}  // namespace attnscope
