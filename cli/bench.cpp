@@ -385,9 +385,10 @@ class Bench {
     call.problem = problem;
     call.id = problem->id();
     ExportSpec spec;
-    spec.calls = {{&call, {0}, {0}}};
-    spec.rows = {{0, problem->num_queries()}};
-    spec.keys = {{0, problem->num_keys()}};
+    spec.calls = {{.selected = {&call, {0}, {0}},
+                   .rows = {0, problem->num_queries()},
+                   .row_list = {},
+                   .keys = {0, problem->num_keys()}}};
     spec.capture_name = "bench";
     spec.options_json = "{}";
     spec.backend = backend_->name_for(*problem);

@@ -19,7 +19,7 @@
 #include "core/stream/streaming_engine.h"
 #include "core/stream/tile_plan.h"
 #include "core/stream/value_check.h"
-#include "io/export/write/hdf5_export.h"
+#include "io/export/write/make_export.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -60,10 +60,10 @@ ExportProduct parse_product(const ExportOptions& o) {
            : o.queries.any() ? ExportProduct::rows
                              : ExportProduct::weights;
   }
-  const std::vector<std::string> names{"weights", "logits",    "lse",    "rows",
-                                       "topk",    "threshold", "pooled", "output"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == o.product) return static_cast<ExportProduct>(i);
+  std::vector<std::string> names;
+  for (const ExportProduct product : exported_maps()) {
+    names.emplace_back(export_product_name(product));
+    if (names.back() == o.product) return product;
   }
   const std::string nearest = nearest_word(o.product, names);
   throw usage_error(
@@ -197,28 +197,29 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
   ExportSpec spec;
   spec.product = parse_product(o);
   spec.encoding = parse_encoding(spec.product, o.dtype);
-  spec.calls = capture.select(parse_selection(o.selection));
-  for (const SelectedCall& selected : spec.calls) {
+  for (const SelectedCall& selected : capture.select(parse_selection(o.selection))) {
     const AttentionProblem& problem = *selected.call->problem;
     check_products_fit(o, spec.product, problem);
-    spec.keys.push_back(parse_crop(o.cols.empty() ? ":" : o.cols, "--cols", problem.num_keys()));
+    ExportCall call;
+    call.selected = selected;
+    call.keys = parse_crop(o.cols.empty() ? ":" : o.cols, "--cols", problem.num_keys());
     if (spec.product == ExportProduct::rows) {
-      spec.row_lists.push_back(resolve_queries(o.queries, problem));
-      spec.rows.push_back({});
+      call.row_list = resolve_queries(o.queries, problem);
     } else {
-      spec.rows.push_back(
-          parse_crop(o.rows.empty() ? ":" : o.rows, "--rows", problem.num_queries()));
+      call.rows = parse_crop(o.rows.empty() ? ":" : o.rows, "--rows", problem.num_queries());
     }
+    spec.calls.push_back(std::move(call));
   }
   spec.capture_name = capture.path().filename().string();
-  spec.backend = recorded_backend(backend, spec.calls);
+  spec.backend = recorded_backend(backend, spec.selection());
   spec.options_json = content_options(o, spec.product, spec.encoding, spec.backend)
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   spec.gzip = o.compress == "gzip";
-  spec.topk = o.topk;
-  spec.threshold = o.threshold;
-  spec.block = o.block > 0 ? o.block : kDefaultBlock;
-  spec.pyramid = o.pyramid;
+  if (spec.product == ExportProduct::topk) spec.detail = KeepLargest{o.topk};
+  if (spec.product == ExportProduct::threshold) spec.detail = KeepAbove{o.threshold};
+  if (spec.product == ExportProduct::pooled) {
+    spec.detail = PoolBlocks{o.block > 0 ? o.block : kDefaultBlock, o.pyramid};
+  }
   return spec;
 }
 
@@ -280,8 +281,9 @@ void say_start(const Console& console, const ExportOptions& o, const ExportSpec&
                           f.size.at_most ? "at most " : "", format_bytes(f.size.file_bytes), o.out,
                           free_text(f), time, backend.description(), f.plan.describe()));
   std::set<std::string> unknown;
-  for (const SelectedCall& call : spec.calls) {
-    unknown.insert(call.call->unknown_keys.begin(), call.call->unknown_keys.end());
+  for (const ExportCall& call : spec.calls) {
+    const CallEntry& entry = *call.selected.call;
+    unknown.insert(entry.unknown_keys.begin(), entry.unknown_keys.end());
   }
   for (const std::string& key : unknown) console.say("note: not understood: " + key);
 }
@@ -352,10 +354,11 @@ int run_export(const ExportOptions& o) {
   if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
   const Capture capture = open_capture(o.capture, console);
   const auto backend = make_run_backend(o.run, console);
-  ExportSpec spec = make_spec(o, capture, *backend);
+  ExportPlan plan = make_spec(o, capture, *backend);
+  const ExportSpec& spec = plan.spec;
   if (spec.product == ExportProduct::pooled) {
     return export_pooled(
-        std::move(spec),
+        std::move(plan),
         {o.run,
          *backend,
          capture,
@@ -365,16 +368,15 @@ int run_export(const ExportOptions& o) {
          o.dry_run,
          o.json});
   }
-  const std::vector<HeadTask> tasks = export_tasks(spec);
   MemoryBudget budget(memory_limit(o.run));
-  const TileRequest request = export_request(spec);
-  const TilePlan plan = plan_tiles(tasks, request, *backend, budget.limit(), o.run.threads);
-  Forecast forecast{static_cast<int64_t>(tasks.size()), estimate_export(spec), plan, budget.limit(),
-                    free_disk_bytes(o.out)};
+  const TilePlan tiles =
+      plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(), o.run.threads);
+  Forecast forecast{static_cast<int64_t>(plan.tasks.size()), estimate_export(plan), tiles,
+                    budget.limit(), free_disk_bytes(o.out)};
   // The estimate computes a little itself: not worth it for what is soon done.
   constexpr double kLongFlops = 2e12;
-  if (o.dry_run || plan.flops > kLongFlops) {
-    forecast.seconds = expected_seconds(tasks, request, plan, *backend, budget);
+  if (o.dry_run || tiles.flops > kLongFlops) {
+    forecast.seconds = expected_seconds(plan.tasks, plan.request(), tiles, *backend, budget);
   }
   if (o.dry_run) {
     print_dry_run(o, forecast);
@@ -390,9 +392,9 @@ int run_export(const ExportOptions& o) {
 
   const InterruptWatch interrupts;
   const bool with_values = spec.product == ExportProduct::output;
-  check_values(tasks, interrupts.token(), with_values);
-  spec.capture_hash = capture.content_hash(spec.calls, with_values, interrupts.token());
-  const auto owned = make_export(std::move(spec), o.out, write_options);
+  check_values(plan.tasks, interrupts.token(), with_values);
+  plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, interrupts.token());
+  const auto owned = make_export(std::move(plan), o.out, write_options);
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
     console.say(o.out + " is complete already");
@@ -402,7 +404,7 @@ int run_export(const ExportOptions& o) {
   for (const std::string& warning : sink.warnings()) console.warn(warning);
   say_resume(console, sink.resume(), sink);
   const auto start = std::chrono::steady_clock::now();
-  stream_export(console, plan, *backend, budget, sink, interrupts.token());
+  stream_export(console, tiles, *backend, budget, sink, interrupts.token());
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   print_result(o, sink, spent.count());
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),

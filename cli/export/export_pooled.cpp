@@ -10,6 +10,7 @@
 #include "cli/common/interrupt.h"
 #include "core/base/error.h"
 #include "core/stream/value_check.h"
+#include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
 #include "io/results/finished_run.h"
 
@@ -65,27 +66,28 @@ void print_written(const PooledRun& r, const PooledForecast& f, double seconds) 
 
 }  // namespace
 
-int export_pooled(ExportSpec spec, const PooledRun& r) {
+int export_pooled(ExportPlan plan, const PooledRun& r) {
   MemoryBudget budget(memory_limit(r.run));
-  const std::vector<ReductionJob> wanted = PooledExport::jobs_of(spec);
-  ReductionPlan plan = plan_reductions(wanted, r.backend, budget.limit(), r.run.threads);
+  const std::vector<ReductionJob> wanted = PooledExport::jobs_of(plan);
+  ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), r.run.threads);
   // Panels of all workers may be under way, out of order.
-  const int64_t levels = PooledExport::memory_bytes(spec, plan.panel_rows * (2 * plan.workers + 1));
+  const int64_t levels =
+      PooledExport::memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
   const MemoryReservation held = budget.reserve(levels, "the coarser levels");
-  plan = plan_reductions(wanted, r.backend, budget.available(), r.run.threads);
+  reductions = plan_reductions(wanted, r.backend, budget.available(), r.run.threads);
   ReductionStream stream(r.backend, budget);
   PooledForecast forecast{static_cast<int64_t>(wanted.size()),
-                          PooledExport::payload_bytes(spec),
+                          PooledExport::payload_bytes(plan),
                           free_disk_bytes(r.out),
-                          plan.bytes_total + levels,
+                          reductions.bytes_total + levels,
                           budget.limit(),
                           -1};
   constexpr double kLongFlops = 2e12;
-  if (r.dry_run || plan.flops > kLongFlops) {
-    forecast.seconds = stream.expected_seconds(wanted, plan);
+  if (r.dry_run || reductions.flops > kLongFlops) {
+    forecast.seconds = stream.expected_seconds(wanted, reductions);
   }
   if (r.dry_run) {
-    print_forecast(r, forecast, plan);
+    print_forecast(r, forecast, reductions);
     return kExitOk;
   }
   check_export_target(r.out, r.write);
@@ -93,26 +95,26 @@ int export_pooled(ExportSpec spec, const PooledRun& r) {
       "pooled maps of {} head{}: {} to {}{}; {}; {}", forecast.heads,
       forecast.heads == 1 ? "" : "s", format_bytes(forecast.payload_bytes), r.out,
       forecast.seconds < 0 ? "" : fmt::format(", about {}", format_seconds(forecast.seconds)),
-      r.backend.description(), plan.describe()));
+      r.backend.description(), reductions.describe()));
 
   const InterruptWatch interrupts;
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : wanted) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());
-  spec.capture_hash = r.capture.content_hash(spec.calls, false, interrupts.token());
-  if (finished_already(r, spec)) {
+  plan.spec.capture_hash = r.capture.content_hash(plan.spec.selection(), false, interrupts.token());
+  if (finished_already(r, plan.spec)) {
     print_written(r, forecast, 0);
     return kExitOk;
   }
-  PooledExport pooled(std::move(spec), r.out, r.write);
+  PooledExport pooled(std::move(plan), r.out, r.write);
   const auto start = std::chrono::steady_clock::now();
   {
-    Progress progress(r.console, "export", plan.panels,
-                      plan.entries / static_cast<double>(plan.panels), "entries");
+    Progress progress(r.console, "export", reductions.panels,
+                      reductions.entries / static_cast<double>(reductions.panels), "entries");
     StreamControl control;
     control.stop = interrupts.token();
     control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-    if (!stream.run(pooled.jobs(), plan, pooled, control)) {
+    if (!stream.run(pooled.jobs(), reductions, pooled, control)) {
       throw Error(ErrorCode::interrupted, "interrupted: nothing was kept");
     }
   }

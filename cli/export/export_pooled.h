@@ -6,11 +6,12 @@
 #include "cli/common/capture_options.h"
 #include "cli/common/console.h"
 #include "core/stream/tile_backend.h"
-#include "io/export/write/hdf5_export.h"
+#include "io/export/format/export_plan.h"
+#include "io/export/write/export_sink.h"
 
 namespace attnscope {
 
-/// `export --product pooled`, once the spec is made.
+/// `export --product pooled`, once its plan is made.
 struct PooledRun {
   const RunOptions& run;
   const TileBackend& backend;
@@ -23,6 +24,6 @@ struct PooledRun {
 };
 
 /// Returns the exit code. Throws Error(interrupted) when it was stopped; nothing is kept then.
-int export_pooled(ExportSpec spec, const PooledRun& run);
+int export_pooled(ExportPlan plan, const PooledRun& run);
 
 }  // namespace attnscope

@@ -48,10 +48,12 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
   ExportSpec spec;
   spec.product = ExportProduct::stats;
   spec.encoding = Encoding::f32;
-  spec.calls = s.calls;
   for (const SelectedCall& selected : s.calls) {
-    spec.rows.push_back({0, selected.call->problem->num_queries()});
-    spec.keys.push_back({0, selected.call->problem->num_keys()});
+    const AttentionProblem& problem = *selected.call->problem;
+    spec.calls.push_back({.selected = selected,
+                          .rows = {0, problem.num_queries()},
+                          .row_list = {},
+                          .keys = {0, problem.num_keys()}});
   }
   spec.capture_name = capture.path().filename().string();
   spec.capture_hash = hash;

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
+#include <stop_token>
 #include <string_view>
 
 namespace attnscope {
@@ -15,5 +17,9 @@ constexpr std::string_view kChecksumAlgorithm = "xxh3-64-low32";
 uint32_t checksum(std::span<const std::byte> bytes);
 /// All 64 bits of that hash. Thread-safe.
 uint64_t checksum64(std::span<const std::byte> bytes);
+
+/// XXH3-64 of a whole file, and its size. Throws Error(file), Error(interrupted) soon after a stop.
+uint64_t file_checksum(const std::filesystem::path& path, std::stop_token stop,
+                       int64_t* bytes = nullptr);
 
 }  // namespace attnscope

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/export/write/hdf5_export.h"
+#include "io/export/format/export_spec.h"
 
 namespace attnscope {
 

@@ -177,9 +177,10 @@ ExportSpec make_spec(const std::vector<std::shared_ptr<CallEntry>>& calls, Expor
     selected.heads.resize(static_cast<size_t>(call->problem->num_heads()));
     std::iota(selected.batch.begin(), selected.batch.end(), int64_t{0});
     std::iota(selected.heads.begin(), selected.heads.end(), int64_t{0});
-    spec.calls.push_back(selected);
-    spec.rows.push_back({0, call->problem->num_queries()});
-    spec.keys.push_back({0, call->problem->num_keys()});
+    spec.calls.push_back({.selected = selected,
+                          .rows = {0, call->problem->num_queries()},
+                          .row_list = {},
+                          .keys = {0, call->problem->num_keys()}});
   }
   spec.capture_name = "dump";
   spec.capture_hash = "0123456789abcdef";

@@ -53,9 +53,15 @@ void check_product(const ExportSpec& spec, ScoreFunction score, const std::strin
   require(!(weights && spec.encoding == Encoding::f16), "weights in f16 must be scaled");
   require(!spec.gzip || weights || spec.product == ExportProduct::logits,
           fmt::format("{} cannot be compressed", export_product_name(spec.product)));
-  require(spec.product != ExportProduct::topk || spec.topk > 0, "topk needs a number of keys");
-  require(spec.product != ExportProduct::threshold || spec.threshold > 0,
+  require(spec.product != ExportProduct::topk ||
+              (std::holds_alternative<KeepLargest>(spec.detail) && spec.kept_largest().keys > 0),
+          "topk needs a number of keys");
+  require(spec.product != ExportProduct::threshold ||
+              (std::holds_alternative<KeepAbove>(spec.detail) && spec.kept_above().weight > 0),
           "threshold needs a weight above 0");
+  require(spec.product != ExportProduct::pooled ||
+              (std::holds_alternative<PoolBlocks>(spec.detail) && spec.blocks().side > 0),
+          "pooled maps need blocks");
   require(spec.product != ExportProduct::output || spec.encoding == Encoding::f32,
           "outputs are stored as f32");
   require(!(spec.product == ExportProduct::lse && !is_normalised(score)),
@@ -65,14 +71,10 @@ void check_product(const ExportSpec& spec, ScoreFunction score, const std::strin
 }
 
 void check_spec(const ExportSpec& spec) {
-  const size_t calls = spec.calls.size();
   const bool rows = spec.product == ExportProduct::rows;
-  require(calls > 0, "no call is selected");
-  require(spec.rows.size() == calls && spec.keys.size() == calls &&
-              spec.row_lists.size() == (rows ? calls : 0),
-          "one range of rows and of keys is needed for each call");
-  for (size_t c = 0; c < calls; ++c) {
-    const SelectedCall& selected = spec.calls[c];
+  require(!spec.calls.empty(), "no call is selected");
+  for (const ExportCall& call : spec.calls) {
+    const SelectedCall& selected = call.selected;
     const AttentionProblem& problem = *selected.call->problem;
     const std::string& name = problem.name();
     check_product(spec, problem.score(), name);
@@ -80,16 +82,17 @@ void check_spec(const ExportSpec& spec) {
     check_indices(selected.heads, problem.num_heads(), name + ": heads");
     require(std::max(problem.num_queries(), problem.num_keys()) <= INT32_MAX,
             name + ": indices beyond 2^31 do not fit the format");
-    check_range(spec.keys[c], problem.num_keys(), name + ": keys");
+    check_range(call.keys, problem.num_keys(), name + ": keys");
     if (spec.product == ExportProduct::output) {
       require(static_cast<bool>(problem.v()), name + ": there is no V");
-      require(spec.keys[c] == IndexRange{0, problem.num_keys()},
+      require(call.keys == IndexRange{0, problem.num_keys()},
               name + ": an output is over all keys");
     }
     if (rows) {
-      check_indices(spec.row_lists[c], problem.num_queries(), name + ": rows");
+      check_indices(call.row_list, problem.num_queries(), name + ": rows");
     } else {
-      check_range(spec.rows[c], problem.num_queries(), name + ": rows");
+      require(call.row_list.empty(), name + ": a list of rows is for the product rows");
+      check_range(call.rows, problem.num_queries(), name + ": rows");
     }
   }
 }
@@ -100,15 +103,14 @@ TileRequest make_request(const ExportSpec& spec) {
   const bool pooled = spec.product == ExportProduct::pooled;
   const bool stats = spec.product == ExportProduct::stats;
   request.entries = spec.product != ExportProduct::lse && !pooled && !stats;
-  const bool reduced =
-      spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
+  const bool reduced = spec.keeps_part_of_rows();
   request.norms = spec.product != ExportProduct::logits && !reduced && !pooled && !stats;
   request.quantity = spec.product == ExportProduct::logits ? Quantity::logits : Quantity::weights;
   request.encoding = request.entries && !reduced ? spec.encoding : Encoding::f32;
   request.outputs = spec.product == ExportProduct::output;
   // Sigmoid has no norms; a file of both kinds of score cannot be asked for.
-  for (const SelectedCall& selected : spec.calls) {
-    request.norms = request.norms && is_normalised(selected.call->problem->score());
+  for (const ExportCall& call : spec.calls) {
+    request.norms = request.norms && is_normalised(call.selected.call->problem->score());
   }
   // As large as the largest call wants; smaller calls use the corner of a tile's chunks.
   // Compressed chunks are about as large as the entries at worst; kept entries come with their keys
@@ -119,14 +121,12 @@ TileRequest make_request(const ExportSpec& spec) {
                                                                     : 0;
   request.chunk_rows = 1;
   request.chunk_cols = 1;
-  for (size_t c = 0; c < spec.calls.size(); ++c) {
-    const int64_t rows = spec.product == ExportProduct::rows
-                             ? static_cast<int64_t>(spec.row_lists[c].size())
-                             : spec.rows[c].size();
+  for (const ExportCall& call : spec.calls) {
+    const int64_t rows = call.num_rows();
     // Reductions of whole rows want them in one piece, and few at a time.
     const int64_t most_rows = reduced ? kReducedRows : kChunkRows;
     const int64_t cols =
-        request.outputs ? spec.calls[c].call->problem->v().width() : spec.keys[c].size();
+        request.outputs ? call.selected.call->problem->v().width() : call.keys.size();
     // Outputs come with all their channels, which are few.
     const int64_t most_cols = reduced || request.outputs ? cols : kChunkCols;
     request.chunk_rows = std::max(request.chunk_rows, std::min(most_rows, rows));
@@ -141,9 +141,9 @@ void check_size(const ExportGroup& group) {
   require(checked_count(factors).has_value(), group.name + ": the map is too large for a file");
 }
 
-ExportGroup make_group(const ExportSpec& spec, const TileRequest& request, size_t c,
+ExportGroup make_group(const ExportCall& call, const TileRequest& request,
                        const std::string& branch) {
-  const SelectedCall& selected = spec.calls[c];
+  const SelectedCall& selected = call.selected;
   const CallId& id = selected.call->id;
   ExportGroup group;
   group.name = fmt::format("step{:04}_layer{:03}_{}_{}", id.step, id.layer, name_part(branch),
@@ -154,14 +154,13 @@ ExportGroup make_group(const ExportSpec& spec, const TileRequest& request, size_
     if (branch_of(id, item) == branch) group.batch.push_back(item);
   }
   group.heads = selected.heads;
-  group.row_range = spec.rows[c];
-  if (spec.product == ExportProduct::rows) group.row_list = spec.row_lists[c];
-  group.keys = spec.keys[c];
+  group.row_range = call.rows;
+  group.row_list = call.row_list;
+  group.keys = call.keys;
   group.has_lse = request.norms;
   ChunkGrid& grid = group.grid;
   grid.heads = static_cast<int64_t>(group.batch.size() * group.heads.size());
-  grid.rows =
-      group.row_list.empty() ? group.row_range.size() : static_cast<int64_t>(group.row_list.size());
+  grid.rows = call.num_rows();
   grid.cols = request.outputs ? selected.call->problem->v().width() : group.keys.size();
   grid.chunk_rows = std::min(request.chunk_rows, grid.rows);
   grid.chunk_cols = std::min(request.chunk_cols, grid.cols);
@@ -182,23 +181,23 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
   check_spec(spec);
   ExportLayout layout;
   layout.request = make_request(spec);
-  layout.reduced = spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold;
+  layout.reduced = spec.keeps_part_of_rows();
   if (layout.request.entries) {
     layout.entries_name = layout.request.outputs                        ? "output"
                           : layout.request.quantity == Quantity::logits ? "logits"
                                                                         : "weights";
   }
   std::set<std::string> names;
-  for (size_t c = 0; c < spec.calls.size(); ++c) {
+  for (const ExportCall& call : spec.calls) {
     std::vector<std::string> branches;
-    for (int64_t item : spec.calls[c].batch) {
-      const std::string branch = branch_of(spec.calls[c].call->id, item);
+    for (int64_t item : call.selected.batch) {
+      const std::string branch = branch_of(call.selected.call->id, item);
       if (std::find(branches.begin(), branches.end(), branch) == branches.end()) {
         branches.push_back(branch);
       }
     }
     for (const std::string& branch : branches) {
-      ExportGroup group = make_group(spec, layout.request, c, branch);
+      ExportGroup group = make_group(call, layout.request, branch);
       // Branches that differ in replaced characters only; `branch` tells them apart.
       const std::string name = group.name;
       for (int n = 2; !names.insert(group.name).second; ++n) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/stream/tile_sink.h"
-#include "io/export/write/hdf5_export.h"
+#include "io/export/format/export_spec.h"
 
 namespace attnscope {
 
@@ -62,5 +62,22 @@ struct ExportLayout {
 
 /// Throws Error(usage) when the spec's parts do not fit each other or its sizes overflow.
 ExportLayout make_export_layout(const ExportSpec& spec);
+
+/// Where one group's data starts in the file; −1 for what the group does not have. All of it is
+/// little-endian and packed.
+struct GroupPlaces {
+  int64_t entries = -1;            ///< chunk 0 of weights, logits or outputs; the others follow
+  int64_t entries_checksums = -1;  ///< uint32, one a chunk, by chunk number
+  int64_t lse = -1;                ///< float32 [batch · head, row]
+  int64_t lse_checksums = -1;      ///< uint32 [batch · head]
+};
+
+/// Where everything that is written after the file's structure stands.
+struct ExportPlaces {
+  int64_t complete = -1;   ///< one byte
+  int64_t structure = -1;  ///< uint64: the checksum of everything that is written now
+  std::vector<GroupPlaces> groups;
+  int64_t file_bytes = 0;
+};
 
 }  // namespace attnscope

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "io/export/format/export_layout.h"
-#include "io/export/write/export_skeleton.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {

@@ -7,7 +7,6 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/export/format/tile_check.h"
-#include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
 
 namespace attnscope {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "io/export/read/stored_facts.h"
+#include "io/export/read/stored_call.h"
 #include "io/hdf5/hdf5_reader.h"
 
 namespace attnscope {

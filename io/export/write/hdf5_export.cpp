@@ -11,15 +11,12 @@
 #include "io/export/format/completed_tiles.h"
 #include "io/export/format/export_header.h"
 #include "io/export/format/export_journal.h"
-#include "io/export/format/export_layout.h"
 #include "io/export/format/interrupted_run.h"
 #include "io/export/format/stored_export.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/write/chunk_writer.h"
 #include "io/export/write/export_skeleton.h"
-#include "io/export/write/export_tasks.h"
 #include "io/export/write/lse_writer.h"
-#include "io/export/write/sharded_export.h"
 #include "io/files/export_file.h"
 
 namespace attnscope {
@@ -31,141 +28,15 @@ static_assert(std::endian::native == std::endian::little);
 /// Resuming, so much of what was written last is read back.
 constexpr int64_t kRecheckBytes = int64_t{1} << 30;
 
-ExportFileOptions file_options(const ExportWriteOptions& options, int64_t bytes) {
-  return {.force = options.force,
-          .sync = options.sync,
-          .resumable = true,
-          .resume = options.resume,
-          .bytes = bytes,
-          .inputs = options.inputs};
-}
-
 /// A broken contract between engine and sink is a defect of ours, and must not spoil a file.
 void expect(bool condition, const char* what) {
   if (!condition) throw std::logic_error(std::string("Hdf5Export: ") + what);
 }
 
-/// Rough sizes of what the library adds: headers, attributes, scales and their lists a group.
-constexpr int64_t kFileOverhead = 6 * 1024;
-constexpr int64_t kGroupOverhead = 24 * 1024;
-/// int32 index, t, y, x and an 8-bit segment.
-constexpr int64_t kCoordinateBytes = 4 * 4 + 1;
-
-int64_t sum_sizes(std::initializer_list<int64_t> sizes) {
-  int64_t total = 0;
-  for (int64_t size : sizes) {
-    const auto sum = checked_add(total, size);
-    if (!sum) throw usage_error("export: the maps are too large for a file");
-    total = *sum;
-  }
-  return total;
-}
-
-/// What a file takes at the least, whatever the library adds.
-int64_t least_bytes(const ExportLayout& layout) {
-  int64_t bytes = 0;
-  for (const ExportGroup& group : layout.groups) {
-    if (layout.has_entries()) bytes = sum_sizes({bytes, group.grid.bytes()});
-    if (group.has_lse) bytes = sum_sizes({bytes, group.num_heads() * group.num_rows() * 4});
-  }
-  return bytes;
-}
-
 }  // namespace
 
-std::vector<HeadTask> make_export_tasks(const ExportLayout& layout) {
-  std::vector<HeadTask> tasks;
-  for (const ExportGroup& group : layout.groups) {
-    for (int64_t item : group.batch) {
-      for (int64_t head : group.heads) {
-        tasks.push_back(
-            {group.call->problem.get(), item, head, group.row_range, group.row_list, group.keys});
-      }
-    }
-  }
-  return tasks;
-}
-
-std::string_view export_product_name(ExportProduct product) {
-  switch (product) {
-    case ExportProduct::weights:
-      return "weights";
-    case ExportProduct::logits:
-      return "logits";
-    case ExportProduct::lse:
-      return "lse";
-    case ExportProduct::topk:
-      return "topk";
-    case ExportProduct::threshold:
-      return "threshold";
-    case ExportProduct::pooled:
-      return "pooled";
-    case ExportProduct::output:
-      return "output";
-    case ExportProduct::stats:
-      return "stats";
-    case ExportProduct::rows:
-      break;
-  }
-  return "rows";
-}
-
-bool is_sharded(const ExportSpec& spec) {
-  return spec.gzip || spec.product == ExportProduct::topk ||
-         spec.product == ExportProduct::threshold;
-}
-
-std::unique_ptr<ExportSink> make_export(ExportSpec spec, std::filesystem::path out,
-                                        const ExportWriteOptions& options) {
-  if (is_sharded(spec)) {
-    return std::make_unique<ShardedExport>(std::move(spec), std::move(out), options);
-  }
-  return std::make_unique<Hdf5Export>(std::move(spec), std::move(out), options);
-}
-
-ExportSize estimate_export(const ExportSpec& spec) {
-  const ExportLayout layout = make_export_layout(spec);
-  ExportSize size;
-  size.at_most = spec.gzip || spec.product == ExportProduct::threshold;
-  size.file_bytes = kFileOverhead + static_cast<int64_t>(spec.options_json.size());
-  for (const ExportGroup& group : layout.groups) {
-    const ChunkGrid& grid = group.grid;
-    // make_export_layout has checked the larger products of these factors.
-    const int64_t lse = group.has_lse ? grid.heads * grid.rows * 4 : 0;
-    if (spec.product == ExportProduct::topk || spec.product == ExportProduct::threshold) {
-      // Weight and key, and the row's mass; for threshold where its list begins.
-      const bool topk = spec.product == ExportProduct::topk;
-      const int64_t kept = topk ? spec.topk : grid.cols;
-      const int64_t factors[] = {grid.heads, grid.rows, kept * 8 + (topk ? 4 : 12)};
-      const auto bytes = checked_count(factors);
-      if (!bytes) throw usage_error("export: the maps are too large for a file");
-      size.payload_bytes = sum_sizes({size.payload_bytes, *bytes});
-      size.file_bytes = sum_sizes(
-          {size.file_bytes, *bytes, kGroupOverhead, kCoordinateBytes * (grid.rows + grid.cols)});
-      continue;
-    }
-    const int64_t entries =
-        layout.has_entries() ? grid.heads * grid.rows * grid.cols * grid.element_bytes : 0;
-    const int64_t stored = layout.has_entries() ? grid.bytes() + 4 * grid.chunks() : 0;
-    size.payload_bytes = sum_sizes({size.payload_bytes, entries, lse});
-    size.file_bytes = sum_sizes(
-        {size.file_bytes, stored, lse, kGroupOverhead, kCoordinateBytes * (grid.rows + grid.cols)});
-  }
-  return size;
-}
-
-std::vector<HeadTask> export_tasks(const ExportSpec& spec) {
-  return make_export_tasks(make_export_layout(spec));
-}
-
-TileRequest export_request(const ExportSpec& spec) { return make_export_layout(spec).request; }
-
-void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options) {
-  ExportFile::check_target(out, file_options(options, 0));
-}
-
 struct Hdf5Export::Impl {
-  Impl(ExportSpec the_spec, std::filesystem::path out, const ExportWriteOptions& options);
+  Impl(ExportPlan the_plan, std::filesystem::path out, const ExportWriteOptions& options);
 
   void start_afresh();
   void go_on(const JournalContent& old, bool verify_all);
@@ -180,9 +51,7 @@ struct Hdf5Export::Impl {
   void consume_entries(const Tile& tile, const StoredExport::TaskPlace& place);
   void consume_norms(const Tile& tile, const StoredExport::TaskPlace& place);
 
-  ExportSpec spec;
-  ExportLayout layout;  ///< borrows spec's lists
-  std::vector<HeadTask> tasks;
+  const ExportPlan plan;
   bool sync;
   JournalCommits commits;
   std::string header;  ///< of the journal
@@ -197,17 +66,15 @@ struct Hdf5Export::Impl {
   std::optional<ExportJournal> journal;  ///< last: its thread uses file
 };
 
-Hdf5Export::Impl::Impl(ExportSpec the_spec, std::filesystem::path out,
+Hdf5Export::Impl::Impl(ExportPlan the_plan, std::filesystem::path out,
                        const ExportWriteOptions& options)
-    : spec(std::move(the_spec)),
-      layout(make_export_layout(spec)),
-      tasks(make_export_tasks(layout)),
+    : plan(std::move(the_plan)),
       sync(options.sync),
       commits(options.commits),
       // Before the lock: where memory runs out the JSON library may end the process.
-      header(make_export_header(describe_stored(spec, layout, {}))),
-      file(std::move(out), file_options(options, least_bytes(layout))) {
-  stored = describe_stored(spec, layout, {});
+      header(make_export_header(describe_stored(plan.spec, plan.layout, {}))),
+      file(std::move(out), options.for_file(least_export_bytes(plan.layout))) {
+  stored = describe_stored(plan.spec, plan.layout, {});
   std::error_code error;
   if (options.resume && !options.force && std::filesystem::exists(file.out(), error)) {
     const StoredExport there = read_stored_export(file.out());
@@ -229,8 +96,8 @@ Hdf5Export::Impl::Impl(ExportSpec the_spec, std::filesystem::path out,
 }
 
 void Hdf5Export::Impl::start_afresh() {
-  const ExportPlaces places = write_export_skeleton(spec, layout, file.new_part_path());
-  set_stored(describe_stored(spec, layout, places));
+  const ExportPlaces places = write_export_skeleton(plan.spec, plan.layout, file.new_part_path());
+  set_stored(describe_stored(plan.spec, plan.layout, places));
   file.open_new_part(places.file_bytes);
   const uint64_t sum = structure_checksum(stored, file.data());
   file.write_at(std::as_bytes(std::span(&sum, 1)), stored.structure);
@@ -284,7 +151,7 @@ std::vector<JournalRecord> Hdf5Export::Impl::sound_records(const JournalContent&
     const JournalRecord& record = old.records[i];
     const bool check = all || resume.bytes_checked < kRecheckBytes;
     if (!before->fits(record) || (check && !reader.holds(record, resume.bytes_checked))) {
-      resume.tiles_dropped += layout.has_entries() ? record.chunks : record.rows;
+      resume.tiles_dropped += plan.layout.has_entries() ? record.chunks : record.rows;
       continue;
     }
     before->add(record);
@@ -301,7 +168,7 @@ LseTarget Hdf5Export::Impl::lse_target(const StoredExport::TaskPlace& place) con
 }
 
 bool Hdf5Export::Impl::has_lse_row(int64_t task, int64_t row) const {
-  if (!layout.has_entries()) return before->has_row(task, row);
+  if (!plan.layout.has_entries()) return before->has_row(task, row);
   const ChunkGrid& grid = task_places[static_cast<size_t>(task)].group->grid;
   return before->has_chunk(task, row / grid.chunk_rows, 0);
 }
@@ -323,7 +190,7 @@ void Hdf5Export::Impl::restore_lse() {
 
 WrittenChunks Hdf5Export::Impl::write_entries(const Tile& tile,
                                               const StoredExport::TaskPlace& place) {
-  const TileRequest& request = layout.request;
+  const TileRequest& request = plan.layout.request;
   const ChunkGrid& grid = place.group->grid;
   const GroupPlaces& at = place.group->places;
   expect(tile.rows.begin % request.chunk_rows == 0 &&
@@ -351,8 +218,8 @@ void Hdf5Export::Impl::check_norms(const Tile& tile, const StoredExport::TaskPla
 /// A tile of an export with entries: its chunks, and its LSEs where it is the first of its rows.
 void Hdf5Export::Impl::consume_entries(const Tile& tile, const StoredExport::TaskPlace& place) {
   const WrittenChunks written = write_entries(tile, place);
-  const int64_t row_chunk = tile.rows.begin / layout.request.chunk_rows;
-  const int64_t first = tile.cols.begin / layout.request.chunk_cols;
+  const int64_t row_chunk = tile.rows.begin / plan.layout.request.chunk_rows;
+  const int64_t first = tile.cols.begin / plan.layout.request.chunk_cols;
   const auto count = static_cast<int64_t>(tile.chunks.size());
   const bool lse = place.group->has_lse && tile.first_segment;
   std::vector<float> values;
@@ -395,9 +262,9 @@ void Hdf5Export::Impl::consume_norms(const Tile& tile, const StoredExport::TaskP
   }
 }
 
-Hdf5Export::Hdf5Export(ExportSpec spec, std::filesystem::path out,
+Hdf5Export::Hdf5Export(ExportPlan plan, std::filesystem::path out,
                        const ExportWriteOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(spec), std::move(out), options)) {}
+    : impl_(std::make_unique<Impl>(std::move(plan), std::move(out), options)) {}
 
 Hdf5Export::~Hdf5Export() {
   try {
@@ -407,9 +274,9 @@ Hdf5Export::~Hdf5Export() {
   }
 }
 
-std::span<const HeadTask> Hdf5Export::tasks() const { return impl_->tasks; }
+std::span<const HeadTask> Hdf5Export::tasks() const { return impl_->plan.tasks; }
 
-TileRequest Hdf5Export::request() const { return impl_->layout.request; }
+TileRequest Hdf5Export::request() const { return impl_->plan.request(); }
 
 const ExportResume& Hdf5Export::resume() const { return impl_->resume; }
 
@@ -423,7 +290,7 @@ int64_t Hdf5Export::tiles_total() const { return impl_->before ? impl_->before->
 
 bool Hdf5Export::has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const {
   if (!impl_->resume.resumed) return false;
-  const TileRequest& request = impl_->layout.request;
+  const TileRequest& request = impl_->plan.layout.request;
   if (!request.entries) return impl_->before->count_rows(task_index, rows) == rows.size();
   const IndexRange chunks{cols.begin / request.chunk_cols, ceil_div(cols.end, request.chunk_cols)};
   const int64_t row_chunk = rows.begin / request.chunk_rows;
@@ -431,7 +298,7 @@ bool Hdf5Export::has_tile(int64_t task_index, IndexRange rows, IndexRange cols) 
 }
 
 void Hdf5Export::begin(std::span<const HeadTask> tasks, int) {
-  expect(tasks.data() == impl_->tasks.data() && tasks.size() == impl_->tasks.size(),
+  expect(tasks.data() == impl_->plan.tasks.data() && tasks.size() == impl_->plan.tasks.size(),
          "the stream must be that of tasks()");
   expect(impl_->journal.has_value(), "the export is complete");
 }
@@ -439,7 +306,7 @@ void Hdf5Export::begin(std::span<const HeadTask> tasks, int) {
 void Hdf5Export::consume(const Tile& tile) {
   const StoredExport::TaskPlace& place =
       impl_->task_places.at(static_cast<size_t>(tile.task_index));
-  if (impl_->layout.has_entries()) return impl_->consume_entries(tile, place);
+  if (impl_->plan.layout.has_entries()) return impl_->consume_entries(tile, place);
   impl_->consume_norms(tile, place);
 }
 

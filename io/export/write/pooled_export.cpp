@@ -13,7 +13,6 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/format/interrupted_run.h"
 #include "io/export/write/export_attributes.h"
-#include "io/export/write/export_tasks.h"
 #include "io/files/export_file.h"
 
 namespace attnscope {
@@ -34,14 +33,14 @@ struct GroupData {
   std::vector<LevelData> levels;
 };
 
-std::vector<LevelData> levels_of(const ExportSpec& spec, const ExportGroup& group) {
+std::vector<LevelData> levels_of(const PoolBlocks& blocks, const ExportGroup& group) {
   const int64_t rows = group.num_rows();
   const int64_t cols = group.keys.size();
-  const int64_t count = spec.pyramid ? PyramidRows::levels(rows, cols, spec.block) : 1;
+  const int64_t count = blocks.pyramid ? PyramidRows::levels(rows, cols, blocks.side) : 1;
   std::vector<LevelData> levels;
   for (int64_t level = 0; level < count; ++level) {
     LevelData data;
-    data.block = spec.block << level;
+    data.block = blocks.side << level;
     data.rows = ceil_div(rows, data.block);
     data.cols = ceil_div(cols, data.block);
     levels.push_back(std::move(data));
@@ -67,17 +66,12 @@ std::vector<int32_t> first_indices(int64_t begin, int64_t block, int64_t count) 
 }  // namespace
 
 struct PooledExport::Impl {
-  Impl(ExportSpec export_spec, std::filesystem::path out, const ExportWriteOptions& options)
-      : spec(std::move(export_spec)),
-        layout(make_export_layout(spec)),
-        file(std::move(out), {.force = options.force,
-                              .sync = options.sync,
-                              .resume = options.resume,
-                              .bytes = payload_bytes(spec),
-                              .inputs = options.inputs}),
-        jobs(jobs_of(spec)) {
+  Impl(ExportPlan the_plan, std::filesystem::path out, const ExportWriteOptions& options)
+      : plan(std::move(the_plan)),
+        file(std::move(out), options.for_file(payload_bytes(plan), false)),
+        jobs(jobs_of(plan)) {
     take_up_interrupted(file, RunForm::nothing, [this](const std::string& there) {
-      return header_difference(there, describe_stored(spec, layout, {}),
+      return header_difference(there, describe_stored(plan.spec, plan.layout, {}),
                                file.journal_path().string());
     });
     const Hdf5Session session;
@@ -93,7 +87,7 @@ struct PooledExport::Impl {
     for (size_t g = 0; g < groups.size(); ++g) {
       for (int64_t head = 0; head < groups[g].layout->num_heads(); ++head) {
         pyramids.emplace_back(groups[g].layout->num_rows(), groups[g].layout->keys.size(),
-                              spec.block, spec.pyramid,
+                              plan.spec.blocks().side, plan.spec.blocks().pyramid,
                               [this, g, head](int64_t level, int64_t row, auto max, auto mean) {
                                 write(groups[g], head, level, row, max, mean);
                               });
@@ -103,22 +97,23 @@ struct PooledExport::Impl {
 
   void create_file() {
     writer.emplace(file.new_part_path());
-    write_root_attributes(*writer, spec);
+    write_root_attributes(*writer, plan.spec);
     create_export_marks(*writer, "1 when every block is there", stored);
     const Hdf5Group calls = writer->create_group(writer->root(), "calls");
-    for (const ExportGroup& group : layout.groups) create_group(calls.id(), group);
+    for (const ExportGroup& group : plan.layout.groups) create_group(calls.id(), group);
   }
 
   void create_group(hid_t calls, const ExportGroup& group) {
-    GroupData data{&group, writer->create_group(calls, group.name), levels_of(spec, group)};
-    write_group_attributes(*writer, data.group.id(), spec, group);
+    GroupData data{&group, writer->create_group(calls, group.name),
+                   levels_of(plan.spec.blocks(), group)};
+    write_group_attributes(*writer, data.group.id(), plan.spec, group);
     const std::vector<int32_t> items(group.batch.begin(), group.batch.end());
     const std::vector<int32_t> head_numbers(group.heads.begin(), group.heads.end());
     const Hdf5Dataset batch = write_scale(*writer, data.group.id(), "batch", items, "batch item");
     const Hdf5Dataset head = write_scale(*writer, data.group.id(), "head", head_numbers, "head");
     for (LevelData& level : data.levels) {
       std::optional<Hdf5Group> inner;
-      if (spec.pyramid) {
+      if (plan.spec.blocks().pyramid) {
         inner.emplace(writer->create_group(data.group.id(), fmt::format("level_{}", level.block)));
       }
       const hid_t parent = inner ? inner->id() : data.group.id();
@@ -181,8 +176,7 @@ struct PooledExport::Impl {
     writer.reset();
   }
 
-  const ExportSpec spec;
-  const ExportLayout layout;
+  const ExportPlan plan;
   ExportFile file;
   const std::vector<ReductionJob> jobs;
   StoredExport stored;
@@ -191,38 +185,40 @@ struct PooledExport::Impl {
   std::deque<PyramidRows> pyramids;  ///< one a job
 };
 
-PooledExport::PooledExport(ExportSpec spec, std::filesystem::path out,
+PooledExport::PooledExport(ExportPlan plan, std::filesystem::path out,
                            const ExportWriteOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(spec), std::move(out), options)) {}
+    : impl_(std::make_unique<Impl>(std::move(plan), std::move(out), options)) {}
 
 PooledExport::~PooledExport() = default;
 
 const std::vector<ReductionJob>& PooledExport::jobs() const { return impl_->jobs; }
 
-std::vector<ReductionJob> PooledExport::jobs_of(const ExportSpec& spec) {
+std::vector<ReductionJob> PooledExport::jobs_of(const ExportPlan& plan) {
   ReductionRequest request;
-  request.block = spec.block;
+  request.block = plan.spec.blocks().side;
   std::vector<ReductionJob> jobs;
-  const ExportLayout layout = make_export_layout(spec);
-  for (const HeadTask& task : make_export_tasks(layout)) jobs.push_back({task, request});
+  for (const HeadTask& task : plan.tasks) jobs.push_back({task, request});
   return jobs;
 }
 
-int64_t PooledExport::payload_bytes(const ExportSpec& spec) {
+int64_t PooledExport::payload_bytes(const ExportPlan& plan) {
   int64_t bytes = 0;
-  for (const ExportGroup& group : make_export_layout(spec).groups) {
-    for (const LevelData& level : levels_of(spec, group)) bytes += level.bytes(group.num_heads());
+  for (const ExportGroup& group : plan.layout.groups) {
+    for (const LevelData& level : levels_of(plan.spec.blocks(), group)) {
+      bytes += level.bytes(group.num_heads());
+    }
   }
   return bytes;
 }
 
-int64_t PooledExport::memory_bytes(const ExportSpec& spec, int64_t rows) {
-  if (!spec.pyramid) return 0;
+int64_t PooledExport::memory_bytes(const ExportPlan& plan, int64_t rows) {
+  const PoolBlocks& blocks = plan.spec.blocks();
+  if (!blocks.pyramid) return 0;
   int64_t most = 0;
-  for (const ExportGroup& group : make_export_layout(spec).groups) {
+  for (const ExportGroup& group : plan.layout.groups) {
     // Half as many rows, half as long, on each level; and one that waits on each.
-    const int64_t cols = ceil_div(group.keys.size(), spec.block);
-    most = std::max(most, cols * 12 * (ceil_div(rows, spec.block) + 2));
+    const int64_t cols = ceil_div(group.keys.size(), blocks.side);
+    most = std::max(most, cols * 12 * (ceil_div(rows, blocks.side) + 2));
   }
   return most;
 }

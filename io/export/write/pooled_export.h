@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "core/reduce/reduction_stream.h"
-#include "io/export/write/hdf5_export.h"
+#include "io/export/format/export_plan.h"
+#include "io/export/write/export_sink.h"
 
 namespace attnscope {
 
@@ -16,17 +17,17 @@ namespace attnscope {
 class PooledExport : public ReductionSink {
  public:
   /// Throws what ExportFile's constructor and take_up_interrupted() throw, and Error(resource) when
-  /// the disk has too little space. The spec must be of the product `pooled`.
-  PooledExport(ExportSpec spec, std::filesystem::path out, const ExportWriteOptions& options);
+  /// the disk has too little space. The plan must be of the product `pooled`.
+  PooledExport(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options);
   ~PooledExport() override;
 
   /// One a selected head, in the file's order. Valid while this lives.
   const std::vector<ReductionJob>& jobs() const;
-  static std::vector<ReductionJob> jobs_of(const ExportSpec& spec);
+  static std::vector<ReductionJob> jobs_of(const ExportPlan& plan);
   /// Bytes of the datasets.
-  static int64_t payload_bytes(const ExportSpec& spec);
+  static int64_t payload_bytes(const ExportPlan& plan);
   /// Bytes that coarser levels hold while rows are missing, when `rows` rows are under way.
-  static int64_t memory_bytes(const ExportSpec& spec, int64_t rows);
+  static int64_t memory_bytes(const ExportPlan& plan, int64_t rows);
 
   void block_row(int64_t job, int64_t row, std::span<const float> max,
                  std::span<const double> sum) override;

@@ -34,7 +34,7 @@ class ShardFile::Impl {
     } else if (spec.product == ExportProduct::topk) {
       create_topk();
     } else {
-      writer_.attribute(parent_.id(), "threshold", spec.threshold);
+      writer_.attribute(parent_.id(), "threshold", spec.kept_above().weight);
     }
   }
 
@@ -124,13 +124,14 @@ class ShardFile::Impl {
   }
 
   void create_topk() {
-    std::vector<int32_t> ranks(static_cast<size_t>(spec_.topk));
+    std::vector<int32_t> ranks(static_cast<size_t>(spec_.kept_largest().keys));
     for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int32_t>(i);
-    const Hdf5Dataset rank = writer_.write<int32_t>(
-        parent_.id(), "k", std::span<const int32_t>(ranks), std::span(&spec_.topk, 1));
-    writer_.make_scale(rank, "k", spec_.topk);
+    const Hdf5Dataset rank =
+        writer_.write<int32_t>(parent_.id(), "k", std::span<const int32_t>(ranks),
+                               std::span(&spec_.kept_largest().keys, 1));
+    writer_.make_scale(rank, "k", spec_.kept_largest().keys);
     writer_.attribute(rank.id(), "long_name", "rank of the key, from the largest weight");
-    shape_ = {num_items(), num_heads(), group_.num_rows(), spec_.topk};
+    shape_ = {num_items(), num_heads(), group_.num_rows(), spec_.kept_largest().keys};
     const Hdf5Dataset* const axes[] = {&scales_.batch, &scales_.head, &scales_.query, &rank};
     const auto create = [&](const char* name, hid_t type, const char* text, size_t rank_count) {
       const std::span<const int64_t> extents(shape_.data(), rank_count);
@@ -149,7 +150,7 @@ class ShardFile::Impl {
 
   int64_t write_topk(const PreparedTile& tile) {
     const int64_t begin[] = {tile.head / num_heads(), tile.head % num_heads(), tile.rows.begin, 0};
-    const int64_t count[] = {1, 1, tile.rows.size(), spec_.topk};
+    const int64_t count[] = {1, 1, tile.rows.size(), spec_.kept_largest().keys};
     writer_.write_block<float>(entries_, tile.weights, begin, count, "topk_weights");
     writer_.write_block<int32_t>(keys_, tile.keys, begin, count, "topk_keys");
     writer_.write_block<float>(mass_, tile.mass, std::span(begin).first(3),

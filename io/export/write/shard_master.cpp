@@ -1,42 +1,11 @@
 #include "io/export/write/shard_master.h"
 
-#include <xxhash.h>
-
-#include <memory>
-#include <new>
-
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
-namespace {
-
-struct FreeState {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
-
-}  // namespace
-
-uint64_t file_checksum(const std::filesystem::path& path, std::stop_token stop, int64_t* bytes) {
-  const PosixFile file(path, PosixFile::Mode::read_only);
-  const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
-  if (!state) throw std::bad_alloc();
-  XXH3_64bits_reset(state.get());
-  constexpr int64_t kPiece = 1 << 20;
-  std::vector<std::byte> buffer(kPiece);
-  const int64_t size = file.size();
-  for (int64_t at = 0; at < size; at += kPiece) {
-    if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
-    const std::span piece(buffer.data(), static_cast<size_t>(std::min(kPiece, size - at)));
-    file.read_at(piece, at);
-    XXH3_64bits_update(state.get(), piece.data(), piece.size());
-  }
-  if (bytes != nullptr) *bytes = size;
-  return XXH3_64bits_digest(state.get());
-}
-
 StoredExport write_shard_master(const ExportSpec& spec, const std::vector<Shard>& shards,
                                 const std::filesystem::path& folder,
                                 const std::filesystem::path& path) {

@@ -64,7 +64,7 @@ void reduce_tile(const ExportSpec& spec, const ExportLayout& layout, const Tile&
   const auto keys = static_cast<size_t>(tile.cols.size());
   const std::vector<float> zeros(tile.chunks.front() == nullptr ? keys : 0);
   const auto* values = reinterpret_cast<const float*>(tile.chunks.front());
-  std::vector<KeyWeight> top(static_cast<size_t>(spec.topk));
+  std::vector<KeyWeight> top(static_cast<size_t>(spec.kept_largest().keys));
   for (int64_t r = 0; r < tile.rows.size(); ++r) {
     const std::span<const float> row(
         values == nullptr ? zeros.data() : values + r * layout.request.chunk_cols, keys);
@@ -72,7 +72,7 @@ void reduce_tile(const ExportSpec& spec, const ExportLayout& layout, const Tile&
     if (spec.product == ExportProduct::threshold) {
       const size_t before = prepared.keys.size();
       prepared.mass.push_back(static_cast<float>(
-          keys_above(row, first_key, spec.threshold, prepared.weights, prepared.keys)));
+          keys_above(row, first_key, spec.kept_above().weight, prepared.weights, prepared.keys)));
       prepared.counts.push_back(static_cast<int64_t>(prepared.keys.size() - before));
       continue;
     }

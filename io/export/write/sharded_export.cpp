@@ -13,9 +13,9 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/format/interrupted_run.h"
 #include "io/export/format/stored_export.h"
-#include "io/export/write/export_tasks.h"
 #include "io/export/write/shard_file.h"
 #include "io/export/write/shard_master.h"
+#include "io/files/checksum.h"
 #include "io/files/export_file.h"
 #include "io/files/shard_folder.h"
 #include "io/hdf5/hdf5_handle.h"
@@ -38,7 +38,7 @@ bool is_there(const path& file) {
 }  // namespace
 
 struct ShardedExport::Impl {
-  Impl(ExportSpec the_spec, path the_out, const ExportWriteOptions& options);
+  Impl(ExportPlan the_plan, path the_out, const ExportWriteOptions& options);
 
   void start(const ExportWriteOptions& options);
   bool take_folder_back(const JournalContent& old) const;
@@ -48,11 +48,11 @@ struct ShardedExport::Impl {
   void skip_complete();
   void swap_folders() const;
   int64_t unit(size_t task, const Tile& tile) const;
-  path shard_path(size_t group) const { return new_folder / (layout.groups[group].name + ".h5"); }
+  path shard_path(size_t group) const {
+    return new_folder / (plan.layout.groups[group].name + ".h5");
+  }
 
-  ExportSpec spec;
-  ExportLayout layout;
-  std::vector<HeadTask> tasks;
+  const ExportPlan plan;
   std::vector<std::pair<size_t, int64_t>> task_places;  ///< group, head within it
   std::vector<int64_t> first_tile;                      ///< of each task, and one past the last
   bool sync;
@@ -73,24 +73,18 @@ struct ShardedExport::Impl {
   std::unique_ptr<ShardFile> open;  ///< the shard that is being written
 };
 
-ShardedExport::Impl::Impl(ExportSpec the_spec, path the_out, const ExportWriteOptions& options)
-    : spec(std::move(the_spec)),
-      layout(make_export_layout(spec)),
-      tasks(make_export_tasks(layout)),
+ShardedExport::Impl::Impl(ExportPlan the_plan, path the_out, const ExportWriteOptions& options)
+    : plan(std::move(the_plan)),
       sync(options.sync),
-      header(make_export_header(describe_stored(spec, layout, {}))),
-      file(std::move(the_out), {.force = options.force,
-                                .sync = options.sync,
-                                .resumable = true,
-                                .resume = options.resume,
-                                .inputs = options.inputs}),
+      header(make_export_header(describe_stored(plan.spec, plan.layout, {}))),
+      file(std::move(the_out), options.for_file(0)),
       folder(file.shards_path()),
       new_folder(file.part_shards_path()),
-      shards(layout.groups.size()) {
+      shards(plan.layout.groups.size()) {
   first_tile.push_back(0);
-  for (size_t g = 0; g < layout.groups.size(); ++g) {
-    const ChunkGrid& grid = layout.groups[g].grid;
-    shards[g].name = layout.groups[g].name;
+  for (size_t g = 0; g < plan.layout.groups.size(); ++g) {
+    const ChunkGrid& grid = plan.layout.groups[g].grid;
+    shards[g].name = plan.layout.groups[g].name;
     for (int64_t head = 0; head < grid.heads; ++head) {
       task_places.push_back({g, head});
       first_tile.push_back(first_tile.back() + grid.row_chunks() * grid.col_chunks());
@@ -100,7 +94,7 @@ ShardedExport::Impl::Impl(ExportSpec the_spec, path the_out, const ExportWriteOp
 }
 
 void ShardedExport::Impl::start(const ExportWriteOptions& options) {
-  const StoredExport wanted = describe_stored(spec, layout, {});
+  const StoredExport wanted = describe_stored(plan.spec, plan.layout, {});
   if (options.resume && !options.force && is_there(file.out())) {
     const StoredExport there = read_stored_export(file.out());
     const std::string difference = content_difference(there, wanted);
@@ -172,7 +166,7 @@ void ShardedExport::Impl::go_on(const JournalContent& old, bool verify_all) {
     const path file_path = shard_path(static_cast<size_t>(record.task));
     std::error_code error;
     const auto size = std::filesystem::file_size(file_path, error);
-    const ChunkGrid& grid = layout.groups[static_cast<size_t>(record.task)].grid;
+    const ChunkGrid& grid = plan.layout.groups[static_cast<size_t>(record.task)].grid;
     const int64_t tiles = grid.heads * grid.row_chunks() * grid.col_chunks();
     const uint64_t sum = static_cast<uint64_t>(static_cast<uint32_t>(record.first_chunk)) << 32 |
                          record.data_checksum;
@@ -194,15 +188,15 @@ void ShardedExport::Impl::go_on(const JournalContent& old, bool verify_all) {
 
 /// Moves the turn past groups that earlier runs completed.
 void ShardedExport::Impl::skip_complete() {
-  for (size_t t = 0; t < tasks.size(); ++t) {
+  for (size_t t = 0; t < plan.tasks.size(); ++t) {
     if (next == first_tile[t] && before[task_places[t].first]) next = first_tile[t + 1];
   }
 }
 
 int64_t ShardedExport::Impl::unit(size_t task, const Tile& tile) const {
-  const ChunkGrid& grid = layout.groups[task_places[task].first].grid;
-  return first_tile[task] + tile.rows.begin / layout.request.chunk_rows * grid.col_chunks() +
-         tile.cols.begin / layout.request.chunk_cols;
+  const ChunkGrid& grid = plan.layout.groups[task_places[task].first].grid;
+  return first_tile[task] + tile.rows.begin / plan.layout.request.chunk_rows * grid.col_chunks() +
+         tile.cols.begin / plan.layout.request.chunk_cols;
 }
 
 void ShardedExport::Impl::write_in_turn(const PreparedTile& tile, size_t group, int64_t first,
@@ -215,7 +209,8 @@ void ShardedExport::Impl::write_in_turn(const PreparedTile& tile, size_t group, 
     const path temporary = with_suffix(shard_path(group), ".tmp");
     std::error_code ignored;
     std::filesystem::remove(temporary, ignored);
-    open = std::make_unique<ShardFile>(spec, layout, layout.groups[group], temporary);
+    open =
+        std::make_unique<ShardFile>(plan.spec, plan.layout, plan.layout.groups[group], temporary);
   }
   bytes += open->write(tile);
   next += count;
@@ -223,7 +218,7 @@ void ShardedExport::Impl::write_in_turn(const PreparedTile& tile, size_t group, 
   const auto last_task = static_cast<size_t>(
       std::upper_bound(first_tile.begin(), first_tile.end(), next - 1) - first_tile.begin());
   const bool group_ends = next == first_tile[last_task] &&
-                          (last_task == tasks.size() || task_places[last_task].first != group);
+                          (last_task == plan.tasks.size() || task_places[last_task].first != group);
   if (group_ends) finish_group(group);
   skip_complete();
   turn.notify_all();
@@ -258,8 +253,8 @@ void ShardedExport::Impl::swap_folders() const {
   remove_shards(old);
 }
 
-ShardedExport::ShardedExport(ExportSpec spec, path out, const ExportWriteOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(spec), std::move(out), options)) {}
+ShardedExport::ShardedExport(ExportPlan plan, path out, const ExportWriteOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(plan), std::move(out), options)) {}
 
 ShardedExport::~ShardedExport() {
   if (impl_->open) {
@@ -279,8 +274,8 @@ ShardedExport::~ShardedExport() {
 
 const ExportResume& ShardedExport::resume() const { return impl_->resume; }
 const std::vector<std::string>& ShardedExport::warnings() const { return impl_->file.warnings(); }
-std::span<const HeadTask> ShardedExport::tasks() const { return impl_->tasks; }
-TileRequest ShardedExport::request() const { return impl_->layout.request; }
+std::span<const HeadTask> ShardedExport::tasks() const { return impl_->plan.tasks; }
+TileRequest ShardedExport::request() const { return impl_->plan.layout.request; }
 int64_t ShardedExport::tiles_done() const { return impl_->tiles_done; }
 int64_t ShardedExport::tiles_total() const { return impl_->first_tile.back(); }
 int64_t ShardedExport::bytes_written() const { return impl_->bytes; }
@@ -290,7 +285,7 @@ bool ShardedExport::has_tile(int64_t task_index, IndexRange, IndexRange) const {
 }
 
 void ShardedExport::begin(std::span<const HeadTask> tasks, int) {
-  if (tasks.data() != impl_->tasks.data() || !impl_->journal) {
+  if (tasks.data() != impl_->plan.tasks.data() || !impl_->journal) {
     throw std::logic_error("ShardedExport: the stream must be that of tasks()");
   }
 }
@@ -298,8 +293,8 @@ void ShardedExport::begin(std::span<const HeadTask> tasks, int) {
 void ShardedExport::consume(const Tile& tile) {
   const auto task = static_cast<size_t>(tile.task_index);
   const auto [group, head] = impl_->task_places.at(task);
-  const PreparedTile prepared =
-      prepare_tile(impl_->spec, impl_->layout, impl_->layout.groups[group], head, tile);
+  const PreparedTile prepared = prepare_tile(impl_->plan.spec, impl_->plan.layout,
+                                             impl_->plan.layout.groups[group], head, tile);
   impl_->write_in_turn(prepared, group, impl_->unit(task, tile),
                        static_cast<int64_t>(tile.chunks.size()));
 }
@@ -315,7 +310,7 @@ void ShardedExport::suspend() {
   // The shard that was being written is lost.
   int64_t tiles = 0;
   for (size_t g = 0; g < impl_->shards.size(); ++g) {
-    const ChunkGrid& grid = impl_->layout.groups[g].grid;
+    const ChunkGrid& grid = impl_->plan.layout.groups[g].grid;
     if (impl_->shards[g].bytes > 0) tiles += grid.heads * grid.row_chunks() * grid.col_chunks();
   }
   impl_->tiles_done = tiles;
@@ -330,7 +325,7 @@ void ShardedExport::end() {
   // An earlier run may have come as far as this.
   impl_->file.remove_part();
   const StoredExport stored = write_shard_master(
-      impl_->spec, impl_->shards, impl_->folder.filename(), impl_->file.new_part_path());
+      impl_->plan.spec, impl_->shards, impl_->folder.filename(), impl_->file.new_part_path());
   impl_->file.open_new_part(stored.file_bytes);
   seal_export(stored, impl_->file.data());
   impl_->file.publish_part();

@@ -3,7 +3,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "io/export/write/hdf5_export.h"
+#include "io/export/format/export_plan.h"
+#include "io/export/write/export_sink.h"
 
 namespace attnscope {
 
@@ -17,7 +18,7 @@ namespace attnscope {
 class ShardedExport : public ExportSink {
  public:
   /// Throws what Hdf5Export's constructor throws; OUT.d counts like OUT.
-  ShardedExport(ExportSpec spec, std::filesystem::path out, const ExportWriteOptions& options);
+  ShardedExport(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options);
   ~ShardedExport() override;
 
   const ExportResume& resume() const override;

@@ -154,8 +154,8 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
     const auto encoding = Encoding::f32;
     ExportSpec spec =
         make_spec(calls, logits ? ExportProduct::logits : ExportProduct::weights, encoding);
-    spec.rows[0] = {100, 623};
-    spec.keys[0] = {31, 640};
+    spec.calls[0].rows = {100, 623};
+    spec.calls[0].keys = {31, 640};
     const FedValues values{.logits = logits};
     const std::string out = folder / (logits ? "logits.h5" : "weights.h5");
     write_export(spec, out, values);
@@ -230,7 +230,7 @@ TEST_CASE("single rows are seen from afar and can be pointed at") {
   const std::vector calls{make_call(joint_facts())};
   ExportSpec spec = make_spec(calls, ExportProduct::rows, Encoding::f32);
   const std::vector<int64_t> list{3, 200, 201, 699};
-  spec.row_lists = {list};
+  spec.calls[0].row_list = list;
   const FedValues values;
   write_export(spec, folder / "rows.h5", values);
   const std::shared_ptr<const TexelReader> reader = read_export_texels(folder / "rows.h5");
@@ -288,9 +288,9 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
   for (const int64_t block : {16, 50}) {
     INFO(block);
     ExportSpec spec = make_spec(calls, ExportProduct::pooled, Encoding::f32);
-    spec.block = block;
-    spec.rows[0] = {20, 700};
-    spec.keys[0] = {32, 650};
+    spec.detail = PoolBlocks{block, false};
+    spec.calls[0].rows = {20, 700};
+    spec.calls[0].keys = {32, 650};
     spec.options_json = R"({"rows":"20:700","cols":"32:650"})";
     const std::string out = folder / (std::to_string(block) + ".h5");
     const int64_t rows = ceil_div(680, block), cols = ceil_div(618, block);

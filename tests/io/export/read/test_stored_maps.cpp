@@ -51,7 +51,7 @@ TEST_CASE("stored maps give back what was exported, in every dtype") {
                         Case{ExportProduct::logits, Encoding::f16}}) {
     INFO("encoding " << static_cast<int>(c.encoding));
     ExportSpec spec = make_spec(calls, c.product, c.encoding);
-    spec.rows[0] = {100, 623};
+    spec.calls[0].rows = {100, 623};
     const FedValues values{.logits = c.product == ExportProduct::logits};
     const std::string out = folder / (std::to_string(static_cast<int>(c.encoding)) + ".h5");
     write_export(spec, out, values);
@@ -147,7 +147,7 @@ TEST_CASE("rows of an export keep the indices of the capture") {
   const TemporaryFolder folder;
   const std::vector calls{make_call(joint_facts())};
   ExportSpec spec = make_spec(calls, ExportProduct::rows, Encoding::f32);
-  spec.row_lists = {{0, 300, 301, 699}};
+  spec.calls[0].row_list = {0, 300, 301, 699};
   const FedValues values;
   write_export(spec, folder / "rows.h5", values);
   const StoredMaps maps(folder / "rows.h5");

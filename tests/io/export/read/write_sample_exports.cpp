@@ -28,7 +28,8 @@ void write_sample(const std::filesystem::path& folder, const std::string& name,
   feed(sink, values);
   std::vector<float> entries;
   std::vector<float> lse;
-  const auto heads = static_cast<int64_t>(spec.calls[0].batch.size() * spec.calls[0].heads.size());
+  const auto heads = static_cast<int64_t>(spec.calls[0].selected.batch.size() *
+                                          spec.calls[0].selected.heads.size());
   for (int64_t task = 0; task < heads; ++task) {
     for (int64_t r = 0; r < sink.tasks()[0].num_rows(); ++r) {
       lse.push_back(static_cast<float>(values.norm(task, r).lse()));
@@ -61,11 +62,13 @@ void write_samples(const std::filesystem::path& folder) {
   write_sample(folder, "lse", make_spec(calls, ExportProduct::lse, Encoding::f32));
   write_sample(folder, "output", make_spec(calls, ExportProduct::output, Encoding::f32));
   ExportSpec crop = make_spec(calls);
-  crop.rows[0] = {100, 523};
-  crop.keys[0] = {0, 10};
+  crop.calls[0].rows = {100, 523};
+  crop.calls[0].keys = {0, 10};
   write_sample(folder, "crop", crop);
   ExportSpec rows = make_spec(calls, ExportProduct::rows);
-  rows.row_lists = {{0, 300, 699}, {7}, {0, 1, 2}};
+  rows.calls[0].row_list = {0, 300, 699};
+  rows.calls[1].row_list = {7};
+  rows.calls[2].row_list = {0, 1, 2};
   write_sample(folder, "rows", rows);
 }
 

@@ -36,7 +36,7 @@ int64_t count_wrong(const std::string& file, const std::string& path, const Expo
                     const FedValues& values, int64_t first_task = 0) {
   const DatasetValues data = read_dataset(file, path);
   REQUIRE(data.shape.size() == 4);
-  const TileRequest request = export_request(spec);
+  const TileRequest request = make_export_layout(spec).request;
   int64_t wrong = 0;
   size_t at = 0;
   for (int64_t head = 0; head < data.shape[0] * data.shape[1]; ++head) {
@@ -155,7 +155,7 @@ TEST_CASE("outputs have the channels of V as their last axis") {
   wide.value_width = 600;
   const std::vector calls{make_call(joint_facts()), make_call(wide)};
   ExportSpec spec = make_spec(calls, ExportProduct::output, Encoding::f32);
-  spec.rows[0] = {100, 523};
+  spec.calls[0].rows = {100, 523};
   const FedValues values;
   write_export(spec, out, values, {.seed = 5, .threads = 2});
   const DatasetValues narrow = read_dataset(out, kJoint + "output");
@@ -214,9 +214,9 @@ TEST_CASE("axes have scales and coordinates, a crop keeps the capture's indices"
   const std::string out = folder / "out.h5";
   const std::vector calls{make_call(joint_facts())};
   ExportSpec spec = make_spec(calls);
-  spec.rows[0] = {8, 600};
-  spec.keys[0] = {5, 545};
-  spec.calls[0].heads = {1};
+  spec.calls[0].rows = {8, 600};
+  spec.calls[0].keys = {5, 545};
+  spec.calls[0].selected.heads = {1};
   write_export(spec, out, {});
   CHECK(read_dataset(out, kJoint + "head").values == std::vector<double>{1});
   CHECK(read_dataset(out, kJoint + "batch").values == std::vector<double>{0});
@@ -345,8 +345,8 @@ TEST_CASE("chosen rows") {
   const std::string out = folder / "out.h5";
   const std::vector calls{make_call(joint_facts())};
   ExportSpec spec = make_spec(calls, ExportProduct::rows, Encoding::f16_scaled);
-  spec.row_lists = {{3, 17, 699}};
-  spec.rows = {{}};
+  spec.calls[0].row_list = {3, 17, 699};
+  spec.calls[0].rows = {};
   const FedValues values;
   write_export(spec, out, values);
   CHECK(read_dataset(out, kJoint + "query").values == std::vector<double>{3, 17, 699});
@@ -440,12 +440,13 @@ TEST_CASE("an export that cannot be meant is refused before anything is created"
     change(bad.back());
   };
   add([](ExportSpec& s) { s.calls.clear(); }, calls);
-  add([](ExportSpec& s) { s.keys.clear(); }, calls);
-  add([](ExportSpec& s) { s.keys[0] = {0, 701}; }, calls);
-  add([](ExportSpec& s) { s.rows[0] = {5, 5}; }, calls);
-  add([](ExportSpec& s) { s.calls[0].heads = {0, 2}; }, calls);
-  add([](ExportSpec& s) { s.calls[0].heads = {1, 0}; }, calls);
-  add([](ExportSpec& s) { s.calls[0].batch = {}; }, calls);
+  add([](ExportSpec& s) { s.calls[0].row_list = {1, 2}; }, calls);
+  add([](ExportSpec& s) { s.product = ExportProduct::pooled; }, calls);
+  add([](ExportSpec& s) { s.calls[0].keys = {0, 701}; }, calls);
+  add([](ExportSpec& s) { s.calls[0].rows = {5, 5}; }, calls);
+  add([](ExportSpec& s) { s.calls[0].selected.heads = {0, 2}; }, calls);
+  add([](ExportSpec& s) { s.calls[0].selected.heads = {1, 0}; }, calls);
+  add([](ExportSpec& s) { s.calls[0].selected.batch = {}; }, calls);
   add([](ExportSpec& s) { s.product = ExportProduct::rows; }, calls);
   add([](ExportSpec& s) { s.product = ExportProduct::logits; }, calls);
   add([](ExportSpec& s) { s.encoding = Encoding::f16; }, calls);
@@ -467,7 +468,7 @@ TEST_CASE("an export that cannot be meant is refused before anything is created"
   add(
       [&](ExportSpec& s) {
         as_output(s);
-        s.keys[0] = {0, 699};
+        s.calls[0].keys = {0, 699};
       },
       calls);
   for (size_t i = 0; i < bad.size(); ++i) {

@@ -68,7 +68,8 @@ TEST_CASE("a masked map goes through the engine into the file, whatever the budg
   const ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::f32);
   const std::string out = folder / "out.h5";
   const std::string bytes = stream(spec, out, int64_t{256} << 20, 1);
-  const TilePlan small = plan_tiles(export_tasks(spec), export_request(spec),
+  const ExportPlan plan = spec;
+  const TilePlan small = plan_tiles(plan.tasks, plan.request(),
                                     *make_backend(BackendKind::reference, {1}), 1 << 30, 1);
   CHECK(stream(spec, folder / "small.h5", small.bytes_total, 2) == bytes);
 

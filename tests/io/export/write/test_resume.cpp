@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "io/export/read/export_verify.h"
+#include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
 #include "io/results/stats_journal.h"
 #include "tests/support/catch.h"
@@ -164,8 +165,8 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
     if (kind == "topk") spec.product = ExportProduct::topk;
     if (kind == "pooled") spec.product = ExportProduct::pooled;
     if (kind == "topk" || kind == "pooled") spec.encoding = Encoding::f32;
-    spec.topk = kind == "topk" ? 4 : 0;
-    spec.block = 16;
+    if (kind == "topk") spec.detail = KeepLargest{4};
+    if (kind == "pooled") spec.detail = PoolBlocks{16, false};
     return spec;
   };
   const nlohmann::ordered_json identity{{"format", "attnscope-stats-part/1"},

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/index_range.h"
+#include "core/problem/token_grid.h"
+
+namespace attnscope {
+
+/// What a group of an export says of its call.
+struct StoredFacts {
+  int64_t step = 0, layer = 0;
+  std::string branch, kind, score, model;
+  std::vector<int64_t> queries;  ///< the capture's index of each row, ascending
+  IndexRange keys;               ///< the capture's indices of the columns
+  /// The capture's sequences, as far as the file tells: without a grid they end with the last row
+  /// or column that was exported.
+  TokenGrid query_tokens, key_tokens;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/stream/tile_sink.h"
+#include "io/export/format/export_journal.h"
+#include "io/files/export_file.h"
+
+namespace attnscope {
+
+/// How the file is written; decides nothing about its content.
+struct ExportWriteOptions {
+  /// Replace an existing file (only once the new one is complete); without `resume`, give up what
+  /// an interrupted run left.
+  bool force = false;
+  bool sync = true;  ///< commits and the finished file are made durable
+  /// Go on with what an interrupted run left, or start afresh; what another run left is an error.
+  bool resume = false;
+  bool verify_all = false;   ///< resuming, check all that is there, not the last GiB alone
+  JournalCommits commits{};  ///< when what was written is committed
+  /// Files that are read: the export must not replace one of them.
+  std::vector<std::filesystem::path> inputs{};
+
+  /// The same for the file itself, which takes `bytes` at least. `resumable`: what a killed run
+  /// leaves can be gone on with. Borrows the inputs.
+  ExportFileOptions for_file(int64_t bytes, bool resumable = true) const {
+    return {.force = force,
+            .sync = sync,
+            .resumable = resumable,
+            .resume = resume,
+            .bytes = bytes,
+            .inputs = inputs};
+  }
+};
+
+/// What a resumed export found.
+struct ExportResume {
+  bool complete = false;      ///< OUT is there, with the same content: nothing is to be done
+  bool resumed = false;       ///< OUT.part is gone on with
+  int64_t tiles_kept = 0;     ///< complete and, as far as checked, sound
+  int64_t tiles_dropped = 0;  ///< that the file does not hold as the journal says
+  int64_t bytes_checked = 0;
+};
+
+/// A TileSink that writes an export, whatever its form.
+class ExportSink : public TileSink {
+ public:
+  virtual const ExportResume& resume() const = 0;
+  /// What the file system cannot do, for people to know.
+  virtual const std::vector<std::string>& warnings() const = 0;
+  /// The stream to run: one task a selected head, in the file's order. Valid while this lives.
+  virtual std::span<const HeadTask> tasks() const = 0;
+  /// Whether all of a tile of tasks()[task_index] is in the file already. Thread-safe.
+  virtual bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const = 0;
+  /// Commits everything that can be, so that it can be resumed. Throws Error(file).
+  virtual void suspend() = 0;
+  /// Where what is complete stands until the end.
+  virtual std::filesystem::path partial_path() const = 0;
+  /// Tiles complete by now, and in all, as `info` counts them.
+  virtual int64_t tiles_done() const = 0;
+  virtual int64_t tiles_total() const = 0;
+  virtual int64_t bytes_written() const = 0;
+};
+
+}  // namespace attnscope

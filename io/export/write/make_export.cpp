@@ -1,0 +1,22 @@
+#include "io/export/write/make_export.h"
+
+#include <utility>
+
+#include "io/export/write/hdf5_export.h"
+#include "io/export/write/sharded_export.h"
+
+namespace attnscope {
+
+std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path out,
+                                        const ExportWriteOptions& options) {
+  if (plan.spec.is_sharded()) {
+    return std::make_unique<ShardedExport>(std::move(plan), std::move(out), options);
+  }
+  return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options);
+}
+
+void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options) {
+  ExportFile::check_target(out, options.for_file(0));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "io/export/format/export_plan.h"
+#include "io/export/write/export_sink.h"
+
+namespace attnscope {
+
+/// The sink that writes the plan's export: one file, or shards and their master. Throws what the
+/// constructors of Hdf5Export and ShardedExport throw.
+std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path out,
+                                        const ExportWriteOptions& options);
+
+/// Throws what make_export() would for a target that cannot be written; creates nothing.
+void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options);
+
+}  // namespace attnscope
