@@ -141,8 +141,7 @@ int query_export(const QueryRequest& o, const Console& console) {
   QueryVolumes volumes = describe_volumes(o, maps, heads, chosen);
   volumes.mean = mean.text();
   const std::vector<std::filesystem::path> inputs(1, maps.path());
-  const VolumeWriter writer =
-      o.out.empty() ? nullptr : writer_for(o, {keys, false, inputs}, count_averages(mean, volumes));
+  const auto format = choose_format(o, {keys, false, inputs}, count_averages(mean, volumes));
   MemoryBudget budget(memory_limit(o.run));
   // The results, and a row's sums and chunks.
   const MemoryReservation memory = budget.reserve(
@@ -162,18 +161,18 @@ int query_export(const QueryRequest& o, const Console& console) {
   nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
-    if (writer == nullptr || o.json) {
+    if (!format || o.json) {
       summaries.push_back(summarise_values(volumes, volume, keys, values[i],
                                            mean.any() ? std::nan("") : lse[i], o.top));
     }
-    if (writer != nullptr) set_values(volume, keys, std::move(values[i]));
+    if (format) set_values(volume, keys, std::move(values[i]));
   }
-  if (writer != nullptr) {
-    writer(volumes, o.out, o.force);
+  if (format) {
+    write_volumes(*format, volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({} head{} of an export, {})", o.out, volumes.volumes.size(),
                             volumes.volumes.size() == 1 ? "" : "s", describe_output(volumes)));
   }
-  if (writer == nullptr || o.json) print_summaries(o, volumes, summaries);
+  if (!format || o.json) print_summaries(o, volumes, summaries);
   return kExitOk;
 }
 

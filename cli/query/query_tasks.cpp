@@ -151,17 +151,6 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   return volumes;
 }
 
-void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values) {
-  const IndexRange text = tokens.text_range();
-  if (tokens.video_range().empty()) {
-    volume.text = std::move(values);
-    return;
-  }
-  volume.text.assign(values.begin() + text.begin, values.begin() + text.end);
-  values.erase(values.begin() + text.begin, values.begin() + text.end);
-  volume.video = std::move(values);
-}
-
 void check_weighting(const QueryRequest& o, const QueryTasks& q) {
   const std::vector<std::string> known{"none", "value"};
   if (std::find(known.begin(), known.end(), o.weighting) == known.end()) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
@@ -16,7 +17,7 @@
 #include "cli/rollout/rollout_layers.h"
 #include "core/base/error.h"
 #include "io/files/export_file.h"
-#include "io/results/volume_files.h"
+#include "io/results/volume_output.h"
 
 namespace attnscope {
 namespace {
@@ -50,27 +51,19 @@ ChosenTokens start_tokens(const RolloutOptions& o, const RolloutStep& layer) {
                                    task.problem->name()});
 }
 
-using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
-
-/// The writer that the file's name asks for; checks what can be checked before the work.
-VolumeWriter writer_for(const RolloutOptions& o, const Capture& capture, const TokenGrid& tokens) {
-  const std::string extension = std::filesystem::path(o.out).extension().string();
-  VolumeWriter writer = nullptr;
-  if (extension == ".npy") writer = write_volumes_npy;
-  if (extension == ".h5") writer = write_volumes_hdf5;
-  if (extension == ".csv") writer = write_volumes_csv;
-  if (extension == ".png") writer = write_volumes_png;
-  if (writer == nullptr) {
-    throw usage_error(fmt::format(
-        "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", o.out, extension));
-  }
-  if (!tokens.has_grid() && extension != ".csv") {
+/// The format that the file's name asks for; checks what can be checked before the work.
+VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
+                           const TokenGrid& tokens) {
+  constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
+                                       VolumeFormat::png};
+  const VolumeFormat format = volume_format_of(o.out, kFormats);
+  if (!tokens.has_grid() && format != VolumeFormat::csv) {
     throw usage_error(fmt::format(
         "-o {}: the tokens have no grid to make a volume of; give --grid TxHxW, or write a .csv",
         o.out));
   }
   ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
-  return writer;
+  return format;
 }
 
 std::string layers_text(const std::vector<RolloutStep>& layers) {
@@ -189,8 +182,8 @@ int run_rollout(const RolloutOptions& o) {
   }
   const AttentionProblem& problem = *layers.front().call->problem;
   const ChosenTokens start = start_tokens(o, layers.front());
-  const VolumeWriter writer =
-      o.out.empty() ? nullptr : writer_for(o, capture, problem.key_tokens());
+  std::optional<VolumeFormat> format;
+  if (!o.out.empty()) format = choose_format(o, capture, problem.key_tokens());
   const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   // The vector in double and in float32, and what is written of it.
@@ -210,14 +203,14 @@ int run_rollout(const RolloutOptions& o) {
   const std::vector<float> values(influence.begin(), influence.end());
   QueryVolumes volumes = describe_volume(o, capture, layers, start);
   const Json summary = summarise(o, volumes, layers, values);
-  if (writer != nullptr) {
+  if (format) {
     set_values(volumes.volumes.front(), problem.key_tokens(), values);
-    writer(volumes, o.out, o.force);
+    write_volumes(*format, volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({})", o.out, volumes.query_text));
   }
   if (o.json) {
     print_json(summary, true);
-  } else if (writer == nullptr) {
+  } else if (!format) {
     print_summary(summary);
   }
   return kExitOk;

@@ -1,7 +1,5 @@
 #include "core/products/text_token.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -164,23 +162,22 @@ std::optional<IndexRange> parse_numbers(const std::string& text) {
 }  // namespace
 
 IndexRange resolve_text_token(const std::string& text, const PromptText& prompt) {
-  const std::string option = fmt::format("--text-token {}: ", one_line(text));
+  const std::string option = "--text-token " + one_line(text) + ": ";
   if (prompt.length == 0) {
-    throw usage_error(
-        fmt::format("{}{} has no text tokens; give --text SPAN", option, prompt.where));
+    throw usage_error(option + prompt.where + " has no text tokens; give --text SPAN");
   }
+  const std::string last = std::to_string(prompt.length - 1);
   if (const auto numbers = parse_numbers(text)) {
     if (numbers->empty() || numbers->end > prompt.length) {
-      throw usage_error(fmt::format("{}outside the text of {} (valid 0 to {})", option,
-                                    prompt.where, prompt.length - 1));
+      throw usage_error(option + "outside the text of " + prompt.where + " (valid 0 to " + last +
+                        ")");
     }
     return *numbers;
   }
   if (prompt.tokens.empty()) {
-    throw usage_error(
-        fmt::format("{}no token strings were recorded for {}; give a number from 0 "
-                    "to {}, or add them with attnscope convert --tokens FILE",
-                    option, prompt.where, prompt.length - 1));
+    throw usage_error(option + "no token strings were recorded for " + prompt.where +
+                      "; give a number from 0 to " + last +
+                      ", or add them with attnscope convert --tokens FILE");
   }
   std::vector<Piece> pieces;
   for (const std::string& token : prompt.tokens) pieces.push_back(parse_piece(token));
@@ -189,11 +186,11 @@ IndexRange resolve_text_token(const std::string& text, const PromptText& prompt)
   const std::vector<IndexRange> places = find_word(word, pieces);
   if (places.size() == 1) return places.front();
   if (places.empty()) {
-    throw usage_error(fmt::format("{}no token of {} is spelt so; {}", option, prompt.where,
-                                  list_near(word, pieces, prompt)));
+    throw usage_error(option + "no token of " + prompt.where + " is spelt so; " +
+                      list_near(word, pieces, prompt));
   }
-  throw usage_error(fmt::format("{}{} places in {}: {}; give one by its number", option,
-                                places.size(), prompt.where, list_places(places, prompt)));
+  throw usage_error(option + std::to_string(places.size()) + " places in " + prompt.where + ": " +
+                    list_places(places, prompt) + "; give one by its number");
 }
 
 }  // namespace attnscope

@@ -1,9 +1,8 @@
 #include "core/products/value_norms.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
@@ -34,9 +33,10 @@ std::vector<double> value_norms(const AttentionProblem& problem, int64_t batch, 
       double sum = 0;
       for (int64_t c = 0; c < v.width(); ++c) {
         if (!std::isfinite(row[c])) {
-          throw Error(ErrorCode::value,
-                      fmt::format("{}: value {} at batch {}, head {}, token {}, channel {}",
-                                  v.source().name(), row[c], batch, problem.kv_head(head), key, c));
+          throw Error(ErrorCode::value, v.source().name() + ": value " + std::to_string(row[c]) +
+                                            " at batch " + std::to_string(batch) + ", head " +
+                                            std::to_string(problem.kv_head(head)) + ", token " +
+                                            std::to_string(key) + ", channel " + std::to_string(c));
         }
         sum += static_cast<double>(row[c]) * row[c];
       }
