@@ -60,7 +60,7 @@ class RowLineJob : public MapJob {
 
   std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
     if (next_ == chunks_) return std::nullopt;
-    const bool logits = request_.quantity == MapQuantity::logits;
+    const bool logits = request_.quantity == Quantity::logits;
     if (next_ == 0) {
       line_ = tools.reserve(keys_ * 4, "a line of the map");
       // The sum, and chunks that wait for an earlier one.
@@ -73,7 +73,7 @@ class RowLineJob : public MapJob {
     std::vector<int64_t> rows(request_.tokens.begin() + static_cast<std::ptrdiff_t>(first),
                               request_.tokens.begin() + static_cast<std::ptrdiff_t>(first + count));
     std::vector<RowNorm> norms(count);
-    const bool divided = needs_norms(*head.problem, request_.quantity);
+    const bool divided = needs_norms(head.problem->score(), request_.quantity);
     if (divided) head.norms.prepare(head.geometry.rows, tools.reserve);
     const bool known = divided && head.norms.known(rows);
     for (size_t i = 0; known && i < count; ++i) {
@@ -92,7 +92,7 @@ class RowLineJob : public MapJob {
   LineSum sum_rows(Workbench& bench, const std::vector<int64_t>& rows, std::vector<RowNorm>& norms,
                    bool known) const {
     LineSum part;
-    part.prepare(static_cast<size_t>(keys_), request_.quantity == MapQuantity::logits);
+    part.prepare(static_cast<size_t>(keys_), request_.quantity == Quantity::logits);
     const std::span<const int64_t> all(rows);
     const auto step = static_cast<size_t>(bench.rows_per_call(keys_, true));
     for (size_t first = 0; first < rows.size(); first += step) {
@@ -162,7 +162,7 @@ class ColumnLineJob : public MapJob {
   int64_t pieces_left(const HeadData&) const override { return slabs_ - done_; }
 
   std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
-    const bool divided = needs_norms(*head.problem, request_.quantity);
+    const bool divided = needs_norms(head.problem->score(), request_.quantity);
     if (next_ == slabs_ || (divided && !head.norms.complete())) return std::nullopt;
     if (next_ == 0) {
       memory_ = tools.reserve(rows_ * 4, "a line of the map");
@@ -189,7 +189,7 @@ class ColumnLineJob : public MapJob {
  private:
   void fill(Workbench& bench, IndexRange slab, std::vector<RowNorm>& norms) {
     LineSum sums;
-    sums.prepare(static_cast<size_t>(slab.size()), request_.quantity == MapQuantity::logits);
+    sums.prepare(static_cast<size_t>(slab.size()), request_.quantity == Quantity::logits);
     const QueryBlock queries = bench.read(slab);
     for (const auto& [first, past] : runs_) {
       const IndexRange keys{request_.tokens[first], request_.tokens[past - 1] + 1};

@@ -26,7 +26,7 @@ constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 constexpr int64_t kTexelBytes = sizeof(float) + sizeof(double) + sizeof(int64_t);
 
 std::vector<TexelRow> counting_rows(int64_t rows, int64_t texels) {
-  return {static_cast<size_t>(rows), TexelRow(texels, MapQuantity::logits)};
+  return {static_cast<size_t>(rows), TexelRow(texels, Quantity::logits)};
 }
 
 IndexRange entries_of(int64_t first_texel, int64_t texels, int level, int64_t extent) {
@@ -41,7 +41,7 @@ void mark_missing(MapTile& tile, const MapGeometry& geometry, const TexelReader&
       const auto at = static_cast<size_t>(r * tile.cols + c);
       if (tile.max[at] != kMasked) continue;
       const bool masked =
-          id.quantity == MapQuantity::logits &&
+          id.quantity == Quantity::logits &&
           reader.holds(id.head, entries_of(id.row * kTileSide + r, 1, id.level, geometry.rows),
                        entries_of(id.col * kTileSide + c, 1, id.level, geometry.cols));
       if (!masked) tile.max[at] = tile.mean[at] = kMissing;
@@ -206,8 +206,8 @@ StoredHeadTiles& StoredTileSource::Impl::head(const HeadId& id) {
 
 void StoredTileSource::Impl::check(const TileWishes& wishes) const {
   check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
-  const auto check_quantity = [this](const HeadId& id, MapQuantity quantity) {
-    const bool there = quantity == MapQuantity::logits ? call(id).logits : call(id).weights;
+  const auto check_quantity = [this](const HeadId& id, Quantity quantity) {
+    const bool there = quantity == Quantity::logits ? call(id).logits : call(id).weights;
     if (!there) throw usage_error("the export does not hold these numbers");
   };
   for (const TileId& tile : wishes.tiles) check_quantity(tile.head, tile.quantity);
@@ -387,7 +387,7 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::pass_task(co
   StoredHeadTiles& data = head(id);
   const MapGeometry sizes = data.geometry;
   if (data.next_row >= sizes.rows) return std::nullopt;
-  const MapQuantity quantity = call(id).weights ? MapQuantity::weights : MapQuantity::logits;
+  const Quantity quantity = call(id).weights ? Quantity::weights : Quantity::logits;
   if (!data.pass) {
     data.memory = reserve(PyramidTiles::bytes(sizes), "the overview of a map");
     data.pass = std::make_shared<PyramidTiles>(id, quantity, sizes);
