@@ -7,8 +7,8 @@
 
 #include "cli/common/forecast.h"
 #include "cli/common/interrupt.h"
-#include "cli/query/reverse_query.h"
 #include "core/base/error.h"
+#include "core/products/reverse_query.h"
 #include "core/products/row_collector.h"
 #include "core/products/value_norms.h"
 #include "core/stream/streaming_engine.h"
@@ -109,12 +109,12 @@ std::vector<ReverseTask> reverse_tasks(const QueryRun& run) {
 }
 
 void say_cache_use(const QueryRun& run, const ReverseQuery& query, bool enabled) {
-  if (!query.cache_problem().empty()) {
-    run.console.warn("warning: row sums could not be kept: " + query.cache_problem());
+  if (!query.store_problem().empty()) {
+    run.console.warn("warning: row sums could not be kept: " + query.store_problem());
   }
   if (!enabled || query.normed() == 0) return;
-  run.console.say(fmt::format("row sums: {} from the cache, {} computed", query.cached(),
-                              query.normed() - query.cached()));
+  run.console.say(fmt::format("row sums: {} from the cache, {} computed", query.kept(),
+                              query.normed() - query.kept()));
 }
 
 }  // namespace
@@ -161,9 +161,10 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
     const auto ticks = static_cast<double>(query.steps()) * kTicks;
     Progress progress(run.console, "query", static_cast<int64_t>(ticks),
                       static_cast<double>(plan.entries) / ticks, "entries");
-    result.values = query.run(cache, {interrupts.token(), [&](double steps) {
-                                        progress.update(static_cast<int64_t>(steps * kTicks));
-                                      }});
+    result.values = query.run(cache.enabled() ? &cache : nullptr,
+                              {interrupts.token(), [&](double steps) {
+                                 progress.update(static_cast<int64_t>(steps * kTicks));
+                               }});
   }
   say_cache_use(run, query, cache.enabled());
   result.lse.assign(tasks.size(), std::numeric_limits<double>::quiet_NaN());

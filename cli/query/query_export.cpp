@@ -14,6 +14,7 @@
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
 #include "core/products/query_mean.h"
+#include "core/products/row_mean.h"
 
 namespace attnscope {
 namespace {
@@ -55,7 +56,7 @@ std::vector<int64_t> positions_of(const StoredMaps& maps, const StoredHead& head
 /// The mean of the chosen rows, over all keys.
 std::vector<float> mean_row(const StoredMaps& maps, const StoredHead& head,
                             const std::vector<int64_t>& positions) {
-  std::vector<double> sums(static_cast<size_t>(head.group->grid.cols), 0.0);
+  RowSums sums(head.group->grid.cols, Quantity::weights);
   for (const int64_t position : positions) {
     const auto row = maps.row(head, position);
     if (!row) {
@@ -65,12 +66,9 @@ std::vector<float> mean_row(const StoredMaps& maps, const StoredHead& head,
           maps.path().string(), head.facts->queries[static_cast<size_t>(position)],
           stored_label(head)));
     }
-    for (size_t j = 0; j < sums.size(); ++j) sums[j] += static_cast<double>((*row)[j]);
+    sums.add(*row);
   }
-  std::vector<float> mean;
-  const double factor = 1.0 / static_cast<double>(positions.size());
-  for (const double sum : sums) mean.push_back(static_cast<float>(sum * factor));
-  return mean;
+  return sums.mean(static_cast<int64_t>(positions.size()));
 }
 
 void check_heads(const StoredMaps& maps, const std::vector<StoredHead>& heads) {

@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/products/row_mean.h"
 #include "viewer/tiles/give_way.h"
 #include "viewer/tiles/pyramid_tiles.h"
 #include "viewer/tiles/tile_store.h"
@@ -74,22 +75,15 @@ TilePtr read_tile(const TileId& id, const MapGeometry& geometry, const TexelRead
 LinePtr read_line(const LineRequest& request, const TexelReader& reader) {
   auto line = std::make_shared<MapLine>();
   line->request = request;
-  std::vector<double> sums;
-  std::vector<int64_t> counts;
+  RowSums sums;
   for (const int64_t token : request.tokens) {
     const std::vector<float> values = reader.line(request.head, request.reverse, token);
-    sums.resize(values.size(), 0.0);
-    counts.resize(values.size(), 0);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i] == kMasked) continue;
-      sums[i] += static_cast<double>(values[i]);
-      ++counts[i];
+    if (token == request.tokens.front()) {
+      sums = RowSums(static_cast<int64_t>(values.size()), request.quantity);
     }
+    sums.add(values);
   }
-  for (size_t i = 0; i < sums.size(); ++i) {
-    line->values.push_back(
-        counts[i] == 0 ? kMasked : static_cast<float>(sums[i] / static_cast<double>(counts[i])));
-  }
+  line->values = sums.mean(static_cast<int64_t>(request.tokens.size()));
   return line;
 }
 
@@ -353,7 +347,7 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::line_task(
   Task task{request, {}, {}};
   // Its sums and counts, and one row of entries.
   task.memory.push_back(
-      reserve(entries * 20 + reader_->buffer_bytes(request.head), "the sums of a line"));
+      reserve(entries * 16 + reader_->buffer_bytes(request.head), "the sums of a line"));
   task.read = [this, request, memory]() -> TakeIn {
     LinePtr line = read_line(request, *reader_);
     return [this, line, memory] { store_.put(line, std::move(*memory)); };
