@@ -61,47 +61,18 @@ void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows)
   }
 }
 
-/// Multiplies each head's weights by the norms of its value rows; heads that share them follow one
-/// another.
-void weigh_by_values(const QueryRun& run, std::vector<std::vector<float>>& values) {
-  const HeadTask* previous = nullptr;
-  std::vector<double> norms;
-  MemoryReservation reservation;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const HeadTask& task = run.tasks.tasks[i];
-    const AttentionProblem& problem = *task.problem;
-    const bool same = previous != nullptr && previous->problem == task.problem &&
-                      previous->batch == task.batch &&
-                      problem.kv_head(previous->head) == problem.kv_head(task.head);
-    if (!same) {
-      norms = {};
-      reservation = {};
-      reservation = run.budget.reserve(problem.num_keys() * static_cast<int64_t>(sizeof(double)),
-                                       "the norms of the values");
-      norms = value_norms(problem, task.batch, task.head, {0, problem.num_keys()});
-    }
-    previous = &task;
-    for (size_t j = 0; j < norms.size(); ++j) {
-      values[i][j] = static_cast<float>(values[i][j] * norms[j]);
-    }
-  }
-}
-
 /// What the chosen keys of each head count in its columns.
 std::vector<ReverseTask> reverse_tasks(const QueryRun& run) {
   std::vector<ReverseTask> tasks;
   for (size_t i = 0; i < run.tasks.tasks.size(); ++i) {
     const HeadTask& head = run.tasks.tasks[i];
     const ChosenTokens& chosen = run.tasks.tokens_of(i);
-    ReverseTask task{
-        head.problem, run.tasks.call_of(i).mask.get(), head.batch, head.head, chosen.tokens, {}};
-    for (size_t k = 0; k < chosen.tokens.size(); ++k) {
-      double factor = static_cast<double>(chosen.counts[k]) / static_cast<double>(chosen.items);
-      if (run.request.weighting == "value") {
-        const int64_t key = chosen.tokens[k];
-        factor *= value_norms(*head.problem, head.batch, head.head, {key, key + 1}).front();
-      }
-      task.factors.push_back(factor);
+    ReverseTask task{head.problem,  run.tasks.call_of(i).mask.get(),
+                     head.batch,    head.head,
+                     chosen.tokens, chosen.shares()};
+    for (size_t k = 0; k < task.keys.size() && run.request.weighting == "value"; ++k) {
+      const IndexRange key{task.keys[k], task.keys[k] + 1};
+      task.factors[k] *= value_norms(*head.problem, head.batch, head.head, key).front();
     }
     tasks.push_back(std::move(task));
   }
@@ -138,7 +109,7 @@ std::optional<QueryValues> compute_rows(const QueryRun& run) {
     result.lse.push_back(rows.lse(task));
   }
   result.reservation = rows.take_reservation();
-  if (run.request.weighting == "value") weigh_by_values(run, result.values);
+  if (run.request.weighting == "value") weigh_by_values(tasks, result.values, run.budget);
   return result;
 }
 

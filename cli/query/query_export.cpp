@@ -132,7 +132,7 @@ int query_export(const QueryRequest& o, const Console& console) {
   std::vector<std::vector<int64_t>> positions;
   for (const StoredHead& head : heads) {
     chosen.push_back(
-        choose_tokens(o.queries, {head.facts->query_tokens, {}, one_line(head.group->name)}));
+        resolve_tokens(o.queries, {head.facts->query_tokens, {}, one_line(head.group->name)}));
     positions.push_back(positions_of(maps, head, chosen.back()));
   }
   const TokenGrid& keys = heads.front().facts->key_tokens;

@@ -38,17 +38,11 @@ struct RolloutOptions {
   bool quiet = false;
 };
 
-/// The recorded strings of a batch item's text; may be empty.
-std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
-  if (call.tokens.empty()) return {};
-  return call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-}
-
 /// The tokens that the rollout starts from.
 ChosenTokens start_tokens(const RolloutOptions& o, const RolloutStep& layer) {
   const HeadTask& task = layer.tasks.front();
-  return choose_tokens(o.queries, {task.problem->query_tokens(), words_of(*layer.call, task.batch),
-                                   task.problem->name()});
+  return resolve_tokens(o.queries, {task.problem->query_tokens(), words_of(*layer.call, task.batch),
+                                    task.problem->name()});
 }
 
 /// The format that the file's name asks for; checks what can be checked before the work.

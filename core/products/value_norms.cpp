@@ -46,4 +46,29 @@ std::vector<double> value_norms(const AttentionProblem& problem, int64_t batch, 
   return norms;
 }
 
+void weigh_by_values(std::span<const HeadTask> tasks, std::vector<std::vector<float>>& values,
+                     MemoryBudget& budget) {
+  const HeadTask* previous = nullptr;
+  std::vector<double> norms;
+  MemoryReservation reservation;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const HeadTask& task = tasks[i];
+    const AttentionProblem& problem = *task.problem;
+    const bool same = previous != nullptr && previous->problem == task.problem &&
+                      previous->batch == task.batch &&
+                      problem.kv_head(previous->head) == problem.kv_head(task.head);
+    if (!same) {
+      norms = {};
+      reservation = {};
+      reservation = budget.reserve(problem.num_keys() * static_cast<int64_t>(sizeof(double)),
+                                   "the norms of the values");
+      norms = value_norms(problem, task.batch, task.head, {0, problem.num_keys()});
+    }
+    previous = &task;
+    for (size_t j = 0; j < norms.size(); ++j) {
+      values[i][j] = static_cast<float>(values[i][j] * norms[j]);
+    }
+  }
+}
+
 }  // namespace attnscope
