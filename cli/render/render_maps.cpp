@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/render/map_reductions.h"
 #include "cli/render/render_job.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "core/products/map_reductions.h"
 #include "io/pictures/heat_table.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"

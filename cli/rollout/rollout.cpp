@@ -10,12 +10,15 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
-#include "cli/rollout/rollout_layers.h"
 #include "core/base/error.h"
+#include "core/products/rollout_steps.h"
+#include "core/products/text_token.h"
+#include "core/stream/value_check.h"
 #include "io/files/export_file.h"
 #include "io/results/volume_output.h"
 
@@ -39,10 +42,19 @@ struct RolloutOptions {
 };
 
 /// The tokens that the rollout starts from.
-ChosenTokens start_tokens(const RolloutOptions& o, const RolloutStep& layer) {
-  const HeadTask& task = layer.tasks.front();
-  return resolve_tokens(o.queries, {task.problem->query_tokens(), words_of(*layer.call, task.batch),
-                                    task.problem->name()});
+ChosenTokens start_tokens(const RolloutOptions& o, const SelectedCall& selected) {
+  const CallEntry& call = *selected.call;
+  return resolve_tokens(
+      o.queries, {call.problem->query_tokens(), words_of(call.tokens, selected.batch.front()),
+                  call.problem->name()});
+}
+
+std::vector<RolloutStep> steps_of(const std::vector<SelectedCall>& calls) {
+  std::vector<CallHeads> heads;
+  for (const SelectedCall& selected : calls) {
+    heads.push_back({selected.call->problem.get(), selected.batch, selected.heads});
+  }
+  return make_rollout_steps(heads);
 }
 
 /// The format that the file's name asks for; checks what can be checked before the work.
@@ -62,7 +74,7 @@ VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
 
 std::string layers_text(const std::vector<RolloutStep>& layers) {
   std::vector<int64_t> numbers;
-  for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
+  for (const RolloutStep& layer : layers) numbers.push_back(layer.layer());
   return format_index_list(numbers);
 }
 
@@ -80,9 +92,9 @@ void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
     seconds += per_flop * stream.plan.flops;
     flops += stream.plan.flops;
     heads += static_cast<int64_t>(layer.tasks.size());
-    bytes = std::max(bytes, stream.plan.bytes_total +
-                                RolloutLayer::bytes(layer.tasks.front().problem->num_queries(),
-                                                    backend.workers()));
+    bytes =
+        std::max(bytes, stream.plan.bytes_total +
+                            RolloutLayer::bytes(layer.problem().num_queries(), backend.workers()));
   }
   if (o.json) {
     print_json({{"format", "attnscope-plan/1"},
@@ -100,28 +112,45 @@ void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
   fmt::print("memory         {} of {}\n", format_bytes(bytes), format_bytes(budget.limit()));
 }
 
-QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
+/// The influence at the other end, with progress, until a signal stops it.
+std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
+                           const ChosenTokens& start, const TileBackend& backend,
+                           MemoryBudget& budget, const Console& console) {
+  const InterruptWatch interrupts;
+  for (const RolloutStep& layer : layers) check_values(layer.tasks, interrupts.token());
+  constexpr double kTicks = 1000;
+  const RolloutStep& first = o.reverse ? layers.front() : layers.back();
+  const RowStream stream = plan_rollout_step(first, backend, budget);
+  Progress progress(console, "rollout",
+                    static_cast<int64_t>(static_cast<double>(layers.size()) * kTicks),
+                    static_cast<double>(stream.plan.entries) / kTicks, "entries");
+  const RolloutControl control{interrupts.token(), [&](double done) {
+                                 progress.update(static_cast<int64_t>(done * kTicks));
+                               }};
+  return follow_influence(layers, start_influence(start, first.problem().num_queries()),
+                          o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs,
+                          backend, budget, control);
+}
+
+QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, const CallEntry& last,
                              const std::vector<RolloutStep>& layers, const ChosenTokens& start) {
-  const CallEntry& call = *layers.back().call;
-  const HeadTask& task = layers.back().tasks.front();
-  const TokenGrid& tokens = task.problem->key_tokens();
+  const int64_t batch = layers.back().tasks.front().batch;
+  const TokenGrid& tokens = last.problem->key_tokens();
   QueryVolumes volumes;
   volumes.grid = {tokens.frames(), tokens.height(), tokens.width()};
-  volumes.model = call.model;
+  volumes.model = last.model;
   volumes.capture = capture.path().filename().string();
   volumes.query_text = fmt::format("rollout {} {}, layers {}", o.reverse ? "from" : "to",
                                    describe_chosen(o.queries, start, false), layers_text(layers));
-  if (!call.tokens.empty()) {
-    volumes.token_lists = {
-        call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(task.batch)]};
-  }
+  const auto words = words_of(last.tokens, batch);
+  volumes.token_lists.front().assign(words.begin(), words.end());
   QueryVolume volume;
-  volume.step = call.id.step;
-  volume.layer = o.reverse ? layers.front().call->id.layer : call.id.layer;
-  volume.batch = task.batch;
+  volume.step = last.id.step;
+  volume.layer = (o.reverse ? layers.front() : layers.back()).layer();
+  volume.batch = batch;
   volume.head = -1;
-  volume.branch = branch_of(call.id, task.batch);
-  volume.kind = kind_name(call.id.kind);
+  volume.branch = branch_of(last.id, batch);
+  volume.kind = kind_name(last.id.kind);
   volume.label =
       fmt::format("step {} {} {} batch {}: rollout {}, layers {}, mean of {} heads", volume.step,
                   volume.branch, volume.kind, volume.batch, o.reverse ? "to outputs" : "to inputs",
@@ -134,11 +163,11 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
 Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
                const std::vector<RolloutStep>& layers, const std::vector<float>& values) {
   const QueryVolume& volume = volumes.volumes.front();
-  const TokenGrid& tokens = layers.back().tasks.front().problem->key_tokens();
+  const TokenGrid& tokens = layers.back().problem().key_tokens();
   Json row = summarise_values(volumes, volume, tokens, values,
                               std::numeric_limits<double>::quiet_NaN(), o.top);
   Json numbers = Json::array();
-  for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
+  for (const RolloutStep& layer : layers) numbers.push_back(layer.layer());
   Json json{{"format", "attnscope-rollout/1"},
             {"query", volumes.query_text},
             {"direction", o.reverse ? "to_outputs" : "to_inputs"},
@@ -170,12 +199,12 @@ int run_rollout(const RolloutOptions& o) {
   const Console console(o.quiet);
   const Capture capture = open_capture(o.capture, console);
   const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
-  const std::vector<RolloutStep> layers = make_rollout_steps(calls);
+  const std::vector<RolloutStep> layers = steps_of(calls);
   if (!o.queries.any()) {
     throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N|STRING");
   }
-  const AttentionProblem& problem = *layers.front().call->problem;
-  const ChosenTokens start = start_tokens(o, layers.front());
+  const AttentionProblem& problem = layers.front().problem();
+  const ChosenTokens start = start_tokens(o, calls.front());
   std::optional<VolumeFormat> format;
   if (!o.out.empty()) format = choose_format(o, capture, problem.key_tokens());
   const auto backend = make_run_backend(o.run, console);
@@ -186,16 +215,9 @@ int run_rollout(const RolloutOptions& o) {
     print_plan(o, layers, *backend, budget);
     return kExitOk;
   }
-  std::vector<double> influence(static_cast<size_t>(problem.num_queries()));
-  const double total =
-      static_cast<double>(std::accumulate(start.counts.begin(), start.counts.end(), int64_t{0}));
-  for (size_t i = 0; i < start.tokens.size(); ++i) {
-    influence[static_cast<size_t>(start.tokens[i])] = static_cast<double>(start.counts[i]) / total;
-  }
-  const auto direction = o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs;
-  influence = follow_influence(layers, std::move(influence), direction, *backend, budget, console);
+  const std::vector<double> influence = follow(o, layers, start, *backend, budget, console);
   const std::vector<float> values(influence.begin(), influence.end());
-  QueryVolumes volumes = describe_volume(o, capture, layers, start);
+  QueryVolumes volumes = describe_volume(o, capture, *calls.back().call, layers, start);
   const Json summary = summarise(o, volumes, layers, values);
   if (format) {
     set_values(volumes.volumes.front(), problem.key_tokens(), values);
