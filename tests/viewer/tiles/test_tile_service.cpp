@@ -4,6 +4,9 @@
 
 #include "core/base/aligned_vector.h"
 #include "core/base/error.h"
+#include "core/products/reverse_query.h"
+#include "core/products/row_collector.h"
+#include "core/stream/streaming_engine.h"
 #include "core/tensor/memory_tensor.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
@@ -259,6 +262,41 @@ TEST_CASE("lines and finer tiles need no pass, and tell the same after it") {
   CHECK(second.service().find(fine)->mean == tile->mean);
   CHECK(second.service().find_line(row)->values == line->values);
   CHECK(second.service().find_line(column)->values == service.find_line(column)->values);
+}
+
+TEST_CASE("lines are the bits of the query command's rows and columns") {
+  // More rows than RowMean's groups have, and keys of several runs.
+  for (const auto& [score, mask] :
+       {std::pair<ScoreFunction, std::string_view>{ScoreFunction::softmax, "causal"},
+        {ScoreFunction::sigmoid, "none"}}) {
+    const Oracle oracle(described(score, mask, 811, 811));
+    const AttentionProblem& problem = oracle.problem();
+    ServiceHarness harness(problem);
+    LineRequest row{kHead, Quantity::weights, false, {}};
+    for (int64_t i = 1; i < 811; i += 1 + i % 4) row.tokens.push_back(i);
+    REQUIRE(row.tokens.size() > 3 * RowMean::kGroupRows);
+    const LineRequest column{kHead, Quantity::weights, true, {3, 4, 90, 500, 810}};
+    harness.want({column, row, {}, {}});
+    REQUIRE(harness.wait(
+        [&] { return harness.service().find_line(row) && harness.service().find_line(column); }));
+
+    MemoryBudget budget(int64_t{64} << 20);
+    const HeadTask task{&problem,   kHead.batch,
+                        kHead.head, {0, problem.num_queries()},
+                        row.tokens, {0, problem.num_keys()}};
+    RowCollector rows({&task, 1}, SoftmaxDomain::all, harness.backend().workers(), budget);
+    const TilePlan plan =
+        plan_tiles({&task, 1}, rows.request(), harness.backend(), budget.available());
+    REQUIRE(StreamingEngine(harness.backend(), budget).run({&task, 1}, plan, rows));
+    CHECK(harness.service().find_line(row)->values == rows.take_mean(0));
+
+    const auto share = 1.0 / static_cast<double>(column.tokens.size());
+    const ReverseTask reverse{&problem,      nullptr,
+                              kHead.batch,   kHead.head,
+                              column.tokens, std::vector<double>(column.tokens.size(), share)};
+    ReverseQuery query({&reverse, 1}, {}, harness.backend(), budget);
+    CHECK(harness.service().find_line(column)->values == query.run(nullptr, {}).front());
+  }
 }
 
 TEST_CASE("row norms are kept for the next time") {
