@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/products/line_summary.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/tile_textures.h"
 #include "viewer/view/wishes.h"
@@ -237,16 +238,10 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
     words =
         fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
   } else if (!text.empty() && sums) {
-    double share = 0;
-    int64_t best = text.begin;
-    for (int64_t i = text.begin; i < text.end; ++i) {
-      const float v = line.values[static_cast<size_t>(i)];
-      share += static_cast<double>(v);
-      if (v > line.values[static_cast<size_t>(best)]) best = i;
-    }
-    words =
-        fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * share, token_text(side, best),
-                    100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
+    const int64_t best = largest_tokens(line.values, text, 1).front();
+    words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * mass_on(line.values, text),
+                        token_text(side, best),
+                        100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
   }
   put_text(ui, small, x, y, ui.theme.secondary, fit_text(small, words, width));
 }
