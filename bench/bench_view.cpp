@@ -68,7 +68,7 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
   std::printf("%s, %lld x %lld, base level %d, top level %d\n", backend->description().c_str(),
               static_cast<long long>(geometry.rows), static_cast<long long>(geometry.cols),
               geometry.base_level, geometry.top_level);
-  const MapQuantity weights = MapQuantity::weights;
+  const Quantity weights = Quantity::weights;
   const TileId top{head, weights, geometry.top_level, 0, 0};
   service.want({{}, {}, {top}, {head}});
   waiter.wait([&] { return service.find(top) != nullptr; });

@@ -2,9 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <charconv>
-#include <map>
 
 #include "core/base/error.h"
 #include "core/base/index_range.h"
@@ -118,50 +116,21 @@ std::vector<int64_t> listed_places(const QueryOptions& o, const TokenSequence& s
   return places;
 }
 
-void sort_unique(std::vector<int64_t>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
 }  // namespace
 
 std::vector<int64_t> resolve_queries(const QueryOptions& o, const AttentionProblem& problem) {
-  auto rows = listed_places(o, {problem.query_tokens(), {}, problem.name()});
-  sort_unique(rows);
-  return rows;
+  const TokenGrid& grid = problem.query_tokens();
+  return choose_tokens(listed_places(o, {grid, {}, problem.name()}), {}, grid).tokens;
 }
 
-ChosenTokens choose_tokens(const QueryOptions& o, const TokenSequence& sequence) {
+ChosenTokens resolve_tokens(const QueryOptions& o, const TokenSequence& sequence) {
   std::vector<int64_t> places = listed_places(o, sequence);
-  sort_unique(places);
-  std::map<int64_t, int64_t> counts;
-  for (int64_t place : places) ++counts[place];
-  ChosenTokens chosen;
-  chosen.items = static_cast<int64_t>(places.size());
-  const IndexRange text = sequence.grid.text_range();
+  const int64_t text = sequence.grid.text_range().size();
+  std::vector<IndexRange> words;
   for (const std::string& word : o.text_tokens) {
-    const IndexRange pieces =
-        resolve_text_token(word, {sequence.words, text.size(), sequence.name});
-    for (int64_t i = pieces.begin; i < pieces.end; ++i) {
-      ++counts[text.begin + i];
-      chosen.text.push_back(i);
-    }
-    ++chosen.items;
+    words.push_back(resolve_text_token(word, {sequence.words, text, sequence.name}));
   }
-  sort_unique(chosen.text);
-  for (const auto& [token, count] : counts) {
-    chosen.tokens.push_back(token);
-    chosen.counts.push_back(count);
-  }
-  return chosen;
-}
-
-std::optional<std::array<int64_t, 3>> single_coord(const ChosenTokens& chosen,
-                                                   const TokenGrid& grid) {
-  if (chosen.tokens.size() != 1) return std::nullopt;
-  const auto coord = grid.coord(chosen.tokens.front());
-  if (!coord) return std::nullopt;
-  return std::array<int64_t, 3>{coord->t, coord->y, coord->x};
+  return choose_tokens(std::move(places), words, sequence.grid);
 }
 
 std::string describe_chosen(const QueryOptions& o, const ChosenTokens& chosen, bool as_keys) {

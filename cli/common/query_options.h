@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cli/common/parser.h"
 #include "core/problem/attention_problem.h"
+#include "core/products/chosen_tokens.h"
 
 namespace attnscope {
 
@@ -39,22 +38,10 @@ struct TokenSequence {
   std::string name;                    ///< how messages name it
 };
 
-/// The tokens that the options choose of one batch item's sequence.
-struct ChosenTokens {
-  std::vector<int64_t> tokens;  ///< indices of the sequence, ascending and unique
-  /// [tokens]: how many of the items hold the token. An item is a place, or a word, which may have
-  /// several tokens.
-  std::vector<int64_t> counts;
-  int64_t items = 0;
-  std::vector<int64_t> text;  ///< what --text-token named, counted within the text, ascending
-};
+/// The tokens that the options choose of one batch item's sequence. Throws Error(usage) naming the
+/// valid range, or what else is wrong.
+ChosenTokens resolve_tokens(const QueryOptions& options, const TokenSequence& sequence);
 
-/// Throws Error(usage) naming the valid range, or what else is wrong.
-ChosenTokens choose_tokens(const QueryOptions& options, const TokenSequence& sequence);
-
-/// The latent position of a single chosen token, for pictures.
-std::optional<std::array<int64_t, 3>> single_coord(const ChosenTokens& chosen,
-                                                   const TokenGrid& grid);
 /// How titles name the tokens: "query 5,10,22", "index 17", "text token dog", "mean of 12 queries";
 /// as keys: "attention to key 5,10,22" …
 std::string describe_chosen(const QueryOptions& options, const ChosenTokens& chosen, bool as_keys);

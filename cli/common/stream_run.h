@@ -7,7 +7,7 @@
 #include "cli/common/console.h"
 #include "cli/common/run_backend.h"
 #include "core/base/memory_budget.h"
-#include "core/reduce/reduction_stream.h"
+#include "core/products/map_reductions.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 
@@ -23,12 +23,12 @@ struct StreamForecast {
 
 /// The backend and the budget of a command that streams tiles into a sink: planned, with progress,
 /// stopped by signals. Not thread-safe.
-class StreamRun {
+class StreamRun : public ReductionRunner {
  public:
   /// `title` names the work in the progress display.
   StreamRun(const RunOptions& options, const Console& console, std::string title);
 
-  MemoryBudget& budget() { return budget_; }
+  MemoryBudget& budget() override { return budget_; }
   const TileBackend& backend() const { return *backend_; }
   /// Threads that may call a sink at once.
   int workers() const;
@@ -38,12 +38,12 @@ class StreamRun {
   void run(std::span<const HeadTask> tasks, TileSink& sink);
 
   /// The same for reductions.
-  void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink);
+  void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) override;
 
   /// With dry_run, run() and reduce() compute nothing, and forecast() tells what they would have
   /// taken.
   void plan_only() { plan_only_ = true; }
-  bool is_plan_only() const { return plan_only_; }
+  bool is_plan_only() const override { return plan_only_; }
   const StreamForecast& forecast() const { return forecast_; }
 
  private:

@@ -19,7 +19,7 @@
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
 #include "io/export/format/stored_export.h"
-#include "io/results/volume_files.h"
+#include "io/results/volume_output.h"
 
 namespace attnscope {
 namespace {
@@ -37,10 +37,8 @@ int run_query(const QueryRequest& o) {
   check_weighting(o, q);
   QueryVolumes volumes = describe_volumes(o, capture, q);
   volumes.mean = mean.text();
-  const VolumeWriter writer =
-      o.out.empty()
-          ? nullptr
-          : writer_for(o, {q.shown(0), q.reverse, capture.files()}, count_averages(mean, volumes));
+  const auto format =
+      choose_format(o, {q.shown(0), q.reverse, capture.files()}, count_averages(mean, volumes));
   const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   if (!o.reverse && !o.cache.empty()) {
@@ -55,20 +53,20 @@ int run_query(const QueryRequest& o) {
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
     std::vector<float>& values = computed->values[i];
-    if (writer == nullptr || o.json) {
+    if (!format || o.json) {
       const double lse = mean.any() ? std::nan("") : computed->lse[i];
       heads.push_back(summarise_values(volumes, volume, q.shown(0), values, lse, o.top));
       if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
     }
-    if (writer != nullptr) set_values(volume, q.shown(0), std::move(values));
+    if (format) set_values(volume, q.shown(0), std::move(values));
   }
-  if (writer != nullptr) {
-    writer(volumes, o.out, o.force);
+  if (format) {
+    write_volumes(*format, volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({} {}{}, {})", o.out, volumes.volumes.size(),
                             mean.any() ? "volume" : "head", volumes.volumes.size() == 1 ? "" : "s",
                             describe_output(volumes)));
   }
-  if (writer == nullptr || o.json) print_summaries(o, volumes, heads);
+  if (!format || o.json) print_summaries(o, volumes, heads);
   return kExitOk;
 }
 

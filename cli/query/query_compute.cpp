@@ -7,8 +7,8 @@
 
 #include "cli/common/forecast.h"
 #include "cli/common/interrupt.h"
-#include "cli/query/reverse_query.h"
 #include "core/base/error.h"
+#include "core/products/reverse_query.h"
 #include "core/products/row_collector.h"
 #include "core/products/value_norms.h"
 #include "core/stream/streaming_engine.h"
@@ -61,47 +61,18 @@ void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows)
   }
 }
 
-/// Multiplies each head's weights by the norms of its value rows; heads that share them follow one
-/// another.
-void weigh_by_values(const QueryRun& run, std::vector<std::vector<float>>& values) {
-  const HeadTask* previous = nullptr;
-  std::vector<double> norms;
-  MemoryReservation reservation;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const HeadTask& task = run.tasks.tasks[i];
-    const AttentionProblem& problem = *task.problem;
-    const bool same = previous != nullptr && previous->problem == task.problem &&
-                      previous->batch == task.batch &&
-                      problem.kv_head(previous->head) == problem.kv_head(task.head);
-    if (!same) {
-      norms = {};
-      reservation = {};
-      reservation = run.budget.reserve(problem.num_keys() * static_cast<int64_t>(sizeof(double)),
-                                       "the norms of the values");
-      norms = value_norms(problem, task.batch, task.head, {0, problem.num_keys()});
-    }
-    previous = &task;
-    for (size_t j = 0; j < norms.size(); ++j) {
-      values[i][j] = static_cast<float>(values[i][j] * norms[j]);
-    }
-  }
-}
-
 /// What the chosen keys of each head count in its columns.
 std::vector<ReverseTask> reverse_tasks(const QueryRun& run) {
   std::vector<ReverseTask> tasks;
   for (size_t i = 0; i < run.tasks.tasks.size(); ++i) {
     const HeadTask& head = run.tasks.tasks[i];
     const ChosenTokens& chosen = run.tasks.tokens_of(i);
-    ReverseTask task{
-        head.problem, run.tasks.call_of(i).mask.get(), head.batch, head.head, chosen.tokens, {}};
-    for (size_t k = 0; k < chosen.tokens.size(); ++k) {
-      double factor = static_cast<double>(chosen.counts[k]) / static_cast<double>(chosen.items);
-      if (run.request.weighting == "value") {
-        const int64_t key = chosen.tokens[k];
-        factor *= value_norms(*head.problem, head.batch, head.head, {key, key + 1}).front();
-      }
-      task.factors.push_back(factor);
+    ReverseTask task{head.problem,  run.tasks.call_of(i).mask.get(),
+                     head.batch,    head.head,
+                     chosen.tokens, chosen.shares()};
+    for (size_t k = 0; k < task.keys.size() && run.request.weighting == "value"; ++k) {
+      const IndexRange key{task.keys[k], task.keys[k] + 1};
+      task.factors[k] *= value_norms(*head.problem, head.batch, head.head, key).front();
     }
     tasks.push_back(std::move(task));
   }
@@ -109,12 +80,12 @@ std::vector<ReverseTask> reverse_tasks(const QueryRun& run) {
 }
 
 void say_cache_use(const QueryRun& run, const ReverseQuery& query, bool enabled) {
-  if (!query.cache_problem().empty()) {
-    run.console.warn("warning: row sums could not be kept: " + query.cache_problem());
+  if (!query.store_problem().empty()) {
+    run.console.warn("warning: row sums could not be kept: " + query.store_problem());
   }
   if (!enabled || query.normed() == 0) return;
-  run.console.say(fmt::format("row sums: {} from the cache, {} computed", query.cached(),
-                              query.normed() - query.cached()));
+  run.console.say(fmt::format("row sums: {} from the cache, {} computed", query.kept(),
+                              query.normed() - query.kept()));
 }
 
 }  // namespace
@@ -138,7 +109,7 @@ std::optional<QueryValues> compute_rows(const QueryRun& run) {
     result.lse.push_back(rows.lse(task));
   }
   result.reservation = rows.take_reservation();
-  if (run.request.weighting == "value") weigh_by_values(run, result.values);
+  if (run.request.weighting == "value") weigh_by_values(tasks, result.values, run.budget);
   return result;
 }
 
@@ -161,9 +132,10 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
     const auto ticks = static_cast<double>(query.steps()) * kTicks;
     Progress progress(run.console, "query", static_cast<int64_t>(ticks),
                       static_cast<double>(plan.entries) / ticks, "entries");
-    result.values = query.run(cache, {interrupts.token(), [&](double steps) {
-                                        progress.update(static_cast<int64_t>(steps * kTicks));
-                                      }});
+    result.values = query.run(cache.enabled() ? &cache : nullptr,
+                              {interrupts.token(), [&](double steps) {
+                                 progress.update(static_cast<int64_t>(steps * kTicks));
+                               }});
   }
   say_cache_use(run, query, cache.enabled());
   result.lse.assign(tasks.size(), std::numeric_limits<double>::quiet_NaN());

@@ -14,6 +14,7 @@
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
 #include "core/products/query_mean.h"
+#include "core/products/row_mean.h"
 
 namespace attnscope {
 namespace {
@@ -55,7 +56,7 @@ std::vector<int64_t> positions_of(const StoredMaps& maps, const StoredHead& head
 /// The mean of the chosen rows, over all keys.
 std::vector<float> mean_row(const StoredMaps& maps, const StoredHead& head,
                             const std::vector<int64_t>& positions) {
-  std::vector<double> sums(static_cast<size_t>(head.group->grid.cols), 0.0);
+  RowSums sums(head.group->grid.cols, Quantity::weights);
   for (const int64_t position : positions) {
     const auto row = maps.row(head, position);
     if (!row) {
@@ -65,12 +66,9 @@ std::vector<float> mean_row(const StoredMaps& maps, const StoredHead& head,
           maps.path().string(), head.facts->queries[static_cast<size_t>(position)],
           stored_label(head)));
     }
-    for (size_t j = 0; j < sums.size(); ++j) sums[j] += static_cast<double>((*row)[j]);
+    sums.add(*row);
   }
-  std::vector<float> mean;
-  const double factor = 1.0 / static_cast<double>(positions.size());
-  for (const double sum : sums) mean.push_back(static_cast<float>(sum * factor));
-  return mean;
+  return sums.mean(static_cast<int64_t>(positions.size()));
 }
 
 void check_heads(const StoredMaps& maps, const std::vector<StoredHead>& heads) {
@@ -134,15 +132,14 @@ int query_export(const QueryRequest& o, const Console& console) {
   std::vector<std::vector<int64_t>> positions;
   for (const StoredHead& head : heads) {
     chosen.push_back(
-        choose_tokens(o.queries, {head.facts->query_tokens, {}, one_line(head.group->name)}));
+        resolve_tokens(o.queries, {head.facts->query_tokens, {}, one_line(head.group->name)}));
     positions.push_back(positions_of(maps, head, chosen.back()));
   }
   const TokenGrid& keys = heads.front().facts->key_tokens;
   QueryVolumes volumes = describe_volumes(o, maps, heads, chosen);
   volumes.mean = mean.text();
   const std::vector<std::filesystem::path> inputs(1, maps.path());
-  const VolumeWriter writer =
-      o.out.empty() ? nullptr : writer_for(o, {keys, false, inputs}, count_averages(mean, volumes));
+  const auto format = choose_format(o, {keys, false, inputs}, count_averages(mean, volumes));
   MemoryBudget budget(memory_limit(o.run));
   // The results, and a row's sums and chunks.
   const MemoryReservation memory = budget.reserve(
@@ -162,18 +159,18 @@ int query_export(const QueryRequest& o, const Console& console) {
   nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
-    if (writer == nullptr || o.json) {
+    if (!format || o.json) {
       summaries.push_back(summarise_values(volumes, volume, keys, values[i],
                                            mean.any() ? std::nan("") : lse[i], o.top));
     }
-    if (writer != nullptr) set_values(volume, keys, std::move(values[i]));
+    if (format) set_values(volume, keys, std::move(values[i]));
   }
-  if (writer != nullptr) {
-    writer(volumes, o.out, o.force);
+  if (format) {
+    write_volumes(*format, volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({} head{} of an export, {})", o.out, volumes.volumes.size(),
                             volumes.volumes.size() == 1 ? "" : "s", describe_output(volumes)));
   }
-  if (writer == nullptr || o.json) print_summaries(o, volumes, summaries);
+  if (!format || o.json) print_summaries(o, volumes, summaries);
   return kExitOk;
 }
 

@@ -2,14 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "cli/common/console.h"
 #include "cli/query/query_summary.h"
 #include "core/base/error.h"
 #include "io/files/export_file.h"
-#include "io/results/film_files.h"
 
 namespace attnscope {
 namespace {
@@ -30,24 +26,16 @@ std::string describe_output(const QueryVolumes& volumes) {
   return text;
 }
 
-VolumeWriter writer_for(const QueryRequest& o, const ShownSequence& shown, size_t count) {
+std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequence& shown,
+                                          size_t count) {
+  if (o.out.empty()) return std::nullopt;
+  constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
+                                       VolumeFormat::png, VolumeFormat::gif};
   const TokenGrid& tokens = shown.tokens;
-  const std::string extension = std::filesystem::path(o.out).extension().string();
-  const std::vector<std::pair<std::string_view, VolumeWriter>> writers{{".npy", write_volumes_npy},
-                                                                       {".h5", write_volumes_hdf5},
-                                                                       {".csv", write_volumes_csv},
-                                                                       {".png", write_volumes_png},
-                                                                       {".gif", write_volumes_gif}};
-  const auto found = std::find_if(writers.begin(), writers.end(),
-                                  [&](const auto& entry) { return entry.first == extension; });
-  if (found == writers.end()) {
-    throw usage_error(
-        fmt::format("-o {}: the name must end in .npy, .h5, .csv, .png or .gif (got \"{}\")", o.out,
-                    extension));
-  }
-  const bool volume_needed = extension == ".npy" || extension == ".png" || extension == ".gif";
+  const VolumeFormat format = volume_format_of(o.out, kFormats);
   const bool text = !tokens.text_range().empty();
-  if (!tokens.has_grid() && (volume_needed || (extension == ".h5" && !text))) {
+  const bool suits = format == VolumeFormat::csv || (format == VolumeFormat::hdf5 && text);
+  if (!tokens.has_grid() && !suits) {
     throw usage_error(
         tokens.video_range().empty()
             ? fmt::format("-o {}: the {} are text and make no volume; write a .csv or .h5", o.out,
@@ -56,13 +44,10 @@ VolumeWriter writer_for(const QueryRequest& o, const ShownSequence& shown, size_
                           "TxHxW, or write a .csv",
                           o.out, shown.reverse ? "queries" : "keys"));
   }
-  if (extension == ".png") {
-    check_picture_size(o.out, {tokens.frames(), tokens.height(), tokens.width()},
-                       static_cast<int64_t>(count));
-  }
-  if (extension == ".gif") check_animation_size(o.out, static_cast<int64_t>(count));
+  check_volume_count(format, o.out, {tokens.frames(), tokens.height(), tokens.width()},
+                     static_cast<int64_t>(count));
   ExportFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});
-  return found->second;
+  return format;
 }
 
 void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,

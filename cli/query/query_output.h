@@ -2,14 +2,13 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "cli/query/query_tasks.h"
-#include "io/results/volume_files.h"
+#include "io/results/volume_output.h"
 
 namespace attnscope {
-
-using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
 
 /// The sequence that volumes show, and what they were made of.
 struct ShownSequence {
@@ -18,10 +17,11 @@ struct ShownSequence {
   std::vector<std::filesystem::path> inputs;
 };
 
-/// The writer that the name of -o asks for; checks what can be checked before the work. Throws
-/// Error(usage) where the name or the sequence do not suit, Error(file) for a target that cannot be
-/// written.
-VolumeWriter writer_for(const QueryRequest& request, const ShownSequence& shown, size_t count);
+/// The format that the name of -o asks for, or nothing without -o; checks what can be checked
+/// before the work: `count` volumes of the sequence are to be written. Throws Error(usage) where
+/// the name or the sequence do not suit, Error(file) for a target that cannot be written.
+std::optional<VolumeFormat> choose_format(const QueryRequest& request, const ShownSequence& shown,
+                                          size_t count);
 
 /// "domain video, weighting value, mean over heads"
 std::string describe_output(const QueryVolumes& volumes);

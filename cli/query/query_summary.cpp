@@ -2,12 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "core/base/error.h"
+#include "core/products/line_summary.h"
 
 namespace attnscope {
 
@@ -49,9 +48,6 @@ std::string head_line(const Json& head) {
 
 Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, const TokenGrid& grid,
                       std::span<const float> row, double lse, int64_t top_count) {
-  const auto mass = [&](IndexRange range) {
-    return std::accumulate(row.begin() + range.begin, row.begin() + range.end, 0.0);
-  };
   Json json;
   json["step"] = coordinate(volume.step);
   json["layer"] = coordinate(volume.layer);
@@ -61,29 +57,17 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
   json["head"] = coordinate(volume.head);
   if (volume.averaged > 1 || volumes.mean != "none") json["averaged"] = volume.averaged;
   json["lse"] = std::isfinite(lse) ? Json(lse) : Json();
-  json["text_mass"] = mass(grid.text_range());
-  json["video_mass"] = mass(grid.video_range());
+  json["text_mass"] = mass_on(row, grid.text_range());
+  json["video_mass"] = mass_on(row, grid.video_range());
   Json frames = Json::array();
-  const int64_t frame = grid.height() * grid.width();
-  for (int64_t t = 0; t < grid.frames(); ++t) {
-    const int64_t begin = grid.video_range().begin + t * frame;
-    frames.push_back(mass({begin, begin + frame}));
-  }
+  for (const double mass : frame_masses(row, grid)) frames.push_back(mass);
   json["frame_mass"] = frames;
-  std::vector<int64_t> order(row.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  const auto count = std::min<size_t>(static_cast<size_t>(top_count), order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(count), order.end(),
-                    [&](int64_t a, int64_t b) {
-                      const float x = row[static_cast<size_t>(a)];
-                      const float y = row[static_cast<size_t>(b)];
-                      return x != y ? x > y : a < b;
-                    });
   Json top = Json::array();
-  for (size_t i = 0; i < count; ++i) {
-    top.push_back({{volumes.reverse ? "query" : "key", order[i]},
-                   {"place", token_name(grid, order[i], volumes.tokens_of(volume))},
-                   {"weight", row[static_cast<size_t>(order[i])]}});
+  const auto tokens = static_cast<int64_t>(row.size());
+  for (const int64_t token : largest_tokens(row, {0, tokens}, top_count)) {
+    top.push_back({{volumes.reverse ? "query" : "key", token},
+                   {"place", token_name(grid, token, volumes.tokens_of(volume))},
+                   {"weight", row[static_cast<size_t>(token)]}});
   }
   json["top"] = top;
   return json;

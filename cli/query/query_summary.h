@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/problem/token_grid.h"
-#include "io/results/volume_files.h"
+#include "core/products/query_volumes.h"
 
 namespace attnscope {
 

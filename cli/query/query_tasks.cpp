@@ -6,15 +6,10 @@
 
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "core/products/text_token.h"
 
 namespace attnscope {
 namespace {
-
-/// The recorded strings of a batch item's text; empty where there are none.
-std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
-  if (call.tokens.empty()) return {};
-  return call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-}
 
 /// "FILE", or "FILE, batch item 1 (cond)" where the items' prompts can differ.
 std::string sequence_name(const CallEntry& call, int64_t batch) {
@@ -34,15 +29,15 @@ ChosenTokens choose(const QueryRequest& request, const CallEntry& call, int64_t 
         "attend to them",
         one_line(request.queries.text_tokens.front()), problem.name(), kind_name(call.id.kind)));
   }
-  return choose_tokens(request.queries,
-                       {request.reverse ? problem.key_tokens() : problem.query_tokens(),
-                        words_of(call, batch), sequence_name(call, batch)});
+  return resolve_tokens(request.queries,
+                        {request.reverse ? problem.key_tokens() : problem.query_tokens(),
+                         words_of(call.tokens, batch), sequence_name(call, batch)});
 }
 
 /// The number of the batch item's token strings among the volumes' lists; a new list where they are
 /// new.
 size_t token_list_of(QueryVolumes& volumes, const CallEntry& call, int64_t batch) {
-  const auto words = words_of(call, batch);
+  const auto words = words_of(call.tokens, batch);
   auto& lists = volumes.token_lists;
   const auto found = std::find_if(lists.begin(), lists.end(), [&](const auto& list) {
     return std::equal(list.begin(), list.end(), words.begin(), words.end());
@@ -149,17 +144,6 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
     volumes.volumes.push_back(std::move(volume));
   }
   return volumes;
-}
-
-void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values) {
-  const IndexRange text = tokens.text_range();
-  if (tokens.video_range().empty()) {
-    volume.text = std::move(values);
-    return;
-  }
-  volume.text.assign(values.begin() + text.begin, values.begin() + text.end);
-  values.erase(values.begin() + text.begin, values.begin() + text.end);
-  volume.video = std::move(values);
 }
 
 void check_weighting(const QueryRequest& o, const QueryTasks& q) {

@@ -7,10 +7,10 @@
 
 #include "cli/common/capture_options.h"
 #include "cli/common/query_options.h"
+#include "core/products/query_volumes.h"
 #include "core/products/row_collector.h"
 #include "core/stream/tile_sink.h"
 #include "io/capture/capture.h"
-#include "io/results/volume_files.h"
 
 namespace attnscope {
 
@@ -66,9 +66,5 @@ void check_weighting(const QueryRequest& request, const QueryTasks& q);
 /// What all volumes have in common, and for each of them everything but its values.
 QueryVolumes describe_volumes(const QueryRequest& request, const Capture& capture,
                               const QueryTasks& q);
-
-/// The values of all tokens of a sequence as the video and text parts of a volume; the longer part
-/// stays where it is in memory.
-void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values);
 
 }  // namespace attnscope

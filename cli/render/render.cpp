@@ -55,7 +55,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   const Console console(o.quiet);
   const PictureKind kind = parse_picture(o.picture);
   check_option_use(command, kind);
-  parse_pool(o.pool);
+  parse_pool_option(o.pool);
   ColourOptions colour_options = o.colours;
   // Where quantiles of a few numbers are meant, none of them is an outlier.
   if (usual_scale(kind) == ScaleKind::linear && colour_options.range == "auto") {

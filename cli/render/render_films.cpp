@@ -4,15 +4,15 @@
 #include <numeric>
 
 #include "cli/common/cache_option.h"
-#include "cli/common/prompt_tokens.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_tasks.h"
-#include "cli/render/map_reductions.h"
 #include "cli/render/render_job.h"
 #include "core/base/error.h"
+#include "core/products/map_reductions.h"
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
 #include "core/products/text_columns.h"
+#include "core/products/text_token.h"
 #include "io/pictures/film_animation.h"
 #include "io/results/film_files.h"
 
@@ -71,6 +71,22 @@ void check_text_domain(const RenderJob& job, SoftmaxDomain domain) {
                         " has no text keys; give --text SPAN");
     }
   }
+}
+
+/// The text tokens that a head's strips are of.
+std::vector<int64_t> chosen_words(const RenderRequest& o, const RenderHead& head) {
+  const AttentionProblem& problem = *head.call->problem;
+  const TokenGrid& keys = problem.key_tokens();
+  const PromptText prompt{words_of(head.call->tokens, head.batch), keys.text_range().size(),
+                          problem.name()};
+  return choose_text_tokens(o.text_tokens, keys, head.batch, prompt);
+}
+
+/// "text token 2  "red"", or the number alone where no strings were recorded.
+std::string text_token_label(std::span<const std::string> words, int64_t token) {
+  const auto at = static_cast<size_t>(token);
+  return at < words.size() ? fmt::format("text token {}  \"{}\"", token, words[at])
+                           : fmt::format("text token {}", token);
 }
 
 double mean_of(const std::vector<float>& values) {
@@ -158,7 +174,7 @@ void render_text(RenderJob& job) {
                      problem.query_tokens().video_range(),
                      {},
                      problem.key_tokens().text_range()});
-    chosen.push_back(chosen_text_tokens(job.request.text_tokens, *head.call, head.batch));
+    chosen.push_back(chosen_words(o, head));
     strips += chosen.back().size();
   }
   if (strips == 0) throw usage_error("--picture text: all of the text is padding");
@@ -179,7 +195,7 @@ void render_text(RenderJob& job) {
     for (size_t n = 0; n < chosen[i].size(); ++n) {
       QueryVolume volume = head_volume(job.heads[i]);
       const std::string token =
-          text_token_label(*job.heads[i].call, job.heads[i].batch, chosen[i][n]);
+          text_token_label(words_of(job.heads[i].call->tokens, job.heads[i].batch), chosen[i][n]);
       volume.label = job.heads.size() == 1 ? token : volume.label + "  ·  " + token;
       volume.video = columns.take(static_cast<int64_t>(i), n);
       volume.label += fmt::format("  ·  mean {}", short_number(mean_of(volume.video)));

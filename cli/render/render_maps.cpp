@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/render/map_reductions.h"
 #include "cli/render/render_job.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "core/products/map_reductions.h"
 #include "io/pictures/heat_table.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
@@ -133,7 +133,7 @@ void render_matrix(RenderJob& job) {
   content.key_tokens = task.problem->key_tokens();
   content.rows = task.rows;
   content.cols = task.keys;
-  content.pool = parse_pool(job.request.pool);
+  content.pool = parse_pool_option(job.request.pool);
   content.colours = job.colours;
   content.domain = domain_text(job, "all");
   content.text.title = page_title(job);
@@ -152,7 +152,7 @@ void render_mosaic(RenderJob& job) {
   const auto maps = pooled_maps(tasks, block, job.run);
   if (maps.empty()) return;
   MosaicContent content;
-  content.pool = parse_pool(job.request.pool);
+  content.pool = parse_pool_option(job.request.pool);
   content.cell_text = pooling_text(maps.front(), content.pool);
   content.text.lines = {
       joined_parts({capture_text(job), "attention maps, queries down, keys to the right",

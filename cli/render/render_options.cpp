@@ -131,14 +131,13 @@ ColourChoice parse_colours(const ColourOptions& o, ScaleKind default_scale) {
   ColourChoice choice;
   const auto map = parse_colormap(o.map);
   if (!map) {
-    throw unknown_name("--colormap", o.map,
-                       {"viridis", "cividis", "magma", "inferno", "turbo", "grey"});
+    throw unknown_name("--colormap", o.map, colormap_names());
   }
   choice.map = *map;
   choice.scale = default_scale;
   if (!o.scale.empty()) {
     const auto scale = parse_scale_kind(o.scale);
-    if (!scale) throw unknown_name("--colour-scale", o.scale, {"log", "linear", "sqrt", "symlog"});
+    if (!scale) throw unknown_name("--colour-scale", o.scale, scale_kind_names());
     choice.scale = *scale;
   }
   choice.range = parse_range_choice(o.range, "--range");
@@ -176,10 +175,10 @@ void check_option_use(const CommandParser& command, PictureKind kind) {
   }
 }
 
-Pool parse_pool(const std::string& name) {
-  if (name == pool_name(Pool::max)) return Pool::max;
-  if (name == pool_name(Pool::mean)) return Pool::mean;
-  throw unknown_name("--pool", name, {"max", "mean"});
+Pool parse_pool_option(const std::string& name) {
+  const auto pool = parse_pool(name);
+  if (!pool) throw unknown_name("--pool", name, pool_names());
+  return *pool;
 }
 
 }  // namespace attnscope

@@ -54,6 +54,7 @@ struct RenderRequest {
 void add_render_options(CommandParser& command, RenderRequest& request);
 /// Throws Error(usage) when an option was given that the picture has no use for.
 void check_option_use(const CommandParser& command, PictureKind kind);
-Pool parse_pool(const std::string& name);
+/// What --pool names; throws Error(usage) otherwise.
+Pool parse_pool_option(const std::string& name);
 
 }  // namespace attnscope

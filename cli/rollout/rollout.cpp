@@ -4,19 +4,23 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
-#include "cli/rollout/rollout_layers.h"
 #include "core/base/error.h"
+#include "core/products/rollout_steps.h"
+#include "core/products/text_token.h"
+#include "core/stream/value_check.h"
 #include "io/files/export_file.h"
-#include "io/results/volume_files.h"
+#include "io/results/volume_output.h"
 
 namespace attnscope {
 namespace {
@@ -37,45 +41,40 @@ struct RolloutOptions {
   bool quiet = false;
 };
 
-/// The recorded strings of a batch item's text; may be empty.
-std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
-  if (call.tokens.empty()) return {};
-  return call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-}
-
 /// The tokens that the rollout starts from.
-ChosenTokens start_tokens(const RolloutOptions& o, const RolloutStep& layer) {
-  const HeadTask& task = layer.tasks.front();
-  return choose_tokens(o.queries, {task.problem->query_tokens(), words_of(*layer.call, task.batch),
-                                   task.problem->name()});
+ChosenTokens start_tokens(const RolloutOptions& o, const SelectedCall& selected) {
+  const CallEntry& call = *selected.call;
+  return resolve_tokens(
+      o.queries, {call.problem->query_tokens(), words_of(call.tokens, selected.batch.front()),
+                  call.problem->name()});
 }
 
-using VolumeWriter = void (*)(const QueryVolumes&, const std::filesystem::path&, bool force);
-
-/// The writer that the file's name asks for; checks what can be checked before the work.
-VolumeWriter writer_for(const RolloutOptions& o, const Capture& capture, const TokenGrid& tokens) {
-  const std::string extension = std::filesystem::path(o.out).extension().string();
-  VolumeWriter writer = nullptr;
-  if (extension == ".npy") writer = write_volumes_npy;
-  if (extension == ".h5") writer = write_volumes_hdf5;
-  if (extension == ".csv") writer = write_volumes_csv;
-  if (extension == ".png") writer = write_volumes_png;
-  if (writer == nullptr) {
-    throw usage_error(fmt::format(
-        "-o {}: the name must end in .npy, .h5, .csv or .png (got \"{}\")", o.out, extension));
+std::vector<RolloutStep> steps_of(const std::vector<SelectedCall>& calls) {
+  std::vector<CallHeads> heads;
+  for (const SelectedCall& selected : calls) {
+    heads.push_back({selected.call->problem.get(), selected.batch, selected.heads});
   }
-  if (!tokens.has_grid() && extension != ".csv") {
+  return make_rollout_steps(heads);
+}
+
+/// The format that the file's name asks for; checks what can be checked before the work.
+VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
+                           const TokenGrid& tokens) {
+  constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
+                                       VolumeFormat::png};
+  const VolumeFormat format = volume_format_of(o.out, kFormats);
+  if (!tokens.has_grid() && format != VolumeFormat::csv) {
     throw usage_error(fmt::format(
         "-o {}: the tokens have no grid to make a volume of; give --grid TxHxW, or write a .csv",
         o.out));
   }
   ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
-  return writer;
+  return format;
 }
 
 std::string layers_text(const std::vector<RolloutStep>& layers) {
   std::vector<int64_t> numbers;
-  for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
+  for (const RolloutStep& layer : layers) numbers.push_back(layer.layer());
   return format_index_list(numbers);
 }
 
@@ -93,9 +92,9 @@ void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
     seconds += per_flop * stream.plan.flops;
     flops += stream.plan.flops;
     heads += static_cast<int64_t>(layer.tasks.size());
-    bytes = std::max(bytes, stream.plan.bytes_total +
-                                RolloutLayer::bytes(layer.tasks.front().problem->num_queries(),
-                                                    backend.workers()));
+    bytes =
+        std::max(bytes, stream.plan.bytes_total +
+                            RolloutLayer::bytes(layer.problem().num_queries(), backend.workers()));
   }
   if (o.json) {
     print_json({{"format", "attnscope-plan/1"},
@@ -113,28 +112,45 @@ void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
   fmt::print("memory         {} of {}\n", format_bytes(bytes), format_bytes(budget.limit()));
 }
 
-QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
+/// The influence at the other end, with progress, until a signal stops it.
+std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
+                           const ChosenTokens& start, const TileBackend& backend,
+                           MemoryBudget& budget, const Console& console) {
+  const InterruptWatch interrupts;
+  for (const RolloutStep& layer : layers) check_values(layer.tasks, interrupts.token());
+  constexpr double kTicks = 1000;
+  const RolloutStep& first = o.reverse ? layers.front() : layers.back();
+  const RowStream stream = plan_rollout_step(first, backend, budget);
+  Progress progress(console, "rollout",
+                    static_cast<int64_t>(static_cast<double>(layers.size()) * kTicks),
+                    static_cast<double>(stream.plan.entries) / kTicks, "entries");
+  const RolloutControl control{interrupts.token(), [&](double done) {
+                                 progress.update(static_cast<int64_t>(done * kTicks));
+                               }};
+  return follow_influence(layers, start_influence(start, first.problem().num_queries()),
+                          o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs,
+                          backend, budget, control);
+}
+
+QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, const CallEntry& last,
                              const std::vector<RolloutStep>& layers, const ChosenTokens& start) {
-  const CallEntry& call = *layers.back().call;
-  const HeadTask& task = layers.back().tasks.front();
-  const TokenGrid& tokens = task.problem->key_tokens();
+  const int64_t batch = layers.back().tasks.front().batch;
+  const TokenGrid& tokens = last.problem->key_tokens();
   QueryVolumes volumes;
   volumes.grid = {tokens.frames(), tokens.height(), tokens.width()};
-  volumes.model = call.model;
+  volumes.model = last.model;
   volumes.capture = capture.path().filename().string();
   volumes.query_text = fmt::format("rollout {} {}, layers {}", o.reverse ? "from" : "to",
                                    describe_chosen(o.queries, start, false), layers_text(layers));
-  if (!call.tokens.empty()) {
-    volumes.token_lists = {
-        call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(task.batch)]};
-  }
+  const auto words = words_of(last.tokens, batch);
+  volumes.token_lists.front().assign(words.begin(), words.end());
   QueryVolume volume;
-  volume.step = call.id.step;
-  volume.layer = o.reverse ? layers.front().call->id.layer : call.id.layer;
-  volume.batch = task.batch;
+  volume.step = last.id.step;
+  volume.layer = (o.reverse ? layers.front() : layers.back()).layer();
+  volume.batch = batch;
   volume.head = -1;
-  volume.branch = branch_of(call.id, task.batch);
-  volume.kind = kind_name(call.id.kind);
+  volume.branch = branch_of(last.id, batch);
+  volume.kind = kind_name(last.id.kind);
   volume.label =
       fmt::format("step {} {} {} batch {}: rollout {}, layers {}, mean of {} heads", volume.step,
                   volume.branch, volume.kind, volume.batch, o.reverse ? "to outputs" : "to inputs",
@@ -147,11 +163,11 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
 Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
                const std::vector<RolloutStep>& layers, const std::vector<float>& values) {
   const QueryVolume& volume = volumes.volumes.front();
-  const TokenGrid& tokens = layers.back().tasks.front().problem->key_tokens();
+  const TokenGrid& tokens = layers.back().problem().key_tokens();
   Json row = summarise_values(volumes, volume, tokens, values,
                               std::numeric_limits<double>::quiet_NaN(), o.top);
   Json numbers = Json::array();
-  for (const RolloutStep& layer : layers) numbers.push_back(layer.call->id.layer);
+  for (const RolloutStep& layer : layers) numbers.push_back(layer.layer());
   Json json{{"format", "attnscope-rollout/1"},
             {"query", volumes.query_text},
             {"direction", o.reverse ? "to_outputs" : "to_inputs"},
@@ -183,14 +199,14 @@ int run_rollout(const RolloutOptions& o) {
   const Console console(o.quiet);
   const Capture capture = open_capture(o.capture, console);
   const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
-  const std::vector<RolloutStep> layers = make_rollout_steps(calls);
+  const std::vector<RolloutStep> layers = steps_of(calls);
   if (!o.queries.any()) {
     throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N|STRING");
   }
-  const AttentionProblem& problem = *layers.front().call->problem;
-  const ChosenTokens start = start_tokens(o, layers.front());
-  const VolumeWriter writer =
-      o.out.empty() ? nullptr : writer_for(o, capture, problem.key_tokens());
+  const AttentionProblem& problem = layers.front().problem();
+  const ChosenTokens start = start_tokens(o, calls.front());
+  std::optional<VolumeFormat> format;
+  if (!o.out.empty()) format = choose_format(o, capture, problem.key_tokens());
   const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   // The vector in double and in float32, and what is written of it.
@@ -199,25 +215,18 @@ int run_rollout(const RolloutOptions& o) {
     print_plan(o, layers, *backend, budget);
     return kExitOk;
   }
-  std::vector<double> influence(static_cast<size_t>(problem.num_queries()));
-  const double total =
-      static_cast<double>(std::accumulate(start.counts.begin(), start.counts.end(), int64_t{0}));
-  for (size_t i = 0; i < start.tokens.size(); ++i) {
-    influence[static_cast<size_t>(start.tokens[i])] = static_cast<double>(start.counts[i]) / total;
-  }
-  const auto direction = o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs;
-  influence = follow_influence(layers, std::move(influence), direction, *backend, budget, console);
+  const std::vector<double> influence = follow(o, layers, start, *backend, budget, console);
   const std::vector<float> values(influence.begin(), influence.end());
-  QueryVolumes volumes = describe_volume(o, capture, layers, start);
+  QueryVolumes volumes = describe_volume(o, capture, *calls.back().call, layers, start);
   const Json summary = summarise(o, volumes, layers, values);
-  if (writer != nullptr) {
+  if (format) {
     set_values(volumes.volumes.front(), problem.key_tokens(), values);
-    writer(volumes, o.out, o.force);
+    write_volumes(*format, volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({})", o.out, volumes.query_text));
   }
   if (o.json) {
     print_json(summary, true);
-  } else if (writer == nullptr) {
+  } else if (!format) {
     print_summary(summary);
   }
   return kExitOk;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/products/text_token.h"
 
 namespace attnscope {
 namespace {
@@ -32,11 +33,8 @@ Json sink_json(const Sink& sink, const CallEntry& call, const HeadTask& task) {
   } else if (keys.text_range().contains(sink.key)) {
     const int64_t n = sink.key - keys.text_range().begin;
     json["text_index"] = n;
-    if (!call.tokens.empty()) {
-      const auto& tokens =
-          call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(task.batch)];
-      if (static_cast<size_t>(n) < tokens.size()) json["token"] = tokens[static_cast<size_t>(n)];
-    }
+    const auto words = words_of(call.tokens, task.batch);
+    if (static_cast<size_t>(n) < words.size()) json["token"] = words[static_cast<size_t>(n)];
   }
   json["mass"] = sink.mass;
   return json;

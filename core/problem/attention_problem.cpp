@@ -143,6 +143,10 @@ void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head,
 
 }  // namespace
 
+const std::string& branch_of(const CallId& id, int64_t item) {
+  return id.branches[id.branches.size() == 1 ? 0 : static_cast<size_t>(item)];
+}
+
 std::string_view kind_name(CallKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 std::optional<CallKind> parse_kind(std::string_view name) {

@@ -27,6 +27,8 @@ struct CallId {
   /// One entry a batch item, for example {"uncond", "cond"}; "all" where nothing was recorded.
   std::vector<std::string> branches;
 };
+/// The branch of one batch item of a call.
+const std::string& branch_of(const CallId& id, int64_t item);
 
 /// Everything that decides one call's attention maps. Made by make(), immutable and valid from then
 /// on; shares its tensors; thread-safe. Head h of Q uses head h / (H / Hkv) of K and V (grouped

@@ -25,5 +25,9 @@ constexpr bool is_normalised(ScoreFunction s) { return s != ScoreFunction::sigmo
 
 /// What an entry of a tile is: the weight P, or the logit scale·q·k + bias (masked: −inf).
 enum class Quantity : uint8_t { weights, logits };
+/// Whether entries are divided by their row's norm.
+constexpr bool needs_norms(ScoreFunction s, Quantity quantity) {
+  return quantity == Quantity::weights && is_normalised(s);
+}
 
 }  // namespace attnscope

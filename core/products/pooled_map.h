@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -8,7 +10,10 @@ namespace attnscope {
 
 /// Which of a block's two numbers is shown.
 enum class Pool : uint8_t { max, mean };
-constexpr std::string_view pool_name(Pool pool) { return pool == Pool::max ? "max" : "mean"; }
+/// "max", "mean".
+std::string_view pool_name(Pool pool);
+std::optional<Pool> parse_pool(std::string_view name);
+std::vector<std::string> pool_names();
 
 /// An attention map, or a crop of it, in blocks of weights.
 struct PooledMap {

@@ -1,7 +1,5 @@
 #include "core/products/query_mean.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -38,11 +36,11 @@ std::vector<std::vector<size_t>> group_volumes(const MeanAxes& axes, const Query
 
 std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
   std::string text;
-  if (!axes.steps) text += fmt::format("step {} ", v.step);
-  if (!axes.layers) text += fmt::format("layer {} ", v.layer);
-  text += fmt::format("{} {} batch {} ", v.branch, v.kind, v.batch);
-  if (!axes.heads) text += fmt::format("head {} ", v.head);
-  return text + fmt::format("mean over {} ({})", axes.text(), count);
+  if (!axes.steps) text += "step " + std::to_string(v.step) + " ";
+  if (!axes.layers) text += "layer " + std::to_string(v.layer) + " ";
+  text += v.branch + " " + v.kind + " batch " + std::to_string(v.batch) + " ";
+  if (!axes.heads) text += "head " + std::to_string(v.head) + " ";
+  return text + "mean over " + axes.text() + " (" + std::to_string(count) + ")";
 }
 
 QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
-#include "io/results/volume_files.h"
+#include "core/products/query_volumes.h"
 
 namespace attnscope {
 

@@ -3,28 +3,20 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "core/base/memory_budget.h"
+#include "core/products/row_mean.h"
+#include "core/products/softmax_domain.h"
 #include "core/stream/tile_sink.h"
 
 namespace attnscope {
 
-/// Over which keys each row is renormalised before rows are averaged: not at all, over the video
-/// keys, over the text keys, or within each frame of keys. Keys outside the domain are 0.
-enum class SoftmaxDomain : uint8_t { all, video, text, frame };
-/// "all", "video", "text", "frame"; throws Error(usage) otherwise.
-SoftmaxDomain parse_domain(std::string_view name);
-std::string_view domain_name(SoftmaxDomain domain);
-
 /// A TileSink that averages the chosen rows of each task, after their domain is applied. Rows are
-/// summed in double, in row order within fixed groups that are added in order, so that the result
-/// does not depend on threads. Masked rows count as zeros.
+/// averaged as RowMean does, so that the result does not depend on threads. Masked rows count as
+/// zeros.
 class RowCollector : public TileSink {
  public:
-  static constexpr int64_t kGroupRows = 64;
-
   /// Reserves the results (float32, keys a task) and the sums under way in at most `workers`
   /// threads from `budget`.
   RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain, int workers,
@@ -46,20 +38,12 @@ class RowCollector : public TileSink {
   double lse(int64_t task) const { return lse_[static_cast<size_t>(task)]; }
 
  private:
-  /// The sums of one task while its groups come in.
-  struct Pending {
-    std::vector<std::vector<double>> groups;
-    int64_t missing = 0;
-  };
-  void finish(int64_t task, Pending& pending);
-
   SoftmaxDomain domain_;
   int64_t max_keys_ = 0;
   int64_t max_rows_ = 0;
   MemoryReservation reservation_;
   std::mutex mutex_;
-  std::vector<Pending> pending_;
-  std::vector<int64_t> rows_;
+  std::vector<RowMean> sums_;  ///< of tasks under way
   std::vector<std::vector<float>> means_;
   std::vector<double> lse_;
 };

@@ -1,7 +1,5 @@
 #include "core/products/text_token.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "core/products/token_piece.h"
 
 namespace attnscope {
 namespace {
@@ -18,26 +17,11 @@ namespace {
 /// How many places or near tokens a message lists.
 constexpr size_t kListed = 8;
 
-/// A token string without its marks, and what the marks say about words.
+/// A piece of which the text is a copy in lower case.
 struct Piece {
   std::string text;
-  bool starts_word = false;     ///< ▁ (SentencePiece), Ġ (byte-level BPE), a space
-  bool ends_word = false;       ///< </w> (CLIP)
-  bool continues_word = false;  ///< ## (WordPiece)
+  TokenPiece marks;
 };
-
-/// Takes `mark` off the front; whether it was there.
-bool take_front(std::string_view& text, std::string_view mark) {
-  if (!text.starts_with(mark)) return false;
-  text.remove_prefix(mark.size());
-  return true;
-}
-
-bool take_back(std::string_view& text, std::string_view mark) {
-  if (!text.ends_with(mark)) return false;
-  text.remove_suffix(mark.size());
-  return true;
-}
 
 /// The lower-case letter of a capital one: ASCII, and of the two-byte letters of UTF-8 those whose
 /// capitals stand at a fixed distance (Latin-1, Latin Extended-A, Greek, Cyrillic).
@@ -71,28 +55,23 @@ std::string lower_case(std::string_view text) {
 }
 
 Piece parse_piece(std::string_view token) {
-  Piece piece;
-  piece.continues_word = token.size() > 2 && take_front(token, "##");
-  while (take_front(token, "\u2581") || take_front(token, "\u0120") || take_front(token, " ")) {
-    piece.starts_word = true;
-  }
-  while (take_back(token, "</w>") || take_back(token, " ")) piece.ends_word = true;
-  piece.text = lower_case(token);
-  return piece;
+  const TokenPiece piece = token_piece(token);
+  return {lower_case(piece.text), piece};
 }
 
 /// The runs of pieces that spell `word`, in order.
 std::vector<IndexRange> find_word(const std::string& word, const std::vector<Piece>& pieces) {
-  const bool hashes =
-      std::any_of(pieces.begin(), pieces.end(), [](const Piece& p) { return p.continues_word; });
+  const bool hashes = std::any_of(pieces.begin(), pieces.end(),
+                                  [](const Piece& p) { return p.marks.continues_word; });
   std::vector<IndexRange> places;
   for (size_t first = 0; first < pieces.size(); ++first) {
     std::string spelt;
     for (size_t i = first; i < pieces.size(); ++i) {
       const Piece& piece = pieces[i];
       if (piece.text.empty()) break;
-      const bool joins = i == first || (!piece.starts_word && !pieces[i - 1].ends_word &&
-                                        (piece.continues_word || !hashes));
+      const bool joins =
+          i == first || (!piece.marks.starts_word && !pieces[i - 1].marks.ends_word &&
+                         (piece.marks.continues_word || !hashes));
       if (!joins) break;
       spelt += piece.text;
       if (!word.starts_with(spelt)) break;
@@ -164,23 +143,22 @@ std::optional<IndexRange> parse_numbers(const std::string& text) {
 }  // namespace
 
 IndexRange resolve_text_token(const std::string& text, const PromptText& prompt) {
-  const std::string option = fmt::format("--text-token {}: ", one_line(text));
+  const std::string option = "--text-token " + one_line(text) + ": ";
   if (prompt.length == 0) {
-    throw usage_error(
-        fmt::format("{}{} has no text tokens; give --text SPAN", option, prompt.where));
+    throw usage_error(option + prompt.where + " has no text tokens; give --text SPAN");
   }
+  const std::string last = std::to_string(prompt.length - 1);
   if (const auto numbers = parse_numbers(text)) {
     if (numbers->empty() || numbers->end > prompt.length) {
-      throw usage_error(fmt::format("{}outside the text of {} (valid 0 to {})", option,
-                                    prompt.where, prompt.length - 1));
+      throw usage_error(option + "outside the text of " + prompt.where + " (valid 0 to " + last +
+                        ")");
     }
     return *numbers;
   }
   if (prompt.tokens.empty()) {
-    throw usage_error(
-        fmt::format("{}no token strings were recorded for {}; give a number from 0 "
-                    "to {}, or add them with attnscope convert --tokens FILE",
-                    option, prompt.where, prompt.length - 1));
+    throw usage_error(option + "no token strings were recorded for " + prompt.where +
+                      "; give a number from 0 to " + last +
+                      ", or add them with attnscope convert --tokens FILE");
   }
   std::vector<Piece> pieces;
   for (const std::string& token : prompt.tokens) pieces.push_back(parse_piece(token));
@@ -189,11 +167,32 @@ IndexRange resolve_text_token(const std::string& text, const PromptText& prompt)
   const std::vector<IndexRange> places = find_word(word, pieces);
   if (places.size() == 1) return places.front();
   if (places.empty()) {
-    throw usage_error(fmt::format("{}no token of {} is spelt so; {}", option, prompt.where,
-                                  list_near(word, pieces, prompt)));
+    throw usage_error(option + "no token of " + prompt.where + " is spelt so; " +
+                      list_near(word, pieces, prompt));
   }
-  throw usage_error(fmt::format("{}{} places in {}: {}; give one by its number", option,
-                                places.size(), prompt.where, list_places(places, prompt)));
+  throw usage_error(option + std::to_string(places.size()) + " places in " + prompt.where + ": " +
+                    list_places(places, prompt) + "; give one by its number");
+}
+
+std::span<const std::string> words_of(std::span<const std::vector<std::string>> lists,
+                                      int64_t batch) {
+  if (lists.empty()) return {};
+  return lists[lists.size() == 1 ? 0 : static_cast<size_t>(batch)];
+}
+
+std::vector<int64_t> choose_text_tokens(std::span<const std::string> asked, const TokenGrid& tokens,
+                                        int64_t batch, const PromptText& prompt) {
+  std::vector<int64_t> chosen;
+  for (const std::string& text : asked) {
+    const IndexRange places = resolve_text_token(text, prompt);
+    for (int64_t i = places.begin; i < places.end; ++i) chosen.push_back(i);
+  }
+  if (!asked.empty()) return chosen;
+  const IndexRange text = tokens.text_range();
+  for (int64_t i = 0; i < text.size(); ++i) {
+    if (tokens.segment(text.begin + i, batch) != Segment::padding) chosen.push_back(i);
+  }
+  return chosen;
 }
 
 }  // namespace attnscope

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/index_range.h"
+#include "core/problem/token_grid.h"
 
 namespace attnscope {
 
@@ -23,5 +25,16 @@ struct PromptText {
 /// Error(usage) where a number lies outside, and where a word occurs nowhere, more than once, or no
 /// strings were recorded.
 IndexRange resolve_text_token(const std::string& text, const PromptText& prompt);
+
+/// The places that the texts of `asked` mean, in their order; where there is none, those of all
+/// text tokens that are not padding in this batch item. `tokens` is the sequence with the text.
+/// Throws as resolve_text_token().
+std::vector<int64_t> choose_text_tokens(std::span<const std::string> asked, const TokenGrid& tokens,
+                                        int64_t batch, const PromptText& prompt);
+
+/// The token strings of a batch item: `lists` has one for all items, or one each, or none at all
+/// (then they are empty).
+std::span<const std::string> words_of(std::span<const std::vector<std::string>> lists,
+                                      int64_t batch);
 
 }  // namespace attnscope

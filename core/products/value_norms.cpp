@@ -1,9 +1,8 @@
 #include "core/products/value_norms.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
@@ -34,9 +33,10 @@ std::vector<double> value_norms(const AttentionProblem& problem, int64_t batch, 
       double sum = 0;
       for (int64_t c = 0; c < v.width(); ++c) {
         if (!std::isfinite(row[c])) {
-          throw Error(ErrorCode::value,
-                      fmt::format("{}: value {} at batch {}, head {}, token {}, channel {}",
-                                  v.source().name(), row[c], batch, problem.kv_head(head), key, c));
+          throw Error(ErrorCode::value, v.source().name() + ": value " + std::to_string(row[c]) +
+                                            " at batch " + std::to_string(batch) + ", head " +
+                                            std::to_string(problem.kv_head(head)) + ", token " +
+                                            std::to_string(key) + ", channel " + std::to_string(c));
         }
         sum += static_cast<double>(row[c]) * row[c];
       }
@@ -44,6 +44,31 @@ std::vector<double> value_norms(const AttentionProblem& problem, int64_t batch, 
     }
   }
   return norms;
+}
+
+void weigh_by_values(std::span<const HeadTask> tasks, std::vector<std::vector<float>>& values,
+                     MemoryBudget& budget) {
+  const HeadTask* previous = nullptr;
+  std::vector<double> norms;
+  MemoryReservation reservation;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const HeadTask& task = tasks[i];
+    const AttentionProblem& problem = *task.problem;
+    const bool same = previous != nullptr && previous->problem == task.problem &&
+                      previous->batch == task.batch &&
+                      problem.kv_head(previous->head) == problem.kv_head(task.head);
+    if (!same) {
+      norms = {};
+      reservation = {};
+      reservation = budget.reserve(problem.num_keys() * static_cast<int64_t>(sizeof(double)),
+                                   "the norms of the values");
+      norms = value_norms(problem, task.batch, task.head, {0, problem.num_keys()});
+    }
+    previous = &task;
+    for (size_t j = 0; j < norms.size(); ++j) {
+      values[i][j] = static_cast<float>(values[i][j] * norms[j]);
+    }
+  }
 }
 
 }  // namespace attnscope

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/base/index_range.h"
+#include "core/base/memory_budget.h"
 #include "core/problem/attention_problem.h"
+#include "core/stream/tile_sink.h"
 
 namespace attnscope {
 
@@ -13,5 +16,11 @@ namespace attnscope {
 /// captured, Error(value) at a NaN or Inf.
 std::vector<double> value_norms(const AttentionProblem& problem, int64_t batch, int64_t head,
                                 IndexRange keys);
+
+/// Multiplies the weights of each task, values[i] over all keys, by the norms of its keys' value
+/// rows. Tasks that share values should follow one another: then these are read once. Working space
+/// comes from `budget`.
+void weigh_by_values(std::span<const HeadTask> tasks, std::vector<std::vector<float>>& values,
+                     MemoryBudget& budget);
 
 }  // namespace attnscope

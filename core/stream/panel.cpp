@@ -24,8 +24,9 @@ int64_t product(int64_t a, int64_t b) {
 }  // namespace
 
 bool needs_norms(const HeadTask& task, const TileRequest& request) {
-  const bool divided = !request.entries || request.quantity == Quantity::weights;
-  return divided && is_normalised(task.problem->score());
+  // Without entries the norms are the product.
+  const Quantity quantity = request.entries ? request.quantity : Quantity::weights;
+  return needs_norms(task.problem->score(), quantity);
 }
 
 bool computes_norms(const HeadTask& task, const TileRequest& request) {

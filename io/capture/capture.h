@@ -85,9 +85,6 @@ struct NamedFolder {
   std::vector<std::string> left_out;  ///< names of the others, ascending
 };
 
-/// The branch of one batch item of a call.
-const std::string& branch_of(const CallId& id, int64_t item);
-
 /// The chosen calls of a capture with the batch items and heads chosen in each.
 struct SelectedCall {
   const CallEntry* call = nullptr;

@@ -121,8 +121,10 @@ void add_head(ContentHash& hash, const HeadTensor& tensor, int64_t batch, int64_
 
 }  // namespace
 
-std::string LseCache::key(const AttentionProblem& problem, const TensorSource* mask, int64_t batch,
-                          int64_t head, std::string_view backend, std::stop_token stop) {
+std::string LseCache::key(const NormSource& source, std::string_view backend,
+                          std::stop_token stop) {
+  const auto& [of, mask, batch, head] = source;
+  const AttentionProblem& problem = *of;
   ContentHash hash(stop);
   hash.add(std::string(kMagic.begin(), kMagic.end()) + " " + std::string(version()));
   hash.add(std::string(backend));

@@ -76,6 +76,8 @@ std::optional<Colormap> parse_colormap(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::string> colormap_names() { return {kNames.begin(), kNames.end()}; }
+
 Rgb colormap_at(Colormap map, double unit) {
   // Written so that NaN falls to the dark end.
   const double u = unit > 0 ? std::min(unit, 1.0) : 0.0;

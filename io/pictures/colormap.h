@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace attnscope {
 
@@ -18,6 +20,8 @@ enum class Colormap : uint8_t { viridis, cividis, magma, inferno, turbo, grey };
 
 std::string_view colormap_name(Colormap map);
 std::optional<Colormap> parse_colormap(std::string_view name);
+/// Of every colour map.
+std::vector<std::string> colormap_names();
 
 /// The colour at `unit` in 0…1; beyond that the ends, NaN like 0. Within 4/255 of the published map
 /// in each channel (cividis, which has a kink near its dark end: 9/255).

@@ -64,6 +64,8 @@ std::optional<ScaleKind> parse_scale_kind(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::string> scale_kind_names() { return {kScaleNames.begin(), kScaleNames.end()}; }
+
 ValueRange widened_range(ValueRange range, ScaleKind kind) {
   if (kind == ScaleKind::log2) {
     const double octaves = std::log2(range.high / range.low);

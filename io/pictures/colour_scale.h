@@ -18,6 +18,7 @@ enum class ScaleKind : uint8_t { log2, linear, sqrt, symlog };
 /// "log", "linear", "sqrt", "symlog".
 std::string_view scale_kind_name(ScaleKind kind);
 std::optional<ScaleKind> parse_scale_kind(std::string_view name);
+std::vector<std::string> scale_kind_names();
 
 /// The values at the two ends of the colours; low < high.
 struct ValueRange {

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "core/products/query_volumes.h"
 #include "io/pictures/canvas.h"
 #include "io/pictures/colour_scale.h"
 #include "io/pictures/grey_image.h"
 #include "io/pictures/picture_page.h"
-#include "io/results/volume_files.h"
 
 namespace attnscope {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "io/results/volume_files.h"
+#include "core/products/query_volumes.h"
 
 namespace attnscope {
 

@@ -2,10 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "core/base/checked_math.h"
-#include "core/base/error.h"
 #include "io/files/part_file.h"
-#include "io/results/film_files.h"
 #include "io/results/volume_check.h"
 #include "io/tensors/npy_header.h"
 
@@ -65,31 +62,6 @@ void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const Quer
 
 }  // namespace
 
-void check_volumes(const QueryVolumes& volumes, bool need_video) {
-  if (volumes.volumes.empty()) throw usage_error("query volumes: there are none");
-  const auto size = checked_count(volumes.grid);
-  if (!size) throw usage_error("query volumes: the grid is too large");
-  if (need_video && *size == 0) throw usage_error("query volumes: there is no token grid");
-  for (const QueryVolume& volume : volumes.volumes) {
-    if (*size != 0 && static_cast<int64_t>(volume.video.size()) != *size) {
-      throw usage_error(fmt::format("query volumes: {}: {} values do not fit a grid of {}",
-                                    volume.label, volume.video.size(), *size));
-    }
-    if (volume.text.size() != volumes.volumes.front().text.size()) {
-      throw usage_error(fmt::format("query volumes: {}: {} text tokens, {} in the first volume",
-                                    volume.label, volume.text.size(),
-                                    volumes.volumes.front().text.size()));
-    }
-    for (size_t axis = 0; axis < 3 && volume.query; ++axis) {
-      const int64_t at = (*volume.query)[axis];
-      if (at < 0 || at >= volumes.grid[axis]) {
-        throw usage_error(
-            fmt::format("query volumes: {}: the query lies outside the grid", volume.label));
-      }
-    }
-  }
-}
-
 void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, true);
   PartFile file(path, force);
@@ -109,19 +81,6 @@ void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path&
   for (const QueryVolume& volume : volumes.volumes) write_csv_volume(lines, volumes, volume);
   lines.flush();
   file.commit();
-}
-
-void check_picture_size(const std::filesystem::path& path, std::array<int64_t, 3> grid,
-                        int64_t volumes) {
-  check_film_size(path, grid, volumes, {});
-}
-
-void write_volumes_gif(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
-  write_film_gif(volumes, {}, path, force);
-}
-
-void write_volumes_png(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
-  write_film_png(volumes, {}, path, force);
 }
 
 }  // namespace attnscope

@@ -1,3 +1,5 @@
+#include "io/results/volume_hdf5.h"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -7,7 +9,6 @@
 #include "io/files/part_file.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "io/results/volume_check.h"
-#include "io/results/volume_files.h"
 
 namespace attnscope {
 namespace {

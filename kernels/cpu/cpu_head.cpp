@@ -240,9 +240,7 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
     throw usage_error(head_.problem.name() + ": score " +
                       std::string(score_name(head_.format.score)) + " has no logits");
   }
-  assert(norms.size() == (quantity == Quantity::weights && is_normalised(head_.format.score)
-                              ? queries.index.size()
-                              : 0));
+  assert(norms.size() == (needs_norms(head_.format.score, quantity) ? queries.index.size() : 0));
   const FlushDenormals flush;
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);

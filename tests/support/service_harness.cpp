@@ -36,18 +36,18 @@ bool ServiceHarness::wait(const std::function<bool()>& ready) {
   return true;
 }
 
-MapReference::MapReference(const Oracle& oracle, const HeadId& head, MapQuantity which)
+MapReference::MapReference(const Oracle& oracle, const HeadId& head, Quantity which)
     : rows(oracle.problem().num_queries()), cols(oracle.problem().num_keys()), quantity(which) {
   double magnitude = 0;
   for (int64_t query = 0; query < rows; ++query) {
     const Oracle::Row row = oracle.row(head.batch, head.head, query);
-    const auto& values = quantity == MapQuantity::logits ? row.logits : row.weights;
+    const auto& values = quantity == Quantity::logits ? row.logits : row.weights;
     entries.insert(entries.end(), values.begin(), values.end());
     magnitude = std::max(magnitude, row.magnitude);
   }
   relative = 1e-4 + 2 * 0x1p-24 * magnitude;
-  absolute = quantity == MapQuantity::logits ? 2 * 0x1p-24 * magnitude + 1e-5
-                                             : 1e-3 / static_cast<double>(cols);
+  absolute = quantity == Quantity::logits ? 2 * 0x1p-24 * magnitude + 1e-5
+                                          : 1e-3 / static_cast<double>(cols);
 }
 
 MapReference::Texel MapReference::texel(int level, int64_t row, int64_t col) const {
@@ -57,7 +57,7 @@ MapReference::Texel MapReference::texel(int level, int64_t row, int64_t col) con
   for (int64_t r = row * side; r < std::min(rows, (row + 1) * side); ++r) {
     for (int64_t c = col * side; c < std::min(cols, (col + 1) * side); ++c) {
       const double entry = at(r, c);
-      if (quantity == MapQuantity::logits && std::isinf(entry)) continue;
+      if (quantity == Quantity::logits && std::isinf(entry)) continue;
       largest = std::max(largest, entry);
       sum += entry;
       ++count;

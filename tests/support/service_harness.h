@@ -39,7 +39,7 @@ class ServiceHarness {
 
 /// The entries of a head's map in double, [queries, keys], and how far float32 may be off.
 struct MapReference {
-  MapReference(const Oracle& oracle, const HeadId& head, MapQuantity quantity);
+  MapReference(const Oracle& oracle, const HeadId& head, Quantity quantity);
   double at(int64_t query, int64_t key) const {
     return entries[static_cast<size_t>(query * cols + key)];
   }
@@ -53,7 +53,7 @@ struct MapReference {
   std::string differs(const MapTile& tile) const;
 
   int64_t rows = 0, cols = 0;
-  MapQuantity quantity;
+  Quantity quantity;
   double relative = 0, absolute = 0;
   std::vector<double> entries;
 };

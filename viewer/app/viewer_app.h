@@ -131,8 +131,8 @@ class ViewerApp {
   std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
   struct HistogramKey {
     MapRect rect;
-    ViewPool pool = ViewPool::max;
-    MapQuantity quantity = MapQuantity::weights;
+    Pool pool = Pool::max;
+    Quantity quantity = Quantity::weights;
     std::vector<std::shared_ptr<const MapTile>> tiles;
     friend bool operator==(const HistogramKey&, const HistogramKey&) = default;
   } histogram_key_, counting_key_;

@@ -28,7 +28,7 @@ void main() {
 const char* const kColours = R"(
 uniform sampler2D table;
 uniform bool texels_are_log2;
-uniform int spread;
+uniform int scale;
 uniform float factor;
 uniform float low;
 uniform float high;
@@ -53,7 +53,7 @@ void paint(float number) {
   }
   bool absent = isinf(number) || isnan(number);
   float bent;
-  if (spread == 0 && texels_are_log2) {
+  if (scale == kLog2 && texels_are_log2) {
     bent = number + log2(factor);
   } else {
     float v = number * factor;
@@ -61,12 +61,12 @@ void paint(float number) {
       v = absent ? 0.0 : exp2(number) * factor;
       absent = false;
     }
-    if (spread == 0) {
+    if (scale == kLog2) {
       absent = absent || v <= 0.0;
       bent = absent ? 0.0 : log2(v);
-    } else if (spread == 1) {
+    } else if (scale == kLinear) {
       bent = v;
-    } else if (spread == 2) {
+    } else if (scale == kSqrt) {
       absent = absent || v < 0.0;
       bent = sqrt(max(v, 0.0));
     } else {
@@ -145,7 +145,18 @@ void main() {
 }
 )";
 
-const std::string kFragmentHead = "#version 330 core\n";
+/// The version, and the numbers of the scales.
+std::string fragment_head() {
+  std::string head = "#version 330 core\n";
+  const auto define = [&](const char* name, ScaleKind scale) {
+    head +=
+        "const int " + std::string(name) + " = " + std::to_string(static_cast<int>(scale)) + ";\n";
+  };
+  define("kLog2", ScaleKind::log2);
+  define("kLinear", ScaleKind::linear);
+  define("kSqrt", ScaleKind::sqrt);
+  return head;
+}
 
 GLuint new_buffer() {
   GLuint name = 0;
@@ -170,8 +181,8 @@ constexpr int kFloatsPerVertex = 9;
 }  // namespace
 
 MapPainter::MapPainter()
-    : tiles_("tiles", kVertexShader, kFragmentHead + kColours + kTileShader),
-      grid_("grid", kVertexShader, kFragmentHead + kColours + kGridShader),
+    : tiles_("tiles", kVertexShader, fragment_head() + kColours + kTileShader),
+      grid_("grid", kVertexShader, fragment_head() + kColours + kGridShader),
       vertices_(new_vertex_array()),
       buffer_(new_buffer()),
       table_(new_texture()) {
@@ -213,7 +224,7 @@ void MapPainter::prepare(const ShaderProgram& program, const MapColours& c, cons
               static_cast<float>(area.height));
   glUniform1i(program.uniform("texels_are_log2"), c.texels_are_log2 ? 1 : 0);
   glUniform1i(program.uniform("use_mean"), c.use_mean ? 1 : 0);
-  glUniform1i(program.uniform("spread"), static_cast<int>(c.spread));
+  glUniform1i(program.uniform("scale"), static_cast<int>(c.scale));
   glUniform1f(program.uniform("factor"), c.factor);
   glUniform1f(program.uniform("low"), c.low);
   glUniform1f(program.uniform("high"), c.high);

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "io/pictures/colormap.h"
+#include "io/pictures/colour_scale.h"
 #include "viewer/gl/grid_texture.h"
 #include "viewer/gl/shader_program.h"
 #include "viewer/gl/texture_pool.h"
@@ -13,12 +13,11 @@ namespace attnscope::gl {
 
 /// How numbers become colours. What the numbers are is part of it, so that nothing is uploaded anew
 /// when any of this changes. With v the value of a texel (2^texel for weights) times `factor`, and
-/// t(v) by `spread`, the place in the colours is ((t(v) - low) / (high - low))^gamma.
+/// t(v) by `scale`, the place in the colours is ((t(v) - low) / (high - low))^gamma.
 struct MapColours {
-  enum class Spread : int { log2 = 0, linear = 1, sqrt = 2, symlog = 3 };
-  bool texels_are_log2 = true;   ///< of weights; logits are as they are
-  bool use_mean = false;         ///< the second number of a texel instead of the first
-  Spread spread = Spread::log2;  ///< t: log2 v, v, sqrt v, sign(v) * log2(1 + |v| / linear)
+  bool texels_are_log2 = true;        ///< of weights; logits are as they are
+  bool use_mean = false;              ///< the second number of a texel instead of the first
+  ScaleKind scale = ScaleKind::log2;  ///< t: log2 v, v, sqrt v, sign(v) * log2(1 + |v| / linear)
   float factor = 1;
   float low = 0, high = 1;  ///< t of the range's ends
   float linear = 1;

@@ -20,7 +20,7 @@ ValueRange axis_range(const Scene& scene) {
     low = std::min(low, h.edge(i) * scene.factor);
     high = std::max(high, h.edge(i + 1) * scene.factor);
   }
-  if (h.quantity() == MapQuantity::weights) return {std::max(low / 2, 1e-30), high * 2};
+  if (h.quantity() == Quantity::weights) return {std::max(low / 2, 1e-30), high * 2};
   const double air = (high - low) * 0.05;
   return {low - air, high + air};
 }
@@ -129,7 +129,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
     return;
   }
   if (dragged_ < 0) axis_range_ = axis_range(scene);
-  const ScaleKind kind = h.quantity() == MapQuantity::weights ? ScaleKind::log2 : ScaleKind::linear;
+  const ScaleKind kind = h.quantity() == Quantity::weights ? ScaleKind::log2 : ScaleKind::linear;
   const ColourScale axis(scene.scale.map(), kind, axis_range_);
   draw_bars(ui, plot, scene, axis);
   ImDrawList& draw = *ImGui::GetWindowDrawList();

@@ -11,21 +11,8 @@ gl::MapColours painter_colours(const ViewState& state, const ColourScale& scale,
   const ShaderScale shader = shader_scale(scale, factor);
   gl::MapColours colours;
   colours.texels_are_log2 = state.product != ViewProduct::logits;
-  colours.use_mean = state.pool == ViewPool::mean;
-  switch (shader.kind) {
-    case ScaleKind::log2:
-      colours.spread = gl::MapColours::Spread::log2;
-      break;
-    case ScaleKind::linear:
-      colours.spread = gl::MapColours::Spread::linear;
-      break;
-    case ScaleKind::sqrt:
-      colours.spread = gl::MapColours::Spread::sqrt;
-      break;
-    case ScaleKind::symlog:
-      colours.spread = gl::MapColours::Spread::symlog;
-      break;
-  }
+  colours.use_mean = state.pool == Pool::mean;
+  colours.scale = shader.kind;
   colours.factor = shader.factor;
   colours.low = shader.low;
   colours.high = shader.high;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/products/line_summary.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/tile_textures.h"
 #include "viewer/view/wishes.h"
@@ -59,7 +60,7 @@ void QueryPanel::take_line(const Scene& scene) {
   const int64_t lines = (frames + atlas_columns_ - 1) / atlas_columns_;
   const int64_t columns = atlas_columns_ * width;
   std::vector<float> texels(static_cast<size_t>(columns * lines * height));
-  const bool logs = scene.line->request.quantity == MapQuantity::weights;
+  const bool logs = scene.line->request.quantity == Quantity::weights;
   for (int64_t t = 0; t < frames; ++t) {
     for (int64_t y = 0; y < height; ++y) {
       const int64_t row = t / atlas_columns_ * height + y;
@@ -228,7 +229,7 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   ImFont* const small = ui.fonts.secondary;
   const MapLine& line = *scene.line;
   const IndexRange text = side.grid->text_range();
-  const bool sums = !line.request.reverse && line.request.quantity == MapQuantity::weights &&
+  const bool sums = !line.request.reverse && line.request.quantity == Quantity::weights &&
                     scene.call.score != ScoreFunction::sigmoid;
   const auto missing = static_cast<size_t>(
       std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
@@ -237,16 +238,10 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
     words =
         fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
   } else if (!text.empty() && sums) {
-    double share = 0;
-    int64_t best = text.begin;
-    for (int64_t i = text.begin; i < text.end; ++i) {
-      const float v = line.values[static_cast<size_t>(i)];
-      share += static_cast<double>(v);
-      if (v > line.values[static_cast<size_t>(best)]) best = i;
-    }
-    words =
-        fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * share, token_text(side, best),
-                    100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
+    const int64_t best = largest_tokens(line.values, text, 1).front();
+    words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * mass_on(line.values, text),
+                        token_text(side, best),
+                        100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
   }
   put_text(ui, small, x, y, ui.theme.secondary, fit_text(small, words, width));
 }
@@ -290,7 +285,7 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     draw_list(ui, area, scene, side);
   }
   const std::string caption =
-      unit_name(scene.state.product) + ", " + std::string(scale_name(scene.state.scale)) +
+      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
       (scene.line->request.reverse ? " \u00b7 exact column" : " \u00b7 exact row") +
       (side.grid->has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);

@@ -38,7 +38,7 @@ class QueryPanel {
   struct Made {
     std::shared_ptr<const MapLine> line;
     ViewProduct product = ViewProduct::weights;
-    ViewScale scale = ViewScale::log;
+    ScaleKind scale = ScaleKind::log2;
     std::string colormap;
     friend bool operator==(const Made&, const Made&) = default;
   } made_;

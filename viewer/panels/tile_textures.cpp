@@ -126,7 +126,7 @@ void TileTextures::stage(const Entry& entry) {
 void TileTextures::convert(const MapTile& tile) {
   const size_t texels = tile.max.size();
   scratch_.resize(texels * 2);
-  const bool logs = tile.id.quantity == MapQuantity::weights;
+  const bool logs = tile.id.quantity == Quantity::weights;
   for (size_t i = 0; i < texels; ++i) {
     scratch_[2 * i] = to_f16(texel_number(tile.max[i], logs)).bits;
     scratch_[2 * i + 1] = to_f16(texel_number(tile.mean[i], logs)).bits;

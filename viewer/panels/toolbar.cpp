@@ -103,18 +103,19 @@ void Toolbar::appearance(const Ui& ui, const Scene& scene, PanelRequests& reques
   flow(ui, segmented_width(ui, pools), 12);
   taken = segmented(ui, "Toolbar", pools, static_cast<int>(state.pool),
                     "what a pixel shows of the entries under it (M)");
-  if (taken >= 0) requests.act(action::SetPool{static_cast<ViewPool>(taken)});
+  if (taken >= 0) requests.act(action::SetPool{static_cast<Pool>(taken)});
 
   std::vector<std::string> scales;
-  std::vector<ViewScale> suiting;
-  for (const ViewScale scale :
-       {ViewScale::log, ViewScale::linear, ViewScale::sqrt, ViewScale::symlog}) {
+  std::vector<ScaleKind> suiting;
+  for (const ScaleKind scale :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
     if (!scale_suits(scale, state.product)) continue;
     suiting.push_back(scale);
-    scales.emplace_back(scale_name(scale));
+    scales.emplace_back(scale_kind_name(scale));
   }
   flow(ui, ui.px(140), 12);
-  taken = choice(ui, "Toolbar", "Scale", scales, place_of(scales, scale_name(state.scale)), 92);
+  taken =
+      choice(ui, "Toolbar", "Scale", scales, place_of(scales, scale_kind_name(state.scale)), 92);
   if (taken >= 0) requests.act(action::SetScale{suiting[static_cast<size_t>(taken)]});
   const std::vector<std::string> maps = colormap_names();
   flow(ui, ui.px(155), 12);

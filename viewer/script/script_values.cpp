@@ -68,7 +68,7 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::pool:
       return std::string(pool_name(state.pool));
     case ScriptName::scale:
-      return std::string(scale_name(state.scale));
+      return std::string(scale_kind_name(state.scale));
     case ScriptName::colormap:
       return state.colormap;
     case ScriptName::upload:

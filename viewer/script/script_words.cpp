@@ -114,10 +114,10 @@ ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
 }
 ScriptWord make_pool(const Words& w) {
-  return act(action::SetPool{state_name(w, parse_view_pool(w[1]), pool_names())});
+  return act(action::SetPool{state_name(w, parse_pool(w[1]), pool_names())});
 }
 ScriptWord make_scale(const Words& w) {
-  return act(action::SetScale{state_name(w, parse_view_scale(w[1]), scale_names())});
+  return act(action::SetScale{state_name(w, parse_scale_kind(w[1]), scale_kind_names())});
 }
 ScriptWord make_colormap(const Words& w) {
   state_name(w, parse_colormap(w[1]), colormap_names());
@@ -207,7 +207,7 @@ std::vector<std::string> values_of(ScriptName name) {
     case ScriptName::pool:
       return pool_names();
     case ScriptName::scale:
-      return scale_names();
+      return scale_kind_names();
     case ScriptName::colormap:
       return colormap_names();
     case ScriptName::upload:

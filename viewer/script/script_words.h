@@ -1,14 +1,133 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
-#include "viewer/script/script.h"
+#include "core/problem/token_grid.h"
+#include "viewer/view/head_picker.h"
+#include "viewer/view/key_chord.h"
+#include "viewer/view/view_state.h"
 
 namespace attnscope {
+
+/// What a script can wait for: the first picture of the view, whatever its level; the row of the
+/// query; exact tiles all over the view and the exact row; nothing left to do.
+enum class WaitFor : uint8_t { picture, query, exact, idle };
+std::string_view wait_name(WaitFor what);
+
+/// Numbers and words that `print` and `expect` know.
+enum class ScriptName : uint8_t {
+  first_picture_ms,
+  query_ms,
+  frame_ms_max,
+  frames,
+  texture_mib,
+  host_mib,
+  queue,
+  level,
+  rows,
+  cols,
+  step,
+  layer,
+  batch,
+  head,
+  exact,
+  branch,
+  query,
+  reverse,
+  product,
+  pool,
+  scale,
+  colormap,
+  upload
+};
+std::string_view script_name_text(ScriptName name);
+/// Whether its value is a number (they come first in ScriptName) or a word.
+bool is_number(ScriptName name);
+
+enum class CompareOp : uint8_t { equal, unequal, less, less_equal, greater, greater_equal };
+std::string_view compare_op_text(CompareOp op);
+
+/// The commands of a script that are more than an action.
+namespace word {
+struct Open {
+  std::string path;
+};
+struct Size {
+  int width = 0, height = 0;
+};
+/// `step 10`, `branch cond` …
+struct Select {
+  HeadAxis axis = HeadAxis::step;
+  std::string value;
+};
+/// `head L H`.
+struct SelectLayerHead {
+  std::string layer, head;
+};
+struct QueryAt {
+  LatentCoord place;
+};
+struct QueryText {
+  int64_t number = 0;
+};
+struct Act {
+  Action action;
+};
+struct Click {
+  std::string label;
+};
+struct PressKey {
+  KeyChord chord;
+};
+/// Read, but for a window that has the panels for it.
+struct NotYet {
+  std::string name;
+};
+struct Wait {
+  WaitFor what = WaitFor::picture;
+  double seconds = 0;
+};
+struct Probe {
+  int64_t query = 0, key = 0;
+};
+struct Print {
+  ScriptName name = ScriptName::frames;
+};
+struct Expect {
+  ScriptName name = ScriptName::frames;
+  CompareOp op = CompareOp::equal;
+  double number = 0;  ///< where the name is a number
+  std::string text;   ///< as it was written
+};
+struct Shot {
+  std::string path;
+};
+struct SaveSession {
+  std::string path;
+};
+struct Quit {};
+}  // namespace word
+using ScriptWord =
+    std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
+                 word::QueryText, word::Act, word::Click, word::PressKey, word::NotYet, word::Wait,
+                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+
+/// Seconds that `wait` waits when none are given.
+inline constexpr double kWaitSeconds = 60;
 
 /// The command that the words of one line make; the first is its name. Throws Error(usage) without
 /// a place.
 ScriptWord parse_script_words(std::span<const std::string> words);
+
+/// `query T Y X`, `pane NAME` … with a line of help each: for --help, docs and the palette.
+struct ScriptWordHelp {
+  std::string_view usage, help;
+};
+const std::vector<ScriptWordHelp>& script_word_help();
 
 }  // namespace attnscope

@@ -22,7 +22,7 @@ class FineTileJob : public MapJob {
     rows_ = {texels.begin * side_, std::min(texels.end * side_, geometry_.rows)};
     cols_ = {id.col * kTileSide * side_,
              std::min((id.col + 1) * kTileSide * side_, geometry_.cols)};
-    divided_ = needs_norms(*head.problem, id.quantity);
+    divided_ = needs_norms(head.problem->score(), id.quantity);
     const bool known = !divided_ || head.norms.known(rows_);
     keys_ = cols_.size() + (known ? 0 : geometry_.cols);
     cut(std::min(piece_rows(*head.problem, keys_),
@@ -76,7 +76,7 @@ class FineTileJob : public MapJob {
     const int64_t row = slab.begin / side_ - id_.row * kTileSide;
     const auto at = static_cast<size_t>(row * tile_->cols);
     return bench.pool(
-        slab, norms, known, {quantity_of(id_.quantity), id_.level, cols_},
+        slab, norms, known, {id_.quantity, id_.level, cols_},
         {tile_->max.data() + at, tile_->mean.data() + at, tile_->cols, tile_->device.get(), row});
   }
 

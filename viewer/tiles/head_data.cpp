@@ -50,7 +50,7 @@ int64_t HeadData::bytes() const {
   return bytes;
 }
 
-bool HeadData::drop(MapQuantity quantity) {
+bool HeadData::drop(Quantity quantity) {
   OfQuantity& of = this->of(quantity);
   const bool any = of.exact_memory.bytes() > 0 || of.sampled != nullptr;
   of = {};

@@ -38,7 +38,7 @@ class NormTable {
 
 /// Sampled rows on their way into an overview, by batches of a stage.
 struct OverviewProgress {
-  OverviewProgress(const MapGeometry& geometry, MapQuantity quantity, MemoryReservation memory)
+  OverviewProgress(const MapGeometry& geometry, Quantity quantity, MemoryReservation memory)
       : reservation(std::move(memory)), plan(geometry.rows), overview(geometry, quantity) {}
   MemoryReservation reservation;
   SamplePlan plan;
@@ -57,7 +57,7 @@ struct OverviewProgress {
 
 /// A pass over all rows of a head on its way to exact tiles.
 struct PassProgress {
-  PassProgress(const HeadId& head, MapQuantity quantity, const MapGeometry& geometry)
+  PassProgress(const HeadId& head, Quantity quantity, const MapGeometry& geometry)
       : tiles(head, quantity, geometry) {}
   PyramidTiles tiles;
   int64_t next_row = 0;
@@ -89,7 +89,7 @@ struct HeadData {
   bool wanted = false;
   uint64_t used = 0;
 
-  OfQuantity& of(MapQuantity quantity) { return quantities[static_cast<size_t>(quantity)]; }
+  OfQuantity& of(Quantity quantity) { return quantities[static_cast<size_t>(quantity)]; }
   TilePtr exact_tile(const TileId& tile) const;
   /// Of pyramids, samples and norms.
   int64_t bytes() const;
@@ -97,7 +97,7 @@ struct HeadData {
   /// Forgets all that can be computed again.
   void drop();
   /// Forgets the tiles of one quantity; true where there were any.
-  bool drop(MapQuantity quantity);
+  bool drop(Quantity quantity);
 };
 
 }  // namespace attnscope

@@ -54,10 +54,10 @@ std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadData
 /// Of a tile finer than the base level.
 std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadData& head);
 /// Samples rows of the head, stage by stage, until it is exact.
-std::shared_ptr<MapJob> make_overview_job(const HeadId& id, MapQuantity quantity);
+std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity);
 /// Cuts a tile of the base level or above from the overview after each of its stages.
 std::shared_ptr<MapJob> make_cut_job(const TileId& id);
 /// The pass that makes the base level and all above exact, and finds all row norms.
-std::shared_ptr<MapJob> make_pass_job(const HeadId& id, MapQuantity quantity);
+std::shared_ptr<MapJob> make_pass_job(const HeadId& id, Quantity quantity);
 
 }  // namespace attnscope

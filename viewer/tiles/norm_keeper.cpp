@@ -55,7 +55,8 @@ void NormKeeper::do_errand(Errand& errand, std::stop_token stop) {
   const Source& source = errand.source;
   std::string& key = keys_[source.id];
   if (key.empty()) {
-    key = cache_.key(*source.problem, source.mask, source.id.batch, source.id.head, backend_, stop);
+    key =
+        cache_.key({source.problem, source.mask, source.id.batch, source.id.head}, backend_, stop);
   }
   if (!errand.norms.empty()) {
     const auto problem = cache_.store(key, errand.norms);

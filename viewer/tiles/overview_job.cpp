@@ -14,7 +14,7 @@ struct Batch {
   bool known = false;
 };
 
-void add_batch(Workbench& bench, Batch& batch, const MapGeometry& geometry, MapQuantity quantity,
+void add_batch(Workbench& bench, Batch& batch, const MapGeometry& geometry, Quantity quantity,
                SampledOverview& overview) {
   const IndexRange keys{0, geometry.cols};
   const auto step = static_cast<size_t>(bench.rows_per_call(keys.size(), true));
@@ -35,7 +35,7 @@ void add_batch(Workbench& bench, Batch& batch, const MapGeometry& geometry, MapQ
 
 class OverviewJob : public MapJob {
  public:
-  OverviewJob(const HeadId& id, MapQuantity quantity) : MapJob(id), quantity_(quantity) {}
+  OverviewJob(const HeadId& id, Quantity quantity) : MapJob(id), quantity_(quantity) {}
 
   bool done(const HeadData& head) const override {
     const HeadData::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
@@ -59,7 +59,7 @@ class OverviewJob : public MapJob {
       sampled->rows = sampled->plan.new_rows(0);
     }
     if (sampled->next == sampled->rows.size()) return std::nullopt;
-    const bool divided = needs_norms(*head.problem, quantity_);
+    const bool divided = needs_norms(head.problem->score(), quantity_);
     if (divided) head.norms.prepare(head.geometry.rows, tools.reserve);
     Batch batch = next_batch(*sampled, head.geometry);
     if (divided) {
@@ -107,7 +107,7 @@ class OverviewJob : public MapJob {
     }
   }
 
-  const MapQuantity quantity_;
+  const Quantity quantity_;
 };
 
 class CutJob : public MapJob {
@@ -150,7 +150,7 @@ class CutJob : public MapJob {
 
 }  // namespace
 
-std::shared_ptr<MapJob> make_overview_job(const HeadId& id, MapQuantity quantity) {
+std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity) {
   return std::make_shared<OverviewJob>(id, quantity);
 }
 

@@ -21,8 +21,8 @@ struct PanelResult {
 
 /// Where rows of blocks are reduced by the backend in the pass over the weights; blocks of one
 /// entry are the entries, with the bits that emit gives.
-bool reduces(MapQuantity quantity, const MapGeometry& geometry) {
-  return quantity == MapQuantity::weights && geometry.base_level > 0;
+bool reduces(Quantity quantity, const MapGeometry& geometry) {
+  return quantity == Quantity::weights && geometry.base_level > 0;
 }
 
 void reduce_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry,
@@ -42,8 +42,8 @@ void reduce_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry
   }
 }
 
-void pool_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry,
-                MapQuantity quantity, PyramidTiles& tiles, PanelResult& result) {
+void pool_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry, Quantity quantity,
+                PyramidTiles& tiles, PanelResult& result) {
   const int64_t side = int64_t{1} << geometry.base_level;
   const int64_t step = bench.rows_per_call(geometry.cols, true);
   TexelRow texels;
@@ -70,7 +70,7 @@ void pool_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry,
 
 class PassJob : public MapJob {
  public:
-  PassJob(const HeadId& id, MapQuantity quantity) : MapJob(id), quantity_(quantity) {}
+  PassJob(const HeadId& id, Quantity quantity) : MapJob(id), quantity_(quantity) {}
 
   bool done(const HeadData& head) const override {
     return head.quantities[static_cast<size_t>(quantity_)].complete;
@@ -85,7 +85,7 @@ class PassJob : public MapJob {
 
   std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
     HeadData::OfQuantity& of = head.of(quantity_);
-    const bool divided = needs_norms(*head.problem, quantity_);
+    const bool divided = needs_norms(head.problem->score(), quantity_);
     if (!of.pass) {
       if (divided) head.norms.prepare(head.geometry.rows, tools.reserve);
       of.exact_memory =
@@ -132,7 +132,7 @@ class PassJob : public MapJob {
   }
 
   static bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result,
-                      MapQuantity quantity, HeadData& to, TileStore& store) {
+                      Quantity quantity, HeadData& to, TileStore& store) {
     if (!result.norms.empty()) to.norms.set(rows.begin, result.norms);
     HeadData::OfQuantity& of = to.of(quantity);
     // A pass that failed elsewhere, or was dropped with its head.
@@ -150,12 +150,12 @@ class PassJob : public MapJob {
     return true;
   }
 
-  const MapQuantity quantity_;
+  const Quantity quantity_;
 };
 
 }  // namespace
 
-std::shared_ptr<MapJob> make_pass_job(const HeadId& id, MapQuantity quantity) {
+std::shared_ptr<MapJob> make_pass_job(const HeadId& id, Quantity quantity) {
   return std::make_shared<PassJob>(id, quantity);
 }
 

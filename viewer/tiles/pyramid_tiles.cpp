@@ -34,7 +34,7 @@ void store_texels(MapTile& tile, const MapGeometry& geometry, int64_t row, int64
   }
 }
 
-PyramidTiles::PyramidTiles(const HeadId& head, MapQuantity quantity, const MapGeometry& geometry)
+PyramidTiles::PyramidTiles(const HeadId& head, Quantity quantity, const MapGeometry& geometry)
     : head_(head), quantity_(quantity), geometry_(geometry) {}
 
 int64_t PyramidTiles::bytes(const MapGeometry& geometry) {

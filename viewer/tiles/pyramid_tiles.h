@@ -19,7 +19,7 @@ using TilePtr = std::shared_ptr<const MapTile>;
 /// Thread-safe.
 class PyramidTiles {
  public:
-  PyramidTiles(const HeadId& head, MapQuantity quantity, const MapGeometry& geometry);
+  PyramidTiles(const HeadId& head, Quantity quantity, const MapGeometry& geometry);
 
   /// Bytes of all tiles, and of rows that wait for their partner.
   static int64_t bytes(const MapGeometry& geometry);
@@ -38,7 +38,7 @@ class PyramidTiles {
   TileRow& tile_row(int level, int64_t row);
 
   const HeadId head_;
-  const MapQuantity quantity_;
+  const Quantity quantity_;
   const MapGeometry geometry_;
   std::mutex mutex_;
   std::map<std::pair<int, int64_t>, TileRow> open_;

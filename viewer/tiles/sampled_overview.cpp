@@ -57,10 +57,10 @@ std::vector<int64_t> SamplePlan::new_rows(int stage) const {
   return rows;
 }
 
-SampledOverview::SampledOverview(const MapGeometry& geometry, MapQuantity quantity)
+SampledOverview::SampledOverview(const MapGeometry& geometry, Quantity quantity)
     : geometry_(geometry), quantity_(quantity), cols_(geometry.texel_cols(geometry.base_level)) {
   const int64_t rows = geometry.texel_rows(geometry.base_level);
-  const bool logits = quantity == MapQuantity::logits;
+  const bool logits = quantity == Quantity::logits;
   max_.assign(static_cast<size_t>(rows * cols_),
               logits ? -std::numeric_limits<float>::infinity() : 0.0f);
   sum_.assign(max_.size(), 0);
@@ -68,10 +68,10 @@ SampledOverview::SampledOverview(const MapGeometry& geometry, MapQuantity quanti
   rows_.assign(static_cast<size_t>(rows), 0);
 }
 
-int64_t SampledOverview::bytes(const MapGeometry& geometry, MapQuantity quantity) {
+int64_t SampledOverview::bytes(const MapGeometry& geometry, Quantity quantity) {
   const int64_t rows = geometry.texel_rows(geometry.base_level);
   const int64_t cols = geometry.texel_cols(geometry.base_level);
-  return rows * cols * (quantity == MapQuantity::logits ? 12 : 8) + rows * 4;
+  return rows * cols * (quantity == Quantity::logits ? 12 : 8) + rows * 4;
 }
 
 void SampledOverview::add(int64_t row, const TexelRow& texels) {

@@ -35,8 +35,8 @@ class SamplePlan {
 /// and all coarser levels are cut. Thread-safe.
 class SampledOverview {
  public:
-  SampledOverview(const MapGeometry& geometry, MapQuantity quantity);
-  static int64_t bytes(const MapGeometry& geometry, MapQuantity quantity);
+  SampledOverview(const MapGeometry& geometry, Quantity quantity);
+  static int64_t bytes(const MapGeometry& geometry, Quantity quantity);
 
   /// A row of the map, pooled to texel columns of the base level.
   void add(int64_t row, const TexelRow& texels);
@@ -48,7 +48,7 @@ class SampledOverview {
   void add_up(int64_t first, int64_t end, IndexRange cols, TexelRow& total, int64_t& rows) const;
 
   const MapGeometry geometry_;
-  const MapQuantity quantity_;
+  const Quantity quantity_;
   const int64_t cols_;
   mutable std::mutex mutex_;
   std::vector<float> max_, sum_;  ///< [texel_rows(base), texel_cols(base)]

@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/products/row_mean.h"
 #include "viewer/tiles/give_way.h"
 #include "viewer/tiles/pyramid_tiles.h"
 #include "viewer/tiles/tile_store.h"
@@ -26,7 +27,7 @@ constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 constexpr int64_t kTexelBytes = sizeof(float) + sizeof(double) + sizeof(int64_t);
 
 std::vector<TexelRow> counting_rows(int64_t rows, int64_t texels) {
-  return {static_cast<size_t>(rows), TexelRow(texels, MapQuantity::logits)};
+  return {static_cast<size_t>(rows), TexelRow(texels, Quantity::logits)};
 }
 
 IndexRange entries_of(int64_t first_texel, int64_t texels, int level, int64_t extent) {
@@ -41,7 +42,7 @@ void mark_missing(MapTile& tile, const MapGeometry& geometry, const TexelReader&
       const auto at = static_cast<size_t>(r * tile.cols + c);
       if (tile.max[at] != kMasked) continue;
       const bool masked =
-          id.quantity == MapQuantity::logits &&
+          id.quantity == Quantity::logits &&
           reader.holds(id.head, entries_of(id.row * kTileSide + r, 1, id.level, geometry.rows),
                        entries_of(id.col * kTileSide + c, 1, id.level, geometry.cols));
       if (!masked) tile.max[at] = tile.mean[at] = kMissing;
@@ -74,22 +75,15 @@ TilePtr read_tile(const TileId& id, const MapGeometry& geometry, const TexelRead
 LinePtr read_line(const LineRequest& request, const TexelReader& reader) {
   auto line = std::make_shared<MapLine>();
   line->request = request;
-  std::vector<double> sums;
-  std::vector<int64_t> counts;
+  RowSums sums;
   for (const int64_t token : request.tokens) {
     const std::vector<float> values = reader.line(request.head, request.reverse, token);
-    sums.resize(values.size(), 0.0);
-    counts.resize(values.size(), 0);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i] == kMasked) continue;
-      sums[i] += static_cast<double>(values[i]);
-      ++counts[i];
+    if (token == request.tokens.front()) {
+      sums = RowSums(static_cast<int64_t>(values.size()), request.quantity);
     }
+    sums.add(values);
   }
-  for (size_t i = 0; i < sums.size(); ++i) {
-    line->values.push_back(
-        counts[i] == 0 ? kMasked : static_cast<float>(sums[i] / static_cast<double>(counts[i])));
-  }
+  line->values = sums.mean(static_cast<int64_t>(request.tokens.size()));
   return line;
 }
 
@@ -206,8 +200,8 @@ StoredHeadTiles& StoredTileSource::Impl::head(const HeadId& id) {
 
 void StoredTileSource::Impl::check(const TileWishes& wishes) const {
   check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
-  const auto check_quantity = [this](const HeadId& id, MapQuantity quantity) {
-    const bool there = quantity == MapQuantity::logits ? call(id).logits : call(id).weights;
+  const auto check_quantity = [this](const HeadId& id, Quantity quantity) {
+    const bool there = quantity == Quantity::logits ? call(id).logits : call(id).weights;
     if (!there) throw usage_error("the export does not hold these numbers");
   };
   for (const TileId& tile : wishes.tiles) check_quantity(tile.head, tile.quantity);
@@ -353,7 +347,7 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::line_task(
   Task task{request, {}, {}};
   // Its sums and counts, and one row of entries.
   task.memory.push_back(
-      reserve(entries * 20 + reader_->buffer_bytes(request.head), "the sums of a line"));
+      reserve(entries * 16 + reader_->buffer_bytes(request.head), "the sums of a line"));
   task.read = [this, request, memory]() -> TakeIn {
     LinePtr line = read_line(request, *reader_);
     return [this, line, memory] { store_.put(line, std::move(*memory)); };
@@ -387,7 +381,7 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::pass_task(co
   StoredHeadTiles& data = head(id);
   const MapGeometry sizes = data.geometry;
   if (data.next_row >= sizes.rows) return std::nullopt;
-  const MapQuantity quantity = call(id).weights ? MapQuantity::weights : MapQuantity::logits;
+  const Quantity quantity = call(id).weights ? Quantity::weights : Quantity::logits;
   if (!data.pass) {
     data.memory = reserve(PyramidTiles::bytes(sizes), "the overview of a map");
     data.pass = std::make_shared<PyramidTiles>(id, quantity, sizes);

@@ -62,10 +62,10 @@ Totals totals_of(const float* values, int64_t entries) {
 
 }  // namespace
 
-TexelRow::TexelRow(int64_t texels, MapQuantity quantity)
-    : max(static_cast<size_t>(texels), quantity == MapQuantity::logits ? kMasked : 0.0f),
+TexelRow::TexelRow(int64_t texels, Quantity quantity)
+    : max(static_cast<size_t>(texels), quantity == Quantity::logits ? kMasked : 0.0f),
       sum(static_cast<size_t>(texels), 0.0),
-      count(quantity == MapQuantity::logits ? static_cast<size_t>(texels) : 0, 0) {}
+      count(quantity == Quantity::logits ? static_cast<size_t>(texels) : 0, 0) {}
 
 void TexelRow::add(const float* row, int64_t entries, int64_t width, int64_t first) {
   auto texel = static_cast<size_t>(first);
@@ -89,7 +89,7 @@ void TexelRow::add(const TexelRow& other) {
 
 TexelRow TexelRow::halved() const {
   TexelRow coarse(static_cast<int64_t>((max.size() + 1) / 2),
-                  count.empty() ? MapQuantity::weights : MapQuantity::logits);
+                  count.empty() ? Quantity::weights : Quantity::logits);
   for (size_t i = 0; i < max.size(); ++i) {
     coarse.max[i / 2] = std::max(coarse.max[i / 2], max[i]);
     coarse.sum[i / 2] += sum[i];

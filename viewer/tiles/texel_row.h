@@ -15,7 +15,7 @@ struct TexelRow {
   std::vector<int64_t> count;  ///< logits only
 
   TexelRow() = default;
-  TexelRow(int64_t texels, MapQuantity quantity);
+  TexelRow(int64_t texels, Quantity quantity);
 
   /// Adds `entries` entries of one row of the map, the first of which is at the left edge of texel
   /// `first`; a texel is `width` entries wide.

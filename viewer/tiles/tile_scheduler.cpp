@@ -11,7 +11,7 @@ namespace {
 
 /// How many pieces on the key's quantity are under way.
 int64_t& running_on(HeadData& head, const JobKey& key) {
-  const MapQuantity quantity = std::visit([](const auto& k) { return k.quantity; }, key);
+  const Quantity quantity = std::visit([](const auto& k) { return k.quantity; }, key);
   return head.running_on[static_cast<size_t>(quantity)];
 }
 
@@ -75,7 +75,7 @@ TilePtr TileScheduler::find(const TileId& id) {
 
 bool TileScheduler::wants_logits(const HeadId& head) const {
   return std::any_of(wishes_.tiles.begin(), wishes_.tiles.end(), [&](const TileId& tile) {
-    return tile.head == head && tile.quantity == MapQuantity::logits;
+    return tile.head == head && tile.quantity == Quantity::logits;
   });
 }
 
@@ -176,7 +176,7 @@ void TileScheduler::fail_dependents(const JobKey& key) {
     const auto* overview = std::get_if<OverviewKey>(&key);
     const bool waits =
         (pass && line && line->reverse && line->head == pass->head &&
-         pass->quantity == MapQuantity::weights && !heads_.at(line->head).norms.complete()) ||
+         pass->quantity == Quantity::weights && !heads_.at(line->head).norms.complete()) ||
         (overview && tile && tile->head == overview->head && tile->quantity == overview->quantity &&
          tile->level >= heads_.at(tile->head).geometry.base_level);
     if (waits) mark_failed(other.key, problem_);
@@ -214,8 +214,8 @@ bool TileScheduler::make_room() {
   HeadData* bound = nullptr;
   for (auto& [id, other] : heads_) {
     // Also of a head whose weights are being worked on: it may be the one that needs the room.
-    const bool idle_logits = other.running_on[static_cast<size_t>(MapQuantity::logits)] == 0;
-    if (other.wanted && idle_logits && !wants_logits(id) && other.drop(MapQuantity::logits)) {
+    const bool idle_logits = other.running_on[static_cast<size_t>(Quantity::logits)] == 0;
+    if (other.wanted && idle_logits && !wants_logits(id) && other.drop(Quantity::logits)) {
       return true;
     }
     if (other.running > 0) continue;
@@ -256,7 +256,7 @@ TileSourceStatus TileScheduler::status(int workers) const {
   const HeadData& head = heads_.at(first);
   double done = 0, all = 0, seconds = 0;
   for (size_t q = 0; q < head.quantities.size(); ++q) {
-    if (q == static_cast<size_t>(MapQuantity::logits) && !wants_logits(first)) continue;
+    if (q == static_cast<size_t>(Quantity::logits) && !wants_logits(first)) continue;
     const HeadData::OfQuantity& of = head.quantities[q];
     const auto rows = static_cast<double>(head.geometry.rows);
     all += rows;

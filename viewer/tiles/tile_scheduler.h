@@ -19,12 +19,12 @@ namespace attnscope {
 
 struct OverviewKey {
   HeadId head;
-  MapQuantity quantity = MapQuantity::weights;
+  Quantity quantity = Quantity::weights;
   friend auto operator<=>(const OverviewKey&, const OverviewKey&) = default;
 };
 struct PassKey {
   HeadId head;
-  MapQuantity quantity = MapQuantity::weights;
+  Quantity quantity = Quantity::weights;
   friend auto operator<=>(const PassKey&, const PassKey&) = default;
 };
 /// What a job makes.
@@ -84,7 +84,7 @@ class TileScheduler {
   void order_jobs();
   void order_line(const LineRequest& request);
   void order_tile(const TileId& id);
-  void order_pass(const HeadId& id, MapQuantity quantity);
+  void order_pass(const HeadId& id, Quantity quantity);
   void order(JobKey key, HeadData& head, const std::function<std::shared_ptr<MapJob>()>& make);
   bool is_failed(const JobKey& key, const HeadId& head) const;
   bool wants_logits(const HeadId& head) const;

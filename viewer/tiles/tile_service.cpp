@@ -213,7 +213,7 @@ void TileService::Impl::look_up_norms(const Assignment& assignment) {
   const auto* pass = std::get_if<PassKey>(&assignment.key);
   HeadData& head = *assignment.head;
   if (!keeper_.enabled() || pass == nullptr || head.asked_cache || head.norms.complete() ||
-      !needs_norms(*head.problem, pass->quantity)) {
+      !needs_norms(head.problem->score(), pass->quantity)) {
     return;
   }
   head.asked_cache = true;
@@ -280,7 +280,7 @@ ProbedEntry TileService::Impl::probe(const HeadId& id, int64_t query, int64_t ke
     if (failure) std::rethrow_exception(failure);
   }
   const std::shared_ptr<const BoundMap> bound = head.bound;
-  const bool divided = needs_norms(*head.problem, MapQuantity::weights);
+  const bool divided = needs_norms(head.problem->score(), Quantity::weights);
   const bool known = divided && head.norms.known(IndexRange{query, query + 1});
   RowNorm norm = known ? head.norms.norms()[static_cast<size_t>(query)] : RowNorm();
   lock.unlock();
@@ -290,9 +290,9 @@ ProbedEntry TileService::Impl::probe(const HeadId& id, int64_t query, int64_t ke
     probe_bench_.put(bound);
     const QueryBlock row = probe_bench_.read(IndexRange{query, query + 1});
     const IndexRange keys{key, key + 1};
-    entry.weight = *probe_bench_.entries(row, {&norm, 1}, known, keys, MapQuantity::weights);
+    entry.weight = *probe_bench_.entries(row, {&norm, 1}, known, keys, Quantity::weights);
     if (!is_linear(head.problem->score())) {
-      entry.logit = *probe_bench_.entries(row, {}, true, keys, MapQuantity::logits);
+      entry.logit = *probe_bench_.entries(row, {}, true, keys, Quantity::logits);
     }
     probe_bench_.put(nullptr);
   }

@@ -68,14 +68,14 @@ void TileScheduler::order_jobs() {
   if (wishes_.other_line) order_line(*wishes_.other_line);
   for (const TileId& tile : wishes_.tiles) order_tile(tile);
   for (const HeadId& id : wishes_.exact) {
-    if (wants_logits(id)) order_pass(id, MapQuantity::logits);
-    order_pass(id, MapQuantity::weights);
+    if (wants_logits(id)) order_pass(id, Quantity::logits);
+    order_pass(id, Quantity::weights);
   }
   for (const auto& line : {wishes_.line, wishes_.other_line}) {
     if (!line || !line->reverse) continue;
     const HeadData& of = head(line->head);
-    if (needs_norms(*of.problem, line->quantity) && !of.norms.complete()) {
-      order_pass(line->head, MapQuantity::weights);
+    if (needs_norms(of.problem->score(), line->quantity) && !of.norms.complete()) {
+      order_pass(line->head, Quantity::weights);
     }
   }
 }
@@ -112,7 +112,7 @@ void TileScheduler::order_tile(const TileId& id) {
         [&] { return make_overview_job(id.head, id.quantity); });
 }
 
-void TileScheduler::order_pass(const HeadId& id, MapQuantity quantity) {
+void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
   HeadData& of = head(id);
   if (of.of(quantity).complete) return;
   order(PassKey{id, quantity}, of, [&] { return make_pass_job(id, quantity); });

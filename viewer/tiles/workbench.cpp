@@ -20,14 +20,6 @@ constexpr int64_t kDeviceRows = 512;
 
 }  // namespace
 
-Quantity quantity_of(MapQuantity quantity) {
-  return quantity == MapQuantity::logits ? Quantity::logits : Quantity::weights;
-}
-
-bool needs_norms(const AttentionProblem& problem, MapQuantity quantity) {
-  return quantity == MapQuantity::weights && is_normalised(problem.score());
-}
-
 int64_t Workbench::rows_per_call(int64_t keys, bool one_product, bool known) const {
   const double flops = 2.0 * static_cast<double>(problem().head_dim()) *
                        static_cast<double>(known ? keys : problem().num_keys());
@@ -81,11 +73,11 @@ void Workbench::norms(const QueryBlock& rows, std::span<RowNorm> norms) {
 }
 
 const float* Workbench::entries(const QueryBlock& rows, std::span<RowNorm> norms, bool known,
-                                IndexRange keys, MapQuantity quantity) {
+                                IndexRange keys, Quantity quantity) {
   const auto count = static_cast<int64_t>(rows.index.size());
   std::byte* block = grow(entries_, count * keys.size() * static_cast<int64_t>(sizeof(float)));
   const EmitTarget target{{&block, 1}, keys.size(), keys.size(), Encoding::f32};
-  const bool divided = needs_norms(problem(), quantity);
+  const bool divided = needs_norms(problem().score(), quantity);
   if (divided && !known && keys.size() == problem().num_keys()) {
     timed(count, keys.size(), [&] {
       map_->head->emit_panel(rows, norms, keys, target, workspace(count, keys.size(), true));
@@ -94,8 +86,7 @@ const float* Workbench::entries(const QueryBlock& rows, std::span<RowNorm> norms
     if (divided && !known) this->norms(rows, norms);
     const std::span<const RowNorm> used = divided ? norms : std::span<RowNorm>();
     timed(count, keys.size(), [&] {
-      map_->head->emit(rows, used, keys, quantity_of(quantity), target,
-                       workspace(count, keys.size(), false));
+      map_->head->emit(rows, used, keys, quantity, target, workspace(count, keys.size(), false));
     });
   }
   return reinterpret_cast<const float*>(block);

@@ -31,10 +31,6 @@ struct BoundMap {
   void bind(const TileBackend& backend, const AttentionProblem& of, const HeadId& which);
 };
 
-Quantity quantity_of(MapQuantity quantity);
-/// Whether entries of this kind are divided by their row's norm.
-bool needs_norms(const AttentionProblem& problem, MapQuantity quantity);
-
 /// One thread's buffers, and what it computes with them: rows of the head that was put on it last.
 /// Results are borrowed and valid until the next call. Not thread-safe.
 class Workbench {
@@ -62,7 +58,7 @@ class Workbench {
   /// Entries of the rows, [rows, keys.size()] packed, with the bits of an export. `norms` (one a
   /// row) are given where `known`, else computed on the way; not used where there are none.
   const float* entries(const QueryBlock& rows, std::span<RowNorm> norms, bool known,
-                       IndexRange keys, MapQuantity quantity);
+                       IndexRange keys, Quantity quantity);
   /// Texels of the rows, pooled by the backend. False: it does not do that, or not now; entries()
   /// does. Norms are as for entries(), and `known` where they were found on the way.
   bool pool(IndexRange rows, std::span<RowNorm> norms, bool& known, const TexelRequest& request,

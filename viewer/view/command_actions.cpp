@@ -28,12 +28,12 @@ std::optional<Action> move(const ViewState& state, const HeadPicker& picker, Hea
 }
 
 std::optional<Action> next_scale(const ViewState& state) {
-  constexpr int kScales = 4;
+  const auto count = static_cast<int>(scale_kind_names().size());
   int scale = static_cast<int>(state.scale);
   do {
-    scale = (scale + 1) % kScales;
-  } while (!scale_suits(static_cast<ViewScale>(scale), state.product));
-  return action::SetScale{static_cast<ViewScale>(scale)};
+    scale = (scale + 1) % count;
+  } while (!scale_suits(static_cast<ScaleKind>(scale), state.product));
+  return action::SetScale{static_cast<ScaleKind>(scale)};
 }
 
 std::optional<Action> next_colormap(const ViewState& state) {
@@ -78,7 +78,7 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
     case CommandId::reverse:
       return action::SetReverse{!state.reverse};
     case CommandId::toggle_pool:
-      return action::SetPool{state.pool == ViewPool::max ? ViewPool::mean : ViewPool::max};
+      return action::SetPool{state.pool == Pool::max ? Pool::mean : Pool::max};
     case CommandId::next_scale:
       return next_scale(state);
     case CommandId::next_colormap:

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/problem/score.h"
+
 namespace attnscope {
 
 class DeviceTexels;
@@ -19,9 +21,6 @@ struct HeadId {
   friend auto operator<=>(const HeadId&, const HeadId&) = default;
 };
 
-/// What the numbers of a tile are. Lift (weight · keys) is a scaling of weights that drawing does.
-enum class MapQuantity : uint8_t { weights, logits };
-
 /// Texels along a tile's side.
 inline constexpr int64_t kTileSide = 256;
 
@@ -29,7 +28,7 @@ inline constexpr int64_t kTileSide = 256;
 /// (row·kTileSide + r)·2^L and column (col·kTileSide + c)·2^L on; fewer at the map's far edges.
 struct TileId {
   HeadId head;
-  MapQuantity quantity = MapQuantity::weights;
+  Quantity quantity = Quantity::weights;
   int level = 0;
   int64_t row = 0;
   int64_t col = 0;
@@ -68,7 +67,7 @@ struct MapTile {
 /// One row or column of the map, or the mean of several: a number a token.
 struct LineRequest {
   HeadId head;
-  MapQuantity quantity = MapQuantity::weights;
+  Quantity quantity = Quantity::weights;
   bool reverse = false;         ///< of these keys over all queries, not of these queries over keys
   std::vector<int64_t> tokens;  ///< ascending; places in the sequence; more than one: their mean
   friend auto operator<=>(const LineRequest&, const LineRequest&) = default;

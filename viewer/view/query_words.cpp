@@ -2,34 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/products/text_token.h"
+#include "core/products/token_piece.h"
 #include "viewer/view/shown_call.h"
 
 namespace attnscope {
 namespace {
 
-/// A token string without the marks of its tokenizer: ▁ (SentencePiece), Ġ (byte-level BPE), ##
-/// (WordPiece), </w> (CLIP), spaces around it. One that is nothing but marks stays as it is.
+/// A token string without the marks of its tokenizer. One that is nothing but marks stays as it is.
 std::string_view plain_word(std::string_view token) {
-  constexpr std::array<std::string_view, 4> kFront{"\u2581", "\u0120", "##", " "};
-  constexpr std::array<std::string_view, 2> kBack{"</w>", " "};
-  std::string_view word = token;
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const std::string_view mark : kFront) {
-      if (!word.starts_with(mark)) continue;
-      word.remove_prefix(mark.size());
-      changed = true;
-    }
-    for (const std::string_view mark : kBack) {
-      if (!word.ends_with(mark)) continue;
-      word.remove_suffix(mark.size());
-      changed = true;
-    }
-  }
+  const std::string_view word = token_piece(token).text;
   return word.empty() ? token : word;
 }
 
@@ -45,9 +30,7 @@ TokenNames TokenNames::of(const ShownCall& call, int64_t batch, bool keys) {
   names.grid = keys ? &call.keys : &call.queries;
   names.batch = batch;
   names.where = call.name;
-  if (!call.tokens.empty()) {
-    names.words = call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-  }
+  names.words = words_of(call.tokens, batch);
   return names;
 }
 

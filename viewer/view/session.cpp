@@ -48,7 +48,7 @@ Json view_json(const ViewState& view) {
   json["reverse"] = view.reverse;
   json["product"] = product_name(view.product);
   json["pool"] = pool_name(view.pool);
-  json["scale"] = scale_name(view.scale);
+  json["scale"] = scale_kind_name(view.scale);
   json["colormap"] = view.colormap;
   json["range"] = "auto";
   if (!view.range.automatic) json["range"] = {view.range.low, view.range.high};

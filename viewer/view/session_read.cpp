@@ -187,8 +187,8 @@ ViewState read_view(Fields fields) {
   view.query = read_query(fields);
   view.reverse = fields.boolean("reverse");
   view.product = fields.name("product", parse_product, product_names());
-  view.pool = fields.name("pool", parse_view_pool, pool_names());
-  view.scale = fields.name("scale", parse_view_scale, scale_names());
+  view.pool = fields.name("pool", parse_pool, pool_names());
+  view.scale = fields.name("scale", parse_scale_kind, scale_kind_names());
   fields.name("colormap", parse_colormap, colormap_names());
   view.colormap = fields.text("colormap");
   view.range = read_range(fields);

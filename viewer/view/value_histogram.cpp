@@ -47,8 +47,8 @@ size_t octave_bin(float value) {
 
 /// Calls `count(value, entries)` for every texel of which the view shows some.
 template <typename Count>
-void each_texel(const MapTile& tile, const MapRect& view, ViewPool pool, const Count& count) {
-  const std::vector<float>& values = pool == ViewPool::max ? tile.max : tile.mean;
+void each_texel(const MapTile& tile, const MapRect& view, Pool pool, const Count& count) {
+  const std::vector<float>& values = pool == Pool::max ? tile.max : tile.mean;
   const double size = std::exp2(tile.id.level);
   const auto first_row = static_cast<double>(tile.id.row * kTileSide);
   const auto first_col = static_cast<double>(tile.id.col * kTileSide);
@@ -70,7 +70,7 @@ void each_texel(const MapTile& tile, const MapRect& view, ViewPool pool, const C
 }  // namespace
 
 ValueHistogram ValueHistogram::of(std::span<const std::shared_ptr<const MapTile>> tiles,
-                                  const MapRect& view, ViewPool pool) {
+                                  const MapRect& view, Pool pool) {
   ValueHistogram histogram;
   std::vector<const MapTile*> used;
   const auto is_exact = [](const auto& tile) { return tile && tile->exact; };
@@ -80,7 +80,7 @@ ValueHistogram ValueHistogram::of(std::span<const std::shared_ptr<const MapTile>
   }
   if (used.empty()) return histogram;
   histogram.quantity_ = used.front()->id.quantity;
-  if (histogram.quantity_ == MapQuantity::weights) {
+  if (histogram.quantity_ == Quantity::weights) {
     histogram.low_ = kLowestOctave;
     histogram.high_ = kHighestOctave;
     histogram.fill(used, view, pool);
@@ -91,7 +91,7 @@ ValueHistogram ValueHistogram::of(std::span<const std::shared_ptr<const MapTile>
 }
 
 void ValueHistogram::fill_logits(const std::vector<const MapTile*>& tiles, const MapRect& view,
-                                 ViewPool pool) {
+                                 Pool pool) {
   low_ = std::numeric_limits<double>::infinity();
   high_ = -low_;
   for (const MapTile* tile : tiles) {
@@ -114,8 +114,8 @@ void ValueHistogram::fill_logits(const std::vector<const MapTile*>& tiles, const
 }
 
 void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRect& view,
-                          ViewPool pool) {
-  const bool weights = quantity_ == MapQuantity::weights;
+                          Pool pool) {
+  const bool weights = quantity_ == Quantity::weights;
   const int bins = weights ? (kHighestOctave - kLowestOctave) * kBinsPerOctave : kLinearBins;
   counts_.assign(static_cast<size_t>(bins), 0);
   total_ = zeros_ = 0;
@@ -145,7 +145,7 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
 
 double ValueHistogram::place(double bins) const {
   const double at = low_ + bins * (high_ - low_) / static_cast<double>(counts_.size());
-  return quantity_ == MapQuantity::weights ? std::exp2(at) : at;
+  return quantity_ == Quantity::weights ? std::exp2(at) : at;
 }
 
 double ValueHistogram::edge(size_t i) const { return place(static_cast<double>(i)); }

@@ -13,13 +13,6 @@ constexpr double kLowShare = 0.01, kHighShare = 0.999;
 /// With nothing seen yet: so many times an even row's weight, up and down.
 constexpr double kUnseenSpan = 16;
 
-static_assert(static_cast<int>(ViewScale::log) == static_cast<int>(ScaleKind::log2));
-static_assert(static_cast<int>(ViewScale::linear) == static_cast<int>(ScaleKind::linear));
-static_assert(static_cast<int>(ViewScale::sqrt) == static_cast<int>(ScaleKind::sqrt));
-static_assert(static_cast<int>(ViewScale::symlog) == static_cast<int>(ScaleKind::symlog));
-
-ScaleKind kind_of(ViewScale scale) { return static_cast<ScaleKind>(scale); }
-
 }  // namespace
 
 double product_factor(ViewProduct product, int64_t keys) {
@@ -33,7 +26,7 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
                         ? histogram.quantiles(kLowShare, kHighShare)
                         : std::nullopt;
   if (seen) {
-    return widened_range({seen->low * factor, seen->high * factor}, kind_of(state.scale));
+    return widened_range({seen->low * factor, seen->high * factor}, state.scale);
   }
   if (state.product == ViewProduct::logits) return {-1, 1};
   const double even = factor / static_cast<double>(keys);
@@ -43,7 +36,7 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
 ColourScale shown_scale(const ViewState& state, const ValueRange& range) {
   const auto map = parse_colormap(state.colormap);
   if (!map) throw usage_error(fmt::format("colormap {}: no such name", one_line(state.colormap)));
-  return {*map, kind_of(state.scale), range};
+  return {*map, state.scale, range};
 }
 
 ShaderScale shader_scale(const ColourScale& scale, double factor) {

@@ -28,9 +28,9 @@ class ValueHistogram {
   /// counted.
   /// Takes some 5 to 20 ns a texel: for when tiles or view changed, not for every frame.
   static ValueHistogram of(std::span<const std::shared_ptr<const MapTile>> tiles,
-                           const MapRect& view, ViewPool pool);
+                           const MapRect& view, Pool pool);
 
-  MapQuantity quantity() const { return quantity_; }
+  Quantity quantity() const { return quantity_; }
   bool exact() const { return exact_; }
   bool empty() const { return total_ == 0; }
   /// Of the values counted in bins, which are not 0.
@@ -44,12 +44,12 @@ class ValueHistogram {
   std::optional<ValueRange> quantiles(double low, double high) const;
 
  private:
-  void fill_logits(const std::vector<const MapTile*>& tiles, const MapRect& view, ViewPool pool);
-  void fill(const std::vector<const MapTile*>& tiles, const MapRect& view, ViewPool pool);
+  void fill_logits(const std::vector<const MapTile*>& tiles, const MapRect& view, Pool pool);
+  void fill(const std::vector<const MapTile*>& tiles, const MapRect& view, Pool pool);
   double place(double bins) const;
   double value_at(double share) const;
 
-  MapQuantity quantity_ = MapQuantity::weights;
+  Quantity quantity_ = Quantity::weights;
   bool exact_ = false;
   double low_ = 0, high_ = 1;  ///< of the axis: log₂ of weights, or logits
   std::vector<double> counts_;

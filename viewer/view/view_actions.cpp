@@ -17,9 +17,9 @@ constexpr float kLeastShare = 0.1f;
 /// More in one step is more than any map has levels.
 constexpr double kMostZoom = 1e6;
 
-bool range_suits(const ColourRange& range, ViewScale scale) {
-  if (range.automatic || scale == ViewScale::linear || scale == ViewScale::symlog) return true;
-  return scale == ViewScale::log ? range.low > 0 : range.low >= 0;
+bool range_suits(const ColourRange& range, ScaleKind scale) {
+  if (range.automatic || scale == ScaleKind::linear || scale == ScaleKind::symlog) return true;
+  return scale == ScaleKind::log2 ? range.low > 0 : range.low >= 0;
 }
 
 /// One action applied to a copy of the state.
@@ -103,7 +103,7 @@ class Applier {
     const bool logits = before == ViewProduct::logits || a.product == ViewProduct::logits;
     state_.product = a.product;
     state_.range = {};
-    if (logits && state_.scale != ViewScale::symlog) state_.scale = usual_scale(a.product);
+    if (logits && state_.scale != ScaleKind::symlog) state_.scale = usual_scale(a.product);
   }
 
   void operator()(const action::SetPool& a) { state_.pool = a.pool; }
@@ -111,7 +111,7 @@ class Applier {
   void operator()(const action::SetScale& a) {
     if (!scale_suits(a.scale, state_.product)) {
       throw usage_error(fmt::format("scale {}: logits can be negative; take linear or symlog",
-                                    scale_name(a.scale)));
+                                    scale_kind_name(a.scale)));
     }
     state_.scale = a.scale;
     if (!range_suits(state_.range, a.scale)) state_.range = {};
@@ -140,7 +140,7 @@ class Applier {
     }
     if (!range_suits(a.range, state_.scale)) {
       throw usage_error(text +
-                        (state_.scale == ViewScale::log
+                        (state_.scale == ScaleKind::log2
                              ? "a log scale needs a low end above 0"
                              : "a sqrt scale needs a low end of 0 or more") +
                         "; take another scale or range");

@@ -1,15 +1,12 @@
 #include <array>
 #include <string_view>
 
-#include "io/pictures/colormap.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {
 namespace {
 
 constexpr std::array<std::string_view, 3> kProducts{"weights", "logits", "lift"};
-constexpr std::array<std::string_view, 2> kPools{"max", "mean"};
-constexpr std::array<std::string_view, 4> kScales{"log", "linear", "sqrt", "symlog"};
 constexpr std::array<std::string_view, 3> kPanes{"matrix", "query", "histogram"};
 constexpr std::array<std::string_view, 2> kThemes{"dark", "light"};
 
@@ -27,19 +24,11 @@ std::optional<Enum> parse(const std::array<std::string_view, kCount>& names,
 std::string_view product_name(ViewProduct product) {
   return kProducts[static_cast<size_t>(product)];
 }
-std::string_view pool_name(ViewPool pool) { return kPools[static_cast<size_t>(pool)]; }
-std::string_view scale_name(ViewScale scale) { return kScales[static_cast<size_t>(scale)]; }
 std::string_view pane_name(ViewPane pane) { return kPanes[static_cast<size_t>(pane)]; }
 std::string_view theme_name(ViewTheme theme) { return kThemes[static_cast<size_t>(theme)]; }
 
 std::optional<ViewProduct> parse_product(std::string_view name) {
   return parse<ViewProduct>(kProducts, name);
-}
-std::optional<ViewPool> parse_view_pool(std::string_view name) {
-  return parse<ViewPool>(kPools, name);
-}
-std::optional<ViewScale> parse_view_scale(std::string_view name) {
-  return parse<ViewScale>(kScales, name);
 }
 std::optional<ViewPane> parse_pane(std::string_view name) { return parse<ViewPane>(kPanes, name); }
 std::optional<ViewTheme> parse_theme(std::string_view name) {
@@ -47,17 +36,7 @@ std::optional<ViewTheme> parse_theme(std::string_view name) {
 }
 
 std::vector<std::string> product_names() { return {kProducts.begin(), kProducts.end()}; }
-std::vector<std::string> pool_names() { return {kPools.begin(), kPools.end()}; }
-std::vector<std::string> scale_names() { return {kScales.begin(), kScales.end()}; }
 std::vector<std::string> pane_names() { return {kPanes.begin(), kPanes.end()}; }
 std::vector<std::string> theme_names() { return {kThemes.begin(), kThemes.end()}; }
-std::vector<std::string> colormap_names() {
-  std::vector<std::string> names;
-  // The maps are numbered from 0 on; grey is the last.
-  for (auto i = 0; i <= static_cast<int>(Colormap::grey); ++i) {
-    names.emplace_back(colormap_name(static_cast<Colormap>(i)));
-  }
-  return names;
-}
 
 }  // namespace attnscope

@@ -78,12 +78,12 @@ MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols) {
   return result;
 }
 
-ViewScale usual_scale(ViewProduct product) {
-  return product == ViewProduct::logits ? ViewScale::linear : ViewScale::log;
+ScaleKind usual_scale(ViewProduct product) {
+  return product == ViewProduct::logits ? ScaleKind::linear : ScaleKind::log2;
 }
 
-bool scale_suits(ViewScale scale, ViewProduct product) {
-  return product != ViewProduct::logits || (scale != ViewScale::log && scale != ViewScale::sqrt);
+bool scale_suits(ScaleKind scale, ViewProduct product) {
+  return product != ViewProduct::logits || (scale != ScaleKind::log2 && scale != ScaleKind::sqrt);
 }
 
 ViewState opened_view(const ViewLimits& limits) {

@@ -8,16 +8,17 @@
 #include <variant>
 #include <vector>
 
+#include "core/products/pooled_map.h"
+#include "io/pictures/colour_scale.h"
 #include "viewer/view/map_tile.h"
 
 namespace attnscope {
 
 struct ShownCall;
 
-/// What is drawn: weights, logits, or weights times the number of keys.
+/// What is drawn: weights, logits, or weights times the number of keys (lift, a scaling of the
+/// weights that drawing does).
 enum class ViewProduct : uint8_t { weights, logits, lift };
-enum class ViewPool : uint8_t { max, mean };
-enum class ViewScale : uint8_t { log, linear, sqrt, symlog };
 enum class ViewPane : uint8_t { matrix, query, histogram };  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
@@ -47,8 +48,8 @@ struct ViewState {
   std::optional<ChosenQuery> query;  ///< picked; none: the query follows the mouse
   bool reverse = false;
   ViewProduct product = ViewProduct::weights;
-  ViewPool pool = ViewPool::max;
-  ViewScale scale = ViewScale::log;
+  Pool pool = Pool::max;
+  ScaleKind scale = ScaleKind::log2;
   std::string colormap = "viridis";
   ColourRange range;
   ViewTheme theme = ViewTheme::dark;
@@ -87,10 +88,10 @@ struct SetProduct {
   ViewProduct product;
 };
 struct SetPool {
-  ViewPool pool;
+  Pool pool;
 };
 struct SetScale {
-  ViewScale scale;
+  ScaleKind scale;
 };
 struct SetColormap {
   std::string name;
@@ -147,9 +148,9 @@ MapRect fit_rect(int64_t rows, int64_t cols);
 MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols);
 
 /// The scale that a product is shown on first: logits (which may be negative) linear, others log.
-ViewScale usual_scale(ViewProduct product);
+ScaleKind usual_scale(ViewProduct product);
 /// Whether a product's values have a place on a scale: logits have none on log and sqrt.
-bool scale_suits(ViewScale scale, ViewProduct product);
+bool scale_suits(ScaleKind scale, ViewProduct product);
 
 /// A capture that was just opened: its first head, all of it. The limits must not be empty.
 ViewState opened_view(const ViewLimits& limits);
@@ -168,22 +169,14 @@ ViewState opened_view(const ViewLimits& limits);
 ViewState apply_action(const ViewState& state, const Action& action, const ViewLimits& limits);
 
 std::string_view product_name(ViewProduct product);
-std::string_view pool_name(ViewPool pool);
-std::string_view scale_name(ViewScale scale);
 std::string_view pane_name(ViewPane pane);
 std::string_view theme_name(ViewTheme theme);
 std::optional<ViewProduct> parse_product(std::string_view name);
-std::optional<ViewPool> parse_view_pool(std::string_view name);
-std::optional<ViewScale> parse_view_scale(std::string_view name);
 std::optional<ViewPane> parse_pane(std::string_view name);
 std::optional<ViewTheme> parse_theme(std::string_view name);
-/// All names of the five lists, for messages and menus.
+/// All names of the three lists, for messages and menus.
 std::vector<std::string> product_names();
-std::vector<std::string> pool_names();
-std::vector<std::string> scale_names();
 std::vector<std::string> pane_names();
 std::vector<std::string> theme_names();
-/// Of every colour map.
-std::vector<std::string> colormap_names();
 
 }  // namespace attnscope

@@ -81,8 +81,8 @@ bool draw_finer(const TileId& wanted, const TileId& id, int levels, const MapGeo
 
 }  // namespace
 
-MapQuantity product_quantity(ViewProduct product) {
-  return product == ViewProduct::logits ? MapQuantity::logits : MapQuantity::weights;
+Quantity product_quantity(ViewProduct product) {
+  return product == ViewProduct::logits ? Quantity::logits : Quantity::weights;
 }
 
 int view_level(const MapRect& rect, const MapGeometry& geometry, PaneSize pane) {

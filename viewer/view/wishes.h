@@ -19,7 +19,7 @@ struct PaneSize {
 inline constexpr int64_t kMaxViewTiles = 1024;
 
 /// Which numbers of the map a product is made of.
-MapQuantity product_quantity(ViewProduct product);
+Quantity product_quantity(ViewProduct product);
 
 /// The finest level whose texels take at least half a pixel on the axis on which they are larger
 /// (half to one while there are finer levels), coarser where more than kMaxViewTiles tiles would be

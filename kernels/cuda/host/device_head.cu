@@ -20,15 +20,26 @@ cudaDataType data_type(const HeadFormat& format) {
   return format.source == DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
+ScoreKind kind_of(ScoreFunction score) {
+  switch (score) {
+    case ScoreFunction::softmax:
+      return ScoreKind::softmax;
+    case ScoreFunction::sigmoid:
+      return ScoreKind::sigmoid;
+    case ScoreFunction::linear_elu1:
+    case ScoreFunction::linear_relu:
+      return ScoreKind::linear;
+  }
+  return ScoreKind::softmax;
+}
+
 ScoreFactors factors_of(const AttentionProblem& problem) {
   const auto split = [](double factor, float& high, float& low) {
     high = static_cast<float>(factor);
     low = static_cast<float>(factor - static_cast<double>(high));
   };
   ScoreFactors factors;
-  factors.kind = is_linear(problem.score())                  ? ScoreKind::linear
-                 : problem.score() == ScoreFunction::sigmoid ? ScoreKind::sigmoid
-                                                             : ScoreKind::softmax;
+  factors.kind = kind_of(problem.score());
   split(problem.scale() * std::numbers::log2e, factors.exponent_high, factors.exponent_low);
   split(problem.scale(), factors.logit_high, factors.logit_low);
   factors.bias_factor = static_cast<float>(1 / problem.scale());

@@ -47,6 +47,7 @@ inline constexpr float kMaxExponent = 0x1p22f;
 /// The reference of a row in which no key has counted yet.
 inline constexpr float kNoReference = -0x1p30f;
 
+/// What kernels need of a ScoreFunction: the linear scores differ in how features are packed alone.
 enum class ScoreKind : int { softmax, sigmoid, linear };
 
 /// How products become exponents (base 2) and logits: product·high + product·low.

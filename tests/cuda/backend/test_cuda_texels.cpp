@@ -66,7 +66,7 @@ struct Rect {
 };
 
 /// Entry by entry, as FineTileJob does.
-Texels pooled_by_host(Workbench& bench, const Rect& rect, MapQuantity quantity, int level) {
+Texels pooled_by_host(Workbench& bench, const Rect& rect, Quantity quantity, int level) {
   Texels texels(rect.rows, rect.keys, level);
   std::vector<RowNorm> norms(static_cast<size_t>(rect.rows.size()));
   const int64_t side = int64_t{1} << level;
@@ -86,11 +86,11 @@ Texels pooled_by_host(Workbench& bench, const Rect& rect, MapQuantity quantity, 
   return texels;
 }
 
-bool pool(Workbench& bench, const Rect& rect, MapQuantity quantity, int level, Texels& texels) {
+bool pool(Workbench& bench, const Rect& rect, Quantity quantity, int level, Texels& texels) {
   std::vector<RowNorm> norms(
-      needs_norms(bench.problem(), quantity) ? static_cast<size_t>(rect.rows.size()) : 0);
+      needs_norms(bench.problem().score(), quantity) ? static_cast<size_t>(rect.rows.size()) : 0);
   bool known = false;
-  return bench.pool(rect.rows, norms, known, {quantity_of(quantity), level, rect.keys},
+  return bench.pool(rect.rows, norms, known, {quantity, level, rect.keys},
                     {texels.max.data(), texels.mean.data(), texels.cols, nullptr, 0});
 }
 
@@ -115,12 +115,12 @@ void check_equal(const Texels& got, const Texels& expected, double magnitude) {
 }
 
 /// What a mean may be compared to: of weights that of its row, which is 1 / keys or more.
-double magnitude_of(const Texels& texels, MapQuantity quantity) {
+double magnitude_of(const Texels& texels, Quantity quantity) {
   double most = 0;
   for (const float value : texels.max) {
     if (std::isfinite(value)) most = std::max(most, std::fabs(static_cast<double>(value)));
   }
-  return quantity == MapQuantity::logits ? std::max(most, 4.0) : most / 16;
+  return quantity == Quantity::logits ? std::max(most, 4.0) : most / 16;
 }
 
 /// Rows and keys of the rectangles end within a tile, and with the map within a texel.
@@ -145,12 +145,12 @@ TEST_CASE("texels that a device pools are those of the entries that it emits") {
     const Oracle oracle(
         {.shape = {1, 2, 1, 300, 1490, 64}, .dtype = c.dtype, .score = c.score, .mask = c.mask});
     TexelBench bench(oracle, c.major);
-    for (const MapQuantity quantity : {MapQuantity::weights, MapQuantity::logits}) {
-      if (quantity == MapQuantity::logits && is_linear(c.score)) continue;
+    for (const Quantity quantity : {Quantity::weights, Quantity::logits}) {
+      if (quantity == Quantity::logits && is_linear(c.score)) continue;
       for (int level = 0; level <= 5; ++level) {
         INFO(oracle.text() << " on " << c.major << ", "
-                           << (quantity == MapQuantity::weights ? "weights" : "logits")
-                           << ", level " << level);
+                           << (quantity == Quantity::weights ? "weights" : "logits") << ", level "
+                           << level);
         const Texels expected = pooled_by_host(*bench.bench, kRect, quantity, level);
         Texels got(kRect.rows, kRect.keys, level);
         REQUIRE(pool(*bench.bench, kRect, quantity, level, got));
@@ -166,13 +166,13 @@ TEST_CASE("a mask leaves texels of nothing but masked logits, and they have no m
   TexelBench bench(oracle, 8);
   const Rect rect{{0, 128}, {0, 1024}};
   Texels texels(rect.rows, rect.keys, 3);
-  REQUIRE(pool(*bench.bench, rect, MapQuantity::logits, 3, texels));
+  REQUIRE(pool(*bench.bench, rect, Quantity::logits, 3, texels));
   CHECK(std::isfinite(texels.max[0]));
   CHECK(std::isfinite(texels.mean[0]));
   // Queries 0 ... 7 see none of the keys from 8 on.
   CHECK(texels.max[1] == kNone);
   CHECK(texels.mean[1] == kNone);
-  REQUIRE(pool(*bench.bench, rect, MapQuantity::weights, 3, texels));
+  REQUIRE(pool(*bench.bench, rect, Quantity::weights, 3, texels));
   CHECK(texels.max[1] == 0);
   CHECK(texels.mean[1] == 0);
 }
@@ -183,14 +183,14 @@ TEST_CASE("texels do not depend on how the work is cut") {
   Texels expected(whole.rows, whole.keys, 4);
   {
     TexelBench bench(oracle, 8);
-    REQUIRE(pool(*bench.bench, whole, MapQuantity::weights, 4, expected));
+    REQUIRE(pool(*bench.bench, whole, Quantity::weights, 4, expected));
   }
   size_t seen = 0;
   for (const int64_t limit : {int64_t{700} << 10, int64_t{600} << 10, int64_t{500} << 10}) {
     TexelBench bench(oracle, 8, limit);
     Texels got(whole.rows, whole.keys, 4);
     INFO("limit " << limit);
-    if (!pool(*bench.bench, whole, MapQuantity::weights, 4, got)) continue;
+    if (!pool(*bench.bench, whole, Quantity::weights, 4, got)) continue;
     ++seen;
     CHECK(got.max == expected.max);
     CHECK(got.mean == expected.mean);
@@ -200,7 +200,7 @@ TEST_CASE("texels do not depend on how the work is cut") {
   TexelBench bench(oracle, 8);
   const Rect part{{128, 256}, {1024, 1490}};
   Texels got(part.rows, part.keys, 4);
-  REQUIRE(pool(*bench.bench, part, MapQuantity::weights, 4, got));
+  REQUIRE(pool(*bench.bench, part, Quantity::weights, 4, got));
   for (int64_t r = 0; r < got.rows; ++r) {
     for (int64_t c = 0; c < got.cols; ++c) {
       const auto at = static_cast<size_t>((r + 8) * expected.cols + c + 64);
@@ -215,7 +215,7 @@ TEST_CASE("only texels leave the device") {
   const Rect rect{{0, 256}, {0, 2048}};
   Texels texels(rect.rows, rect.keys, 4);
   const auto before = emulation::counters();
-  REQUIRE(pool(*bench.bench, rect, MapQuantity::logits, 4, texels));
+  REQUIRE(pool(*bench.bench, rect, Quantity::logits, 4, texels));
   const auto after = emulation::counters();
   CHECK(after.bytes_to_host - before.bytes_to_host == texels.max.size() * 2 * sizeof(float));
   CHECK(emulation::launches_of("pool_tiles") > 0);
@@ -230,8 +230,8 @@ TEST_CASE("a device without memory for texels leaves them to the caller") {
     TexelBench bench(oracle, 8, limit);
     INFO("limit " << limit);
     Texels got(whole.rows, whole.keys, 1);
-    const bool pooled = pool(*bench.bench, whole, MapQuantity::weights, 1, got);
-    const Texels expected = pooled_by_host(*bench.bench, whole, MapQuantity::weights, 1);
+    const bool pooled = pool(*bench.bench, whole, Quantity::weights, 1, got);
+    const Texels expected = pooled_by_host(*bench.bench, whole, Quantity::weights, 1);
     if (pooled) {
       check_equal(got, expected, 1e-2);
       halved += bench.notices.empty() ? 0 : 1;

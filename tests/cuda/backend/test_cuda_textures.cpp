@@ -88,7 +88,7 @@ struct DeviceWindow {
     const MapTile& tile = *drawn.tile;
     const auto pairs =
         textures.pool().read(drawn.slot, static_cast<int>(tile.rows), static_cast<int>(tile.cols));
-    const bool logs = id.quantity == MapQuantity::weights;
+    const bool logs = id.quantity == Quantity::weights;
     const auto differ = [&](uint16_t bits, float value) {
       const float seen = to_float(f16{bits});
       const float expected = to_float(to_f16(texel_number(value, logs)));
@@ -103,7 +103,7 @@ struct DeviceWindow {
   }
 };
 
-TileId tile_at(int64_t row, int64_t col, MapQuantity quantity = MapQuantity::weights) {
+TileId tile_at(int64_t row, int64_t col, Quantity quantity = Quantity::weights) {
   return {{}, quantity, 0, row, col};
 }
 
@@ -113,20 +113,20 @@ TEST_CASE("tiles go from an emulated device straight to their textures") {
   DeviceWindow w;
   w.link();
   CHECK(w.textures.upload_way() == "measuring");
-  const std::vector<TileId> tiles{tile_at(0, 0), tile_at(1, 1), tile_at(8, 4, MapQuantity::logits),
+  const std::vector<TileId> tiles{tile_at(0, 0), tile_at(1, 1), tile_at(8, 4, Quantity::logits),
                                   tile_at(8, 0), tile_at(8, 8)};
   w.bring(tiles);
   CHECK(w.told.empty());
   CHECK(emulation::counters().graphics_resources == 1);
   CHECK(w.textures.pool().uploads() == 5);
-  const MapReference reference(DeviceWindow::oracle(), {}, MapQuantity::weights);
+  const MapReference reference(DeviceWindow::oracle(), {}, Quantity::weights);
   for (const TileId& id : tiles) {
     INFO(id.row << ", " << id.col);
     CHECK(w.wrong(id) == 0);
     const auto tile = w.harness.service().find(id);
     CHECK(tile->device != nullptr);
     CHECK(tile->exact);
-    if (id.quantity == MapQuantity::weights) CHECK(reference.differs(*tile) == "");
+    if (id.quantity == Quantity::weights) CHECK(reference.differs(*tile) == "");
   }
   // Every other one came that way, pair by pair.
   const uint64_t bytes = emulation::counters().bytes_within_device;

@@ -35,7 +35,7 @@ AttentionProblem problem_of(double scale = 0.5, Mask mask = {}, int64_t changed_
 std::string key_of(const AttentionProblem& problem, int64_t batch = 0, int64_t head = 1,
                    const std::string& backend = "cpu", const TensorSource* mask = nullptr) {
   LseCache cache({"unused"});
-  return cache.key(problem, mask, batch, head, backend);
+  return cache.key({&problem, mask, batch, head}, backend, {});
 }
 
 std::vector<RowNorm> some_norms() {
@@ -85,8 +85,12 @@ TEST_CASE("a stop ends the reading of a key") {
   std::stop_source stop;
   stop.request_stop();
   LseCache cache({"unused"});
-  CHECK(refused([&] { cache.key(problem_of(), nullptr, 0, 0, "cpu", stop.get_token()); },
-                ErrorCode::interrupted, {}) == "");
+  const AttentionProblem problem = problem_of();
+  CHECK(refused(
+            [&] {
+              cache.key({&problem, nullptr, 0, 0}, "cpu", stop.get_token());
+            },
+            ErrorCode::interrupted, {}) == "");
 }
 
 TEST_CASE("norms come back with both parts, to the bit") {

@@ -66,6 +66,22 @@ TEST_CASE("an even row is shown in the middle, nothing at all somewhere") {
   CHECK(nothing.range().high > nothing.range().low);
 }
 
+TEST_CASE("every scale and colour map is read back from its name") {
+  // The words of options, scripts and session files.
+  CHECK(scale_kind_names() == std::vector<std::string>{"log", "linear", "sqrt", "symlog"});
+  for (const std::string& name : scale_kind_names()) {
+    CHECK(scale_kind_name(*parse_scale_kind(name)) == name);
+  }
+  CHECK(parse_scale_kind("log") == ScaleKind::log2);
+  CHECK_FALSE(parse_scale_kind(""));
+  CHECK_FALSE(parse_scale_kind("log2"));
+  CHECK(colormap_names().size() == 6);
+  CHECK(colormap_names().back() == "grey");
+  for (const std::string& name : colormap_names()) {
+    CHECK(colormap_name(*parse_colormap(name)) == name);
+  }
+}
+
 TEST_CASE("units, values and colours agree on every scale") {
   for (const ScaleKind kind :
        {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {

@@ -8,6 +8,8 @@
 #include "io/pictures/bitmap_font.h"
 #include "io/pictures/filmstrip.h"
 #include "io/results/volume_files.h"
+#include "io/results/volume_hdf5.h"
+#include "io/results/volume_output.h"
 #include "io/tensors/tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -125,7 +127,7 @@ TEST_CASE("volumes as HDF5, with axes and facts") {
 TEST_CASE("a filmstrip has each cell in its colour and the query outlined") {
   const TemporaryFolder folder;
   const QueryVolumes volumes = sample_volumes();
-  write_volumes_png(volumes, folder / "v.png", false);
+  write_volumes(VolumeFormat::png, volumes, folder / "v.png", false);
   const Picture picture = read_png(folder / "v.png");
   const Filmstrip film(volumes);
   REQUIRE(picture.width == static_cast<uint32_t>(film.width()));
@@ -242,41 +244,61 @@ TEST_CASE("every printable character has a letter of its own") {
 
 TEST_CASE("volumes that do not fit, or cannot be written, leave nothing") {
   const TemporaryFolder folder;
-  using Writer = void (*)(const QueryVolumes&, const std::filesystem::path&, bool);
-  const std::vector<Writer> writers{write_volumes_npy, write_volumes_csv, write_volumes_hdf5,
-                                    write_volumes_png};
-  const auto code_of = [](Writer writer, const QueryVolumes& volumes, const std::string& path) {
+  const std::vector<VolumeFormat> formats{VolumeFormat::npy, VolumeFormat::csv, VolumeFormat::hdf5,
+                                          VolumeFormat::png, VolumeFormat::gif};
+  const auto code_of = [](VolumeFormat format, const QueryVolumes& volumes,
+                          const std::string& path) {
     try {
-      writer(volumes, path, false);
+      write_volumes(format, volumes, path, false);
     } catch (const Error& error) {
       return error.code();
     }
     return ErrorCode::interrupted;
   };
-  for (size_t i = 0; i < writers.size(); ++i) {
-    INFO("writer " << i);
+  for (const VolumeFormat format : formats) {
+    INFO("format " << static_cast<int>(format));
     QueryVolumes short_video = sample_volumes();
     short_video.volumes[1].video.pop_back();
-    CHECK(code_of(writers[i], short_video, folder / "v") == ErrorCode::usage);
+    CHECK(code_of(format, short_video, folder / "v") == ErrorCode::usage);
     QueryVolumes short_text = sample_volumes();
     short_text.volumes[1].text.pop_back();
-    CHECK(code_of(writers[i], short_text, folder / "v") == ErrorCode::usage);
+    CHECK(code_of(format, short_text, folder / "v") == ErrorCode::usage);
     QueryVolumes outside = sample_volumes();
     (*outside.volumes[0].query)[2] = 5;
-    CHECK(code_of(writers[i], outside, folder / "v") == ErrorCode::usage);
+    CHECK(code_of(format, outside, folder / "v") == ErrorCode::usage);
     QueryVolumes none = sample_volumes();
     none.volumes.clear();
-    CHECK(code_of(writers[i], none, folder / "v") == ErrorCode::usage);
-    CHECK(code_of(writers[i], sample_volumes(), folder / "missing/v") == ErrorCode::file);
+    CHECK(code_of(format, none, folder / "v") == ErrorCode::usage);
+    CHECK(code_of(format, sample_volumes(), folder / "missing/v") == ErrorCode::file);
     CHECK(std::filesystem::is_empty(folder.path()));
     // Somebody's unfinished file is not touched.
     std::ofstream(folder / "v.part") << "precious";
-    CHECK(code_of(writers[i], sample_volumes(), folder / "v") == ErrorCode::file);
+    CHECK(code_of(format, sample_volumes(), folder / "v") == ErrorCode::file);
     CHECK(read_bytes(folder / "v.part") == "precious");
     std::filesystem::remove(folder / "v.part");
   }
   QueryVolumes many = sample_volumes();
   many.volumes.resize(1000, many.volumes.front());
-  CHECK(code_of(write_volumes_png, many, folder / "v") == ErrorCode::usage);
+  CHECK(code_of(VolumeFormat::png, many, folder / "v") == ErrorCode::usage);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("a name's extension is one of the formats that are allowed") {
+  constexpr VolumeFormat kAllowed[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv};
+  CHECK(volume_format_of("a.b/v.npy", kAllowed) == VolumeFormat::npy);
+  CHECK(volume_format_of("v.h5", kAllowed) == VolumeFormat::hdf5);
+  CHECK(volume_format_of("v.npy.csv", kAllowed) == VolumeFormat::csv);
+  for (const auto& [name, extension] : {std::pair<std::string, std::string>{"v.gif", ".gif"},
+                                        {"v.NPY", ".NPY"},
+                                        {"folder.npy/v", ""}}) {
+    INFO(name);
+    try {
+      volume_format_of(name, kAllowed);
+      FAIL("taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::usage);
+      CHECK(error.what() ==
+            "-o " + name + ": the name must end in .npy, .h5 or .csv (got \"" + extension + "\")");
+    }
+  }
 }

@@ -124,16 +124,16 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
   c.factor = 1;
 
   p.painter.set_colormap(Colormap::magma);
-  c.spread = gl::MapColours::Spread::linear;
+  c.scale = ScaleKind::linear;
   c.low = 0;
   c.high = 0.5f;
   CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) { return value(x) / 0.5; }) <=
         kTolerance);
-  c.spread = gl::MapColours::Spread::sqrt;
+  c.scale = ScaleKind::sqrt;
   c.high = 1;
   CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) { return std::sqrt(value(x)); }) <=
         kTolerance);
-  c.spread = gl::MapColours::Spread::symlog;
+  c.scale = ScaleKind::symlog;
   c.linear = 0.001f;
   c.high = static_cast<float>(std::log2(1 + 1 / 0.001));
   CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) {
@@ -202,7 +202,7 @@ class FullSource : public TileSource {
   mutable std::map<TileId, std::shared_ptr<const MapTile>> tiles_;
 };
 
-TileId tile_at(int64_t row, int64_t col) { return {{}, MapQuantity::weights, 0, row, col}; }
+TileId tile_at(int64_t row, int64_t col) { return {{}, Quantity::weights, 0, row, col}; }
 
 }  // namespace
 

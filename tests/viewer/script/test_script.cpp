@@ -47,8 +47,8 @@ TEST_CASE("every word of a script is read") {
   CHECK(action_of<action::SetReverse>("reverse on").on);
   CHECK_FALSE(action_of<action::SetReverse>("reverse off").on);
   CHECK(action_of<action::SetProduct>("product lift").product == ViewProduct::lift);
-  CHECK(action_of<action::SetPool>("pool mean").pool == ViewPool::mean);
-  CHECK(action_of<action::SetScale>("scale symlog").scale == ViewScale::symlog);
+  CHECK(action_of<action::SetPool>("pool mean").pool == Pool::mean);
+  CHECK(action_of<action::SetScale>("scale symlog").scale == ScaleKind::symlog);
   CHECK(action_of<action::SetColormap>("colormap magma").name == "magma");
   CHECK(action_of<action::SetRange>("range 1e-4 0.5").range == ColourRange{false, 1e-4, 0.5});
   CHECK(action_of<action::SetRange>("range auto").range.automatic);

@@ -63,7 +63,7 @@ TEST_CASE("texels: largest, sum and mean over any width, masked logits left out"
     std::vector<float> row(1003);
     for (float& value : row) value = random() % 5 == 0 ? kMasked : uniform(random);
     const int64_t texels = (1003 + width - 1) / width;
-    TexelRow logits(texels, MapQuantity::logits), weights(texels, MapQuantity::weights);
+    TexelRow logits(texels, Quantity::logits), weights(texels, Quantity::weights);
     logits.add(row.data(), 1003, width);
     std::vector<float> positive = row;
     for (float& value : positive) value = value == kMasked ? 0 : std::abs(value);
@@ -105,7 +105,7 @@ TEST_CASE("a pyramid's tiles do not depend on the order of its rows") {
   std::uniform_real_distribution<float> uniform(0, 1);
   std::vector<TexelRow> texels;
   for (int64_t r = 0; r < rows; ++r) {
-    TexelRow row(cols, MapQuantity::weights);
+    TexelRow row(cols, Quantity::weights);
     for (int64_t c = 0; c < cols; ++c) {
       row.max[static_cast<size_t>(c)] = uniform(random);
       row.sum[static_cast<size_t>(c)] = static_cast<double>(uniform(random));
@@ -116,7 +116,7 @@ TEST_CASE("a pyramid's tiles do not depend on the order of its rows") {
   std::iota(order.begin(), order.end(), size_t{0});
   std::map<TileId, TilePtr> reference;
   for (int round = 0; round < 3; ++round) {
-    PyramidTiles pyramid({}, MapQuantity::weights, geometry);
+    PyramidTiles pyramid({}, Quantity::weights, geometry);
     std::map<TileId, TilePtr> tiles;
     for (const size_t row : order) {
       for (const TilePtr& tile : pyramid.add(static_cast<int64_t>(row), texels[row])) {
@@ -132,7 +132,7 @@ TEST_CASE("a pyramid's tiles do not depend on the order of its rows") {
     std::shuffle(order.begin(), order.end(), random);
   }
   // The top: texel (1, 2) covers 64 × 64 entries, 16 × 16 texels of the base.
-  const MapTile& top = *reference.at({{}, MapQuantity::weights, geometry.top_level, 0, 0});
+  const MapTile& top = *reference.at({{}, Quantity::weights, geometry.top_level, 0, 0});
   const int64_t below = int64_t{1} << (geometry.top_level - 2);
   double sum = 0;
   float most = 0;
@@ -149,17 +149,17 @@ TEST_CASE("a pyramid's tiles do not depend on the order of its rows") {
 
 TEST_CASE("an overview of all strata shows each texel's own rows, or its stratum's") {
   const MapGeometry geometry = MapGeometry::of(10003, 3400);
-  SampledOverview overview(geometry, MapQuantity::weights);
+  SampledOverview overview(geometry, Quantity::weights);
   const SamplePlan plan(geometry.rows);
   REQUIRE(plan.exponent(0) == 4);
   // The weight of row r is r + 1 everywhere.
   for (const int64_t row : plan.new_rows(0)) {
-    TexelRow texels(geometry.texel_cols(2), MapQuantity::weights);
+    TexelRow texels(geometry.texel_cols(2), Quantity::weights);
     const std::vector<float> entries(3400, static_cast<float>(row + 1));
     texels.add(entries.data(), 3400, 4);
     overview.add(row, texels);
   }
-  const auto base = overview.cut({{}, MapQuantity::weights, 2, 9, 3}, 4);
+  const auto base = overview.cut({{}, Quantity::weights, 2, 9, 3}, 4);
   CHECK_FALSE(base->exact);
   CHECK(base->rows_per_texel == 1);
   CHECK(base->cols == 850 - 768);
@@ -170,7 +170,7 @@ TEST_CASE("an overview of all strata shows each texel's own rows, or its stratum
     CHECK(base->max[static_cast<size_t>(r * base->cols)] == expected);
     CHECK(base->mean[static_cast<size_t>((r + 1) * base->cols - 1)] == expected);
   }
-  const auto top = overview.cut({{}, MapQuantity::weights, geometry.top_level, 0, 0}, 4);
+  const auto top = overview.cut({{}, Quantity::weights, geometry.top_level, 0, 0}, 4);
   CHECK(top->rows_per_texel == int64_t{1} << (geometry.top_level - 4));
   const int64_t strata = top->rows_per_texel;
   for (int64_t r = 0; r < top->rows; ++r) {

@@ -101,7 +101,7 @@ std::string differs(const MapTile& tile, const MapGeometry& g, Entry entry) {
   return "";
 }
 
-std::vector<TileId> all_tiles(const MapGeometry& g, const HeadId& head, MapQuantity quantity) {
+std::vector<TileId> all_tiles(const MapGeometry& g, const HeadId& head, Quantity quantity) {
   std::vector<TileId> tiles;
   for (int level = g.top_level; level >= 0; --level) {
     for (int64_t r = 0; r < g.tile_rows(level); ++r) {
@@ -114,8 +114,7 @@ std::vector<TileId> all_tiles(const MapGeometry& g, const HeadId& head, MapQuant
 }
 
 template <typename Entry>
-void check_all_tiles(StoredHarness& harness, const HeadId& head, MapQuantity quantity,
-                     Entry entry) {
+void check_all_tiles(StoredHarness& harness, const HeadId& head, Quantity quantity, Entry entry) {
   const MapGeometry g = harness.source().geometry(head);
   const std::vector<TileId> tiles = all_tiles(g, head, quantity);
   harness.source().want({std::nullopt, std::nullopt, tiles, {head}});
@@ -173,7 +172,7 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
       if (!call.rows.contains(i) || !call.cols.contains(j)) return kNaN;
       return static_cast<double>(values.entry(1, i - 100, j - 31));
     };
-    const MapQuantity quantity = logits ? MapQuantity::logits : MapQuantity::weights;
+    const Quantity quantity = logits ? Quantity::logits : Quantity::weights;
     check_all_tiles(harness, {0, 0, 1}, quantity, entry);
     const ProbedEntry probed = harness.source().probe({0, 0, 1}, 400, 77);
     CHECK(same(logits ? probed.logit : probed.weight, entry(400, 77)));
@@ -200,7 +199,7 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
       }
     }
     TileWishes wrong;
-    wrong.tiles = {{{0, 0, 1}, logits ? MapQuantity::weights : MapQuantity::logits, 0, 0, 0}};
+    wrong.tiles = {{{0, 0, 1}, logits ? Quantity::weights : Quantity::logits, 0, 0, 0}};
     CHECK_THROWS_AS(harness.source().want(wrong), Error);
     CHECK_THROWS_AS(harness.source().geometry({0, 0, 2}), Error);
     CHECK_THROWS_AS(harness.source().geometry({1, 0, 0}), Error);
@@ -217,7 +216,7 @@ TEST_CASE("tiles of an unfinished export show what is there") {
   const ChunkGrid grid = maps->heads()[0].group->grid;
   StoredHarness harness(read_texels(maps));
   int64_t there = 0;
-  check_all_tiles(harness, {0, 0, 0}, MapQuantity::weights, [&](int64_t i, int64_t j) {
+  check_all_tiles(harness, {0, 0, 0}, Quantity::weights, [&](int64_t i, int64_t j) {
     if (!maps->has_chunk(maps->heads()[0], i / grid.chunk_rows, j / grid.chunk_cols)) return kNaN;
     ++there;
     return static_cast<double>(values.entry(0, i, j));
@@ -236,7 +235,7 @@ TEST_CASE("single rows are seen from afar and can be pointed at") {
   const std::shared_ptr<const TexelReader> reader = read_export_texels(folder / "rows.h5");
   CHECK(reader->calls()[0].first_row == 201);
   StoredHarness harness(reader);
-  check_all_tiles(harness, {0, 0, 0}, MapQuantity::weights, [&](int64_t i, int64_t j) {
+  check_all_tiles(harness, {0, 0, 0}, Quantity::weights, [&](int64_t i, int64_t j) {
     const auto found = std::find(list.begin(), list.end(), i);
     if (found == list.end()) return kNaN;
     return static_cast<double>(values.entry(0, found - list.begin(), j));
@@ -255,7 +254,7 @@ TEST_CASE("a damaged export is told, and the rest of it shown") {
   REQUIRE(harness.wait_idle());
   CHECK(harness.source().status().problem.find("not what was written") != std::string::npos);
   CHECK_FALSE(harness.source().exact({0, 0, 0}));
-  const LineRequest last{{0, 0, 0}, MapQuantity::weights, false, {690}};
+  const LineRequest last{{0, 0, 0}, Quantity::weights, false, {690}};
   harness.source().want({last, std::nullopt, {}, {}});
   REQUIRE(harness.wait_idle());
   CHECK(harness.source().status().problem == "");
@@ -325,7 +324,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
     CHECK_FALSE(call.logits);
     const HeadId head{0, 0, 1};
     const MapGeometry g = harness.source().geometry(head);
-    const std::vector<TileId> tiles = all_tiles(g, head, MapQuantity::weights);
+    const std::vector<TileId> tiles = all_tiles(g, head, Quantity::weights);
     harness.source().want({std::nullopt, std::nullopt, tiles, {head}});
     REQUIRE(harness.wait_idle());
     CHECK(harness.source().status().problem == "");
@@ -353,7 +352,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
     CHECK(same(probed.mean, 0.25 * value(400, 77)));
     CHECK(std::isnan(harness.source().probe(head, 3, 77).weight));
     CHECK_THROWS_AS(
-        harness.source().want({LineRequest{head, MapQuantity::weights, false, {400}}, {}, {}, {}}),
+        harness.source().want({LineRequest{head, Quantity::weights, false, {400}}, {}, {}, {}}),
         Error);
     // One flipped byte is found when the file is opened.
     flip(out, blocks->groups()[0].mean_place + 9);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr HeadId kHead{0, 0, 0};
 /// Base level 1: tiles of level 0 are computed one by one.
-const TileId kFine{kHead, MapQuantity::weights, 0, 3, 4};
+const TileId kFine{kHead, Quantity::weights, 0, 3, 4};
 
 std::vector<MapCall> calls_of(const AttentionProblem& problem) {
   return {{std::shared_ptr<const AttentionProblem>(&problem, [](auto*) {}), nullptr}};
@@ -73,14 +73,14 @@ struct Steps {
 TEST_CASE("lines come before tiles, coarse tiles before what refines them, passes last") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem);
-  const LineRequest line{kHead, MapQuantity::weights, false, {17}};
-  const TileId top{kHead, MapQuantity::weights, 4, 0, 0};
+  const LineRequest line{kHead, Quantity::weights, false, {17}};
+  const TileId top{kHead, Quantity::weights, 4, 0, 0};
   steps.scheduler.want({line, {}, {top, kFine}, {kHead}});
   const Assignment first = steps.bound_choice();
   CHECK(std::get<LineRequest>(first.key) == line);
   // While the line is under way others do what comes next.
   const Assignment second = *steps.scheduler.choose();
-  CHECK(std::get<OverviewKey>(second.key) == OverviewKey{kHead, MapQuantity::weights});
+  CHECK(std::get<OverviewKey>(second.key) == OverviewKey{kHead, Quantity::weights});
   steps.run(first);
   steps.run(second);
   std::vector<std::string> order;
@@ -95,7 +95,7 @@ TEST_CASE("lines come before tiles, coarse tiles before what refines them, passe
   CHECK(steps.scheduler.find(top));
   CHECK(steps.scheduler.find(kFine));
   // A line that comes in now is next.
-  const LineRequest other{kHead, MapQuantity::weights, false, {18}};
+  const LineRequest other{kHead, Quantity::weights, false, {18}};
   steps.scheduler.want({other, {}, {top, kFine}, {kHead}});
   CHECK(std::get<LineRequest>(steps.scheduler.choose()->key) == other);
 }
@@ -114,11 +114,11 @@ TEST_CASE("nothing is computed twice, and what is not wanted any more not at all
   CHECK(steps.backend.calls(FakeCall::bind) == 1);
   CHECK(steps.scheduler.status(2).queue == 0);
   // Dropped before its first piece, and while one is under way.
-  steps.scheduler.want({{}, {}, {{kHead, MapQuantity::weights, 0, 0, 0}}, {}});
+  steps.scheduler.want({{}, {}, {{kHead, Quantity::weights, 0, 0, 0}}, {}});
   CHECK(steps.scheduler.status(2).queue > 0);
   steps.scheduler.want({});
   CHECK(steps.run_all() == 0);
-  steps.scheduler.want({LineRequest{kHead, MapQuantity::weights, false, {1}}, {}, {}, {}});
+  steps.scheduler.want({LineRequest{kHead, Quantity::weights, false, {1}}, {}, {}, {}});
   const Assignment running = *steps.scheduler.choose();
   steps.scheduler.want({});
   CHECK(steps.scheduler.status(2).queue == 0);
@@ -133,7 +133,7 @@ TEST_CASE("what was not used for longest makes room, wishes stay") {
   const int64_t memory = int64_t{3600} << 10;
   Steps steps(problem, memory);
   std::vector<TileId> tiles;
-  for (int64_t col = 0; col < 8; ++col) tiles.push_back({kHead, MapQuantity::weights, 0, 0, col});
+  for (int64_t col = 0; col < 8; ++col) tiles.push_back({kHead, Quantity::weights, 0, 0, col});
   for (size_t i = 0; i < tiles.size(); i += 2) {
     const std::vector<TileId> wanted{tiles[i], tiles[i + 1]};
     steps.scheduler.want({{}, {}, wanted, {}});
@@ -147,7 +147,7 @@ TEST_CASE("what was not used for longest makes room, wishes stay") {
   // Another head: what is left of the first goes.
   const HeadId other{0, 0, 1};
   std::vector<TileId> many;
-  for (int64_t col = 0; col < 6; ++col) many.push_back({other, MapQuantity::weights, 0, 1, col});
+  for (int64_t col = 0; col < 6; ++col) many.push_back({other, Quantity::weights, 0, 1, col});
   steps.scheduler.want({{}, {}, many, {}});
   steps.run_all();
   CHECK(steps.scheduler.status(1).problem.empty());
@@ -157,7 +157,7 @@ TEST_CASE("what was not used for longest makes room, wishes stay") {
 TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem, int64_t{1} << 20);
-  steps.scheduler.want({{}, {}, {{kHead, MapQuantity::weights, 4, 0, 0}, kFine}, {kHead}});
+  steps.scheduler.want({{}, {}, {{kHead, Quantity::weights, 4, 0, 0}, kFine}, {kHead}});
   steps.run_all();
   const TileSourceStatus status = steps.scheduler.status(1);
   CHECK(status.queue == 0);
@@ -165,7 +165,7 @@ TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
   CHECK(contains(status.problem, "1.00 MiB"));
   CHECK_FALSE(contains(status.problem, "\n"));
   // Not again while it is wanted; once it was not wanted, anew.
-  steps.scheduler.want({{}, {}, {{kHead, MapQuantity::weights, 4, 0, 0}}, {}});
+  steps.scheduler.want({{}, {}, {{kHead, Quantity::weights, 4, 0, 0}}, {}});
   CHECK(steps.run_all() == 0);
   steps.scheduler.want({});
   CHECK(steps.scheduler.status(1).problem.empty());
@@ -174,7 +174,7 @@ TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
 TEST_CASE("what finds no memory waits for the pieces that are under way") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem, int64_t{1} << 20);
-  const LineRequest line{kHead, MapQuantity::weights, false, {1}};
+  const LineRequest line{kHead, Quantity::weights, false, {1}};
   steps.scheduler.want({line, {}, {}, {kHead}});
   const Assignment running = steps.bound_choice();
   REQUIRE(std::get<LineRequest>(running.key) == line);
@@ -192,8 +192,8 @@ TEST_CASE("a head's own logits give way to its weights where nobody wants them a
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   // Room for one of the two pyramids.
   Steps steps(problem, int64_t{56} << 20);
-  const TileId logits{kHead, MapQuantity::logits, 4, 0, 0};
-  const TileId weights{kHead, MapQuantity::weights, 4, 0, 0};
+  const TileId logits{kHead, Quantity::logits, 4, 0, 0};
+  const TileId weights{kHead, Quantity::weights, 4, 0, 0};
   steps.scheduler.want({{}, {}, {logits}, {}});
   steps.run_all();
   REQUIRE(steps.scheduler.find(logits));
@@ -212,7 +212,7 @@ TEST_CASE("a late failure ends nothing that has begun anew") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem);
   // Two pieces: rows are added up in chunks.
-  LineRequest mean{kHead, MapQuantity::weights, false, {}};
+  LineRequest mean{kHead, Quantity::weights, false, {}};
   for (int64_t row = 0; row < 40; ++row) mean.tokens.push_back(row);
   steps.scheduler.want({mean, {}, {}, {}});
   const Assignment first = steps.bound_choice();
@@ -231,7 +231,7 @@ TEST_CASE("a late failure ends nothing that has begun anew") {
   for (int64_t row = 0; row < 40; ++row) sum += fake_weight(0, 0, row, 5);
   CHECK(steps.scheduler.find(mean)->values[5] == Approx(sum / 40));
   // A failure of what nobody wants any more is no problem of anybody's.
-  const LineRequest line{kHead, MapQuantity::logits, false, {1}};
+  const LineRequest line{kHead, Quantity::logits, false, {1}};
   steps.scheduler.want({line, {}, {}, {}});
   const Assignment unwanted = *steps.scheduler.choose();
   steps.scheduler.want({});
@@ -266,9 +266,9 @@ TEST_CASE("a failing piece is told and not tried forever") {
     for (int i = 0; i < 3000 && !idle(); ++i) woken.wait_for(lock, std::chrono::milliseconds(20));
     return idle();
   };
-  const LineRequest row{kHead, MapQuantity::weights, false, {1}};
-  const LineRequest column{kHead, MapQuantity::weights, true, {1}};
-  const TileId top{kHead, MapQuantity::weights, 4, 0, 0};
+  const LineRequest row{kHead, Quantity::weights, false, {1}};
+  const LineRequest column{kHead, Quantity::weights, true, {1}};
+  const TileId top{kHead, Quantity::weights, 4, 0, 0};
   service.want({row, {}, {top, kFine}, {}});
   REQUIRE(wait_idle());
   CHECK(contains(service.status().problem, "shorter than it was"));
@@ -302,7 +302,7 @@ TEST_CASE("a head that cannot be bound fails as a whole, once") {
   };
   TileService service(calls_of(problem), backend,
                       {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {}}, [] {});
-  service.want({{}, {}, {kFine, {kHead, MapQuantity::weights, 4, 0, 0}}, {kHead}});
+  service.want({{}, {}, {kFine, {kHead, Quantity::weights, 4, 0, 0}}, {kHead}});
   for (int i = 0; i < 3000 && service.status().busy; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -315,12 +315,12 @@ TEST_CASE("a service ends in the middle of its work") {
   AttentionCase description;
   description.shape = {1, 2, 1, 2600, 1900, 16};
   const Oracle oracle(description);
-  const TileId top{kHead, MapQuantity::weights, 4, 0, 0};
-  const TileId logits{kHead, MapQuantity::logits, 0, 1, 1};
+  const TileId top{kHead, Quantity::weights, 4, 0, 0};
+  const TileId logits{kHead, Quantity::logits, 0, 1, 1};
   for (int64_t i = 0; i < 12; ++i) {
     ServiceHarness harness(oracle.problem());
     harness.want(
-        {LineRequest{kHead, MapQuantity::weights, i % 2 == 0, {i}}, {}, {top, logits}, {kHead}});
+        {LineRequest{kHead, Quantity::weights, i % 2 == 0, {i}}, {}, {top, logits}, {kHead}});
     if (i % 3 == 1) {
       CHECK(harness.wait([&] { return harness.service().find(top) != nullptr; }));
     } else if (i % 3 == 2) {
@@ -338,7 +338,7 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   TileService& service = harness.service();
   std::jthread reader([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      service.find({{0, 0, 1}, MapQuantity::weights, 2, 0, 0});
+      service.find({{0, 0, 1}, Quantity::weights, 2, 0, 0});
       service.status();
       service.exact({0, 0, 2});
       // Workers give way to it.
@@ -347,8 +347,8 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   });
   for (int64_t i = 0; i < 60; ++i) {
     const HeadId head{0, 0, i % 3};
-    const LineRequest line{head, MapQuantity::weights, i % 5 == 0, {i * 7, i * 7 + 3}};
-    const TileId tile{head, i % 4 == 0 ? MapQuantity::logits : MapQuantity::weights,
+    const LineRequest line{head, Quantity::weights, i % 5 == 0, {i * 7, i * 7 + 3}};
+    const TileId tile{head, i % 4 == 0 ? Quantity::logits : Quantity::weights,
                       static_cast<int>(i % 3), 0, 0};
     harness.want({line, {}, {tile}, {head}});
     const ProbedEntry probed = service.probe(head, 2599, i);
@@ -363,8 +363,8 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   CHECK(service.status().problem == "");
   for (int64_t head = 0; head < 3; ++head) {
     CHECK(service.exact({0, 0, head}));
-    const MapReference reference(oracle, {0, 0, head}, MapQuantity::weights);
-    const auto tile = service.find({{0, 0, head}, MapQuantity::weights, 3, 0, 0});
+    const MapReference reference(oracle, {0, 0, head}, Quantity::weights);
+    const auto tile = service.find({{0, 0, head}, Quantity::weights, 3, 0, 0});
     REQUIRE(tile);
     CHECK(reference.differs(*tile) == "");
   }

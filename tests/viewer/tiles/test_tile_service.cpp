@@ -4,6 +4,9 @@
 
 #include "core/base/aligned_vector.h"
 #include "core/base/error.h"
+#include "core/products/reverse_query.h"
+#include "core/products/row_collector.h"
+#include "core/stream/streaming_engine.h"
 #include "core/tensor/memory_tensor.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
@@ -20,8 +23,7 @@ constexpr HeadId kHead{0, 0, 1};
 
 /// The rectangle of a head as an export has it.
 std::vector<float> emitted(const TileBackend& backend, const AttentionProblem& problem,
-                           const HeadId& id, IndexRange rows, IndexRange keys,
-                           MapQuantity quantity) {
+                           const HeadId& id, IndexRange rows, IndexRange keys, Quantity quantity) {
   const auto head = backend.bind(problem, id.batch, id.head);
   std::vector<int64_t> index;
   for (int64_t row = rows.begin; row < rows.end; ++row) index.push_back(row);
@@ -31,18 +33,17 @@ std::vector<float> emitted(const TileBackend& backend, const AttentionProblem& p
   AlignedVector<std::byte> workspace(
       static_cast<size_t>(backend.workspace_bytes(problem, rows.size(), keys.size(), false)));
   std::vector<RowNorm> norms(index.size());
-  const bool divided = quantity == MapQuantity::weights && is_normalised(problem.score());
+  const bool divided = quantity == Quantity::weights && is_normalised(problem.score());
   if (divided) head->row_norms(queries, norms, workspace);
   if (!divided) norms.clear();
   std::vector<float> entries(static_cast<size_t>(rows.size() * keys.size()));
   auto* block = reinterpret_cast<std::byte*>(entries.data());
-  head->emit(queries, norms, keys,
-             quantity == MapQuantity::logits ? Quantity::logits : Quantity::weights,
-             {{&block, 1}, keys.size(), keys.size(), Encoding::f32}, workspace);
+  head->emit(queries, norms, keys, quantity, {{&block, 1}, keys.size(), keys.size(), Encoding::f32},
+             workspace);
   return entries;
 }
 
-std::vector<TileId> all_tiles(const MapGeometry& geometry, const HeadId& head, MapQuantity quantity,
+std::vector<TileId> all_tiles(const MapGeometry& geometry, const HeadId& head, Quantity quantity,
                               int first_level) {
   std::vector<TileId> tiles;
   for (int level = geometry.top_level; level >= first_level; --level) {
@@ -56,7 +57,7 @@ std::vector<TileId> all_tiles(const MapGeometry& geometry, const HeadId& head, M
 }
 
 /// Level 0 tiles, entry by entry.
-void check_entries(ServiceHarness& harness, const AttentionProblem& problem, MapQuantity quantity) {
+void check_entries(ServiceHarness& harness, const AttentionProblem& problem, Quantity quantity) {
   const MapGeometry geometry = harness.service().geometry(kHead);
   const IndexRange cols{0, geometry.cols};
   const std::vector<float> entries =
@@ -99,7 +100,7 @@ void check_lines(ServiceHarness& harness, const MapReference& reference) {
         int64_t count = 0;
         for (const int64_t token : chosen) {
           const double entry = reverse ? reference.at(i, token) : reference.at(token, i);
-          if (reference.quantity == MapQuantity::logits && std::isinf(entry)) continue;
+          if (reference.quantity == Quantity::logits && std::isinf(entry)) continue;
           sum += entry;
           ++count;
         }
@@ -145,8 +146,8 @@ TEST_CASE("a small map: every tile, line and probe of every score and mask") {
     INFO(oracle.text());
     ServiceHarness harness(oracle.problem());
     TileService& service = harness.service();
-    for (const MapQuantity quantity : {MapQuantity::weights, MapQuantity::logits}) {
-      if (quantity == MapQuantity::logits && !c.logits) continue;
+    for (const Quantity quantity : {Quantity::weights, Quantity::logits}) {
+      if (quantity == Quantity::logits && !c.logits) continue;
       const MapReference reference(oracle, kHead, quantity);
       harness.want({{}, {}, all_tiles(service.geometry(kHead), kHead, quantity, 0), {kHead}});
       REQUIRE(harness.wait([&] { return service.exact(kHead) && !service.status().busy; }));
@@ -161,11 +162,11 @@ TEST_CASE("a small map: every tile, line and probe of every score and mask") {
       check_entries(harness, oracle.problem(), quantity);
       check_lines(harness, reference);
     }
-    const MapReference weights(oracle, kHead, MapQuantity::weights);
+    const MapReference weights(oracle, kHead, Quantity::weights);
     const ProbedEntry probed = service.probe(kHead, 330, 17);
     CHECK(weights.close(probed.weight, weights.at(330, 17)));
     if (c.logits) {
-      const MapReference logits(oracle, kHead, MapQuantity::logits);
+      const MapReference logits(oracle, kHead, Quantity::logits);
       CHECK(logits.close(probed.logit, logits.at(330, 17)));
       CHECK(logits.close(service.probe(kHead, 0, 200).logit, logits.at(0, 200)));
     } else {
@@ -178,11 +179,11 @@ TEST_CASE("a map with finer tiles: sampled at first, then exact, on every level"
   struct Case {
     ScoreFunction score;
     std::string_view mask;
-    MapQuantity quantity;
+    Quantity quantity;
   };
-  const Case cases[] = {{ScoreFunction::softmax, "causal", MapQuantity::weights},
-                        {ScoreFunction::sigmoid, "none", MapQuantity::weights},
-                        {ScoreFunction::softmax, "masked_rows", MapQuantity::logits}};
+  const Case cases[] = {{ScoreFunction::softmax, "causal", Quantity::weights},
+                        {ScoreFunction::sigmoid, "none", Quantity::weights},
+                        {ScoreFunction::softmax, "masked_rows", Quantity::logits}};
   for (const Case& c : cases) {
     const Oracle oracle(described(c.score, c.mask, 4101, 1203));
     INFO(oracle.text());
@@ -237,9 +238,9 @@ TEST_CASE("lines and finer tiles need no pass, and tell the same after it") {
   const Oracle oracle(described(ScoreFunction::softmax, "none", 4101, 1203));
   ServiceHarness harness(oracle.problem());
   TileService& service = harness.service();
-  const TileId fine{kHead, MapQuantity::weights, 0, 9, 2};
-  const LineRequest row{kHead, MapQuantity::weights, false, {5, 6, 700, 4100}};
-  const LineRequest column{kHead, MapQuantity::weights, true, {1202}};
+  const TileId fine{kHead, Quantity::weights, 0, 9, 2};
+  const LineRequest row{kHead, Quantity::weights, false, {5, 6, 700, 4100}};
+  const LineRequest column{kHead, Quantity::weights, true, {1202}};
   harness.want({row, {}, {fine}, {}});
   REQUIRE(harness.wait_idle());
   const auto tile = service.find(fine);
@@ -263,10 +264,45 @@ TEST_CASE("lines and finer tiles need no pass, and tell the same after it") {
   CHECK(second.service().find_line(column)->values == service.find_line(column)->values);
 }
 
+TEST_CASE("lines are the bits of the query command's rows and columns") {
+  // More rows than RowMean's groups have, and keys of several runs.
+  for (const auto& [score, mask] :
+       {std::pair<ScoreFunction, std::string_view>{ScoreFunction::softmax, "causal"},
+        {ScoreFunction::sigmoid, "none"}}) {
+    const Oracle oracle(described(score, mask, 811, 811));
+    const AttentionProblem& problem = oracle.problem();
+    ServiceHarness harness(problem);
+    LineRequest row{kHead, Quantity::weights, false, {}};
+    for (int64_t i = 1; i < 811; i += 1 + i % 4) row.tokens.push_back(i);
+    REQUIRE(row.tokens.size() > 3 * RowMean::kGroupRows);
+    const LineRequest column{kHead, Quantity::weights, true, {3, 4, 90, 500, 810}};
+    harness.want({column, row, {}, {}});
+    REQUIRE(harness.wait(
+        [&] { return harness.service().find_line(row) && harness.service().find_line(column); }));
+
+    MemoryBudget budget(int64_t{64} << 20);
+    const HeadTask task{&problem,   kHead.batch,
+                        kHead.head, {0, problem.num_queries()},
+                        row.tokens, {0, problem.num_keys()}};
+    RowCollector rows({&task, 1}, SoftmaxDomain::all, harness.backend().workers(), budget);
+    const TilePlan plan =
+        plan_tiles({&task, 1}, rows.request(), harness.backend(), budget.available());
+    REQUIRE(StreamingEngine(harness.backend(), budget).run({&task, 1}, plan, rows));
+    CHECK(harness.service().find_line(row)->values == rows.take_mean(0));
+
+    const auto share = 1.0 / static_cast<double>(column.tokens.size());
+    const ReverseTask reverse{&problem,      nullptr,
+                              kHead.batch,   kHead.head,
+                              column.tokens, std::vector<double>(column.tokens.size(), share)};
+    ReverseQuery query({&reverse, 1}, {}, harness.backend(), budget);
+    CHECK(harness.service().find_line(column)->values == query.run(nullptr, {}).front());
+  }
+}
+
 TEST_CASE("row norms are kept for the next time") {
   const TemporaryFolder folder;
   const Oracle oracle(described(ScoreFunction::softmax, "none", 331, 283));
-  const LineRequest column{kHead, MapQuantity::weights, true, {7}};
+  const LineRequest column{kHead, Quantity::weights, true, {7}};
   std::vector<float> values;
   for (int round = 0; round < 2; ++round) {
     ServiceHarness harness(
@@ -295,13 +331,13 @@ TEST_CASE("what the capture does not have is refused") {
   };
   const HeadId none{0, 0, 4};
   CHECK(refused_wish({{}, {}, {}, {none}}, "head 4") == "");
-  CHECK(refused_wish({{}, {}, {{kHead, MapQuantity::weights, 0, 2, 0}}, {}}, "row 2") == "");
-  CHECK(refused_wish({{}, {}, {{kHead, MapQuantity::weights, 9, 0, 0}}, {}}, "level 9") == "");
-  CHECK(refused_wish({LineRequest{kHead, MapQuantity::weights, true, {283}}, {}, {}, {}}, "282") ==
+  CHECK(refused_wish({{}, {}, {{kHead, Quantity::weights, 0, 2, 0}}, {}}, "row 2") == "");
+  CHECK(refused_wish({{}, {}, {{kHead, Quantity::weights, 9, 0, 0}}, {}}, "level 9") == "");
+  CHECK(refused_wish({LineRequest{kHead, Quantity::weights, true, {283}}, {}, {}, {}}, "282") ==
         "");
-  CHECK(refused_wish({LineRequest{kHead, MapQuantity::weights, false, {5, 5}}, {}, {}, {}},
+  CHECK(refused_wish({LineRequest{kHead, Quantity::weights, false, {5, 5}}, {}, {}, {}},
                      "ascend") == "");
   CHECK(refused([&] { service.probe(kHead, 331, 0); }, ErrorCode::usage, {"331"}) == "");
-  CHECK_FALSE(service.find({none, MapQuantity::weights, 0, 0, 0}));
+  CHECK_FALSE(service.find({none, Quantity::weights, 0, 0, 0}));
   CHECK_FALSE(service.exact(none));
 }

@@ -55,13 +55,13 @@ class WholePanels : public ForwardingBackend {
 TEST_CASE("a pass gives panels whole to a backend that wants them so") {
   const Oracle oracle({.shape = {1, 1, 1, 4101, 1203, 8}, .dtype = DType::f16, .mask = "causal"});
   const HeadId head{0, 0, 0};
-  const MapReference reference(oracle, head, MapQuantity::weights);
+  const MapReference reference(oracle, head, Quantity::weights);
   Calls calls;
   ServiceHarness harness(oracle.problem(),
                          {.memory = int64_t{128} << 20, .threads = 2, .cache_folders = {}},
                          std::make_unique<WholePanels>(calls));
   const MapGeometry geometry = harness.service().geometry(head);
-  const TileId top{head, MapQuantity::weights, geometry.top_level, 0, 0};
+  const TileId top{head, Quantity::weights, geometry.top_level, 0, 0};
   harness.want({{}, {}, {top}, {head}});
   REQUIRE(harness.wait(
       [&] { return harness.service().exact(head) && !harness.service().status().busy; }));

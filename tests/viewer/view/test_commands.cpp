@@ -106,20 +106,20 @@ TEST_CASE("keys change the state") {
   CHECK(press(","));
   CHECK(state.head == HeadId{});
   CHECK(press("M"));
-  CHECK(state.pool == ViewPool::mean);
+  CHECK(state.pool == Pool::mean);
   CHECK(press("R"));
   CHECK(state.reverse);
   CHECK(press("H"));
   CHECK_FALSE(state.show_histogram);
-  for (const ViewScale scale :
-       {ViewScale::linear, ViewScale::sqrt, ViewScale::symlog, ViewScale::log}) {
+  for (const ScaleKind scale :
+       {ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog, ScaleKind::log2}) {
     CHECK(press("L"));
     CHECK(state.scale == scale);
   }
   state.product = ViewProduct::logits;
-  state.scale = ViewScale::symlog;
+  state.scale = ScaleKind::symlog;
   CHECK(press("L"));
-  CHECK(state.scale == ViewScale::linear);
+  CHECK(state.scale == ScaleKind::linear);
   CHECK(press("C"));
   CHECK(state.colormap == "cividis");
   state.colormap = "grey";

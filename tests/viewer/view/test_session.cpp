@@ -25,8 +25,8 @@ Session unusual(const path& capture) {
   session.view.query = ChosenQuery{{3, 25}};
   session.view.reverse = true;
   session.view.product = ViewProduct::lift;
-  session.view.pool = ViewPool::mean;
-  session.view.scale = ViewScale::symlog;
+  session.view.pool = Pool::mean;
+  session.view.scale = ScaleKind::symlog;
   session.view.colormap = "turbo";
   session.view.range = {false, -0.1, 12.7};
   session.view.theme = ViewTheme::light;
@@ -229,8 +229,8 @@ TEST_CASE("what the capture does not have is not restored") {
   CHECK(has(refuse([](Session& s) { s.view.query = ChosenQuery{{26}}; }), "session: token 26"));
   CHECK(has(refuse([](Session& s) {
               s.view.product = ViewProduct::logits;
-              s.view.scale = ViewScale::log;
+              s.view.scale = ScaleKind::log2;
             }),
             "session: scale log"));
-  CHECK(has(refuse([](Session& s) { s.view.scale = ViewScale::log; }), "session: range -0.1"));
+  CHECK(has(refuse([](Session& s) { s.view.scale = ScaleKind::log2; }), "session: range -0.1"));
 }

@@ -17,7 +17,7 @@ using TilePtr = std::shared_ptr<const MapTile>;
 /// A tile of `side` × `side` texels with values from `value(row, col)`; means are half of them.
 TilePtr tile(int level, int64_t row, int64_t col, int64_t side, bool exact,
              const std::function<float(int64_t, int64_t)>& value,
-             MapQuantity quantity = MapQuantity::weights) {
+             Quantity quantity = Quantity::weights) {
   auto made = std::make_shared<MapTile>();
   made->id = {{}, quantity, level, row, col};
   made->rows = made->cols = side;
@@ -49,7 +49,7 @@ TEST_CASE("quantiles of weights are those of the values, to a sixteenth of an oc
     values.push_back(double{value});
     return value;
   });
-  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
   CHECK(histogram.exact());
   CHECK(histogram.total() == 40000);
   CHECK(histogram.zeros() == 0);
@@ -58,7 +58,7 @@ TEST_CASE("quantiles of weights are those of the values, to a sixteenth of an oc
     REQUIRE(range);
     CHECK(std::abs(std::log2(range->low / quantile(values, share))) < 1.0 / 16);
   }
-  const ValueHistogram means = ValueHistogram::of(std::vector{one}, kAll, ViewPool::mean);
+  const ValueHistogram means = ValueHistogram::of(std::vector{one}, kAll, Pool::mean);
   CHECK(means.quantiles(0.5, 1)->low == Approx(histogram.quantiles(0.5, 1)->low / 2));
   double sum = 0;
   for (const double count : histogram.counts()) sum += count;
@@ -75,16 +75,16 @@ TEST_CASE("only what is seen counts, by the entries that are seen") {
   const TilePtr coarse = tile(2, 1, 0, 4, true, [](int64_t, int64_t) { return 1.0f / 1024; });
   const std::vector<TilePtr> tiles{one, coarse, nullptr};
   const auto middle = [&](const MapRect& view) {
-    return ValueHistogram::of(tiles, view, ViewPool::max).quantiles(0.5, 0.5)->low;
+    return ValueHistogram::of(tiles, view, Pool::max).quantiles(0.5, 0.5)->low;
   };
   const auto near = [](double value) { return Approx(value).epsilon(0.05); };
   CHECK(middle({0, 256, 0, 100}) == near(0.25));
   CHECK(middle({0, 256, 120, 256}) == near(1.0 / 64));
   CHECK(middle({1024, 1040, 0, 16}) == near(1.0 / 1024));
-  const ValueHistogram part = ValueHistogram::of(tiles, {1024, 1030.5, 0, 3}, ViewPool::max);
+  const ValueHistogram part = ValueHistogram::of(tiles, {1024, 1030.5, 0, 3}, Pool::max);
   CHECK(part.total() == Approx(6.5 * 3));
-  CHECK(ValueHistogram::of(tiles, {500, 600, 500, 600}, ViewPool::max).empty());
-  CHECK_FALSE(ValueHistogram::of({}, kAll, ViewPool::max).quantiles(0, 1));
+  CHECK(ValueHistogram::of(tiles, {500, 600, 500, 600}, Pool::max).empty());
+  CHECK_FALSE(ValueHistogram::of({}, kAll, Pool::max).quantiles(0, 1));
 }
 
 TEST_CASE("samples count only where nothing is exact; zeros, masks and NaN are left out") {
@@ -92,12 +92,12 @@ TEST_CASE("samples count only where nothing is exact; zeros, masks and NaN are l
   const TilePtr exact = tile(0, 0, 1, 4, true, [](int64_t r, int64_t) {
     return r == 0 ? 0.0f : r == 1 ? std::numeric_limits<float>::quiet_NaN() : 0.125f;
   });
-  const ValueHistogram both = ValueHistogram::of(std::vector{sampled, exact}, kAll, ViewPool::max);
+  const ValueHistogram both = ValueHistogram::of(std::vector{sampled, exact}, kAll, Pool::max);
   CHECK(both.exact());
   CHECK(both.total() == 8);
   CHECK(both.zeros() == 4);
   CHECK(both.quantiles(0.5, 1)->high < 0.14);
-  const ValueHistogram only = ValueHistogram::of(std::vector{sampled}, kAll, ViewPool::max);
+  const ValueHistogram only = ValueHistogram::of(std::vector{sampled}, kAll, Pool::max);
   CHECK_FALSE(only.exact());
   CHECK(only.total() == 16);
 }
@@ -106,7 +106,7 @@ TEST_CASE("tiny and huge weights count in the first and last bin") {
   const TilePtr one = tile(0, 0, 0, 2, true, [](int64_t r, int64_t c) {
     return r == 0 ? (c == 0 ? 1e-44f : 1e-30f) : (c == 0 ? 3e38f : 1.0f);
   });
-  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
   CHECK(histogram.total() == 4);
   CHECK(histogram.counts().front() == 2);
   CHECK(histogram.counts().back() == 1);
@@ -127,9 +127,9 @@ TEST_CASE("logits are counted evenly, and an added mask does not squeeze them") 
         values.push_back(double{value});
         return value;
       },
-      MapQuantity::logits);
-  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
-  CHECK(histogram.quantity() == MapQuantity::logits);
+      Quantity::logits);
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
+  CHECK(histogram.quantity() == Quantity::logits);
   CHECK(histogram.total() == 199 * 200);
   const auto range = histogram.quantiles(0.01, 0.999);
   REQUIRE(range);
@@ -137,16 +137,15 @@ TEST_CASE("logits are counted evenly, and an added mask does not squeeze them") 
   CHECK(range->high == Approx(quantile(values, 0.999)).margin(0.1));
   CHECK(histogram.edge(0) > -50);
   const TilePtr even = tile(
-      0, 0, 0, 4, true, [](int64_t, int64_t) { return -3.0f; }, MapQuantity::logits);
-  CHECK(ValueHistogram::of(std::vector{even}, kAll, ViewPool::max).quantiles(0.01, 0.999)->low ==
-        -3);
+      0, 0, 0, 4, true, [](int64_t, int64_t) { return -3.0f; }, Quantity::logits);
+  CHECK(ValueHistogram::of(std::vector{even}, kAll, Pool::max).quantiles(0.01, 0.999)->low == -3);
 }
 
 TEST_CASE("the range shown is what was set, or fits what is seen") {
   const TilePtr one = tile(0, 0, 0, 100, true, [](int64_t r, int64_t) {
     return static_cast<float>(std::exp2(-static_cast<double>(r) / 10));
   });
-  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, ViewPool::max);
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
   ViewState state;
   const ValueRange weights = shown_range(state, histogram, 1000);
   CHECK(weights.high == Approx(1).epsilon(0.06));
@@ -164,7 +163,7 @@ TEST_CASE("the range shown is what was set, or fits what is seen") {
   CHECK(shown_range(state, {}, 1000).high == Approx(0.016));
   const TilePtr even = tile(0, 0, 0, 9, true, [](int64_t, int64_t) { return 0.02f; });
   const ValueRange wide =
-      shown_range(state, ValueHistogram::of(std::vector{even}, kAll, ViewPool::max), 50);
+      shown_range(state, ValueHistogram::of(std::vector{even}, kAll, Pool::max), 50);
   CHECK(wide.high / wide.low == Approx(2));
   CHECK(wide.low < 0.02);
   CHECK(wide.high > 0.02);
@@ -174,10 +173,10 @@ TEST_CASE("the shader's numbers give the units of the scale") {
   ViewState state;
   state.colormap = "turbo";
   const double factor = 100;
-  for (const ViewScale scale :
-       {ViewScale::log, ViewScale::linear, ViewScale::sqrt, ViewScale::symlog}) {
+  for (const ScaleKind scale :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
     state.scale = scale;
-    const ValueRange range{scale == ViewScale::symlog ? -3.0 : 0.01, 20};
+    const ValueRange range{scale == ScaleKind::symlog ? -3.0 : 0.01, 20};
     const ColourScale colours = shown_scale(state, range);
     CHECK(colours.map() == Colormap::turbo);
     const ShaderScale shader = shader_scale(colours, factor);
@@ -187,7 +186,7 @@ TEST_CASE("the shader's numbers give the units of the scale") {
       if (shader.kind == ScaleKind::log2) t = std::log2(v);
       if (shader.kind == ScaleKind::sqrt) t = std::sqrt(v);
       if (shader.kind == ScaleKind::symlog) t = std::log2(1 + v / shader.linear);
-      INFO(scale_name(scale) << " " << texel);
+      INFO(scale_kind_name(scale) << " " << texel);
       CHECK((t - shader.low) / (shader.high - shader.low) ==
             Approx(colours.unit(double{texel} * factor)).margin(1e-5));
     }

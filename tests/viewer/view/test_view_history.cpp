@@ -31,7 +31,7 @@ TEST_CASE("steps go back and forth") {
   CHECK_FALSE(history.redo());
   // Something new leaves nothing to go forth to.
   history.undo();
-  history.apply(action::SetPool{ViewPool::mean}, kLimits, 1);
+  history.apply(action::SetPool{Pool::mean}, kLimits, 1);
   CHECK_FALSE(history.can_redo());
   history.restart(start);
   CHECK_FALSE(history.can_undo());
@@ -65,7 +65,7 @@ TEST_CASE("moves of one gesture are one step") {
 TEST_CASE("another action, a released button and a step back end a gesture") {
   ViewHistory history(opened_view(kLimits));
   history.apply(action::ZoomAt{500, 500, 2}, kLimits, 0);
-  history.apply(action::SetPool{ViewPool::mean}, kLimits, 0.1);
+  history.apply(action::SetPool{Pool::mean}, kLimits, 0.1);
   history.apply(action::Pan{1, 0}, kLimits, 0.2);
   history.end_gesture();
   history.apply(action::Pan{1, 0}, kLimits, 0.3);
@@ -74,23 +74,23 @@ TEST_CASE("another action, a released button and a step back end a gesture") {
   CHECK(history.now().rect.q0 == 251);
   history.undo();
   CHECK(history.now().rect.q0 == 250);
-  CHECK(history.now().pool == ViewPool::mean);
+  CHECK(history.now().pool == Pool::mean);
   history.apply(action::Pan{1, 0}, kLimits, 0.4);
   history.undo();
-  CHECK(history.now().pool == ViewPool::mean);
+  CHECK(history.now().pool == Pool::mean);
   CHECK(history.now().rect.q0 == 250);
 }
 
 TEST_CASE("a move against the edge does not swallow the step before it") {
   ViewHistory history(opened_view(kLimits));
   history.apply(action::SetRect{{-50, 50, 0, 100}}, kLimits, 0);
-  history.apply(action::SetPool{ViewPool::mean}, kLimits, 1);
+  history.apply(action::SetPool{Pool::mean}, kLimits, 1);
   history.apply(action::Pan{-10, 0}, kLimits, 2);
   history.apply(action::Pan{10, 0}, kLimits, 2.1);
   CHECK(history.now().rect.q0 == -40);
   history.undo();
   CHECK(history.now().rect.q0 == -50);
-  CHECK(history.now().pool == ViewPool::mean);
+  CHECK(history.now().pool == Pool::mean);
 }
 
 TEST_CASE("drags of the splitter and of the range are one step each") {

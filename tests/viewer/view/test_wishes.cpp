@@ -66,7 +66,7 @@ TEST_CASE("the tiles seen are those that the view touches, the middle first") {
   std::set<TileId> unique;
   for (const TileId& id : tiles) {
     CHECK(id.head == HeadId{1, 0, 2});
-    CHECK(id.quantity == MapQuantity::weights);
+    CHECK(id.quantity == Quantity::weights);
     CHECK((id.row >= 3 && id.row <= 11 && id.col >= 1 && id.col <= 4));
     const double distance = std::hypot((static_cast<double>(id.row) + 0.5) * 256 - 2000,
                                        (static_cast<double>(id.col) + 0.5) * 256 - 762.5);
@@ -80,7 +80,7 @@ TEST_CASE("the tiles seen are those that the view touches, the middle first") {
   CHECK(seen_tiles(view({-100000, 200000, -50000, 100000}), map, 9).size() == 1);
   ViewState logits = view({0, 10, 0, 10});
   logits.product = ViewProduct::logits;
-  CHECK(seen_tiles(logits, map, 0).front().quantity == MapQuantity::logits);
+  CHECK(seen_tiles(logits, map, 0).front().quantity == Quantity::logits);
 }
 
 TEST_CASE("coarser tiles are wanted first, and cover all that is seen") {
@@ -121,7 +121,7 @@ TEST_CASE("a picture is never blank: the nearest coarser tile stands in") {
     CHECK(tile.col1 == 256);
   }
   // Levels 4 and 9 are there, of level 2 one tile.
-  const TileId own{state.head, MapQuantity::weights, 2, 22, 12};
+  const TileId own{state.head, Quantity::weights, 2, 22, 12};
   const DrawPlan plan = plan_drawing(state, map, pane, [&](const TileId& id) {
     return id == own || id.level == 4 || id.level == map.top_level;
   });
@@ -190,5 +190,5 @@ TEST_CASE("the line is that of the picked query, else of the mouse") {
   state.product = ViewProduct::lift;
   const auto picked = wanted_line(state, 7);
   REQUIRE(picked);
-  CHECK(*picked == LineRequest{{1, 0, 2}, MapQuantity::weights, true, {1, 4}});
+  CHECK(*picked == LineRequest{{1, 0, 2}, Quantity::weights, true, {1, 4}});
 }

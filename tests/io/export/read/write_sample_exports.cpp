@@ -4,7 +4,7 @@
 #include <fstream>
 #include <vector>
 
-#include "io/results/volume_files.h"
+#include "io/results/volume_hdf5.h"
 #include "tests/support/export_fixture.h"
 
 using namespace attnscope;

@@ -1,22 +1,16 @@
-#include "cli/query/reverse_query.h"
-
-#include <fmt/core.h>
+#include "core/products/reverse_query.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/products/key_runs.h"
 #include "core/stream/streaming_engine.h"
 
 namespace attnscope {
 namespace {
 
-/// Chosen keys that lie no further apart are computed together: backends take keys in blocks of
-/// this order anyway.
-constexpr int64_t kMostGap = 256;
-/// Keys of a run at most, so that a tile of a few rows is always small.
-constexpr int64_t kMostKeys = 4096;
 /// Entries of a tile: many rows of a few columns, few of many.
 constexpr int64_t kTileEntries = int64_t{1} << 18;
 constexpr int64_t kMostRows = 512;
@@ -42,13 +36,12 @@ class NormSink : public TileSink {
 /// matters.
 class ColumnSink : public TileSink {
  public:
-  /// `columns` are positions within the task's keys. Each row is divided by its sum first where
-  /// `divide` is set.
-  ColumnSink(const HeadTask& task, std::span<const int64_t> columns,
-             std::span<const double> factors, bool divide, std::span<double> sums)
+  /// Each row is divided by its sum over the run first where `divide` is set.
+  ColumnSink(const HeadTask& task, const KeyRun& run, std::span<const double> factors, bool divide,
+             std::span<double> sums)
       : cols_(task.keys.size()),
         rows_(std::min(task.num_rows(), std::clamp(kTileEntries / cols_, int64_t{16}, kMostRows))),
-        columns_(columns),
+        run_(run),
         factors_(factors),
         divide_(divide),
         sums_(sums) {}
@@ -67,9 +60,7 @@ class ColumnSink : public TileSink {
     const auto* row = reinterpret_cast<const float*>(tile.chunks.front());
     for (int64_t r = tile.rows.begin; r < tile.rows.end; ++r, row += cols_) {
       const double total = divide_ ? std::accumulate(row, row + cols_, 0.0) : 1;
-      double sum = 0;
-      for (size_t i = 0; i < columns_.size(); ++i) sum += factors_[i] * row[columns_[i]];
-      if (total > 0) sums_[static_cast<size_t>(r)] += sum / total;
+      if (total > 0) sums_[static_cast<size_t>(r)] += weigh_keys(row, run_, factors_) / total;
     }
   }
   void end() override {}
@@ -77,32 +68,11 @@ class ColumnSink : public TileSink {
  private:
   const int64_t cols_;
   const int64_t rows_;
-  const std::span<const int64_t> columns_;
+  const KeyRun& run_;
   const std::span<const double> factors_;
   const bool divide_;
   const std::span<double> sums_;
 };
-
-/// Where the domain of a key begins and ends; empty where the key is outside of it.
-IndexRange domain_of(SoftmaxDomain domain, const TokenGrid& keys, int64_t key) {
-  const auto within = [&](IndexRange range) { return range.contains(key) ? range : IndexRange{}; };
-  switch (domain) {
-    case SoftmaxDomain::all:
-      return {0, keys.tokens()};
-    case SoftmaxDomain::video:
-      return within(keys.video_range());
-    case SoftmaxDomain::text:
-      return within(keys.text_range());
-    case SoftmaxDomain::frame: {
-      const auto coord = keys.coord(key);
-      if (!coord) return {};
-      const int64_t frame = keys.height() * keys.width();
-      const int64_t begin = keys.video_range().begin + coord->t * frame;
-      return {begin, begin + frame};
-    }
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -133,11 +103,10 @@ void ReverseQuery::add_parts(size_t task) {
     const IndexRange domain = domain_of(settings_.domain, grid, t.keys[first]);
     if (domain.empty()) {
       const bool text = grid.text_range().contains(t.keys[first]);
-      throw usage_error(fmt::format(
-          "--domain {}: key {} of {} is {} and has no weight there; choose keys of the domain, or "
-          "--domain all",
-          domain_name(settings_.domain), t.keys[first], t.problem->name(),
-          text ? "text" : "video"));
+      throw usage_error("--domain " + std::string(domain_name(settings_.domain)) + ": key " +
+                        std::to_string(t.keys[first]) + " of " + t.problem->name() + " is " +
+                        (text ? "text" : "video") +
+                        " and has no weight there; choose keys of the domain, or --domain all");
     }
     size_t past = first + 1;
     while (past < t.keys.size() && domain.contains(t.keys[past])) ++past;
@@ -198,18 +167,18 @@ void ReverseQuery::stream(const HeadTask& task, TileSink& sink, const Control& c
   }
 }
 
-std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, LseCache& cache,
+std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, NormStore* store,
                                             const Control& control) {
   if (!is_normalised(part.problem->score())) return {};
   ++normed_;
   const ReverseTask& t = tasks_[part.task];
   std::vector<RowNorm> norms(static_cast<size_t>(part.problem->num_queries()));
   std::string key;
-  if (cache.enabled()) {
-    key = cache.key(*part.problem, t.mask, t.batch, t.head, backend_.name_for(*part.problem),
-                    control.stop);
-    if (cache.load(key, norms)) {
-      ++cached_;
+  if (store != nullptr) {
+    key = store->key({part.problem, t.mask, t.batch, t.head}, backend_.name_for(*part.problem),
+                     control.stop);
+    if (store->load(key, norms)) {
+      ++kept_;
       return norms;
     }
   }
@@ -220,9 +189,9 @@ std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, LseCache& cache,
   request.entries = false;
   NormSink sink(request, norms);
   stream(task, sink, control);
-  if (cache.enabled()) {
-    const auto problem = cache.store(key, norms);
-    if (problem && cache_problem_.empty()) cache_problem_ = *problem;
+  if (store != nullptr) {
+    const auto problem = store->store(key, norms);
+    if (problem && store_problem_.empty()) store_problem_ = *problem;
   }
   return norms;
 }
@@ -232,25 +201,18 @@ void ReverseQuery::add_columns(const Part& part, std::span<const RowNorm> norms,
   const ReverseTask& t = tasks_[part.task];
   HeadTask task{part.problem, t.batch, t.head, {0, part.problem->num_queries()}, {}, {}};
   task.known_norms = norms;
-  const size_t end = part.first + part.count;
-  for (size_t first = part.first; first < end;) {
-    const auto joins = [&](size_t next) {
-      return part.divide || (t.keys[next] - t.keys[next - 1] <= kMostGap &&
-                             t.keys[next] - t.keys[first] < kMostKeys);
-    };
-    size_t past = first + 1;
-    while (past < end && joins(past)) ++past;
-    task.keys = part.divide ? part.domain : IndexRange{t.keys[first], t.keys[past - 1] + 1};
-    std::vector<int64_t> columns;
-    for (size_t i = first; i < past; ++i) columns.push_back(t.keys[i] - task.keys.begin);
-    const std::span<const double> factors = std::span(t.factors).subspan(first, past - first);
-    ColumnSink sink(task, columns, factors, part.divide, sums);
+  const size_t past = part.first + part.count;
+  const std::vector<KeyRun> runs =
+      part.divide ? std::vector{make_key_run(t.keys, part.first, past, part.domain)}
+                  : key_runs(t.keys, part.first, past);
+  for (const KeyRun& run : runs) {
+    task.keys = run.keys;
+    ColumnSink sink(task, run, t.factors, part.divide, sums);
     stream(task, sink, {control.stop, {}});
-    first = past;
   }
 }
 
-std::vector<std::vector<float>> ReverseQuery::run(LseCache& cache, const Control& control) {
+std::vector<std::vector<float>> ReverseQuery::run(NormStore* store, const Control& control) {
   std::vector<std::vector<float>> results(tasks_.size());
   size_t at = 0;
   for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -261,7 +223,7 @@ std::vector<std::vector<float>> ReverseQuery::run(LseCache& cache, const Control
       if (control.progress) {
         of_part.progress = [&](double share) { control.progress(before + share); };
       }
-      const std::vector<RowNorm> norms = norms_of(parts_[at], cache, of_part);
+      const std::vector<RowNorm> norms = norms_of(parts_[at], store, of_part);
       add_columns(parts_[at], norms, sums, control);
       if (control.progress) control.progress(before + 1);
     }

@@ -1,10 +1,9 @@
-#include "cli/render/map_reductions.h"
+#include "core/products/map_reductions.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "core/base/checked_math.h"
-#include "core/reduce/reduction_stream.h"
 
 namespace attnscope {
 namespace {
@@ -96,7 +95,7 @@ class TotalsSink : public ReductionSink {
 };
 
 template <typename Result, typename Make>
-std::vector<Result> collect(std::span<const ReductionJob> jobs, StreamRun& run, Make make) {
+std::vector<Result> collect(std::span<const ReductionJob> jobs, ReductionRunner& run, Make make) {
   TotalsSink<Result, Make> sink(jobs.size(), std::move(make));
   run.reduce(jobs, sink);
   if (run.is_plan_only()) return {};
@@ -140,7 +139,8 @@ int64_t fitting_block(std::span<const HeadTask> tasks, int64_t cells) {
   return block;
 }
 
-std::vector<PooledMap> pooled_maps(std::span<const HeadTask> tasks, int64_t block, StreamRun& run) {
+std::vector<PooledMap> pooled_maps(std::span<const HeadTask> tasks, int64_t block,
+                                   ReductionRunner& run) {
   ReductionRequest request;
   request.block = block;
   int64_t bytes = 0;
@@ -153,7 +153,7 @@ std::vector<PooledMap> pooled_maps(std::span<const HeadTask> tasks, int64_t bloc
   return std::move(sink.maps);
 }
 
-std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, StreamRun& run) {
+std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, ReductionRunner& run) {
   ReductionRequest request;
   request.rows = true;
   return collect<SegmentMass>(
@@ -161,7 +161,7 @@ std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, StreamR
       [&](size_t i, const HeadTotals& totals) { return segment_mass(tasks[i], totals); });
 }
 
-std::vector<OffsetKernel> offset_kernels(std::span<const HeadTask> tasks, StreamRun& run) {
+std::vector<OffsetKernel> offset_kernels(std::span<const HeadTask> tasks, ReductionRunner& run) {
   ReductionRequest request;
   request.rows = request.offsets = true;
   std::vector<ReductionJob> jobs = make_jobs(tasks, request);
@@ -171,7 +171,7 @@ std::vector<OffsetKernel> offset_kernels(std::span<const HeadTask> tasks, Stream
   });
 }
 
-std::vector<HeadMetrics> metrics_of_heads(std::span<const HeadTask> tasks, StreamRun& run) {
+std::vector<HeadMetrics> metrics_of_heads(std::span<const HeadTask> tasks, ReductionRunner& run) {
   std::vector<std::vector<int64_t>> share_rows;
   std::vector<ReductionJob> jobs;
   share_rows.reserve(tasks.size());

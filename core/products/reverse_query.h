@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
-#include "core/products/row_collector.h"
+#include "core/products/norm_store.h"
+#include "core/products/softmax_domain.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_plan.h"
 #include "core/stream/tile_sink.h"
-#include "io/capture/lse_cache.h"
 
 namespace attnscope {
 
@@ -31,7 +31,7 @@ struct ReverseTask {
 
 /// Columns of the map: Σ over chosen keys j of factor_j · P[i, j] for every query row i, P's row i
 /// renormalised over a domain of keys. Streams, never holding more than a few columns: the row
-/// norms come from the cache or from a pass over the domain's keys (the softmax over a part of the
+/// norms come from a store or from a pass over the domain's keys (the softmax over a part of the
 /// keys is the same call under a mask), then only the chosen columns are computed. Results do not
 /// depend on memory and threads; with one key, factor 1 and domain all they are the export's bits.
 class ReverseQuery {
@@ -50,17 +50,18 @@ class ReverseQuery {
     /// How much of steps() is done; from one thread at a time.
     std::function<void(double steps)> progress;
   };
-  /// One value a query row for each task. Throws Error(interrupted) when it was stopped.
-  std::vector<std::vector<float>> run(LseCache& cache, const Control& control);
+  /// One value a query row for each task. Norms are looked for in `store` and kept there; it may be
+  /// null. Throws Error(interrupted) when it was stopped.
+  std::vector<std::vector<float>> run(NormStore* store, const Control& control);
 
   /// How many passes over all rows of a head there are: norms, for each task and part of the
   /// domain.
   int64_t steps() const { return static_cast<int64_t>(parts_.size()); }
-  /// Parts whose norms came from the cache in run(), and those that have norms at all.
-  int64_t cached() const { return cached_; }
+  /// Parts whose norms came from the store in run(), and those that have norms at all.
+  int64_t kept() const { return kept_; }
   int64_t normed() const { return normed_; }
-  /// What the cache could not take; empty where all went well.
-  const std::string& cache_problem() const { return cache_problem_; }
+  /// What the store could not take; empty where all went well.
+  const std::string& store_problem() const { return store_problem_; }
 
   /// What the results were reserved with, for as long as they are kept.
   MemoryReservation take_reservation() { return std::move(reservation_); }
@@ -83,7 +84,7 @@ class ReverseQuery {
   void add_parts(size_t task);
   void add_part(size_t task, size_t first, size_t count, IndexRange domain);
   void reserve();
-  std::vector<RowNorm> norms_of(const Part& part, LseCache& cache, const Control& control);
+  std::vector<RowNorm> norms_of(const Part& part, NormStore* store, const Control& control);
   void add_columns(const Part& part, std::span<const RowNorm> norms, std::span<double> sums,
                    const Control& control);
   /// `control.progress` gets the share that is done.
@@ -99,8 +100,8 @@ class ReverseQuery {
   std::map<std::pair<const AttentionProblem*, int64_t>, const AttentionProblem*> masked_;
   std::vector<Part> parts_;
   std::vector<HeadTask> norm_tasks_;
-  int64_t cached_ = 0, normed_ = 0;
-  std::string cache_problem_;
+  int64_t kept_ = 0, normed_ = 0;
+  std::string store_problem_;
 };
 
 }  // namespace attnscope

@@ -2,26 +2,36 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "cli/common/stream_run.h"
 #include "core/products/pooled_map.h"
 #include "core/reduce/head_metrics.h"
-#include "core/stream/tile_sink.h"
+#include "core/reduce/reduction_stream.h"
 
 namespace attnscope {
 
+/// Runs a stream of reductions, or only plans it.
+class ReductionRunner {
+ public:
+  virtual ~ReductionRunner() = default;
+  virtual MemoryBudget& budget() = 0;
+  /// Whether reduce() computes nothing.
+  virtual bool is_plan_only() const = 0;
+  /// Throws Error(interrupted) when it was stopped.
+  virtual void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) = 0;
+};
+
 /// What pictures need of whole maps, each from one stream of reductions over the tasks. The results
 /// have the order of the tasks and do not depend on memory or threads. Tasks have row ranges, no
-/// lists. In a run that is plan_only() the results are empty.
+/// lists. In a run that is only planned the results are empty.
 
 /// The smallest power of two that leaves at most `cells` blocks on the longer side of any task.
 int64_t fitting_block(std::span<const HeadTask> tasks, int64_t cells);
 
 /// Maxima and means over block × block weights, from each task's first row and key on. A mean is
 /// over the entries that exist, masked ones counting as 0.
-std::vector<PooledMap> pooled_maps(std::span<const HeadTask> tasks, int64_t block, StreamRun& run);
+std::vector<PooledMap> pooled_maps(std::span<const HeadTask> tasks, int64_t block,
+                                   ReductionRunner& run);
 
 /// How much weight the tokens of one part of the sequence put on another: frames, and the text as
 /// one more (without a grid: video and text), in the order of the sequence.
@@ -37,7 +47,7 @@ struct SegmentMass {
   double at(size_t query, size_t key) const { return mass[query * key_segments.size() + key]; }
 };
 /// Tasks must have all rows and keys.
-std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, StreamRun& run);
+std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, ReductionRunner& run);
 
 /// Where a head's attention goes, relative to the query.
 struct OffsetKernel {
@@ -47,9 +57,9 @@ struct OffsetKernel {
   std::vector<float> mass;
 };
 /// Tasks must have the rows and keys of the video of one grid.
-std::vector<OffsetKernel> offset_kernels(std::span<const HeadTask> tasks, StreamRun& run);
+std::vector<OffsetKernel> offset_kernels(std::span<const HeadTask> tasks, ReductionRunner& run);
 
 /// The numbers of each head, as `stats` prints them. Tasks must have all rows and keys.
-std::vector<HeadMetrics> metrics_of_heads(std::span<const HeadTask> tasks, StreamRun& run);
+std::vector<HeadMetrics> metrics_of_heads(std::span<const HeadTask> tasks, ReductionRunner& run);
 
 }  // namespace attnscope

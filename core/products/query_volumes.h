@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/problem/token_grid.h"
+
+namespace attnscope {
+
+/// Attention of one query (or the mean of several) of one head, over the sequence.
+struct QueryVolume {
+  std::string label;  ///< "step0010_layer003_cond_joint b0 h5"
+  int64_t step = 0, layer = 0, batch = 0, head = 0;
+  std::string branch, kind;
+  std::vector<float> video;          ///< [T, H, W] row-major; without a grid in sequence order
+  std::vector<float> text;           ///< [text tokens]; may be empty
+  std::vector<int64_t> chosen_text;  ///< text tokens that were asked for, counted within the text
+  int64_t averaged = 1;              ///< heads that it is the mean of; what they differ in is −1
+  size_t tokens = 0;                 ///< which of QueryVolumes::token_lists names its text
+  std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
+};
+
+/// What the volumes have in common.
+struct QueryVolumes {
+  std::array<int64_t, 3> grid{};  ///< T, H, W
+  /// Strings of the text part as they were recorded: prompts differ between calls and batch items.
+  /// A list may be empty or shorter than the text.
+  std::vector<std::vector<std::string>> token_lists{{}};
+  std::string model, capture, domain, query_text;
+  bool reverse = false;            ///< the values are of queries: who attends to the chosen keys
+  std::string weighting = "none";  ///< "value": weights times the norm of the key's value row
+  std::string mean = "none";       ///< what volumes were averaged over: "heads, layers"
+  std::vector<QueryVolume> volumes;
+
+  const std::vector<std::string>& tokens_of(const QueryVolume& volume) const {
+    return token_lists[volume.tokens];
+  }
+};
+
+/// The values of all tokens of a sequence as the video and text parts of a volume; the longer part
+/// stays where it is in memory.
+void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values);
+
+}  // namespace attnscope

@@ -1,0 +1,123 @@
+#include "core/products/rollout_steps.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/stream/streaming_engine.h"
+
+namespace attnscope {
+namespace {
+
+/// Refuses a call that cannot be a layer beside `first`.
+void check_layer(const CallHeads& call, const CallHeads& first) {
+  const AttentionProblem& problem = *call.problem;
+  const AttentionProblem& other = *first.problem;
+  const auto refuse = [&](const std::string& what) {
+    throw usage_error("rollout: " + problem.name() + ": " + what);
+  };
+  if (problem.id().kind == CallKind::cross) {
+    refuse(
+        "is cross attention: its keys are other tokens than its queries, so influence cannot be "
+        "followed from layer to layer; choose --kind joint or self");
+  }
+  if (!is_normalised(problem.score())) {
+    refuse("rows of sigmoid scores do not sum to 1, so they do not share out influence");
+  }
+  if (call.batch.size() != 1) {
+    refuse(std::to_string(call.batch.size()) +
+           " batch items are selected: choose one with --batch or --branch");
+  }
+  if (static_cast<int64_t>(call.heads.size()) > RolloutLayer::kMostHeads) {
+    refuse(std::to_string(call.heads.size()) + " heads are selected (limit " +
+           std::to_string(RolloutLayer::kMostHeads) + ")");
+  }
+  if (problem.id().step != other.id().step) {
+    refuse("steps " + std::to_string(other.id().step) + " and " +
+           std::to_string(problem.id().step) + " are selected: choose one with --steps");
+  }
+  const std::string& branch = branch_of(problem.id(), call.batch.front());
+  const std::string& first_branch = branch_of(other.id(), first.batch.front());
+  if (branch != first_branch) {
+    refuse("branches " + first_branch + " and " + branch +
+           " are selected: choose one with --branch");
+  }
+  if (problem.num_queries() != other.num_queries() ||
+      !(problem.key_tokens() == other.key_tokens())) {
+    refuse("has other tokens than " + other.name() + ": choose calls of one kind");
+  }
+}
+
+}  // namespace
+
+std::vector<RolloutStep> make_rollout_steps(std::span<const CallHeads> calls) {
+  std::vector<RolloutStep> steps;
+  for (const CallHeads& call : calls) {
+    check_layer(call, calls.front());
+    const AttentionProblem& problem = *call.problem;
+    if (!steps.empty() && steps.back().layer() == problem.id().layer) {
+      throw usage_error("rollout: layer " + std::to_string(problem.id().layer) +
+                        " has several calls (" + steps.back().problem().name() + " and " +
+                        problem.name() + "): choose with --kind or --branch");
+    }
+    RolloutStep step;
+    for (const int64_t head : call.heads) {
+      step.tasks.push_back({&problem,
+                            call.batch.front(),
+                            head,
+                            {0, problem.num_queries()},
+                            {},
+                            {0, problem.num_keys()}});
+    }
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+std::vector<double> start_influence(const ChosenTokens& chosen, int64_t tokens) {
+  std::vector<double> influence(static_cast<size_t>(tokens));
+  const auto total =
+      static_cast<double>(std::accumulate(chosen.counts.begin(), chosen.counts.end(), int64_t{0}));
+  for (size_t i = 0; i < chosen.tokens.size(); ++i) {
+    influence[static_cast<size_t>(chosen.tokens[i])] =
+        static_cast<double>(chosen.counts[i]) / total;
+  }
+  return influence;
+}
+
+RowStream plan_rollout_step(const RolloutStep& step, const TileBackend& backend,
+                            const MemoryBudget& budget) {
+  const int64_t kept = RolloutLayer::bytes(step.problem().num_queries(), backend.workers());
+  return plan_row_stream(step.tasks, backend, budget, kept, RolloutLayer::kGroupRows);
+}
+
+std::vector<double> follow_influence(std::span<const RolloutStep> steps,
+                                     std::vector<double> influence, RolloutDirection direction,
+                                     const TileBackend& backend, MemoryBudget& budget,
+                                     const RolloutControl& control) {
+  const bool backwards = direction == RolloutDirection::to_inputs;
+  for (size_t done = 0; done < steps.size(); ++done) {
+    const RolloutStep& step = steps[backwards ? steps.size() - 1 - done : done];
+    const RowStream stream = plan_rollout_step(step, backend, budget);
+    RolloutLayer layer(std::move(influence), static_cast<int64_t>(step.tasks.size()), direction,
+                       stream.request, backend.workers(), budget);
+    StreamControl stream_control;
+    stream_control.stop = control.stop;
+    if (control.progress) {
+      stream_control.progress = [&](const StreamProgress& p) {
+        control.progress(static_cast<double>(done) +
+                         static_cast<double>(p.tiles_done) / static_cast<double>(p.tiles_total));
+      };
+    }
+    stream_control.skip = [&](int64_t, IndexRange rows, IndexRange) { return layer.is_idle(rows); };
+    StreamingEngine engine(backend, budget);
+    if (!engine.run(step.tasks, stream.plan, layer, stream_control)) {
+      throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+    }
+    influence = layer.next();
+  }
+  return influence;
+}
+
+}  // namespace attnscope

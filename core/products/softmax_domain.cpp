@@ -1,0 +1,89 @@
+#include "core/products/softmax_domain.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/selection.h"
+
+namespace attnscope {
+namespace {
+
+constexpr std::array<std::string_view, 4> kDomains{"all", "video", "text", "frame"};
+
+/// Divides row[range] by its sum; a range without mass stays zero.
+void renormalise(std::span<float> row, IndexRange range) {
+  double sum = 0;
+  for (int64_t j = range.begin; j < range.end; ++j) sum += row[static_cast<size_t>(j)];
+  if (sum <= 0) return;
+  const double factor = 1 / sum;
+  for (int64_t j = range.begin; j < range.end; ++j) {
+    float& value = row[static_cast<size_t>(j)];
+    value = static_cast<float>(value * factor);
+  }
+}
+
+void clear(std::span<float> row, IndexRange range) {
+  std::fill(row.begin() + range.begin, row.begin() + range.end, 0.0f);
+}
+
+}  // namespace
+
+void apply_domain(SoftmaxDomain domain, const TokenGrid& keys, std::span<float> row) {
+  switch (domain) {
+    case SoftmaxDomain::all:
+      return;
+    case SoftmaxDomain::video:
+      clear(row, keys.text_range());
+      return renormalise(row, keys.video_range());
+    case SoftmaxDomain::text:
+      clear(row, keys.video_range());
+      return renormalise(row, keys.text_range());
+    case SoftmaxDomain::frame: {
+      clear(row, keys.text_range());
+      const int64_t frame = keys.height() * keys.width();
+      for (int64_t t = 0; t < keys.frames(); ++t) {
+        const int64_t begin = keys.video_range().begin + t * frame;
+        renormalise(row, {begin, begin + frame});
+      }
+      return;
+    }
+  }
+}
+
+SoftmaxDomain parse_domain(std::string_view name) {
+  for (size_t i = 0; i < kDomains.size(); ++i) {
+    if (kDomains[i] == name) return static_cast<SoftmaxDomain>(i);
+  }
+  const std::vector<std::string> names(kDomains.begin(), kDomains.end());
+  const std::string nearest = nearest_word(name, names);
+  throw usage_error("--domain " + std::string(name) + ": no such domain" +
+                    (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
+                    " (all, video, text, frame)");
+}
+
+std::string_view domain_name(SoftmaxDomain domain) { return kDomains[static_cast<size_t>(domain)]; }
+
+IndexRange domain_of(SoftmaxDomain domain, const TokenGrid& keys, int64_t key) {
+  const auto within = [&](IndexRange range) { return range.contains(key) ? range : IndexRange{}; };
+  switch (domain) {
+    case SoftmaxDomain::all:
+      return {0, keys.tokens()};
+    case SoftmaxDomain::video:
+      return within(keys.video_range());
+    case SoftmaxDomain::text:
+      return within(keys.text_range());
+    case SoftmaxDomain::frame: {
+      const auto coord = keys.coord(key);
+      if (!coord) return {};
+      const int64_t frame = keys.height() * keys.width();
+      const int64_t begin = keys.video_range().begin + coord->t * frame;
+      return {begin, begin + frame};
+    }
+  }
+  return {};
+}
+
+}  // namespace attnscope

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/base/index_range.h"
+#include "core/problem/token_grid.h"
+
+namespace attnscope {
+
+/// Over which keys each row is renormalised before rows are averaged: not at all, over the video
+/// keys, over the text keys, or within each frame of keys. Keys outside the domain are 0.
+enum class SoftmaxDomain : uint8_t { all, video, text, frame };
+/// "all", "video", "text", "frame"; throws Error(usage) otherwise.
+SoftmaxDomain parse_domain(std::string_view name);
+std::string_view domain_name(SoftmaxDomain domain);
+
+/// Applies the domain to one row of weights, [keys].
+void apply_domain(SoftmaxDomain domain, const TokenGrid& keys, std::span<float> row);
+
+/// The keys that `key` shares its rows' sums with; empty where it lies outside the domain.
+IndexRange domain_of(SoftmaxDomain domain, const TokenGrid& keys, int64_t key);
+
+}  // namespace attnscope

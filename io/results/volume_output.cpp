@@ -1,0 +1,75 @@
+#include "io/results/volume_output.h"
+
+#include <fmt/core.h>
+
+#include <string>
+
+#include "core/base/error.h"
+#include "io/results/film_files.h"
+#include "io/results/volume_files.h"
+#include "io/results/volume_hdf5.h"
+
+namespace attnscope {
+namespace {
+
+std::string_view extension_of(VolumeFormat format) {
+  switch (format) {
+    case VolumeFormat::npy:
+      return ".npy";
+    case VolumeFormat::hdf5:
+      return ".h5";
+    case VolumeFormat::csv:
+      return ".csv";
+    case VolumeFormat::png:
+      return ".png";
+    case VolumeFormat::gif:
+      return ".gif";
+  }
+  return {};
+}
+
+/// ".npy, .h5 or .csv"
+std::string list_extensions(std::span<const VolumeFormat> formats) {
+  std::string text;
+  for (size_t i = 0; i < formats.size(); ++i) {
+    if (i > 0) text += i + 1 < formats.size() ? ", " : " or ";
+    text += extension_of(formats[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+VolumeFormat volume_format_of(const std::filesystem::path& path,
+                              std::span<const VolumeFormat> allowed) {
+  const std::string extension = path.extension().string();
+  for (const VolumeFormat format : allowed) {
+    if (extension == extension_of(format)) return format;
+  }
+  throw usage_error(fmt::format("-o {}: the name must end in {} (got \"{}\")", path.string(),
+                                list_extensions(allowed), extension));
+}
+
+void check_volume_count(VolumeFormat format, const std::filesystem::path& path,
+                        std::array<int64_t, 3> grid, int64_t volumes) {
+  if (format == VolumeFormat::png) check_film_size(path, grid, volumes, {});
+  if (format == VolumeFormat::gif) check_animation_size(path, volumes);
+}
+
+void write_volumes(VolumeFormat format, const QueryVolumes& volumes,
+                   const std::filesystem::path& path, bool force) {
+  switch (format) {
+    case VolumeFormat::npy:
+      return write_volumes_npy(volumes, path, force);
+    case VolumeFormat::hdf5:
+      return write_volumes_hdf5(volumes, path, force);
+    case VolumeFormat::csv:
+      return write_volumes_csv(volumes, path, force);
+    case VolumeFormat::png:
+      return write_film_png(volumes, {}, path, force);
+    case VolumeFormat::gif:
+      return write_film_gif(volumes, {}, path, force);
+  }
+}
+
+}  // namespace attnscope
