@@ -1,5 +1,7 @@
 #include "cli/common/stream_run.h"
 
+#include <atomic>
+
 #include "cli/common/forecast.h"
 #include "cli/common/interrupt.h"
 #include "core/base/error.h"
@@ -7,6 +9,38 @@
 #include "core/stream/value_check.h"
 
 namespace attnscope {
+
+bool run_tiles(const StreamJob& job, std::span<const HeadTask> tasks, const TilePlan& plan,
+               TileSink& sink, const SkipTile& skip) {
+  Progress progress(job.console, job.title, plan.tiles,
+                    static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
+  std::atomic<int64_t> skipped{0};
+  StreamControl control;
+  control.stop = job.stop;
+  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done, skipped); };
+  if (skip) {
+    control.skip = [&](int64_t task, IndexRange rows, IndexRange cols) {
+      const bool there = skip(task, rows, cols);
+      if (there) ++skipped;
+      return there;
+    };
+  }
+  return StreamingEngine(job.backend, job.budget).run(tasks, plan, sink, control);
+}
+
+bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
+                    const ReductionPlan& plan, ReductionSink& sink) {
+  Progress progress(job.console, job.title, plan.panels,
+                    plan.entries / static_cast<double>(plan.panels), "entries");
+  StreamControl control;
+  control.stop = job.stop;
+  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
+  return ReductionStream(job.backend, job.budget).run(jobs, plan, sink, control);
+}
+
+Error nothing_written() {
+  return Error(ErrorCode::interrupted, "interrupted: nothing was written");
+}
 
 StreamRun::StreamRun(const RunOptions& options, const Console& console, std::string title)
     : console_(console),
@@ -21,25 +55,14 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
   const TileRequest request = sink.request();
   const TilePlan plan = plan_tiles(tasks, request, *backend_, budget_.available(), threads_);
   if (plan_only_) {
-    forecast_ = {static_cast<int64_t>(tasks.size()),
-                 plan.entries,
-                 plan.flops,
-                 expected_seconds(tasks, request, plan, *backend_, budget_),
-                 plan.bytes_total + budget_.used(),
-                 budget_.limit(),
-                 plan.describe()};
+    forecast_ = plan_of(title_, static_cast<int64_t>(tasks.size()), plan, budget_);
+    forecast_.seconds = expected_seconds(tasks, request, plan, *backend_, budget_);
     return;
   }
   const InterruptWatch interrupts;
   check_values(tasks, interrupts.token());
-  Progress progress(console_, title_, plan.tiles,
-                    static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
-  StreamControl control;
-  control.stop = interrupts.token();
-  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-  StreamingEngine engine(*backend_, budget_);
-  if (!engine.run(tasks, plan, sink, control)) {
-    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  if (!run_tiles({console_, title_, *backend_, budget_, interrupts.token()}, tasks, plan, sink)) {
+    throw nothing_written();
   }
 }
 
@@ -47,26 +70,17 @@ void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) 
   const ReductionPlan plan = plan_reductions(jobs, *backend_, budget_.available(), threads_);
   ReductionStream stream(*backend_, budget_);
   if (plan_only_) {
-    forecast_ = {static_cast<int64_t>(jobs.size()),
-                 static_cast<int64_t>(plan.entries),
-                 plan.flops,
-                 stream.expected_seconds(jobs, plan),
-                 plan.bytes_total + budget_.used(),
-                 budget_.limit(),
-                 plan.describe()};
+    forecast_ = plan_of(title_, static_cast<int64_t>(jobs.size()), plan, budget_);
+    forecast_.seconds = stream.expected_seconds(jobs, plan);
     return;
   }
   const InterruptWatch interrupts;
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : jobs) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());
-  Progress progress(console_, title_, plan.panels, plan.entries / static_cast<double>(plan.panels),
-                    "entries");
-  StreamControl control;
-  control.stop = interrupts.token();
-  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-  if (!stream.run(jobs, plan, sink, control)) {
-    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  if (!run_reductions({console_, title_, *backend_, budget_, interrupts.token()}, jobs, plan,
+                      sink)) {
+    throw nothing_written();
   }
 }
 

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "cli/common/capture_options.h"
 #include "cli/common/console.h"
 #include "cli/common/run_backend.h"
+#include "cli/common/run_plan.h"
+#include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/products/map_reductions.h"
 #include "core/stream/tile_backend.h"
@@ -13,13 +17,25 @@
 
 namespace attnscope {
 
-/// What a stream would take; see StreamRun::plan_only.
-struct StreamForecast {
-  int64_t heads = 0, entries = 0;
-  double flops = 0, seconds = 0;
-  int64_t memory_bytes = 0, budget_bytes = 0;
-  std::string plan;
+/// Where a stream runs, and what watches it. Borrowed for the call.
+struct StreamJob {
+  const Console& console;
+  std::string title;  ///< names the work in the progress display
+  const TileBackend& backend;
+  MemoryBudget& budget;
+  std::stop_token stop = {};
 };
+/// Whether a tile is there already.
+using SkipTile = std::function<bool(int64_t task, IndexRange rows, IndexRange cols)>;
+
+/// Streams tiles, with progress. False: it was stopped.
+bool run_tiles(const StreamJob& job, std::span<const HeadTask> tasks, const TilePlan& plan,
+               TileSink& sink, const SkipTile& skip = {});
+/// The same for reductions.
+bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
+                    const ReductionPlan& plan, ReductionSink& sink);
+/// What is thrown where a run that keeps nothing was stopped.
+Error nothing_written();
 
 /// The backend and the budget of a command that streams tiles into a sink: planned, with progress,
 /// stopped by signals. Not thread-safe.
@@ -44,7 +60,7 @@ class StreamRun : public ReductionRunner {
   /// taken.
   void plan_only() { plan_only_ = true; }
   bool is_plan_only() const override { return plan_only_; }
-  const StreamForecast& forecast() const { return forecast_; }
+  const RunPlan& forecast() const { return forecast_; }
 
  private:
   const Console& console_;
@@ -53,7 +69,7 @@ class StreamRun : public ReductionRunner {
   bool plan_only_ = false;
   RunBackend backend_;
   MemoryBudget budget_;
-  StreamForecast forecast_;
+  RunPlan forecast_;
 };
 
 }  // namespace attnscope

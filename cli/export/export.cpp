@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -13,10 +12,11 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
+#include "cli/common/run_plan.h"
+#include "cli/common/stream_run.h"
 #include "cli/export/export_pooled.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "core/stream/streaming_engine.h"
 #include "core/stream/tile_plan.h"
 #include "core/stream/value_check.h"
 #include "io/export/write/make_export.h"
@@ -223,63 +223,15 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
   return spec;
 }
 
-/// What a plan will take, for --dry-run and the start line.
-struct Forecast {
-  int64_t heads = 0;
-  ExportSize size;
-  TilePlan plan;
-  int64_t budget = 0;
-  int64_t free_bytes = -1;  ///< of the disk; −1 where the system cannot say
-  double seconds = -1;      ///< of computation; −1 where it was not estimated
-};
-
-std::string free_text(const Forecast& f) {
-  return f.free_bytes < 0 ? "" : fmt::format(" ({} free)", format_bytes(f.free_bytes));
-}
-
-void print_dry_run(const ExportOptions& o, const Forecast& f) {
-  if (!o.json) {
-    fmt::print("heads          {}\n", f.heads);
-    const char* most = f.size.at_most ? "at most " : "";
-    fmt::print("payload        {}{}\n", most, format_bytes(f.size.payload_bytes));
-    fmt::print("file           {}{}{}\n", most, format_bytes(f.size.file_bytes), free_text(f));
-    fmt::print("entries        {}\n", format_count(static_cast<double>(f.plan.entries)));
-    fmt::print("arithmetic     {}FLOP\n", format_count(f.plan.flops));
-    fmt::print("expected time  {} of computation\n", format_seconds(f.seconds));
-    fmt::print("memory         {} of {}\n", format_bytes(f.plan.bytes_total),
-               format_bytes(f.budget));
-    fmt::print("plan           {}\n", f.plan.describe());
-    return;
-  }
-  nlohmann::ordered_json json;
-  json["format"] = "attnscope-plan/1";
-  json["heads"] = f.heads;
-  json["payload_bytes"] = f.size.payload_bytes;
-  json["file_bytes"] = f.size.file_bytes;
-  json["at_most"] = f.size.at_most;
-  if (f.free_bytes >= 0) json["free_bytes"] = f.free_bytes;
-  json["expected_seconds"] = f.seconds;
-  json["entries"] = f.plan.entries;
-  json["flops"] = f.plan.flops;
-  json["memory_bytes"] = f.plan.bytes_total;
-  json["budget_bytes"] = f.budget;
-  json["workers"] = f.plan.workers;
-  json["panel_rows"] = f.plan.panel_rows;
-  json["one_product"] = f.plan.one_product;
-  json["bound_heads"] = f.plan.bound_heads;
-  json["tiles"] = f.plan.tiles;
-  print_json(json, false);
-}
-
 /// What is about to happen, in one line.
 void say_start(const Console& console, const ExportOptions& o, const ExportSpec& spec,
-               const Forecast& f, const TileBackend& backend) {
+               const RunPlan& f, const TileBackend& backend) {
   const std::string time =
       f.seconds < 0 ? "" : fmt::format(", about {} of computation", format_seconds(f.seconds));
   console.say(fmt::format("{} of {} head{}: {}{} to {}{}{}; {}; {}",
                           export_product_name(spec.product), f.heads, f.heads == 1 ? "" : "s",
-                          f.size.at_most ? "at most " : "", format_bytes(f.size.file_bytes), o.out,
-                          free_text(f), time, backend.description(), f.plan.describe()));
+                          f.at_most ? "at most " : "", format_bytes(*f.file_bytes), o.out,
+                          free_text(f), time, backend.description(), f.how));
   std::set<std::string> unknown;
   for (const ExportCall& call : spec.calls) {
     const CallEntry& entry = *call.selected.call;
@@ -321,23 +273,13 @@ std::string leftover_text(const ExportSink& sink) {
 /// complete by then is committed.
 void stream_export(const Console& console, const TilePlan& plan, const TileBackend& backend,
                    MemoryBudget& budget, ExportSink& sink, std::stop_token stop) {
-  std::atomic<int64_t> skipped{0};
   bool complete = false;
   try {
-    Progress progress(console, "export", plan.tiles,
-                      static_cast<double>(plan.entries) / static_cast<double>(plan.tiles),
-                      "entries");
-    StreamControl control;
-    control.stop = stop;
-    control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done, skipped); };
-    if (sink.resume().resumed) {
-      control.skip = [&](int64_t task, IndexRange rows, IndexRange cols) {
-        const bool there = sink.has_tile(task, rows, cols);
-        if (there) ++skipped;
-        return there;
-      };
-    }
-    complete = StreamingEngine(backend, budget).run(sink.tasks(), plan, sink, control);
+    const auto there = [&](int64_t task, IndexRange rows, IndexRange cols) {
+      return sink.has_tile(task, rows, cols);
+    };
+    complete = run_tiles({console, "export", backend, budget, stop}, sink.tasks(), plan, sink,
+                         sink.resume().resumed ? SkipTile(there) : SkipTile());
     if (!complete) sink.suspend();
   } catch (const std::exception&) {
     if (sink.tiles_done() > 0) console.warn(leftover_text(sink));
@@ -371,15 +313,18 @@ int run_export(const ExportOptions& o) {
   MemoryBudget budget(memory_limit(o.run));
   const TilePlan tiles =
       plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(), o.run.threads);
-  Forecast forecast{static_cast<int64_t>(plan.tasks.size()), estimate_export(plan), tiles,
-                    budget.limit(), free_disk_bytes(o.out)};
-  // The estimate computes a little itself: not worth it for what is soon done.
-  constexpr double kLongFlops = 2e12;
-  if (o.dry_run || tiles.flops > kLongFlops) {
+  const ExportSize size = estimate_export(plan);
+  RunPlan forecast = plan_of("export", static_cast<int64_t>(plan.tasks.size()), tiles, budget);
+  forecast.payload_bytes = size.payload_bytes;
+  forecast.file_bytes = size.file_bytes;
+  forecast.at_most = size.at_most;
+  forecast.free_bytes = free_disk_bytes(o.out);
+  forecast.seconds_note = " of computation";
+  if (wants_estimate(o.dry_run, tiles.flops)) {
     forecast.seconds = expected_seconds(plan.tasks, plan.request(), tiles, *backend, budget);
   }
   if (o.dry_run) {
-    print_dry_run(o, forecast);
+    print_plan(forecast, o.json);
     return kExitOk;
   }
   const ExportWriteOptions write_options{.force = o.force,

@@ -8,6 +8,8 @@
 
 #include "cli/common/command.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/run_plan.h"
+#include "cli/common/stream_run.h"
 #include "core/base/error.h"
 #include "core/stream/value_check.h"
 #include "io/export/write/make_export.h"
@@ -16,31 +18,6 @@
 
 namespace attnscope {
 namespace {
-
-struct PooledForecast {
-  int64_t heads = 0, payload_bytes = 0, free_bytes = -1, memory_bytes = 0, budget_bytes = 0;
-  double seconds = -1;
-};
-
-void print_forecast(const PooledRun& r, const PooledForecast& f, const ReductionPlan& plan) {
-  if (r.json) {
-    nlohmann::ordered_json json{
-        {"format", "attnscope-plan/1"}, {"heads", f.heads}, {"payload_bytes", f.payload_bytes}};
-    if (f.free_bytes >= 0) json["free_bytes"] = f.free_bytes;
-    json["expected_seconds"] = f.seconds;
-    json["entries"] = plan.entries;
-    json["flops"] = plan.flops;
-    json["memory_bytes"] = f.memory_bytes;
-    json["budget_bytes"] = f.budget_bytes;
-    json["workers"] = plan.workers;
-    return print_json(json, false);
-  }
-  fmt::print("heads          {}\npayload        {}\narithmetic     {}FLOP\n", f.heads,
-             format_bytes(f.payload_bytes), format_count(plan.flops));
-  fmt::print("expected time  {} of computation\nmemory         {} of {}\nplan           {}\n",
-             format_seconds(f.seconds), format_bytes(f.memory_bytes), format_bytes(f.budget_bytes),
-             plan.describe());
-}
 
 /// Whether --resume finds the file complete; throws Error(file) where it is another one.
 bool finished_already(const PooledRun& r, const ExportSpec& spec) {
@@ -54,12 +31,12 @@ bool finished_already(const PooledRun& r, const ExportSpec& spec) {
   return true;
 }
 
-void print_written(const PooledRun& r, const PooledForecast& f, double seconds) {
+void print_written(const PooledRun& r, const RunPlan& f, double seconds) {
   if (!r.json) return;
   print_json({{"format", "attnscope-export-result/1"},
               {"out", r.out},
               {"heads", f.heads},
-              {"bytes_written", seconds > 0 ? f.payload_bytes : 0},
+              {"bytes_written", seconds > 0 ? *f.payload_bytes : 0},
               {"seconds", seconds}},
              false);
 }
@@ -76,24 +53,21 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   const MemoryReservation held = budget.reserve(levels, "the coarser levels");
   reductions = plan_reductions(wanted, r.backend, budget.available(), r.run.threads);
   ReductionStream stream(r.backend, budget);
-  PooledForecast forecast{static_cast<int64_t>(wanted.size()),
-                          PooledExport::payload_bytes(plan),
-                          free_disk_bytes(r.out),
-                          reductions.bytes_total + levels,
-                          budget.limit(),
-                          -1};
-  constexpr double kLongFlops = 2e12;
-  if (r.dry_run || reductions.flops > kLongFlops) {
+  RunPlan forecast = plan_of("export", static_cast<int64_t>(wanted.size()), reductions, budget);
+  forecast.payload_bytes = PooledExport::payload_bytes(plan);
+  forecast.free_bytes = free_disk_bytes(r.out);
+  forecast.seconds_note = " of computation";
+  if (wants_estimate(r.dry_run, reductions.flops)) {
     forecast.seconds = stream.expected_seconds(wanted, reductions);
   }
   if (r.dry_run) {
-    print_forecast(r, forecast, reductions);
+    print_plan(forecast, r.json);
     return kExitOk;
   }
   check_export_target(r.out, r.write);
   r.console.say(fmt::format(
       "pooled maps of {} head{}: {} to {}{}; {}; {}", forecast.heads,
-      forecast.heads == 1 ? "" : "s", format_bytes(forecast.payload_bytes), r.out,
+      forecast.heads == 1 ? "" : "s", format_bytes(*forecast.payload_bytes), r.out,
       forecast.seconds < 0 ? "" : fmt::format(", about {}", format_seconds(forecast.seconds)),
       r.backend.description(), reductions.describe()));
 
@@ -108,20 +82,14 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   }
   PooledExport pooled(std::move(plan), r.out, r.write);
   const auto start = std::chrono::steady_clock::now();
-  {
-    Progress progress(r.console, "export", reductions.panels,
-                      reductions.entries / static_cast<double>(reductions.panels), "entries");
-    StreamControl control;
-    control.stop = interrupts.token();
-    control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-    if (!stream.run(pooled.jobs(), reductions, pooled, control)) {
-      throw Error(ErrorCode::interrupted, "interrupted: nothing was kept");
-    }
+  if (!run_reductions({r.console, "export", r.backend, budget, interrupts.token()}, pooled.jobs(),
+                      reductions, pooled)) {
+    throw Error(ErrorCode::interrupted, "interrupted: nothing was kept");
   }
   pooled.end();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   print_written(r, forecast, spent.count());
-  r.console.say(fmt::format("wrote {} ({} in {})", r.out, format_bytes(forecast.payload_bytes),
+  r.console.say(fmt::format("wrote {} ({} in {})", r.out, format_bytes(*forecast.payload_bytes),
                             format_seconds(spent.count())));
   return kExitOk;
 }

@@ -9,6 +9,7 @@
 #include "cli/common/forecast.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/run_backend.h"
+#include "cli/common/run_plan.h"
 #include "cli/mask/mask_choice.h"
 #include "cli/mask/mask_report.h"
 #include "cli/mask/mask_run.h"
@@ -103,31 +104,6 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   }
   if (o.save == o.out) throw usage_error("--save and -o name the same file");
   ExportFile::check_target(o.save, options);
-}
-
-void print_plan(const MaskOptions& o, const MaskTasks& m, const RowStream& stream,
-                const TileBackend& backend, MemoryBudget& budget) {
-  const double seconds = expected_seconds(m.tasks, stream.request, stream.plan, backend, budget);
-  if (o.json) {
-    print_json({{"format", "attnscope-plan/1"},
-                {"heads", m.tasks.size()},
-                {"masks", o.masks.size()},
-                {"entries", stream.plan.entries},
-                {"flops", stream.plan.flops},
-                {"expected_seconds", seconds},
-                {"memory_bytes", stream.plan.bytes_total + budget.used()},
-                {"budget_bytes", budget.limit()},
-                {"workers", stream.plan.workers}},
-               false);
-    return;
-  }
-  fmt::print("heads          {}, masks {}\nentries        {}\narithmetic     {}FLOP\n",
-             m.tasks.size(), o.masks.size(), format_count(static_cast<double>(stream.plan.entries)),
-             format_count(stream.plan.flops));
-  fmt::print("expected time  {} for the weights; masks come on top\n", format_seconds(seconds));
-  fmt::print("memory         {} of {}\nplan           {}\n",
-             format_bytes(stream.plan.bytes_total + budget.used()), format_bytes(budget.limit()),
-             stream.plan.describe());
 }
 
 /// The blocks that the mask leaves anything of, head after head.
@@ -227,7 +203,11 @@ int run_mask(const MaskOptions& o) {
   check_outputs(o, capture, m);
   const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
   if (o.dry_run) {
-    print_plan(o, m, stream, *backend, budget);
+    RunPlan plan = plan_of("mask", static_cast<int64_t>(m.tasks.size()), stream.plan, budget);
+    plan.masks = static_cast<int64_t>(o.masks.size());
+    plan.seconds = expected_seconds(m.tasks, stream.request, stream.plan, *backend, budget);
+    plan.seconds_note = " for the weights; masks come on top";
+    print_plan(plan, o.json);
     return kExitOk;
   }
   const auto rows = MaskLab(o, m, masks, *backend, budget).run(console, stream.plan.entries);

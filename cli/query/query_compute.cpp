@@ -7,6 +7,8 @@
 
 #include "cli/common/forecast.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/run_plan.h"
+#include "cli/common/stream_run.h"
 #include "core/base/error.h"
 #include "core/products/reverse_query.h"
 #include "core/products/row_collector.h"
@@ -24,40 +26,21 @@ int64_t value_bytes(const QueryTasks& q) {
   return bytes;
 }
 
-void print_plan(const QueryRun& run, const TilePlan& plan, double seconds) {
-  const int64_t memory = plan.bytes_total + run.budget.used();
-  if (run.request.json) {
-    print_json({{"format", "attnscope-plan/1"},
-                {"heads", run.tasks.tasks.size()},
-                {"payload_bytes", value_bytes(run.tasks)},
-                {"entries", plan.entries},
-                {"flops", plan.flops},
-                {"expected_seconds", seconds},
-                {"memory_bytes", memory},
-                {"budget_bytes", run.budget.limit()},
-                {"workers", plan.workers}},
-               false);
-    return;
-  }
-  fmt::print("heads          {}\nvalues         {}\narithmetic     {}FLOP\n",
-             run.tasks.tasks.size(), format_bytes(value_bytes(run.tasks)),
-             format_count(plan.flops));
-  fmt::print("expected time  {}{}\nmemory         {} of {}\nplan           {}\n",
-             format_seconds(seconds), run.tasks.reverse ? " (less what the cache has)" : "",
-             format_bytes(memory), format_bytes(run.budget.limit()), plan.describe());
+void print_query_plan(const QueryRun& run, const TilePlan& tiles, double seconds) {
+  RunPlan plan = plan_of("query", static_cast<int64_t>(run.tasks.tasks.size()), tiles, run.budget);
+  plan.payload_bytes = value_bytes(run.tasks);
+  plan.payload_word = "values";
+  plan.seconds = seconds;
+  if (run.tasks.reverse) plan.seconds_note = " (less what the cache has)";
+  print_plan(plan, run.request.json);
 }
 
 void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows) {
   const InterruptWatch interrupts;
   check_values(run.tasks.tasks, interrupts.token());
-  Progress progress(run.console, "query", plan.tiles,
-                    static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
-  StreamControl control;
-  control.stop = interrupts.token();
-  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-  StreamingEngine engine(run.backend, run.budget);
-  if (!engine.run(run.tasks.tasks, plan, rows, control)) {
-    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  if (!run_tiles({run.console, "query", run.backend, run.budget, interrupts.token()},
+                 run.tasks.tasks, plan, rows)) {
+    throw nothing_written();
   }
 }
 
@@ -98,7 +81,8 @@ std::optional<QueryValues> compute_rows(const QueryRun& run) {
   const TilePlan plan =
       plan_tiles(tasks, rows.request(), run.backend, run.budget.available(), threads);
   if (run.request.dry_run) {
-    print_plan(run, plan, expected_seconds(tasks, rows.request(), plan, run.backend, run.budget));
+    print_query_plan(run, plan,
+                     expected_seconds(tasks, rows.request(), plan, run.backend, run.budget));
     return std::nullopt;
   }
   collect_rows(run, plan, rows);
@@ -119,7 +103,7 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
                      run.backend, run.budget);
   const TilePlan plan = query.plan();
   if (run.request.dry_run) {
-    print_plan(
+    print_query_plan(
         run, plan,
         expected_seconds(query.norm_tasks(), query.norm_request(), plan, run.backend, run.budget));
     return std::nullopt;

@@ -33,24 +33,6 @@ void check_name(const std::string& out, PictureKind kind) {
                                 kind == PictureKind::filmstrip ? " or .gif" : "", extension));
 }
 
-void print_forecast(const RenderRequest& o, const StreamForecast& f) {
-  if (o.json) {
-    print_json({{"format", "attnscope-plan/1"},
-                {"heads", f.heads},
-                {"entries", f.entries},
-                {"flops", f.flops},
-                {"expected_seconds", f.seconds},
-                {"memory_bytes", f.memory_bytes},
-                {"budget_bytes", f.budget_bytes}},
-               false);
-    return;
-  }
-  fmt::print("heads          {}\narithmetic     {}FLOP\nexpected time  {}\n", f.heads,
-             format_count(f.flops), format_seconds(f.seconds));
-  fmt::print("memory         {} of {}\nplan           {}\n", format_bytes(f.memory_bytes),
-             format_bytes(f.budget_bytes), f.plan);
-}
-
 int run_render(const CommandParser& command, const RenderRequest& o) {
   const Console console(o.quiet);
   const PictureKind kind = parse_picture(o.picture);
@@ -75,7 +57,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
       o, kind, console, capture, colours, overlay, run, selected_heads(o, capture), Json::object()};
   kPainters[static_cast<size_t>(kind)](job);
   // A film says what its query would take.
-  if (o.dry_run && kind != PictureKind::filmstrip) print_forecast(o, run.forecast());
+  if (o.dry_run && kind != PictureKind::filmstrip) print_plan(run.forecast(), o.json);
   return kExitOk;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
+#include "cli/common/run_plan.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
@@ -78,38 +79,31 @@ std::string layers_text(const std::vector<RolloutStep>& layers) {
   return format_index_list(numbers);
 }
 
-void print_plan(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
-                const TileBackend& backend, MemoryBudget& budget) {
-  double flops = 0, seconds = 0;
-  int64_t bytes = 0, heads = 0;
+RunPlan make_run_plan(const std::vector<RolloutStep>& layers, const TileBackend& backend,
+                      MemoryBudget& budget) {
+  RunPlan plan;
+  plan.command = "rollout";
+  plan.seconds = 0;
   for (const RolloutStep& layer : layers) {
     const RowStream stream = plan_rollout_step(layer, backend, budget);
     // Layers of equal size take equally long.
-    const double per_flop =
-        flops > 0 ? seconds / flops
-                  : expected_seconds(layer.tasks, stream.request, stream.plan, backend, budget) /
-                        stream.plan.flops;
-    seconds += per_flop * stream.plan.flops;
-    flops += stream.plan.flops;
-    heads += static_cast<int64_t>(layer.tasks.size());
-    bytes =
-        std::max(bytes, stream.plan.bytes_total +
-                            RolloutLayer::bytes(layer.problem().num_queries(), backend.workers()));
+    const double per_flop = plan.flops > 0 ? plan.seconds / plan.flops
+                                           : expected_seconds(layer.tasks, stream.request,
+                                                              stream.plan, backend, budget) /
+                                                 stream.plan.flops;
+    plan.seconds += per_flop * stream.plan.flops;
+    plan.flops += stream.plan.flops;
+    plan.entries += stream.plan.entries;
+    plan.heads += static_cast<int64_t>(layer.tasks.size());
+    plan.workers = std::max(plan.workers, stream.plan.workers);
+    plan.memory_bytes =
+        std::max(plan.memory_bytes,
+                 stream.plan.bytes_total +
+                     RolloutLayer::bytes(layer.problem().num_queries(), backend.workers()));
   }
-  if (o.json) {
-    print_json({{"format", "attnscope-plan/1"},
-                {"layers", layers.size()},
-                {"heads", heads},
-                {"flops", flops},
-                {"expected_seconds", seconds},
-                {"memory_bytes", bytes},
-                {"budget_bytes", budget.limit()}},
-               false);
-    return;
-  }
-  fmt::print("layers         {} ({} heads)\narithmetic     {}FLOP\nexpected time  {}\n",
-             layers.size(), heads, format_count(flops), format_seconds(seconds));
-  fmt::print("memory         {} of {}\n", format_bytes(bytes), format_bytes(budget.limit()));
+  plan.layers = static_cast<int64_t>(layers.size());
+  plan.budget_bytes = budget.limit();
+  return plan;
 }
 
 /// The influence at the other end, with progress, until a signal stops it.
@@ -212,7 +206,7 @@ int run_rollout(const RolloutOptions& o) {
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget.reserve(problem.num_queries() * 16, "the influence");
   if (o.dry_run) {
-    print_plan(o, layers, *backend, budget);
+    print_plan(make_run_plan(layers, *backend, budget), o.json);
     return kExitOk;
   }
   const std::vector<double> influence = follow(o, layers, start, *backend, budget, console);

@@ -8,6 +8,8 @@
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/run_backend.h"
+#include "cli/common/run_plan.h"
+#include "cli/common/stream_run.h"
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
 #include "cli/stats/stats_record.h"
@@ -62,41 +64,21 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
   return spec;
 }
 
-void say_plan(const StatsOptions& o, const Console& console, const StatsJobs& s,
-              const ReductionPlan& plan, double seconds, int64_t budget) {
-  if (o.dry_run && o.json) {
-    return print_json({{"format", "attnscope-plan/1"},
-                       {"heads", s.jobs.size()},
-                       {"rows", plan.rows},
-                       {"entries", plan.entries},
-                       {"flops", plan.flops},
-                       {"expected_seconds", seconds},
-                       {"memory_bytes", plan.bytes_total},
-                       {"budget_bytes", budget},
-                       {"workers", plan.workers}},
-                      false);
-  }
-  const std::string text = fmt::format("stats of {} head{}: {}FLOP{}, {} of {}", s.jobs.size(),
-                                       s.jobs.size() == 1 ? "" : "s", format_count(plan.flops),
-                                       seconds < 0 ? "" : ", about " + format_seconds(seconds),
-                                       format_bytes(plan.bytes_total), format_bytes(budget));
-  if (o.dry_run) {
-    fmt::print("{}\n", text);
-  } else {
-    console.say(text);
-  }
+/// What is about to happen, in one line.
+void say_start(const Console& console, const RunPlan& f) {
+  console.say(fmt::format("stats of {} head{}: {}FLOP{}, {} of {}", f.heads,
+                          f.heads == 1 ? "" : "s", format_count(f.flops),
+                          f.seconds < 0 ? "" : ", about " + format_seconds(f.seconds),
+                          format_bytes(f.memory_bytes), format_bytes(f.budget_bytes)));
 }
 
 /// Runs the jobs that are left; throws Error(interrupted) when it was stopped.
 void compute(const StatsJobs& s, const ReductionPlan& plan, const TileBackend& backend,
              MemoryBudget& budget, RecordSink& sink, const StatsJournal* journal, size_t kept,
              const InterruptWatch& interrupts, const Console& console) {
-  Progress progress(console, "stats", plan.panels, plan.entries / static_cast<double>(plan.panels),
-                    "entries");
-  StreamControl control;
-  control.stop = interrupts.token();
-  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
-  if (ReductionStream(backend, budget).run(s.jobs, plan, sink, control)) return;
+  if (run_reductions({console, "stats", backend, budget, interrupts.token()}, s.jobs, plan, sink)) {
+    return;
+  }
   const size_t done = kept + sink.done();
   throw Error(ErrorCode::interrupted,
               journal == nullptr || done == 0
@@ -146,16 +128,18 @@ int run_stats(const StatsOptions& o) {
   const MemoryReservation rows_held =
       budget.reserve(RecordSink::bytes(o, s.jobs, 2), "the rows' values");
   ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
-  constexpr double kLongFlops = 2e12;
-  double seconds = -1;
-  if (o.dry_run || plan.flops > kLongFlops) {
-    seconds = ReductionStream(*backend, budget).expected_seconds(s.jobs, plan);
+  RunPlan forecast = plan_of("stats", static_cast<int64_t>(s.jobs.size()), plan, budget);
+  if (wants_estimate(o.dry_run, plan.flops)) {
+    forecast.seconds = ReductionStream(*backend, budget).expected_seconds(s.jobs, plan);
   }
   const ExportFileOptions file_options{
       .force = o.force, .resumable = true, .resume = o.resume, .inputs = capture.files()};
   if (!o.out.empty() && !o.dry_run) ExportFile::check_target(o.out, file_options);
-  say_plan(o, console, s, plan, seconds, budget.limit());
-  if (o.dry_run) return kExitOk;
+  if (o.dry_run) {
+    print_plan(forecast, o.json);
+    return kExitOk;
+  }
+  say_start(console, forecast);
 
   const InterruptWatch interrupts;
   std::vector<HeadTask> tasks;

@@ -1,0 +1,105 @@
+#include "cli/common/run_plan.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/common/console.h"
+
+namespace attnscope {
+namespace {
+
+void print_plan_json(const RunPlan& p) {
+  nlohmann::ordered_json json{{"format", "attnscope-plan/1"}, {"command", p.command}};
+  const auto add = [&](const char* name, const auto& value) {
+    if (value) json[name] = *value;
+  };
+  add("layers", p.layers);
+  json["heads"] = p.heads;
+  add("masks", p.masks);
+  add("rows", p.rows);
+  add("payload_bytes", p.payload_bytes);
+  add("file_bytes", p.file_bytes);
+  if (p.payload_bytes) json["at_most"] = p.at_most;
+  if (p.free_bytes >= 0) json["free_bytes"] = p.free_bytes;
+  json["expected_seconds"] = p.seconds;
+  json["entries"] = p.entries;
+  json["flops"] = p.flops;
+  json["memory_bytes"] = p.memory_bytes;
+  json["budget_bytes"] = p.budget_bytes;
+  json["workers"] = p.workers;
+  if (p.tiles) {
+    json["panel_rows"] = p.tiles->panel_rows;
+    json["one_product"] = p.tiles->one_product;
+    json["bound_heads"] = p.tiles->bound_heads;
+    json["tiles"] = p.tiles->tiles;
+  }
+  print_json(json, false);
+}
+
+void print_line(std::string_view word, const std::string& text) {
+  fmt::print("{:<14} {}\n", word, text);
+}
+
+}  // namespace
+
+RunPlan plan_of(std::string command, int64_t heads, const TilePlan& tiles,
+                const MemoryBudget& budget) {
+  RunPlan plan;
+  plan.command = std::move(command);
+  plan.heads = heads;
+  plan.entries = tiles.entries;
+  plan.flops = tiles.flops;
+  plan.memory_bytes = tiles.bytes_total + budget.used();
+  plan.budget_bytes = budget.limit();
+  plan.workers = tiles.workers;
+  plan.tiles = tiles;
+  plan.how = tiles.describe();
+  return plan;
+}
+
+RunPlan plan_of(std::string command, int64_t heads, const ReductionPlan& reductions,
+                const MemoryBudget& budget) {
+  RunPlan plan;
+  plan.command = std::move(command);
+  plan.heads = heads;
+  plan.rows = reductions.rows;
+  plan.entries = static_cast<int64_t>(reductions.entries);
+  plan.flops = reductions.flops;
+  plan.memory_bytes = reductions.bytes_total + budget.used();
+  plan.budget_bytes = budget.limit();
+  plan.workers = reductions.workers;
+  plan.how = reductions.describe();
+  return plan;
+}
+
+bool wants_estimate(bool dry_run, double flops) {
+  // Some seconds on a few cores.
+  constexpr double kLongFlops = 2e12;
+  return dry_run || flops > kLongFlops;
+}
+
+void print_plan(const RunPlan& p, bool json) {
+  if (json) return print_plan_json(p);
+  if (p.layers) {
+    print_line("layers", fmt::format("{} ({} heads)", *p.layers, p.heads));
+  } else {
+    print_line("heads",
+               p.masks ? fmt::format("{}, masks {}", p.heads, *p.masks) : std::to_string(p.heads));
+  }
+  const char* most = p.at_most ? "at most " : "";
+  if (p.payload_bytes) print_line(p.payload_word, most + format_bytes(*p.payload_bytes));
+  if (p.file_bytes) print_line("file", most + format_bytes(*p.file_bytes) + free_text(p));
+  print_line("entries", format_count(static_cast<double>(p.entries)));
+  print_line("arithmetic", format_count(p.flops) + "FLOP");
+  print_line("expected time", format_seconds(p.seconds) + p.seconds_note);
+  print_line("memory", format_bytes(p.memory_bytes) + " of " + format_bytes(p.budget_bytes));
+  if (!p.how.empty()) print_line("plan", p.how);
+}
+
+std::string free_text(const RunPlan& p) {
+  return p.free_bytes < 0 ? "" : fmt::format(" ({} free)", format_bytes(p.free_bytes));
+}
+
+}  // namespace attnscope
