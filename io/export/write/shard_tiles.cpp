@@ -59,27 +59,41 @@ void compress_tile(const ExportLayout& layout, const ExportGroup& group, const T
   for (const RowNorm& norm : tile.norms) prepared.lse.push_back(static_cast<float>(norm.lse()));
 }
 
+/// What is kept of the row, whose first key is `first_key`.
+void keep_largest(std::span<const float> row, int64_t first_key, std::span<KeyWeight> top,
+                  PreparedTile& prepared) {
+  prepared.mass.push_back(static_cast<float>(top_keys(row, first_key, top)));
+  for (const KeyWeight& kept : top) {
+    prepared.weights.push_back(kept.weight);
+    prepared.keys.push_back(kept.key);
+  }
+}
+
+void keep_above(std::span<const float> row, int64_t first_key, double weight,
+                PreparedTile& prepared) {
+  const size_t before = prepared.keys.size();
+  prepared.mass.push_back(
+      static_cast<float>(keys_above(row, first_key, weight, prepared.weights, prepared.keys)));
+  prepared.counts.push_back(static_cast<int64_t>(prepared.keys.size() - before));
+}
+
 void reduce_tile(const ExportSpec& spec, const ExportLayout& layout, const Tile& tile,
                  PreparedTile& prepared) {
   const auto keys = static_cast<size_t>(tile.cols.size());
   const std::vector<float> zeros(tile.chunks.front() == nullptr ? keys : 0);
   const auto* values = reinterpret_cast<const float*>(tile.chunks.front());
-  std::vector<KeyWeight> top(static_cast<size_t>(spec.kept_largest().keys));
+  const int64_t first_key = tile.task->keys.begin;
+  std::vector<KeyWeight> top;
+  if (spec.product == ExportProduct::topk) {
+    top.resize(static_cast<size_t>(spec.kept_largest().keys));
+  }
   for (int64_t r = 0; r < tile.rows.size(); ++r) {
     const std::span<const float> row(
         values == nullptr ? zeros.data() : values + r * layout.request.chunk_cols, keys);
-    const int64_t first_key = tile.task->keys.begin;
-    if (spec.product == ExportProduct::threshold) {
-      const size_t before = prepared.keys.size();
-      prepared.mass.push_back(static_cast<float>(
-          keys_above(row, first_key, spec.kept_above().weight, prepared.weights, prepared.keys)));
-      prepared.counts.push_back(static_cast<int64_t>(prepared.keys.size() - before));
-      continue;
-    }
-    prepared.mass.push_back(static_cast<float>(top_keys(row, first_key, top)));
-    for (const KeyWeight& kept : top) {
-      prepared.weights.push_back(kept.weight);
-      prepared.keys.push_back(kept.key);
+    if (spec.product == ExportProduct::topk) {
+      keep_largest(row, first_key, top, prepared);
+    } else {
+      keep_above(row, first_key, spec.kept_above().weight, prepared);
     }
   }
 }
