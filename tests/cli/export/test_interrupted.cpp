@@ -190,7 +190,7 @@ TEST_CASE("with --force an interrupted run is given up, all of it") {
   }
 }
 
-TEST_CASE("--force does not replace a folder that holds an input, or what is no shard") {
+TEST_CASE("a folder that holds an input, or what is no shard, is not replaced by --force") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
   std::filesystem::create_directory(out + ".d.part");

@@ -242,7 +242,9 @@ gl::ReadPixels picture_of(const std::string& capture, const TileBackend& backend
   Window window{hidden()};
   ViewerApp::Settings settings;
   settings.scripted_mouse = true;
-  settings.link_textures = [&] { return backend.device()->link_textures(); };
+  if (const DeviceFacet* const device = backend.device(); device != nullptr) {
+    settings.link_textures = [device] { return device->link_textures(); };
+  }
   std::vector<std::string> notes;
   settings.note = [&](const std::string& note) { notes.push_back(note); };
   settings.make_source.of_capture = [&](const Capture& opened, std::function<void()> wake) {
