@@ -10,6 +10,7 @@
 #include "io/capture/packed_sequences.h"
 #include "io/capture/rope_option.h"
 #include "io/tensors/file_tensor.h"
+#include "io/tensors/open_tensor_file.h"
 
 namespace attnscope {
 namespace {

@@ -16,6 +16,7 @@
 #include "io/capture/packed_sequences.h"
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
+#include "io/tensors/open_tensor_file.h"
 
 namespace attnscope {
 namespace {

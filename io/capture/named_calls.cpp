@@ -9,6 +9,7 @@
 #include "io/capture/fact_guess.h"
 #include "io/capture/packed_sequences.h"
 #include "io/tensors/file_tensor.h"
+#include "io/tensors/open_tensor_file.h"
 
 namespace attnscope {
 namespace {

@@ -322,8 +322,7 @@ const ZipMember* ZipFile::find(const std::string& name) const {
 }
 
 std::shared_ptr<const ByteSource> ZipFile::open(const ZipMember& member) const {
-  return member.deflated ? open_deflated(file_, path_.string(), member)
-                         : open_stored(file_, path_.string(), member);
+  return open_zip_member(file_, path_.string(), member);
 }
 
 bool looks_like_zip(std::string_view start) {

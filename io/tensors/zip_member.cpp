@@ -1,3 +1,5 @@
+#include "io/tensors/zip_member.h"
+
 #include <zlib.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "io/files/long_read.h"
-#include "io/tensors/zip_file.h"
 
 namespace attnscope {
 namespace {
@@ -255,16 +256,13 @@ class DeflatedMember : public Member {
 
 }  // namespace
 
-std::shared_ptr<const ByteSource> open_stored(std::shared_ptr<const ByteSource> file,
-                                              const std::string& file_name,
-                                              const ZipMember& member) {
+std::shared_ptr<const ByteSource> open_zip_member(std::shared_ptr<const ByteSource> file,
+                                                  const std::string& file_name,
+                                                  const ZipMember& member) {
+  if (member.deflated) {
+    return std::make_shared<DeflatedMember>(std::move(file), file_name, member);
+  }
   return std::make_shared<StoredMember>(std::move(file), file_name, member);
-}
-
-std::shared_ptr<const ByteSource> open_deflated(std::shared_ptr<const ByteSource> file,
-                                                const std::string& file_name,
-                                                const ZipMember& member) {
-  return std::make_shared<DeflatedMember>(std::move(file), file_name, member);
 }
 
 }  // namespace attnscope

@@ -8,7 +8,7 @@
 #include "io/pictures/bitmap_font.h"
 #include "io/pictures/filmstrip.h"
 #include "io/results/volume_files.h"
-#include "io/tensors/tensor_file.h"
+#include "io/tensors/npy.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/png_picture.h"

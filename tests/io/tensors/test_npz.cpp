@@ -4,7 +4,7 @@
 #include <stop_token>
 
 #include "io/files/long_read.h"
-#include "io/tensors/tensor_file.h"
+#include "io/tensors/open_tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
@@ -112,6 +112,7 @@ TEST_CASE("npz: malformed archives are refused in one line that names the place"
       {"climbing name", broken([](ZipPart& p) { p.name = "../q.npy"; }), "unsafe name"},
       {"absolute name", broken([](ZipPart& p) { p.name = "/q.npy"; }), "unsafe name"},
       {"bad UTF-8", broken([](ZipPart& p) { p.name = "\xff.npy"; }), "UTF-8"},
+      {"overlong UTF-8", broken([](ZipPart& p) { p.name = "\xc1\xb1.npy"; }), "UTF-8"},
       {"name with a backslash", broken([](ZipPart& p) { p.name = "..\\q.npy"; }), "unsafe name"},
       {"name with a line break", broken([](ZipPart& p) { p.name = "q\n.npy"; }), "unsafe name"},
       {"no name", broken([](ZipPart& p) { p.name = ""; }), "without a name"},

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "io/tensors/tensor_file.h"
+
+namespace attnscope {
+
+/// Opens a tensor file by its content (safetensors, .npy, .npz, torch.save's .pt, HDF5), not by its
+/// name. Throws Error(file) for anything else and for what is malformed.
+std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path);
+
+}  // namespace attnscope
