@@ -30,7 +30,7 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
                  plan.describe()};
     return;
   }
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console_);
   check_values(tasks, interrupts.token());
   Progress progress(console_, title_, plan.tiles,
                     static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
@@ -56,7 +56,7 @@ void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) 
                  plan.describe()};
     return;
   }
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console_);
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : jobs) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());

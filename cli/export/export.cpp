@@ -388,7 +388,7 @@ int run_export(const ExportOptions& o) {
   check_export_target(o.out, write_options);
   say_start(console, o, spec, forecast, *backend);
 
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   const bool with_values = spec.product == ExportProduct::output;
   check_values(tasks, interrupts.token(), with_values);
   spec.capture_hash = capture.content_hash(spec.calls, with_values, interrupts.token());

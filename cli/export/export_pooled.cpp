@@ -102,7 +102,7 @@ int export_pooled(ExportSpec spec, const PooledRun& r) {
       forecast.seconds < 0 ? "" : fmt::format(", about {}", format_seconds(forecast.seconds)),
       r.backend.description(), plan.describe()));
 
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(r.console);
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : wanted) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());

@@ -48,7 +48,7 @@ void print_plan(const QueryRun& run, const TilePlan& plan, double seconds) {
 }
 
 void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows) {
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(run.console);
   check_values(run.tasks.tasks, interrupts.token());
   Progress progress(run.console, "query", plan.tiles,
                     static_cast<double>(plan.entries) / static_cast<double>(plan.tiles), "entries");
@@ -155,7 +155,7 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
   }
   QueryValues result;
   {
-    const InterruptWatch interrupts;
+    const InterruptWatch interrupts(run.console);
     check_values(run.tasks.tasks, interrupts.token());
     constexpr double kTicks = 1000;
     const auto ticks = static_cast<double>(query.steps()) * kTicks;

@@ -91,7 +91,7 @@ std::vector<double> follow_influence(const std::vector<RolloutStep>& layers,
                                      std::vector<double> influence, RolloutDirection direction,
                                      const TileBackend& backend, MemoryBudget& budget,
                                      const Console& console) {
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   std::vector<const RolloutStep*> order;
   for (const RolloutStep& layer : layers) {
     check_values(layer.tasks, interrupts.token());

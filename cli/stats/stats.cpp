@@ -155,7 +155,7 @@ int run_stats(const StatsOptions& o) {
   say_plan(o, console, s, plan, seconds, budget.limit());
   if (o.dry_run) return kExitOk;
 
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : s.jobs) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());

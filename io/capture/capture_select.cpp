@@ -36,10 +36,6 @@ bool names_contain(const std::vector<std::string>& names, const std::string& nam
 
 }  // namespace
 
-const std::string& branch_of(const CallId& id, int64_t item) {
-  return id.branches[id.branches.size() == 1 ? 0 : static_cast<size_t>(item)];
-}
-
 std::vector<SelectedCall> Capture::select(const CallSelection& selection) const {
   std::set<int64_t> steps, layers;
   std::set<std::string> branches, kinds;

@@ -25,7 +25,8 @@ constexpr size_t kTarMagicAt = 257;
 
 }  // namespace
 
-std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path) {
+std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path,
+                                                   const ReadControl& control) {
   std::array<char, kTarMagicAt + 5> bytes{};
   const InputFile file(path);
   const auto size = static_cast<size_t>(std::min<int64_t>(file.size(), bytes.size()));
@@ -34,7 +35,7 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
   const std::string extension = path.extension().string();
   if (start.starts_with("\x93NUMPY") || extension == ".npy") return open_npy(path);
   if (looks_like_zip(start) || extension == ".npz") {
-    ZipFile zip(path);
+    ZipFile zip(path, control);
     return is_torch_zip(zip) ? open_torch(std::move(zip)) : open_npz(std::move(zip));
   }
   // A safetensors header is a JSON object: '{' (or white space before it) follows its length, which

@@ -18,21 +18,23 @@ namespace attnscope {
 class ZipFile {
  public:
   /// Throws Error(file) naming the member.
-  explicit ZipFile(const std::filesystem::path& path);
+  explicit ZipFile(const std::filesystem::path& path, const ReadControl& control = {});
   /// The archive of these bytes, wherever they stand; `name` is how messages call it.
-  ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name);
+  ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name,
+          ReadControl control = {});
 
   const std::filesystem::path& path() const { return path_; }
   /// Members that are no folders, in the directory's order.
   const std::vector<ZipMember>& members() const { return members_; }
   /// Null where there is none.
   const ZipMember* find(const std::string& name) const;
-  /// As open_zip_member.
+  /// As open_zip_member, with the control that the archive was opened with.
   std::shared_ptr<const ByteSource> open(const ZipMember& member) const;
 
  private:
   std::shared_ptr<const ByteSource> file_;
   std::filesystem::path path_;
+  ReadControl control_;
   std::vector<ZipMember> members_;
 };
 

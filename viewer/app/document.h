@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/capture/capture.h"
+#include "io/files/read_progress.h"
 #include "viewer/tiles/capture_glance.h"
 #include "viewer/tiles/texel_reader.h"
 #include "viewer/view/head_picker.h"
@@ -57,10 +58,10 @@ struct Document {
   std::string warning() const {
     return glance && !warning_dismissed ? glance->warning() : std::string();
   }
-  /// Throws what Capture::open() and read_export_texels() throw, Error(usage) where facts are given
-  /// with an export.
-  static std::unique_ptr<Document> open(const CaptureOrigin& origin, const TileSourceMaker& make,
-                                        std::function<void()> wake);
+  /// A capture is read with `control`. Throws what Capture::open() and read_export_texels() throw,
+  /// Error(usage) where facts are given with an export.
+  static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
+                                        const TileSourceMaker& make, std::function<void()> wake);
   const ShownCall& call() const { return calls[static_cast<size_t>(history.now().head.call)]; }
   /// The session that would bring it back.
   Session session(int width, int height) const;

@@ -3,7 +3,6 @@
 #include <numeric>
 #include <stop_token>
 
-#include "io/files/long_read.h"
 #include "io/tensors/open_tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
@@ -201,10 +200,9 @@ TEST_CASE("npz: a requested stop ends the check of a member") {
   const std::string array = array_bytes(counting(5000), "(5000,)");
   for (const bool deflated : {false, true}) {
     write_bytes(path, zip_bytes({{"q.npy", array, deflated}}));
-    const auto tensor = open_tensor_file(path)->tensor("q");
     std::stop_source stop;
+    const auto tensor = open_tensor_file(path, {.stop = stop.get_token()})->tensor("q");
     stop.request_stop();
-    const LongReadStop ends(stop.get_token());
     CHECK(thrown_text(ErrorCode::interrupted, [&] { read_values<float>(*tensor, {0}, {1}); }) ==
           "interrupted while reading " + path.string() + ": member q.npy");
   }
