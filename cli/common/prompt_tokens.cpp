@@ -2,29 +2,16 @@
 
 #include <fmt/core.h>
 
-#include <span>
-
 #include "core/products/text_token.h"
 
 namespace attnscope {
-namespace {
-
-/// The strings of a batch item's text; may be empty.
-std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
-  const auto& lists = call.tokens;
-  if (lists.empty()) return {};
-  return lists[lists.size() == 1 ? 0 : static_cast<size_t>(batch)];
-}
-
-}  // namespace
-
 std::vector<int64_t> chosen_text_tokens(const std::vector<std::string>& asked,
                                         const CallEntry& call, int64_t batch) {
   const TokenGrid& keys = call.problem->key_tokens();
   std::vector<int64_t> chosen;
   for (const std::string& text : asked) {
     const IndexRange places = resolve_text_token(
-        text, {words_of(call, batch), keys.text_range().size(), call.problem->name()});
+        text, {call.tokens_of(batch), keys.text_range().size(), call.problem->name()});
     for (int64_t i = places.begin; i < places.end; ++i) chosen.push_back(i);
   }
   if (!asked.empty()) return chosen;
@@ -37,7 +24,7 @@ std::vector<int64_t> chosen_text_tokens(const std::vector<std::string>& asked,
 }
 
 std::string text_token_label(const CallEntry& call, int64_t batch, int64_t token) {
-  const auto words = words_of(call, batch);
+  const auto words = call.tokens_of(batch);
   const auto at = static_cast<size_t>(token);
   return at < words.size() ? fmt::format("text token {}  \"{}\"", token, words[at])
                            : fmt::format("text token {}", token);

@@ -10,12 +10,6 @@
 namespace attnscope {
 namespace {
 
-/// The recorded strings of a batch item's text; empty where there are none.
-std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
-  if (call.tokens.empty()) return {};
-  return call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-}
-
 /// "FILE", or "FILE, batch item 1 (cond)" where the items' prompts can differ.
 std::string sequence_name(const CallEntry& call, int64_t batch) {
   const AttentionProblem& problem = *call.problem;
@@ -36,13 +30,13 @@ ChosenTokens choose(const QueryRequest& request, const CallEntry& call, int64_t 
   }
   return choose_tokens(request.queries,
                        {request.reverse ? problem.key_tokens() : problem.query_tokens(),
-                        words_of(call, batch), sequence_name(call, batch)});
+                        call.tokens_of(batch), sequence_name(call, batch)});
 }
 
 /// The number of the batch item's token strings among the volumes' lists; a new list where they are
 /// new.
 size_t token_list_of(QueryVolumes& volumes, const CallEntry& call, int64_t batch) {
-  const auto words = words_of(call, batch);
+  const auto words = call.tokens_of(batch);
   auto& lists = volumes.token_lists;
   const auto found = std::find_if(lists.begin(), lists.end(), [&](const auto& list) {
     return std::equal(list.begin(), list.end(), words.begin(), words.end());

@@ -37,16 +37,10 @@ struct RolloutOptions {
   bool quiet = false;
 };
 
-/// The recorded strings of a batch item's text; may be empty.
-std::span<const std::string> words_of(const CallEntry& call, int64_t batch) {
-  if (call.tokens.empty()) return {};
-  return call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-}
-
 /// The tokens that the rollout starts from.
 ChosenTokens start_tokens(const RolloutOptions& o, const RolloutStep& layer) {
   const HeadTask& task = layer.tasks.front();
-  return choose_tokens(o.queries, {task.problem->query_tokens(), words_of(*layer.call, task.batch),
+  return choose_tokens(o.queries, {task.problem->query_tokens(), layer.call->tokens_of(task.batch),
                                    task.problem->name()});
 }
 
@@ -125,8 +119,8 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture,
   volumes.query_text = fmt::format("rollout {} {}, layers {}", o.reverse ? "from" : "to",
                                    describe_chosen(o.queries, start, false), layers_text(layers));
   if (!call.tokens.empty()) {
-    volumes.token_lists = {
-        call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(task.batch)]};
+    const auto words = call.tokens_of(task.batch);
+    volumes.token_lists.emplace_back(words.begin(), words.end());
   }
   QueryVolume volume;
   volume.step = call.id.step;

@@ -32,11 +32,8 @@ Json sink_json(const Sink& sink, const CallEntry& call, const HeadTask& task) {
   } else if (keys.text_range().contains(sink.key)) {
     const int64_t n = sink.key - keys.text_range().begin;
     json["text_index"] = n;
-    if (!call.tokens.empty()) {
-      const auto& tokens =
-          call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(task.batch)];
-      if (static_cast<size_t>(n) < tokens.size()) json["token"] = tokens[static_cast<size_t>(n)];
-    }
+    const auto tokens = call.tokens_of(task.batch);
+    if (static_cast<size_t>(n) < tokens.size()) json["token"] = tokens[static_cast<size_t>(n)];
   }
   json["mass"] = sink.mass;
   return json;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,11 @@
 #include "core/tensor/tensor_source.h"
 
 namespace attnscope {
+
+/// The text tokens of a batch item, of one list that serves all or one list an item; empty where
+/// there are none.
+std::span<const std::string> tokens_of_item(const std::vector<std::vector<std::string>>& lists,
+                                            int64_t item);
 
 /// One call of a capture as it was recorded. `facts` holds every fact by the name that the capture
 /// format gives it, as JSON text, with where it came from.
@@ -33,6 +39,11 @@ struct CallEntry {
   std::shared_ptr<const AttentionProblem> problem;         ///< validated
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
   std::shared_ptr<const TensorSource> mask;                ///< tensor mask in use, or null
+
+  /// The text tokens of a batch item; may be empty.
+  std::span<const std::string> tokens_of(int64_t batch) const {
+    return tokens_of_item(tokens, batch);
+  }
 };
 
 /// The branch of one batch item of a call.

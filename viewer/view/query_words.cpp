@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "io/capture/call_entry.h"
 #include "viewer/view/shown_call.h"
 
 namespace attnscope {
@@ -45,9 +46,7 @@ TokenNames TokenNames::of(const ShownCall& call, int64_t batch, bool keys) {
   names.grid = keys ? &call.keys : &call.queries;
   names.batch = batch;
   names.where = call.name;
-  if (!call.tokens.empty()) {
-    names.words = call.tokens[call.tokens.size() == 1 ? 0 : static_cast<size_t>(batch)];
-  }
+  names.words = tokens_of_item(call.tokens, batch);
   return names;
 }
 
