@@ -37,11 +37,13 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
     document->tiles = make.of_export(std::move(reader), std::move(wake));
     return document;
   }
-  Capture capture = origin.path.empty()
-                        ? Capture::from_tensors(origin.tensors, origin.facts, control)
-                        : Capture::open(origin.path, origin.facts, control);
+  auto stop = std::make_unique<DocumentStop>(control.stop);
+  const ReadControl own{stop->token(), control.reporter};
+  Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
+                                        : Capture::open(origin.path, origin.facts, own);
   const std::vector<ShownCall> calls = shown_calls(capture);
   auto document = make_document(origin, std::move(capture), calls);
+  document->stop = std::move(stop);
   document->tiles = make.of_capture(*document->capture, wake);
   if (!origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
     document->glance = std::make_unique<CaptureGlance>(*document->capture, std::move(wake));
