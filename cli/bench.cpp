@@ -499,7 +499,7 @@ class Bench {
 
 int run_bench(const BenchOptions& o) {
   const Console console(o.quiet);
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   Bench bench(o, console, interrupts.token());
   bench.run();
   bench.print();

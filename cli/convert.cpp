@@ -80,7 +80,7 @@ int run_convert(const ConvertOptions& o) {
     return kExitOk;
   }
   console.say(fmt::format("convert: {} to {}", size_text(copy, bytes), o.out));
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   Progress progress(console, "convert", bytes, 1, "B");
   CopyControl control;
   control.force = o.force;

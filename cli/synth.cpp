@@ -141,7 +141,7 @@ int run_synth(const SynthOptions& o) {
     print_sizes(capture, bytes);
     return kExitOk;
   }
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   Progress progress(console, "synth", bytes, 1, "B");
   SyntheticWriteControl control;
   control.force = o.force;

@@ -137,7 +137,7 @@ int run_view(const ViewRequest& o) {
   if (selects_something(o)) {
     settings.prepare = [&o](Document& document) { prepare(o, document); };
   }
-  const InterruptWatch interrupt;
+  const InterruptWatch interrupt(console);
   const auto backend = make_run_backend(o.run, console);
   const int64_t memory = memory_limit(o.run);
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
@@ -158,6 +158,7 @@ int run_view(const ViewRequest& o) {
   }
   settings.note = [&console](const std::string& note) { console.say(one_line(note)); };
   settings.stop = interrupt.token();
+  settings.read_control = read_control(console);
   settings.warn = [&console](const std::string& warning) {
     console.warn("warning: " + one_line(warning));
   };

@@ -29,7 +29,7 @@ ScoreFunction score_option(const std::string& name) {
 }
 
 /// A bar of its own for every large member of an archive whose checksum is checked.
-class MemberProgress : public LongReadProgress {
+class MemberProgress : public ReadProgress {
  public:
   MemberProgress(const Console& console, const std::string& what, int64_t bytes)
       : progress_(console, one_line("checking " + what), bytes, 1, "B") {}
@@ -131,6 +131,12 @@ FactOverrides fact_overrides(const CaptureOptions& o) {
   return facts;
 }
 
+ReadControl read_control(const Console& console) {
+  return {console.stop().get_token(), [console](const std::string& what, int64_t bytes) {
+            return std::make_unique<MemberProgress>(console, what, bytes);
+          }};
+}
+
 Capture open_capture(const CaptureOptions& o, const Console& console, Glance glance) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
@@ -143,16 +149,14 @@ Capture open_capture(const CaptureOptions& o, const Console& console, Glance gla
                       (o.tensors.q.empty() ? "--q" : "--k") + " is missing)");
   }
   if (!bare && o.capture.empty()) throw usage_error("a CAPTURE is needed, or --q and --k");
-  set_long_read_reporter([console](const std::string& what, int64_t bytes) {
-    return std::make_unique<MemberProgress>(console, what, bytes);
-  });
-  Capture capture =
-      bare ? Capture::from_tensors(o.tensors, overrides) : Capture::open(o.capture, overrides);
+  const ReadControl control = read_control(console);
+  Capture capture = bare ? Capture::from_tensors(o.tensors, overrides, control)
+                         : Capture::open(o.capture, overrides, control);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
   const bool as_recorded = !overrides.mask && overrides.score == ScoreFunction::softmax;
   if (glance == Glance::yes && as_recorded) {
     std::optional<InterruptWatch> interrupts;
-    if (has_archives(capture)) interrupts.emplace();
+    if (has_archives(capture)) interrupts.emplace(console);
     const auto check = glance_at(capture, interrupts ? interrupts->token() : std::stop_token());
     if (interrupts && interrupts->interrupted()) {
       throw Error(ErrorCode::interrupted, "interrupted");

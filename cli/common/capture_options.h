@@ -26,6 +26,8 @@ void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
 /// What the options override. Throws Error(usage) for a score that does not exist.
 FactOverrides fact_overrides(const CaptureOptions& options);
+/// What ends with the command and tells on its console how far long reads are.
+ReadControl read_control(const Console& console);
 /// Whether a capture that is opened is compared with a few of its own recorded outputs.
 enum class Glance : bool { no, yes };
 /// Opens it and says its notes, and what a glance at it found (not where an option asks for another

@@ -2,13 +2,15 @@
 
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
 namespace attnscope {
 
 /// What a command says to people: narration on standard error, so that standard output carries data
-/// alone. Not thread-safe apart from Progress, which serialises its own updates.
+/// alone; and whether they want it to end (InterruptWatch). Copies share that. Not thread-safe
+/// apart from the stop and Progress, which serialises its own updates.
 class Console {
  public:
   explicit Console(bool quiet) : quiet_(quiet) {}
@@ -17,9 +19,12 @@ class Console {
   void say(std::string_view text) const;
   /// The same, also when quiet: things that a user must not miss.
   void warn(std::string_view text) const;
+  /// The stop of the whole command; an InterruptWatch requests it.
+  std::stop_source stop() const { return stop_; }
 
  private:
   bool quiet_ = false;
+  std::stop_source stop_;
 };
 
 /// A progress display on standard error: a bar with rate and time left on a terminal, otherwise a

@@ -32,7 +32,8 @@ void close_if_open(int descriptor) {
 
 }  // namespace
 
-InterruptWatch::InterruptWatch() : signals_(interrupt_signals()) {
+InterruptWatch::InterruptWatch(const Console& console)
+    : signals_(interrupt_signals()), source_(console.stop()) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC);
   finish_fd_ = eventfd(0, EFD_CLOEXEC);

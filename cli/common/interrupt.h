@@ -5,17 +5,17 @@
 #include <stop_token>
 #include <thread>
 
-#include "io/files/long_read.h"
+#include "cli/common/console.h"
 
 namespace attnscope {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP requests a stop of token() and a second one
-/// ends the process at once with 128 + the signal's number. Constructed before any other thread is
-/// started (threads inherit the blocked signals); one at a time. Outside its life the signals have
-/// their usual effect.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP requests the console's stop, which is
+/// token(), and a second one ends the process at once with 128 + the signal's number. Constructed
+/// before any other thread is started (threads inherit the blocked signals); one at a time. Outside
+/// its life the signals have their usual effect.
 class InterruptWatch {
  public:
-  InterruptWatch();
+  explicit InterruptWatch(const Console& console);
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
@@ -27,7 +27,6 @@ class InterruptWatch {
 
   sigset_t signals_;
   std::stop_source source_;
-  LongReadStop reads_{source_.get_token()};
   int signal_fd_ = -1;
   int finish_fd_ = -1;
   std::latch started_{1};

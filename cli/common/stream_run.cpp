@@ -59,7 +59,7 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
     forecast_.seconds = expected_seconds(tasks, request, plan, *backend_, budget_);
     return;
   }
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console_);
   check_values(tasks, interrupts.token());
   if (!run_tiles({console_, title_, *backend_, budget_, interrupts.token()}, tasks, plan, sink)) {
     throw nothing_written();
@@ -74,7 +74,7 @@ void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) 
     forecast_.seconds = stream.expected_seconds(jobs, plan);
     return;
   }
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console_);
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : jobs) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());

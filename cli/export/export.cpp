@@ -335,7 +335,7 @@ int run_export(const ExportOptions& o) {
   check_export_target(o.out, write_options);
   say_start(console, o, spec, forecast, *backend);
 
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   const bool with_values = spec.product == ExportProduct::output;
   check_values(plan.tasks, interrupts.token(), with_values);
   plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, interrupts.token());

@@ -71,7 +71,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
       forecast.seconds < 0 ? "" : fmt::format(", about {}", format_seconds(forecast.seconds)),
       r.backend.description(), reductions.describe()));
 
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(r.console);
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : wanted) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());

@@ -272,7 +272,7 @@ int run_info(const InfoOptions& o) {
   const Capture capture = open_capture(o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
   warn_of_unknown_state(selected, console);
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
   if (o.json) {
     Json json;

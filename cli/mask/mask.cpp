@@ -127,7 +127,7 @@ class MaskLab {
       : o_(options), m_(tasks), choices_(masks), backend_(backend), budget_(budget) {}
 
   std::vector<MaskRow> run(const Console& console, int64_t entries) {
-    const InterruptWatch interrupts;
+    const InterruptWatch interrupts(console);
     check_values(m_.tasks, interrupts.token());
     std::optional<BlockMaskWriter> writer;
     if (!o_.save.empty()) {

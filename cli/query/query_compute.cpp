@@ -36,7 +36,7 @@ void print_query_plan(const QueryRun& run, const TilePlan& tiles, double seconds
 }
 
 void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows) {
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(run.console);
   check_values(run.tasks.tasks, interrupts.token());
   if (!run_tiles({run.console, "query", run.backend, run.budget, interrupts.token()},
                  run.tasks.tasks, plan, rows)) {
@@ -110,7 +110,7 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
   }
   QueryValues result;
   {
-    const InterruptWatch interrupts;
+    const InterruptWatch interrupts(run.console);
     check_values(run.tasks.tasks, interrupts.token());
     constexpr double kTicks = 1000;
     const auto ticks = static_cast<double>(query.steps()) * kTicks;

@@ -31,13 +31,13 @@ ChosenTokens choose(const QueryRequest& request, const CallEntry& call, int64_t 
   }
   return resolve_tokens(request.queries,
                         {request.reverse ? problem.key_tokens() : problem.query_tokens(),
-                         words_of(call.tokens, batch), sequence_name(call, batch)});
+                         call.tokens_of(batch), sequence_name(call, batch)});
 }
 
 /// The number of the batch item's token strings among the volumes' lists; a new list where they are
 /// new.
 size_t token_list_of(QueryVolumes& volumes, const CallEntry& call, int64_t batch) {
-  const auto words = words_of(call.tokens, batch);
+  const auto words = call.tokens_of(batch);
   auto& lists = volumes.token_lists;
   const auto found = std::find_if(lists.begin(), lists.end(), [&](const auto& list) {
     return std::equal(list.begin(), list.end(), words.begin(), words.end());

@@ -77,7 +77,7 @@ void check_text_domain(const RenderJob& job, SoftmaxDomain domain) {
 std::vector<int64_t> chosen_words(const RenderRequest& o, const RenderHead& head) {
   const AttentionProblem& problem = *head.call->problem;
   const TokenGrid& keys = problem.key_tokens();
-  const PromptText prompt{words_of(head.call->tokens, head.batch), keys.text_range().size(),
+  const PromptText prompt{head.call->tokens_of(head.batch), keys.text_range().size(),
                           problem.name()};
   return choose_text_tokens(o.text_tokens, keys, head.batch, prompt);
 }
@@ -195,7 +195,7 @@ void render_text(RenderJob& job) {
     for (size_t n = 0; n < chosen[i].size(); ++n) {
       QueryVolume volume = head_volume(job.heads[i]);
       const std::string token =
-          text_token_label(words_of(job.heads[i].call->tokens, job.heads[i].batch), chosen[i][n]);
+          text_token_label(job.heads[i].call->tokens_of(job.heads[i].batch), chosen[i][n]);
       volume.label = job.heads.size() == 1 ? token : volume.label + "  ·  " + token;
       volume.video = columns.take(static_cast<int64_t>(i), n);
       volume.label += fmt::format("  ·  mean {}", short_number(mean_of(volume.video)));

@@ -46,7 +46,7 @@ struct RolloutOptions {
 ChosenTokens start_tokens(const RolloutOptions& o, const SelectedCall& selected) {
   const CallEntry& call = *selected.call;
   return resolve_tokens(
-      o.queries, {call.problem->query_tokens(), words_of(call.tokens, selected.batch.front()),
+      o.queries, {call.problem->query_tokens(), call.tokens_of(selected.batch.front()),
                   call.problem->name()});
 }
 
@@ -110,7 +110,7 @@ RunPlan make_run_plan(const std::vector<RolloutStep>& layers, const TileBackend&
 std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
                            const ChosenTokens& start, const TileBackend& backend,
                            MemoryBudget& budget, const Console& console) {
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   for (const RolloutStep& layer : layers) check_values(layer.tasks, interrupts.token());
   constexpr double kTicks = 1000;
   const RolloutStep& first = o.reverse ? layers.front() : layers.back();
@@ -136,7 +136,7 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, co
   volumes.capture = capture.path().filename().string();
   volumes.query_text = fmt::format("rollout {} {}, layers {}", o.reverse ? "from" : "to",
                                    describe_chosen(o.queries, start, false), layers_text(layers));
-  const auto words = words_of(last.tokens, batch);
+  const auto words = last.tokens_of(batch);
   volumes.token_lists.front().assign(words.begin(), words.end());
   QueryVolume volume;
   volume.step = last.id.step;

@@ -141,7 +141,7 @@ int run_stats(const StatsOptions& o) {
   }
   say_start(console, forecast);
 
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : s.jobs) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());

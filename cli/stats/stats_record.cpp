@@ -33,7 +33,7 @@ Json sink_json(const Sink& sink, const CallEntry& call, const HeadTask& task) {
   } else if (keys.text_range().contains(sink.key)) {
     const int64_t n = sink.key - keys.text_range().begin;
     json["text_index"] = n;
-    const auto words = words_of(call.tokens, task.batch);
+    const auto words = call.tokens_of(task.batch);
     if (static_cast<size_t>(n) < words.size()) json["token"] = words[static_cast<size_t>(n)];
   }
   json["mass"] = sink.mass;

@@ -58,7 +58,7 @@ void print_report(const std::string& file, bool as_json, const VerifyReport& r) 
 int verify_stored_export(const std::string& file, bool as_json, const Console& console) {
   VerifyReport report;
   try {
-    const InterruptWatch interrupts;
+    const InterruptWatch interrupts(console);
     std::optional<Progress> progress;
     report = verify_export(file, interrupts.token(), [&](int64_t done, int64_t total) {
       if (!progress) progress.emplace(console, "verify", total, 1.0, "tiles");

@@ -148,7 +148,7 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
     overrides.layout = layout;
     std::optional<Capture> capture;
     try {
-      capture.emplace(Capture::open(request.capture.capture, overrides));
+      capture.emplace(Capture::open(request.capture.capture, overrides, read_control(console)));
     } catch (const Error&) {
       continue;
     }
@@ -180,7 +180,7 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
     throw usage_error("--score " + request.capture.score +
                       ": recorded outputs are a softmax's; verify has no other score");
   }
-  const InterruptWatch interrupts;
+  const InterruptWatch interrupts(console);
   std::optional<Capture> capture;
   try {
     capture.emplace(open_capture(request.capture, console, Glance::no));

@@ -4,8 +4,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/tensors/npy.h"
 #include "io/tensors/npy_header.h"
-#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 namespace {

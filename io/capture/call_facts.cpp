@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "core/base/error.h"
 #include "io/files/strict_json.h"
@@ -100,6 +99,12 @@ std::string quoted(const nlohmann::json& value) {
 }
 
 }  // namespace
+
+void check_capture_format(const nlohmann::json& format, const std::string& file) {
+  if (format == kCaptureFormat) return;
+  throw file_error(file, "format",
+                   "expected \"" + std::string(kCaptureFormat) + "\" (got " + format.dump() + ")");
+}
 
 void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
                              const std::string& file) {

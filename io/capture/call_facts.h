@@ -4,9 +4,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attnscope {
+
+/// The name by which capture files say what they are.
+constexpr std::string_view kCaptureFormat = "attnscope-capture/1";
+/// Throws Error(file) naming `file` where `format` is another.
+void check_capture_format(const nlohmann::json& format, const std::string& file);
 
 /// The facts of one call, by the names that the capture format gives them, each with where it came
 /// from. Values are checked for their JSON type as they are set. Not thread-safe.

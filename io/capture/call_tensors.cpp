@@ -71,27 +71,28 @@ const std::vector<std::string>& usual_names(std::string_view role) {
   return found->names;
 }
 
-CallTensors format_tensors(const TensorFile& file, std::vector<std::string>& unknown) {
-  CallTensors tensors;
+FoundTensors format_tensors(const TensorFile& file) {
+  FoundTensors found;
   for (const std::string& key : file.keys()) {
     const auto role = std::find_if(roles().begin(), roles().end(), [&](const Role& r) {
       return r.name == key || (key == "cu_seqlens" && r.name == "cu_seqlens_q");
     });
     if (role == roles().end()) {
-      unknown.push_back(one_line("tensor " + key));
+      found.unknown.push_back(one_line("tensor " + key));
     } else {
-      tensors.*role->place = file.tensor(key);
+      found.tensors.*role->place = file.tensor(key);
     }
   }
-  if (!tensors.q) throw missing_tensor(file, "q");
-  if (!tensors.k) throw missing_tensor(file, "k");
-  return tensors;
+  if (!found.tensors.q) throw missing_tensor(file, "q");
+  if (!found.tensors.k) throw missing_tensor(file, "k");
+  found.q_key = "q";
+  found.k_key = "k";
+  return found;
 }
 
-CallTensors usual_tensors(const TensorFile& file, std::vector<std::string>& unknown,
-                          std::vector<std::string>& used) {
+FoundTensors usual_tensors(const TensorFile& file) {
   const std::vector<std::string> keys = file.keys();
-  CallTensors tensors;
+  FoundTensors found;
   std::set<std::string> taken;
   for (const Role& role : roles()) {
     const std::string key = key_of(role, keys);
@@ -104,19 +105,19 @@ CallTensors usual_tensors(const TensorFile& file, std::vector<std::string>& unkn
                            path + ":KEY --k " + path + ":KEY");
     }
     if (key.empty()) continue;
-    tensors.*role.place = file.tensor(key);
+    found.tensors.*role.place = file.tensor(key);
     taken.insert(key);
-    if (needed) used.push_back(key);
+    if (needed) (role.name == "q" ? found.q_key : found.k_key) = key;
   }
   // The output of all rows is of no use here; it is the rows that are checked.
-  if (tensors.out && !tensors.out_rows) {
-    unknown.push_back("tensor out without out_rows");
-    tensors.out.reset();
+  if (found.tensors.out && !found.tensors.out_rows) {
+    found.unknown.push_back("tensor out without out_rows");
+    found.tensors.out.reset();
   }
   for (const std::string& key : keys) {
-    if (taken.count(key) == 0) unknown.push_back(one_line("tensor " + key));
+    if (taken.count(key) == 0) found.unknown.push_back(one_line("tensor " + key));
   }
-  return tensors;
+  return found;
 }
 
 }  // namespace attnscope

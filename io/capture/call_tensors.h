@@ -1,26 +1,39 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "io/capture/call_builder.h"
+#include "core/tensor/tensor_source.h"
 #include "io/tensors/tensor_file.h"
 
 namespace attnscope {
+
+/// The tensors of one call, wherever they stand; null where there is none.
+struct CallTensors {
+  std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
+  /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
+  std::shared_ptr<const TensorSource> cu_seqlens_q, cu_seqlens_k;
+};
+
+/// The tensors of a call as they were found in one file.
+struct FoundTensors {
+  CallTensors tensors;
+  std::string q_key, k_key;
+  std::vector<std::string> unknown;  ///< what is none of them: "tensor KEY"
+};
 
 /// The names by which people call the tensors of an attention call, the capture format's own name
 /// first. `role` is that name: q, k, v, mask, lse, out, out_rows, cu_seqlens_q, cu_seqlens_k.
 const std::vector<std::string>& usual_names(std::string_view role);
 
-/// The tensors of a call in the capture format; others are told in `unknown`. Throws Error(file)
-/// where q or k is missing.
-CallTensors format_tensors(const TensorFile& file, std::vector<std::string>& unknown);
+/// The tensors of a call in the capture format. Throws Error(file) where q or k is missing.
+FoundTensors format_tensors(const TensorFile& file);
 
 /// The tensors of a call in a file of no particular format, by their usual names: as a whole key,
-/// or as the last part of exactly one (block.attn.q, /attn/q). `used` gets the keys of q and k.
-/// Throws Error(file) that lists what there is where q or k cannot be told.
-CallTensors usual_tensors(const TensorFile& file, std::vector<std::string>& unknown,
-                          std::vector<std::string>& used);
+/// or as the last part of exactly one (block.attn.q, /attn/q). Throws Error(file) that lists what
+/// there is where q or k cannot be told.
+FoundTensors usual_tensors(const TensorFile& file);
 
 }  // namespace attnscope

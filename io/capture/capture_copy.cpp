@@ -10,6 +10,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/capture/call_facts.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/part_file.h"
@@ -20,8 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-constexpr const char* kFormat = "attnscope-capture/1";
 
 bool is_whole(const std::vector<int64_t>& chosen, int64_t count) {
   return static_cast<int64_t>(chosen.size()) == count;
@@ -66,7 +65,7 @@ class CallCopy {
   Json facts() const {
     Json facts;
     for (const auto& [name, fact] : call_.facts) facts[name] = Json::parse(fact.json);
-    facts["format"] = kFormat;
+    facts["format"] = kCaptureFormat;
     facts["layout"] = "bhsd";
     facts["mask"] = call_.mask ? "tensor" : facts.value("mask", "none");
     for (const char* name : {"branches", "text_valid"}) {
@@ -216,7 +215,7 @@ class Writer {
 
   void write_folder(const fs::path& out) {
     CaptureFolder folder(out, control_.force);
-    Json list{{"format", kFormat}};
+    Json list{{"format", kCaptureFormat}};
     if (!copy_.capture->model().empty()) list["model"] = copy_.capture->model();
     if (!copy_.capture->prompt().empty()) list["prompt"] = copy_.capture->prompt();
     // What is recorded for the whole holds for each call: several models go without.

@@ -90,8 +90,8 @@ void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactO
 
 }  // namespace
 
-void guess_facts(CallFacts& facts, const CallTensors& tensors, const FactOverrides& overrides,
-                 std::vector<std::string>& notes) {
+CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOverrides& overrides,
+                       std::vector<std::string>& notes) {
   const TensorSource& q = *tensors.q;
   const TensorSource& k = *tensors.k;
   if (!overrides.layout && !facts.has("layout")) {
@@ -109,6 +109,7 @@ void guess_facts(CallFacts& facts, const CallTensors& tensors, const FactOverrid
     guess_grid(facts, HeadTensor(tensors.q, *layout), HeadTensor(tensors.k, *layout).tokens(),
                overrides, notes);
   }
+  return facts;
 }
 
 }  // namespace attnscope

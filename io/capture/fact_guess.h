@@ -3,16 +3,17 @@
 #include <string>
 #include <vector>
 
-#include "io/capture/call_builder.h"
 #include "io/capture/call_facts.h"
+#include "io/capture/call_tensors.h"
+#include "io/capture/fact_overrides.h"
 
 namespace attnscope {
 
-/// Sets what was neither recorded nor given as an option and can be guessed from the tensors'
-/// shapes: the layout (the axis that fits the grid or a model's token count, else the longer one)
-/// and grid and text (those of the only preset with this token count and head dimension). Each
-/// guess adds a note. Throws Error(usage) where q has no layout at all.
-void guess_facts(CallFacts& facts, const CallTensors& tensors, const FactOverrides& overrides,
-                 std::vector<std::string>& notes);
+/// The facts with what was neither recorded nor given as an option and can be guessed from the
+/// tensors' shapes: the layout (the axis that fits the grid or a model's token count, else the
+/// longer one) and grid and text (those of the only preset with this token count and head
+/// dimension). Each guess adds a note. Throws Error(usage) where q has no layout at all.
+CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOverrides& overrides,
+                       std::vector<std::string>& notes);
 
 }  // namespace attnscope

@@ -1,14 +1,12 @@
 #include "io/capture/named_calls.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/base/error.h"
-#include "io/capture/call_builder.h"
-#include "io/capture/call_tensors.h"
-#include "io/capture/fact_guess.h"
 #include "io/capture/packed_sequences.h"
+#include "io/capture/tensor_reference.h"
 #include "io/tensors/file_tensor.h"
+#include "io/tensors/open_tensor_file.h"
 
 namespace attnscope {
 namespace {
@@ -61,8 +59,10 @@ class JoinedHeads : public TensorSource {
 
 using Parts = std::vector<std::pair<std::optional<int64_t>, std::filesystem::path>>;
 
-std::shared_ptr<const TensorSource> open_parts(const Parts& parts, const char* role) {
-  if (!parts[0].first) return open_tensor_reference(parts[0].second.string(), usual_names(role));
+std::shared_ptr<const TensorSource> open_parts(const Parts& parts, const char* role,
+                                               const ReadControl& control) {
+  if (!parts[0].first)
+    return open_tensor_reference(parts[0].second.string(), usual_names(role), control);
   std::vector<std::shared_ptr<const TensorSource>> heads;
   for (const auto& [head, path] : parts) {
     const int64_t expected = *parts[0].first + static_cast<int64_t>(heads.size());
@@ -70,12 +70,12 @@ std::shared_ptr<const TensorSource> open_parts(const Parts& parts, const char* r
       throw file_error(path.string(), "",
                        "there is no file of head " + std::to_string(expected) + " before it");
     }
-    heads.push_back(open_tensor_reference(path.string(), usual_names(role)));
+    heads.push_back(open_tensor_reference(path.string(), usual_names(role), control));
   }
   return std::make_shared<JoinedHeads>(std::move(heads));
 }
 
-CallTensors open_roles(const NamedCall& named) {
+CallTensors open_roles(const NamedCall& named, const ReadControl& control) {
   CallTensors tensors;
   for (const char* needed : {"q", "k"}) {
     if (named.files.count(needed) != 0) continue;
@@ -90,81 +90,53 @@ CallTensors open_roles(const NamedCall& named) {
                        "begins with another head than " + q[0].second.filename().string());
     }
     auto& place = role == "q" ? tensors.q : role == "k" ? tensors.k : tensors.v;
-    place = open_parts(parts, role.c_str());
+    place = open_parts(parts, role.c_str(), control);
   }
   return tensors;
 }
 
-}  // namespace
-
-CallEntry build_named_call(const NamedCall& named, const FactOverrides& overrides,
-                           std::vector<std::string>& notes) {
-  const Parts& first = named.files.begin()->second;
-  const std::filesystem::path& path =
-      named.files.count("q") != 0 ? named.files.at("q")[0].second : first[0].second;
-  CallFacts facts(path.string());
-  CallTensors tensors;
-  std::vector<std::string> unknown, used;
-  if (named.files.count("") != 0) {
-    const auto file = open_tensor_file(path);
-    if (file->keys() == std::vector<std::string>{""}) {
-      throw file_error(path.string(), "",
-                       "is one bare tensor, and the pattern has no {q|k} that says which");
-    }
-    facts.add_metadata(file->metadata(), path.string());
-    tensors = usual_tensors(*file, unknown, used);
-  } else {
-    tensors = open_roles(named);
-  }
+/// What the names say, as an entry of capture.json would.
+nlohmann::json entry_of(const NameFields& fields) {
   nlohmann::json entry = nlohmann::json::object();
-  const NameFields& fields = named.fields;
   if (fields.step) entry["step"] = static_cast<uint64_t>(*fields.step);
   if (fields.layer) entry["layer"] = static_cast<uint64_t>(*fields.layer);
   if (!fields.branch.empty()) entry["branches"] = {fields.branch};
   if (!fields.kind.empty()) entry["kind"] = fields.kind;
-  facts.add_entry(entry, path.string() + ": its name", "from the file's name");
+  return entry;
+}
+
+}  // namespace
+
+OpenedCall open_named_call(const NamedCall& named, const FactOverrides& overrides,
+                           const ReadControl& control) {
+  const Parts& first = named.files.begin()->second;
+  const std::filesystem::path& path =
+      named.files.count("q") != 0 ? named.files.at("q")[0].second : first[0].second;
+  OpenedCall call{path, CallFacts(path.string()), {}, {}, true};
+  CallTensors tensors;
+  if (named.files.count("") != 0) {
+    const auto file = open_tensor_file(path, control);
+    if (file->keys() == std::vector<std::string>{""}) {
+      throw file_error(path.string(), "",
+                       "is one bare tensor, and the pattern has no {q|k} that says which");
+    }
+    call.facts.add_metadata(file->metadata(), path.string());
+    FoundTensors found = usual_tensors(*file);
+    tensors = std::move(found.tensors);
+    call.unknown = std::move(found.unknown);
+  } else {
+    tensors = open_roles(named, control);
+  }
+  call.facts.add_entry(entry_of(named.fields), path.string() + ": its name",
+                       "from the file's name");
   if (first[0].first) {
-    facts.set("layout", "hsd", "one file a head");
+    call.facts.set("layout", "hsd", "one file a head");
     if (*first[0].first != 0) {
-      facts.set("head_offset", static_cast<uint64_t>(*first[0].first), "from the file's name");
+      call.facts.set("head_offset", static_cast<uint64_t>(*first[0].first), "from the file's name");
     }
   }
-  apply_packed_options(tensors, overrides, notes);
-  guess_facts(facts, tensors, overrides, notes);
-  CallEntry call = build_call(std::move(facts), tensors, overrides, notes);
-  call.file = path;
-  call.unknown_keys.insert(call.unknown_keys.end(), unknown.begin(), unknown.end());
+  call.tensors = with_packed_options(std::move(tensors), overrides, control, call.notes);
   return call;
-}
-
-NamedFolder summary_of(const NamedFiles& files, bool pattern_given) {
-  NamedFolder folder;
-  folder.pattern = files.pattern;
-  folder.pattern_given = pattern_given;
-  folder.left_out = files.left_out;
-  std::set<int64_t> steps, layers, heads;
-  for (const NamedCall& call : files.calls) {
-    if (call.fields.step) steps.insert(*call.fields.step);
-    if (call.fields.layer) layers.insert(*call.fields.layer);
-    for (const auto& [role, parts] : call.files) {
-      folder.files += static_cast<int64_t>(parts.size());
-      for (const auto& [head, path] : parts) {
-        if (head) heads.insert(*head);
-      }
-    }
-  }
-  folder.steps.assign(steps.begin(), steps.end());
-  folder.layers.assign(layers.begin(), layers.end());
-  folder.heads.assign(heads.begin(), heads.end());
-  return folder;
-}
-
-std::string first_names(const std::vector<std::string>& names) {
-  constexpr size_t kMostNamed = 5;
-  std::string text = std::to_string(names.size()) + (names.size() == 1 ? " file: " : " files: ");
-  for (size_t i = 0; i < names.size() && i < kMostNamed; ++i) text += (i ? ", " : "") + names[i];
-  if (names.size() > kMostNamed) text += " …";
-  return text;
 }
 
 }  // namespace attnscope

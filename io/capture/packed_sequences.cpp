@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/base/error.h"
-#include "io/capture/call_tensors.h"
+#include "io/capture/tensor_reference.h"
 #include "io/tensors/file_tensor.h"
 
 namespace attnscope {
@@ -66,13 +66,14 @@ bool is_list(const std::string& text) {
 }
 
 std::shared_ptr<const TensorSource> open_boundaries(const std::string& option,
-                                                    const std::string& text, const char* role) {
+                                                    const std::string& text, const char* role,
+                                                    const ReadControl& control) {
   if (!is_list(text)) {
     std::error_code error;
     if (!std::filesystem::exists(reference_file(text), error)) {
       throw usage_error(option + " " + text + ": neither a list such as 0,9,24 nor a file");
     }
-    return open_tensor_reference(text, usual_names(role));
+    return open_tensor_reference(text, usual_names(role), control);
   }
   std::vector<int64_t> values;
   size_t at = 0;
@@ -122,21 +123,23 @@ std::string packed_option_file(const std::string& option) {
   return is_list(option) ? "" : reference_file(option);
 }
 
-void apply_packed_options(CallTensors& tensors, const FactOverrides& overrides,
-                          std::vector<std::string>& notes) {
+CallTensors with_packed_options(CallTensors tensors, const FactOverrides& overrides,
+                                const ReadControl& control, std::vector<std::string>& notes) {
   if (overrides.cu_seqlens_k && !overrides.cu_seqlens) {
     throw usage_error("--cu-seqlens-k needs --cu-seqlens, which is of the queries");
   }
-  if (!overrides.cu_seqlens) return;
+  if (!overrides.cu_seqlens) return tensors;
   if (tensors.cu_seqlens_q) {
     notes.push_back("--cu-seqlens " + *overrides.cu_seqlens + " overrides the recorded " +
                     tensors.cu_seqlens_q->name());
   }
-  tensors.cu_seqlens_q = open_boundaries("--cu-seqlens", *overrides.cu_seqlens, "cu_seqlens_q");
+  tensors.cu_seqlens_q =
+      open_boundaries("--cu-seqlens", *overrides.cu_seqlens, "cu_seqlens_q", control);
   tensors.cu_seqlens_k =
       overrides.cu_seqlens_k
-          ? open_boundaries("--cu-seqlens-k", *overrides.cu_seqlens_k, "cu_seqlens_k")
+          ? open_boundaries("--cu-seqlens-k", *overrides.cu_seqlens_k, "cu_seqlens_k", control)
           : nullptr;
+  return tensors;
 }
 
 Mask packed_mask(const CallTensors& tensors, const HeadTensor& q, const HeadTensor& k, bool causal,

@@ -6,7 +6,9 @@
 #include "core/base/error.h"
 #include "core/mask/mask.h"
 #include "core/tensor/layout.h"
-#include "io/capture/call_builder.h"
+#include "io/capture/call_tensors.h"
+#include "io/capture/fact_overrides.h"
+#include "io/files/read_progress.h"
 
 namespace attnscope {
 
@@ -15,11 +17,12 @@ namespace attnscope {
 /// Error(file) where it is none.
 std::vector<int64_t> read_boundaries(const TensorSource& tensor);
 
-/// Puts what --cu-seqlens and --cu-seqlens-k name in place of what stands beside q and k, with a
-/// note where something did. A list is "0,9,24": anything else is FILE[:KEY]. Throws Error(usage)
-/// where a list is none or that of the keys stands alone, Error(file) where a file cannot be read.
-void apply_packed_options(CallTensors& tensors, const FactOverrides& overrides,
-                          std::vector<std::string>& notes);
+/// `tensors` with what --cu-seqlens and --cu-seqlens-k name in place of what stands beside q and k;
+/// a note says where something did. A list is "0,9,24": anything else is FILE[:KEY]. Throws
+/// Error(usage) where a list is none or that of the keys stands alone, Error(file) where a file
+/// cannot be read.
+CallTensors with_packed_options(CallTensors tensors, const FactOverrides& overrides,
+                                const ReadControl& control, std::vector<std::string>& notes);
 
 /// The file that such an option names; empty where it is a list.
 std::string packed_option_file(const std::string& option);

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/problem/rotated_tensor.h"
-#include "io/capture/call_builder.h"
+#include "io/capture/tensor_reference.h"
 #include "io/tensors/file_tensor.h"
 
 namespace attnscope {
@@ -33,8 +33,13 @@ int64_t parse_heads(const std::string& option, const std::string& text) {
   return heads;
 }
 
-std::vector<float> read_frequencies(const std::string& reference, int64_t& heads) {
-  const auto tensor = open_tensor_reference(reference, {"pos_frequencies"});
+struct Frequencies {
+  int64_t heads = 0;
+  std::vector<float> values;
+};
+
+Frequencies read_frequencies(const std::string& reference, const ReadControl& control) {
+  const auto tensor = open_tensor_reference(reference, {"pos_frequencies"}, control);
   const auto shape = tensor->shape();
   if (shape.size() != 3 || shape[0] != 3 || !is_floating(tensor->dtype())) {
     throw file_error(tensor->name(), "",
@@ -46,18 +51,17 @@ std::vector<float> read_frequencies(const std::string& reference, int64_t& heads
     throw file_error(tensor->name(), "",
                      "has too many frequencies (got " + shape_text(shape) + ")");
   }
-  heads = shape[1];
   std::vector<std::byte> raw(static_cast<size_t>(*count * dtype_bytes(tensor->dtype())));
   std::vector<float> values(static_cast<size_t>(*count));
   const std::vector<int64_t> begin(3, 0);
   tensor->read(begin, shape, raw.data());
   to_floats(tensor->dtype(), raw.data(), *count, values.data());
-  return values;
+  return {shape[1], std::move(values)};
 }
 
 }  // namespace
 
-RopeOption RopeOption::parse(const std::string& text) {
+RopeOption RopeOption::parse(const std::string& text, const ReadControl& control) {
   const size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
   const std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
@@ -78,7 +82,9 @@ RopeOption RopeOption::parse(const std::string& text) {
                         ": its frequencies are learnt: give mochi:FILE[:KEY], the model's "
                         "pos_frequencies");
     }
-    result.learnt = read_frequencies(rest, result.heads);
+    Frequencies frequencies = read_frequencies(rest, control);
+    result.heads = frequencies.heads;
+    result.learnt = std::move(frequencies.values);
   } else if (*family == RopeFamily::ltx && !rest.empty()) {
     result.heads = parse_heads(option, rest);
   } else if (colon != std::string::npos) {

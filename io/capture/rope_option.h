@@ -6,6 +6,7 @@
 #include "core/problem/rope.h"
 #include "core/problem/token_grid.h"
 #include "core/tensor/layout.h"
+#include "io/files/read_progress.h"
 
 namespace attnscope {
 
@@ -18,7 +19,7 @@ struct RopeOption {
 
   /// Throws Error(usage) for a family that does not exist (suggesting the nearest) or lacks what it
   /// needs, Error(file) for a file that is not [3, heads, channels].
-  static RopeOption parse(const std::string& text);
+  static RopeOption parse(const std::string& text, const ReadControl& control);
   /// `tensor` turned by it when read; its first head is head `head_offset` of the model. Throws
   /// Error(usage) where the family does not suit the grid or the head dimension.
   HeadTensor apply(const HeadTensor& tensor, const TokenGrid& tokens, int64_t head_offset) const;

@@ -10,6 +10,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/exact_math.h"
+#include "io/capture/call_facts.h"
 #include "io/capture/capture_folder.h"
 #include "io/files/part_file.h"
 
@@ -23,7 +24,6 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
 constexpr int64_t kBlockRows = 256;
-constexpr const char* kFormat = "attnscope-capture/1";
 
 std::vector<Tensor> tensors_of(const SyntheticCapture& c) {
   std::vector<Tensor> tensors{Tensor::q, Tensor::k};
@@ -61,7 +61,7 @@ std::vector<std::string> token_strings(const TokenGrid& tokens) {
 }
 
 Json metadata_of(const SyntheticCapture& c, int64_t step, int64_t layer) {
-  Json facts{{"format", kFormat},
+  Json facts{{"format", kCaptureFormat},
              {"model", c.model},
              {"step", std::to_string(step)},
              {"layer", std::to_string(layer)},
@@ -170,7 +170,7 @@ class CallWriter {
 
 void write_list(const SyntheticCapture& c, const Json& calls, const fs::path& path) {
   const Json json{
-      {"format", kFormat}, {"model", c.model}, {"extra", extra_of(c)}, {"calls", calls}};
+      {"format", kCaptureFormat}, {"model", c.model}, {"extra", extra_of(c)}, {"calls", calls}};
   const std::string text = json.dump(2) + "\n";
   PartFile file(path, false);
   file.append(std::as_bytes(std::span(text)));

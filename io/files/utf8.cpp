@@ -1,20 +1,38 @@
 #include "io/files/utf8.h"
 
+#include <algorithm>
+#include <array>
+
 namespace attnscope {
+namespace {
+
+/// What one length of sequences may begin with and stand for (RFC 3629, section 3).
+struct Form {
+  unsigned char lead_mask, lead;  ///< lead & lead_mask == lead
+  size_t length;
+  char32_t least;  ///< shorter sequences stand for what is below it
+};
+
+constexpr std::array<Form, 4> kForms{
+    {{0x80, 0x00, 1, 0}, {0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800}, {0xf8, 0xf0, 4, 0x10000}}};
+
+}  // namespace
 
 bool valid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80       ? 1
-                          : lead >> 5 == 6  ? 2
-                          : lead >> 4 == 14 ? 3
-                          : lead >> 3 == 30 ? 4
-                                            : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    for (size_t j = 1; j < length; ++j) {
-      if (static_cast<unsigned char>(text[i + j]) >> 6 != 2) return false;
+    const auto form = std::find_if(kForms.begin(), kForms.end(),
+                                   [&](const Form& f) { return (lead & f.lead_mask) == f.lead; });
+    if (form == kForms.end() || i + form->length > text.size()) return false;
+    char32_t code = lead & static_cast<unsigned char>(~form->lead_mask);
+    for (size_t j = 1; j < form->length; ++j) {
+      const auto next = static_cast<unsigned char>(text[i + j]);
+      if (next >> 6 != 2) return false;
+      code = code << 6 | (next & 0x3f);
     }
-    i += length;
+    const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+    if (code < form->least || code > 0x10ffff || surrogate) return false;
+    i += form->length;
   }
   return true;
 }

@@ -4,7 +4,8 @@
 
 namespace attnscope {
 
-/// Whether the bytes have the form of UTF-8: lead and continuation bytes fit each other.
+/// Whether the bytes are UTF-8 as RFC 3629 defines it: no sequence longer than its character needs
+/// (a name must not have two spellings), no surrogate, nothing above U+10FFFF.
 bool valid_utf8(std::string_view text);
 
 }  // namespace attnscope

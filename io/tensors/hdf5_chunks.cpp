@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "io/files/memory_bytes.h"
+#include "io/tensors/file_tensor.h"
 
 namespace attnscope {
 namespace {
@@ -76,10 +76,10 @@ ChunkCache::Bytes ChunkCache::get(int64_t offset,
 
 void ChunkedTensor::read(std::span<const int64_t> begin, std::span<const int64_t> count,
                          std::byte* destination) const {
-  const std::vector<int64_t>& shape = layout_.base.shape;
+  const std::vector<int64_t>& shape = layout_.shape;
   const size_t rank = shape.size();
   assert(begin.size() == rank && count.size() == rank);
-  const int64_t element = dtype_bytes(layout_.base.dtype);
+  const int64_t element = dtype_bytes(layout_.dtype);
   std::vector<int64_t> steps(rank), first(rank), last(rank), grid(rank);
   int64_t step = element;
   for (size_t axis = rank; axis-- > 0;) {
@@ -112,15 +112,12 @@ void ChunkedTensor::read(std::span<const int64_t> begin, std::span<const int64_t
     }
     if (axis == 0) break;
   }
-  if (!layout_.base.big_endian || element == 1) return;
-  for (std::byte* value = destination; value < destination + step; value += element) {
-    std::reverse(value, value + element);
-  }
+  if (layout_.big_endian && element > 1) swap_bytes(destination, step / element, element);
 }
 
 void ChunkedTensor::read_chunk(const ChunkPlace& place, std::span<const FileAxis> axes,
                                std::byte* destination) const {
-  const int64_t element = dtype_bytes(layout_.base.dtype);
+  const int64_t element = dtype_bytes(layout_.dtype);
   if (layout_.filters.empty()) {
     read_box(*file_, place.offset, element, axes, destination);
     return;

@@ -9,7 +9,6 @@
 
 #include "core/tensor/tensor_source.h"
 #include "io/files/input_file.h"
-#include "io/tensors/file_tensor.h"
 
 namespace attnscope {
 
@@ -29,7 +28,9 @@ struct ChunkPlace {
 
 /// A dataset in chunks, all of full size, its values checked against the file.
 struct ChunkedLayout {
-  FileTensorLayout base;  ///< its offset is not used
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  bool big_endian = false;
   std::vector<int64_t> chunk;
   int64_t chunk_bytes = 0;  ///< unpacked
   std::vector<ChunkFilter> filters;
@@ -60,8 +61,8 @@ class ChunkedTensor : public TensorSource {
         name_(std::move(name)),
         layout_(std::move(layout)) {}
 
-  DType dtype() const override { return layout_.base.dtype; }
-  std::span<const int64_t> shape() const override { return layout_.base.shape; }
+  DType dtype() const override { return layout_.dtype; }
+  std::span<const int64_t> shape() const override { return layout_.shape; }
   const std::string& name() const override { return name_; }
   void read(std::span<const int64_t> begin, std::span<const int64_t> count,
             std::byte* destination) const override;

@@ -122,13 +122,16 @@ class Hdf5TensorFile : public TensorFile {
   std::shared_ptr<const TensorSource> open_chunked(const std::string& key,
                                                    const Json& dataset) const {
     ChunkedLayout layout;
-    layout.base = base_layout(key, dataset);
+    const FileTensorLayout base = base_layout(key, dataset);
+    layout.dtype = base.dtype;
+    layout.shape = base.shape;
+    layout.big_endian = base.big_endian;
     layout.chunk = sizes_of(dataset["chunk"]);
-    const bool sane = layout.chunk.size() == layout.base.shape.size() &&
+    const bool sane = layout.chunk.size() == layout.shape.size() &&
                       std::all_of(layout.chunk.begin(), layout.chunk.end(),
                                   [](int64_t extent) { return extent > 0; });
     const auto count = sane ? checked_count(layout.chunk) : std::nullopt;
-    const auto bytes = count ? checked_mul(*count, dtype_bytes(layout.base.dtype)) : std::nullopt;
+    const auto bytes = count ? checked_mul(*count, dtype_bytes(layout.dtype)) : std::nullopt;
     if (!bytes) fail(key, "its chunks have no sensible shape");
     layout.chunk_bytes = *bytes;
     for (const Json& filter : dataset["filters"]) layout.filters.push_back(filter_of(key, filter));
@@ -137,7 +140,7 @@ class Hdf5TensorFile : public TensorFile {
                     " bytes each, limit " + std::to_string(kMaxChunkBytes) +
                     "): save it in smaller chunks or without compression");
     }
-    if (bytes_of(layout.base) > 0) read_places(key, layout);
+    if (bytes_of(base) > 0) read_places(key, layout);
     return std::make_shared<ChunkedTensor>(file_, cache_, tensor_name(key), std::move(layout));
   }
 
@@ -156,7 +159,7 @@ class Hdf5TensorFile : public TensorFile {
     const size_t rank = layout.chunk.size();
     std::vector<int64_t> grid;
     for (size_t axis = 0; axis < rank; ++axis) {
-      const int64_t extent = layout.base.shape[axis];
+      const int64_t extent = layout.shape[axis];
       grid.push_back(extent / layout.chunk[axis] + (extent % layout.chunk[axis] != 0 ? 1 : 0));
     }
     const auto total = checked_count(grid);

@@ -1,3 +1,6 @@
+#include "io/tensors/npy.h"
+
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstring>
@@ -9,8 +12,6 @@
 #include "io/files/input_file.h"
 #include "io/files/utf8.h"
 #include "io/tensors/file_tensor.h"
-#include "io/tensors/npy_tensor.h"
-#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 namespace {
@@ -226,10 +227,9 @@ std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> f
   std::string text(static_cast<size_t>(length), '\0');
   file->read_at(prefix, std::as_writable_bytes(std::span(text)));
   if (!valid_utf8(text)) throw file_error(name, "header", "is no valid UTF-8");
-  const NpyHeader header = DictParser(text, name).parse();
+  NpyHeader header = DictParser(text, name).parse();
   FileTensorLayout layout = element_layout(header.descr, name);
   layout.shape = header.shape;
-  layout.fortran_order = header.fortran_order;
   layout.offset = prefix + length;
   const auto count = checked_count(layout.shape);
   const auto bytes = count ? checked_mul(*count, dtype_bytes(layout.dtype)) : std::nullopt;
@@ -242,7 +242,12 @@ std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> f
                          std::to_string(*bytes) + " bytes (got " +
                          std::to_string(file->size() - layout.offset) + ")");
   }
-  return std::make_shared<FileTensor>(std::move(file), name, layout);
+  if (header.fortran_order) {
+    std::reverse(header.shape.begin(), header.shape.end());
+    layout.strides = packed_strides(header.shape);
+    std::reverse(layout.strides.begin(), layout.strides.end());
+  }
+  return std::make_shared<FileTensor>(std::move(file), name, std::move(layout));
 }
 
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path) {

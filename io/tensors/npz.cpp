@@ -1,8 +1,8 @@
+#include "io/tensors/npz.h"
+
 #include "core/base/error.h"
-#include "io/tensors/npy_tensor.h"
+#include "io/tensors/npy.h"
 #include "io/tensors/recorded_values.h"
-#include "io/tensors/tensor_file.h"
-#include "io/tensors/zip_tensors.h"
 
 namespace attnscope {
 namespace {

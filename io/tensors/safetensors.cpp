@@ -13,7 +13,6 @@
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
 #include "io/tensors/file_tensor.h"
-#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 namespace {
@@ -254,7 +253,8 @@ class SafetensorsFile : public TensorFile {
       if (entry.key != key) continue;
       return std::make_shared<FileTensor>(
           file_, path().string() + ": tensor " + key,
-          FileTensorLayout{entry.dtype, entry.shape, data_begin_ + entry.begin, false, false});
+          FileTensorLayout{
+              .dtype = entry.dtype, .shape = entry.shape, .offset = data_begin_ + entry.begin});
     }
     throw missing_tensor(*this, key);
   }

@@ -13,4 +13,7 @@ namespace attnscope {
 std::shared_ptr<const TensorFile> read_safetensors(std::shared_ptr<const ByteSource> bytes,
                                                    const std::filesystem::path& name);
 
+/// The same of a file.
+std::shared_ptr<const TensorFile> open_safetensors(const std::filesystem::path& path);
+
 }  // namespace attnscope

@@ -36,11 +36,4 @@ class TensorFile {
 /// The error for a tensor that `file` does not have.
 Error missing_tensor(const TensorFile& file, const std::string& key);
 
-/// Opens a tensor file by its content (safetensors, .npy, .npz, torch.save's .pt), not by its name.
-/// Throws Error(file) for anything else and for what is malformed.
-std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path);
-/// The same for one format.
-std::shared_ptr<const TensorFile> open_safetensors(const std::filesystem::path& path);
-std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path);
-
 }  // namespace attnscope

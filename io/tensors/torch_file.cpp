@@ -1,3 +1,5 @@
+#include "io/tensors/torch_file.h"
+
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -6,9 +8,7 @@
 #include "core/base/error.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/recorded_values.h"
-#include "io/tensors/strided_tensor.h"
 #include "io/tensors/torch_pickle.h"
-#include "io/tensors/zip_tensors.h"
 
 namespace attnscope {
 namespace {
@@ -30,6 +30,19 @@ std::string root_of(const std::string& pickle_name) {
 
 bool is_pickle_name(const std::string& name) {
   return name == "data.pkl" || name.ends_with("/data.pkl");
+}
+
+/// Whether every element of a view that begins at element `offset` lies within the first `count`.
+bool fits_storage(const TorchTensor& view, int64_t count) {
+  int64_t last = view.offset;
+  for (size_t axis = 0; axis < view.shape.size(); ++axis) {
+    if (view.shape[axis] == 0) return view.offset <= count;
+    const auto reach = checked_mul(view.shape[axis] - 1, view.strides[axis]);
+    const auto next = reach ? checked_add(last, *reach) : std::nullopt;
+    if (!next) return false;
+    last = *next;
+  }
+  return last < count;
 }
 
 class TorchFile : public TensorFile {
@@ -193,20 +206,22 @@ class TorchFile : public TensorFile {
 
   void add_tensor(const TorchTensor& tensor, const std::string& key) {
     const TorchStorage& storage = pickle_.storages[tensor.storage];
-    const StridedLayout layout{storage.dtype, tensor.shape, tensor.strides, tensor.offset};
-    const auto count = checked_count(layout.shape);
-    if (!count || !checked_mul(*count, dtype_bytes(layout.dtype))) {
-      fail(where(key), "the shape " + shape_text(layout.shape) + " overflows");
+    const auto count = checked_count(tensor.shape);
+    if (!count || !checked_mul(*count, dtype_bytes(storage.dtype))) {
+      fail(where(key), "the shape " + shape_text(tensor.shape) + " overflows");
     }
-    if (!fits_storage(layout, storage.count)) {
-      fail(where(key), "shape " + shape_text(layout.shape) + " with strides " +
-                           shape_text(layout.strides) + " from element " +
-                           std::to_string(layout.offset) + " does not fit its storage of " +
+    if (!fits_storage(tensor, storage.count)) {
+      fail(where(key), "shape " + shape_text(tensor.shape) + " with strides " +
+                           shape_text(tensor.strides) + " from element " +
+                           std::to_string(tensor.offset) + " does not fit its storage of " +
                            std::to_string(storage.count));
     }
-    auto source = std::make_shared<StridedTensor>(
+    auto source = std::make_shared<FileTensor>(
         storages_.at(storage.key), path().string() + (key.empty() ? "" : ": tensor " + key),
-        layout);
+        FileTensorLayout{.dtype = storage.dtype,
+                         .shape = tensor.shape,
+                         .offset = tensor.offset * dtype_bytes(storage.dtype),
+                         .strides = tensor.strides});
     if (!fact_of_key(key).empty() && *count == 1 &&
         record_value(metadata_, key, *single_value(*source))) {
       return;

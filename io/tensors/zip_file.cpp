@@ -306,12 +306,14 @@ class DirectoryReader {
 
 }  // namespace
 
-ZipFile::ZipFile(const std::filesystem::path& path)
-    : ZipFile(std::make_shared<InputFile>(path), path) {}
+ZipFile::ZipFile(const std::filesystem::path& path, const ReadControl& control)
+    : ZipFile(std::make_shared<InputFile>(path), path, control) {}
 
-ZipFile::ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name)
+ZipFile::ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name,
+                 ReadControl control)
     : file_(std::move(bytes)),
       path_(std::move(name)),
+      control_(std::move(control)),
       members_(DirectoryReader(*file_, path_.string()).read()) {}
 
 const ZipMember* ZipFile::find(const std::string& name) const {
@@ -322,8 +324,7 @@ const ZipMember* ZipFile::find(const std::string& name) const {
 }
 
 std::shared_ptr<const ByteSource> ZipFile::open(const ZipMember& member) const {
-  return member.deflated ? open_deflated(file_, path_.string(), member)
-                         : open_stored(file_, path_.string(), member);
+  return open_zip_member(file_, path_.string(), member, control_);
 }
 
 bool looks_like_zip(std::string_view start) {

@@ -1,3 +1,5 @@
+#include "io/tensors/zip_member.h"
+
 #include <zlib.h>
 
 #include <algorithm>
@@ -7,8 +9,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "io/files/long_read.h"
-#include "io/tensors/zip_file.h"
 
 namespace attnscope {
 namespace {
@@ -30,8 +30,12 @@ std::string hex(uint32_t value) {
 /// What the readers of both kinds share.
 class Member : public ByteSource {
  public:
-  Member(std::shared_ptr<const ByteSource> file, std::string file_name, ZipMember member)
-      : file_(std::move(file)), file_name_(std::move(file_name)), member_(std::move(member)) {}
+  Member(std::shared_ptr<const ByteSource> file, std::string file_name, ZipMember member,
+         ReadControl control)
+      : file_(std::move(file)),
+        file_name_(std::move(file_name)),
+        member_(std::move(member)),
+        control_(std::move(control)) {}
   int64_t size() const override { return member_.bytes; }
 
  protected:
@@ -53,6 +57,7 @@ class Member : public ByteSource {
   std::shared_ptr<const ByteSource> file_;
   std::string file_name_;
   ZipMember member_;
+  ReadControl control_;
 };
 
 class StoredMember : public Member {
@@ -69,7 +74,7 @@ class StoredMember : public Member {
     if (verified_) return;
     std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(size(), 4 * kBufferBytes)));
     uLong crc = crc32(0, nullptr, 0);
-    LongRead pass(what(), size());
+    LongRead pass(control_, what(), size());
     for (int64_t at = 0; at < size(); at += static_cast<int64_t>(buffer.size())) {
       const auto count =
           static_cast<size_t>(std::min<int64_t>(size() - at, static_cast<int64_t>(buffer.size())));
@@ -192,7 +197,7 @@ class DeflatedMember : public Member {
     std::vector<std::byte> buffer(static_cast<size_t>(kBufferBytes));
     uLong crc = crc32(0, nullptr, 0);
     states_.clear();
-    LongRead pass(what(), size());
+    LongRead pass(control_, what(), size());
     while (cursor.position() < size()) {
       const auto count = static_cast<size_t>(std::min(size() - cursor.position(), kBufferBytes));
       const size_t got = cursor.read(buffer.data(), count);
@@ -242,7 +247,7 @@ class DeflatedMember : public Member {
       const auto piece =
           static_cast<size_t>(std::min<int64_t>(count, static_cast<int64_t>(buffer.size())));
       if (cursor.read(buffer.data(), piece) != piece) fail("unpacks to fewer bytes than it says");
-      check_long_read_stop(what());
+      check_read_stop(control_, what());
       count -= static_cast<int64_t>(piece);
     }
   }
@@ -255,16 +260,14 @@ class DeflatedMember : public Member {
 
 }  // namespace
 
-std::shared_ptr<const ByteSource> open_stored(std::shared_ptr<const ByteSource> file,
-                                              const std::string& file_name,
-                                              const ZipMember& member) {
-  return std::make_shared<StoredMember>(std::move(file), file_name, member);
-}
-
-std::shared_ptr<const ByteSource> open_deflated(std::shared_ptr<const ByteSource> file,
-                                                const std::string& file_name,
-                                                const ZipMember& member) {
-  return std::make_shared<DeflatedMember>(std::move(file), file_name, member);
+std::shared_ptr<const ByteSource> open_zip_member(std::shared_ptr<const ByteSource> file,
+                                                  const std::string& file_name,
+                                                  const ZipMember& member,
+                                                  const ReadControl& control) {
+  if (member.deflated) {
+    return std::make_shared<DeflatedMember>(std::move(file), file_name, member, control);
+  }
+  return std::make_shared<StoredMember>(std::move(file), file_name, member, control);
 }
 
 }  // namespace attnscope

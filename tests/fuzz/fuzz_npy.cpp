@@ -1,5 +1,5 @@
 #include "core/base/error.h"
-#include "io/tensors/npy_tensor.h"
+#include "io/tensors/npy.h"
 #include "tests/fuzz/targets.h"
 
 // A .npy file: header, and its array.

@@ -1,8 +1,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "io/files/memory_bytes.h"
-#include "io/tensors/zip_tensors.h"
+#include "io/tensors/torch_file.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/zip_bytes.h"
 

@@ -2,7 +2,8 @@
 #include <array>
 
 #include "core/base/error.h"
-#include "io/tensors/zip_tensors.h"
+#include "io/tensors/npz.h"
+#include "io/tensors/torch_file.h"
 #include "tests/fuzz/targets.h"
 
 namespace {

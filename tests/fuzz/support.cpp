@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/files/memory_bytes.h"
 #include "io/tensors/hdf5_tensors.h"
 #include "tests/fuzz/targets.h"
 

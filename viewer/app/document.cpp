@@ -24,8 +24,8 @@ std::unique_ptr<Document> make_document(const CaptureOrigin& origin, std::option
 
 }  // namespace
 
-std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const TileSourceMaker& make,
-                                         std::function<void()> wake) {
+std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const ReadControl& control,
+                                         const TileSourceMaker& make, std::function<void()> wake) {
   if (!origin.path.empty() && is_export_file(origin.path)) {
     if (origin.facts.any()) {
       throw usage_error(
@@ -37,10 +37,13 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Tile
     document->tiles = make.of_export(std::move(reader), std::move(wake));
     return document;
   }
-  Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts)
-                                        : Capture::open(origin.path, origin.facts);
+  auto stop = std::make_unique<DocumentStop>(control.stop);
+  const ReadControl own{stop->token(), control.reporter};
+  Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
+                                        : Capture::open(origin.path, origin.facts, own);
   const std::vector<ShownCall> calls = shown_calls(capture);
   auto document = make_document(origin, std::move(capture), calls);
+  document->stop = std::move(stop);
   document->tiles = make.of_capture(*document->capture, wake);
   if (!origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
     document->glance = std::make_unique<CaptureGlance>(*document->capture, std::move(wake));

@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "io/capture/capture.h"
+#include "io/files/read_progress.h"
 #include "viewer/tiles/capture_glance.h"
 #include "viewer/tiles/texel_reader.h"
 #include "viewer/view/head_picker.h"
@@ -25,6 +27,21 @@ struct CaptureOrigin {
 
   /// The file or folder that names it, without a slash at its end.
   std::filesystem::path name() const;
+};
+
+/// The stop of what reads one document: requested as it is closed, or with another stop.
+class DocumentStop {
+ public:
+  explicit DocumentStop(std::stop_token other)
+      : with_other_(std::move(other), [this] { source_.request_stop(); }) {}
+  ~DocumentStop() { source_.request_stop(); }
+  DocumentStop(const DocumentStop&) = delete;
+  DocumentStop& operator=(const DocumentStop&) = delete;
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  std::stop_source source_;
+  std::stop_callback<std::function<void()>> with_other_;  ///< last: it uses the source
 };
 
 /// Makes the workers that bring tiles; `wake` is to be called from any thread when there is
@@ -52,15 +69,18 @@ struct Document {
   std::unique_ptr<CaptureGlance> glance;
   bool warning_told = false;
   bool warning_dismissed = false;
+  /// Ends the long reads of a capture before its workers are waited for; null: an export.
+  std::unique_ptr<DocumentStop> stop = nullptr;
 
   /// What the glance found and nobody has dismissed.
   std::string warning() const {
     return glance && !warning_dismissed ? glance->warning() : std::string();
   }
-  /// Throws what Capture::open() and read_export_texels() throw, Error(usage) where facts are given
-  /// with an export.
-  static std::unique_ptr<Document> open(const CaptureOrigin& origin, const TileSourceMaker& make,
-                                        std::function<void()> wake);
+  /// A capture is read with `control`, and no longer than the document is open. Throws what
+  /// Capture::open() and read_export_texels() throw, Error(usage) where facts are given with an
+  /// export.
+  static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
+                                        const TileSourceMaker& make, std::function<void()> wake);
   const ShownCall& call() const { return calls[static_cast<size_t>(history.now().head.call)]; }
   /// The session that would bring it back.
   Session session(int width, int height) const;

@@ -82,6 +82,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   Window window(window_settings);
   ViewerApp::Settings app_settings;
   app_settings.make_source = settings.make_source;
+  app_settings.read_control = settings.read_control;
   app_settings.warn = settings.warn;
   app_settings.link_textures = settings.link_textures;
   app_settings.note = settings.note;

@@ -22,6 +22,7 @@ struct ViewerSettings {
   int64_t texture_bytes = int64_t{512} << 20;
   bool force = false;
   TileSourceMaker make_source;
+  ReadControl read_control;  ///< for the captures that are opened
   /// Changes the first capture's view (which head, which query) before it is shown.
   std::function<void(Document&)> prepare;
   std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found

@@ -49,8 +49,8 @@ void ViewerApp::link_textures() {
 ViewerApp::~ViewerApp() { window_->set_handlers({}); }
 
 void ViewerApp::open(const CaptureOrigin& origin) {
-  auto document =
-      Document::open(origin, settings_.make_source, [window = window_] { window->wake(); });
+  auto document = Document::open(origin, settings_.read_control, settings_.make_source,
+                                 [window = window_] { window->wake(); });
   show(std::move(document));
 }
 
@@ -60,8 +60,9 @@ void ViewerApp::open(const std::filesystem::path& path) {
     return;
   }
   const Session session = read_session(path);
-  auto document = Document::open({session.capture, session.tensors, session.facts},
-                                 settings_.make_source, [window = window_] { window->wake(); });
+  auto document =
+      Document::open({session.capture, session.tensors, session.facts}, settings_.read_control,
+                     settings_.make_source, [window = window_] { window->wake(); });
   document->history.restart(restored_view(session, document->picker, document->limits));
   settings_.session = path;
   show(std::move(document));

@@ -25,6 +25,7 @@ class ViewerApp {
  public:
   struct Settings {
     TileSourceMaker make_source;
+    ReadControl read_control;  ///< for the captures that are opened
     int64_t texture_bytes = int64_t{512} << 20;
     std::filesystem::path session;      ///< where Ctrl+S writes; empty: beside the capture
     std::filesystem::path recent_list;  ///< empty: none is kept

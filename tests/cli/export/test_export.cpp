@@ -5,7 +5,7 @@
 #include "core/base/dtype.h"
 #include "core/problem/attention_problem.h"
 #include "io/capture/capture.h"
-#include "io/tensors/tensor_file.h"
+#include "io/tensors/npy.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"

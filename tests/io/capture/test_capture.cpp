@@ -48,6 +48,7 @@ TEST_CASE("the sample capture opens with its facts") {
     CHECK(call.q_state == "qk_norm,rope");
     REQUIRE(call.tokens.size() == 1);
     CHECK(call.tokens[0][2] == "red");
+    CHECK(call.tokens_of(0).data() == call.tokens[0].data());
     const AttentionProblem& p = *call.problem;
     CHECK(p.num_heads() == 4);
     CHECK(p.scale() == 0.125);
@@ -122,6 +123,8 @@ TEST_CASE("layouts, axes, masks, tokens and lengths are understood") {
     const CallEntry& entry = capture.calls().front();
     CHECK(entry.tokens[1][0] == "e");
     CHECK(entry.problem->key_tokens().segment(2, 0) == Segment::text);
+    CHECK(entry.tokens_of(0).front() == "a");
+    CHECK(entry.tokens_of(1).front() == "e");
     CHECK(entry.problem->key_tokens().segment(2, 1) == Segment::padding);
     CHECK(entry.problem->mask().classify(1, 0, {0, 4}, {2, 4}) == TileClass::empty);
     CHECK(entry.problem->mask().classify(0, 0, {0, 4}, {0, 3}) == TileClass::full);
@@ -133,6 +136,7 @@ TEST_CASE("layouts, axes, masks, tokens and lengths are understood") {
     const Capture capture = Capture::open(path);
     CHECK(any_contains(capture.notes(), "rounded to f32"));
     CHECK(capture.calls().front().problem->q().dtype() == DType::f32);
+    CHECK(capture.calls().front().tokens_of(0).empty());
   }
   SECTION("unknown keys and tensors are named") {
     CallFile call;

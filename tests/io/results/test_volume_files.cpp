@@ -10,7 +10,7 @@
 #include "io/results/volume_files.h"
 #include "io/results/volume_hdf5.h"
 #include "io/results/volume_output.h"
-#include "io/tensors/tensor_file.h"
+#include "io/tensors/npy.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/png_picture.h"

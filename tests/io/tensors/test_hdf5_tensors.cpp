@@ -10,6 +10,7 @@
 
 #include "io/capture/capture.h"
 #include "io/tensors/hdf5_tensors.h"
+#include "io/tensors/open_tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/temporary_folder.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "io/tensors/tensor_file.h"
+#include "io/tensors/open_tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"

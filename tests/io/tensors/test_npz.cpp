@@ -3,8 +3,7 @@
 #include <numeric>
 #include <stop_token>
 
-#include "io/files/long_read.h"
-#include "io/tensors/tensor_file.h"
+#include "io/tensors/open_tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
@@ -112,6 +111,7 @@ TEST_CASE("npz: malformed archives are refused in one line that names the place"
       {"climbing name", broken([](ZipPart& p) { p.name = "../q.npy"; }), "unsafe name"},
       {"absolute name", broken([](ZipPart& p) { p.name = "/q.npy"; }), "unsafe name"},
       {"bad UTF-8", broken([](ZipPart& p) { p.name = "\xff.npy"; }), "UTF-8"},
+      {"overlong UTF-8", broken([](ZipPart& p) { p.name = "\xc1\xb1.npy"; }), "UTF-8"},
       {"name with a backslash", broken([](ZipPart& p) { p.name = "..\\q.npy"; }), "unsafe name"},
       {"name with a line break", broken([](ZipPart& p) { p.name = "q\n.npy"; }), "unsafe name"},
       {"no name", broken([](ZipPart& p) { p.name = ""; }), "without a name"},
@@ -200,10 +200,9 @@ TEST_CASE("npz: a requested stop ends the check of a member") {
   const std::string array = array_bytes(counting(5000), "(5000,)");
   for (const bool deflated : {false, true}) {
     write_bytes(path, zip_bytes({{"q.npy", array, deflated}}));
-    const auto tensor = open_tensor_file(path)->tensor("q");
     std::stop_source stop;
+    const auto tensor = open_tensor_file(path, {.stop = stop.get_token()})->tensor("q");
     stop.request_stop();
-    const LongReadStop ends(stop.get_token());
     CHECK(thrown_text(ErrorCode::interrupted, [&] { read_values<float>(*tensor, {0}, {1}); }) ==
           "interrupted while reading " + path.string() + ": member q.npy");
   }

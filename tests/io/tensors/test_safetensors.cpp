@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "io/tensors/tensor_file.h"
+#include "io/tensors/open_tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
@@ -169,6 +169,8 @@ TEST_CASE("safetensors: malformed files are refused in one line that names the p
       {"length above 100 MB", length(100'000'001) + "{}", "too large"},
       {"length 2^64-1", length(~uint64_t{0}) + "{}", "too large"},
       {"bad UTF-8", with("{\"\xff\":1}"), "JSON"},
+      {"a name in overlong UTF-8", with("{" + tensor_json("\xc1\xb1", "F32", "[2]", 0, 8) + "}"),
+       "JSON"},
       {"lone brace", with("{"), "JSON"},
       {"text after the JSON", with(kGood + "x"), "JSON"},
       {"array root", with("[1]"), "object"},

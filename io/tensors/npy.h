@@ -1,10 +1,12 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "core/tensor/tensor_source.h"
 #include "io/files/byte_source.h"
+#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 
@@ -12,5 +14,8 @@ namespace attnscope {
 /// checks the header, nothing of the data. Throws Error(file).
 std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> file,
                                              const std::string& name);
+
+/// A .npy file as a file of one tensor, named "". Throws Error(file).
+std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path);
 
 }  // namespace attnscope

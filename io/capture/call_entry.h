@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/problem/attention_problem.h"
+#include "core/products/text_token.h"
+#include "core/tensor/tensor_source.h"
+
+namespace attnscope {
+
+/// One call of a capture as it was recorded. `facts` holds every fact by the name that the capture
+/// format gives it, as JSON text, with where it came from.
+struct CallEntry {
+  struct Fact {
+    std::string json;    ///< the value as JSON
+    std::string origin;  ///< "recorded", "option --grid", "default", "preset", "guessed: …"
+  };
+  std::filesystem::path file;
+  CallId id;
+  bool step_recorded = false, layer_recorded = false, branch_recorded = false;
+  std::string layer_name, model, prompt;  ///< empty: not recorded
+  std::optional<double> timestep;
+  std::string q_state;                           ///< "qk_norm,rope"; empty: not recorded
+  int64_t head_offset = 0;                       ///< of the first head, in the model
+  std::vector<std::vector<std::string>> tokens;  ///< [batch item or 1][text token]; may be empty
+  std::map<std::string, Fact> facts;
+  std::vector<std::string> unknown_keys;                   ///< metadata and tensors not understood
+  std::shared_ptr<const AttentionProblem> problem;         ///< validated
+  std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
+  std::shared_ptr<const TensorSource> mask;                ///< tensor mask in use, or null
+
+  /// The text tokens of a batch item; may be empty.
+  std::span<const std::string> tokens_of(int64_t batch) const {
+    return words_of(tokens, batch);
+  }
+};
+
+}  // namespace attnscope

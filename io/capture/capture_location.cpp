@@ -1,0 +1,133 @@
+#include "io/capture/capture_location.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "io/tensors/open_tensor_file.h"
+
+namespace attnscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+CaptureLocation locate_catalogue(const fs::path& folder) {
+  CaptureCatalogue catalogue = read_catalogue(folder);
+  CaptureLocation location;
+  location.files = {catalogue.file};
+  for (const FrameFile& frame : catalogue.frames) location.files.push_back(frame.file);
+  for (CaptureFile& call : catalogue.calls) {
+    location.files.push_back(call.path);
+    location.calls.emplace_back(std::move(call));
+  }
+  location.frames = std::move(catalogue.frames);
+  location.extra = std::move(catalogue.extra);
+  location.notes = std::move(catalogue.notes);
+  location.unknown_keys = std::move(catalogue.unknown_keys);
+  return location;
+}
+
+/// The safetensors files of a folder, ascending.
+std::vector<fs::path> safetensors_files(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator item(folder, error), end; !error && item != end;
+       item.increment(error)) {
+    if (item->path().extension() == ".safetensors") paths.push_back(item->path());
+  }
+  if (error) {
+    throw file_error(folder.string(), "", "cannot be read: " + errno_text(error.value()));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Every safetensors file of the folder that says that it is a capture; no calls where none does.
+CaptureLocation locate_formatted(const fs::path& folder, const ReadControl& control) {
+  CaptureLocation location;
+  for (const fs::path& path : safetensors_files(folder)) {
+    auto file = open_tensor_file(path, control);
+    if (file->metadata().count("format") == 0) {
+      location.calls.emplace_back(PassedOver{path.string() + ": left out, it has no format \"" +
+                                             std::string(kCaptureFormat) + "\""});
+      continue;
+    }
+    location.files.push_back(path);
+    location.calls.emplace_back(CaptureFile{path, {}, std::move(file)});
+  }
+  if (location.files.empty()) location.calls.clear();
+  return location;
+}
+
+/// Files that are told by their names; no calls where no pattern fits.
+CaptureLocation locate_named(const fs::path& folder, const std::optional<std::string>& pattern) {
+  NamedFiles found = find_named_files(folder, pattern);
+  if (pattern && found.calls.empty()) {
+    throw file_error(folder.string(), "",
+                     "no file has a name like --pattern " + *pattern + " (it has " +
+                         (found.left_out.empty() ? "none" : first_names(found.left_out)) + ")");
+  }
+  CaptureLocation location;
+  if (found.calls.empty()) return location;
+  location.named = summary_of(found, pattern.has_value());
+  location.notes.push_back(folder.string() + ": files told by their names, as " + found.pattern);
+  if (!found.left_out.empty()) {
+    location.notes.push_back(folder.string() + ": left out: " + first_names(found.left_out));
+  }
+  for (NamedCall& call : found.calls) {
+    for (const auto& [role, parts] : call.files) {
+      for (const auto& part : parts) location.files.push_back(part.second);
+    }
+    location.calls.emplace_back(std::move(call));
+  }
+  return location;
+}
+
+CaptureLocation locate_in_folder(const fs::path& folder, const std::optional<std::string>& pattern,
+                                 const ReadControl& control) {
+  if (pattern) return locate_named(folder, pattern);
+  std::error_code error;
+  if (fs::exists(folder / "capture.json", error)) return locate_catalogue(folder);
+  CaptureLocation location = locate_formatted(folder, control);
+  if (location.calls.empty()) location = locate_named(folder, pattern);
+  if (!location.calls.empty()) return location;
+  throw file_error(folder.string(), "",
+                   "is no capture: it has no capture.json, no safetensors file with format \"" +
+                       std::string(kCaptureFormat) +
+                       "\", and no files whose names say what they are (--pattern tells)");
+}
+
+CaptureLocation locate_file(const fs::path& path, const std::optional<std::string>& pattern,
+                            const ReadControl& control) {
+  std::error_code error;
+  if (pattern) throw usage_error("--pattern is for folders (" + path.string() + " is none)");
+  if (path.filename() == "capture.json") return locate_catalogue(path.parent_path());
+  if (!fs::exists(path, error)) {
+    throw file_error(path.string(), "", "there is no such file or folder");
+  }
+  auto file = open_tensor_file(path, control);
+  if (file->keys() == std::vector<std::string>{""}) {
+    throw file_error(
+        path.string(), "",
+        "is one bare tensor, no capture: give --q FILE and --k FILE, or the folder that "
+        "they stand in");
+  }
+  CaptureLocation location;
+  location.files = {path};
+  location.calls.emplace_back(CaptureFile{path, {}, std::move(file)});
+  return location;
+}
+
+}  // namespace
+
+CaptureLocation locate_capture(const fs::path& path, const std::optional<std::string>& pattern,
+                               const ReadControl& control) {
+  std::error_code error;
+  CaptureLocation location = fs::is_directory(path, error)
+                                 ? locate_in_folder(path, pattern, control)
+                                 : locate_file(path, pattern, control);
+  // "dump/" and "dump" are the same capture.
+  location.path = path.has_filename() ? path : path.parent_path();
+  return location;
+}
+
+}  // namespace attnscope

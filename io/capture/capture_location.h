@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "io/capture/capture_catalogue.h"
+#include "io/capture/fact_overrides.h"
+#include "io/capture/named_folder.h"
+#include "io/capture/opened_call.h"
+#include "io/files/read_progress.h"
+
+namespace attnscope {
+
+/// A file of a folder that holds no call.
+struct PassedOver {
+  std::string note;
+};
+
+/// Where the calls of a capture stand, and what it says about itself as a whole. Of the calls'
+/// files none is open but those that had to be to tell what they are.
+struct CaptureLocation {
+  std::filesystem::path path;                ///< without a slash at its end
+  std::vector<std::filesystem::path> files;  ///< all that are part of it
+  std::vector<FrameFile> frames;
+  std::optional<NamedFolder> named;  ///< where the files were told by their names
+  std::string extra;                 ///< JSON text; may be empty
+  std::vector<std::variant<CaptureFile, NamedCall, PassedOver>> calls;
+  std::vector<std::string> notes, unknown_keys;
+};
+
+/// Tells what `path` is: a folder with capture.json, one of files in the capture's format or told
+/// by their names (with `pattern` by those alone), or one tensor file. Throws Error(file) where it
+/// is no capture, Error(usage) where a pattern is given and it is no folder.
+CaptureLocation locate_capture(const std::filesystem::path& path,
+                               const std::optional<std::string>& pattern,
+                               const ReadControl& control);
+
+}  // namespace attnscope

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/problem/score.h"
+
+namespace attnscope {
+
+/// Facts given on the command line; what is set overrides what was recorded, and Capture::notes()
+/// says so.
+struct FactOverrides {
+  std::optional<std::string> layout;  ///< "bhsd" …
+  std::optional<std::string> grid;    ///< "13x30x45"
+  std::optional<std::string> text;    ///< "226@start"
+  std::optional<std::string> scale;   ///< "auto" or a number
+  std::optional<std::string> mask;    ///< "none", "causal", "window:N" or a tensor file FILE[:KEY]
+  std::optional<std::string> preset;  ///< name of a ModelPreset: grid, text and head_dim to check
+  ScoreFunction score = ScoreFunction::softmax;
+  std::string mask_option = "--mask";  ///< how the command line calls `mask`
+  std::optional<std::string> rope;     ///< "cogvideox" …: q and k are turned when they are read
+  /// Where packed sequences begin and end: "0,9,24" or a tensor file FILE[:KEY]; packed_sequences.h
+  std::optional<std::string> cu_seqlens;
+  std::optional<std::string> cu_seqlens_k;  ///< the same of the keys, where it is another list
+  std::optional<std::string>
+      pattern;  ///< which files of a folder are which tensors; name_pattern.h
+
+  /// Whether anything is set.
+  bool any() const {
+    return layout || grid || text || scale || mask || preset || rope || pattern || cu_seqlens ||
+           cu_seqlens_k || score != ScoreFunction::softmax;
+  }
+};
+
+}  // namespace attnscope

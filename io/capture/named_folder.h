@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/capture/name_pattern.h"
+
+namespace attnscope {
+
+/// A folder whose files were told by their names (name_pattern.h).
+struct NamedFolder {
+  std::string pattern;
+  bool pattern_given = false;          ///< by --pattern; else one of the common ones
+  std::vector<int64_t> steps, layers;  ///< in the names, ascending; empty: the pattern has none
+  std::vector<int64_t> heads;
+  int64_t files = 0;                  ///< that the pattern fits
+  std::vector<std::string> left_out;  ///< names of the others, ascending
+};
+
+/// What the names of these files say together.
+NamedFolder summary_of(const NamedFiles& files, bool pattern_given);
+
+/// "3 files: a.txt, b.txt, c.txt"; of many the first five.
+std::string first_names(const std::vector<std::string>& names);
+
+}  // namespace attnscope
