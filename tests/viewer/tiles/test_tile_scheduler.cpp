@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/products/row_mean.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
@@ -211,9 +212,10 @@ TEST_CASE("a head's own logits give way to its weights where nobody wants them a
 TEST_CASE("a late failure ends nothing that has begun anew") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem);
-  // Two pieces: rows are added up in chunks.
+  // Two pieces: rows are added up in groups.
+  constexpr int64_t kRows = RowMean::kGroupRows + 8;
   LineRequest mean{kHead, Quantity::weights, false, {}};
-  for (int64_t row = 0; row < 40; ++row) mean.tokens.push_back(row);
+  for (int64_t row = 0; row < kRows; ++row) mean.tokens.push_back(row);
   steps.scheduler.want({mean, {}, {}, {}});
   const Assignment first = steps.bound_choice();
   const Assignment late = *steps.scheduler.choose();
@@ -228,8 +230,8 @@ TEST_CASE("a late failure ends nothing that has begun anew") {
   CHECK(steps.run_all() == 1);
   REQUIRE(steps.scheduler.find(mean));
   double sum = 0;
-  for (int64_t row = 0; row < 40; ++row) sum += fake_weight(0, 0, row, 5);
-  CHECK(steps.scheduler.find(mean)->values[5] == Approx(sum / 40));
+  for (int64_t row = 0; row < kRows; ++row) sum += fake_weight(0, 0, row, 5);
+  CHECK(steps.scheduler.find(mean)->values[5] == Approx(sum / kRows));
   // A failure of what nobody wants any more is no problem of anybody's.
   const LineRequest line{kHead, Quantity::logits, false, {1}};
   steps.scheduler.want({line, {}, {}, {}});
