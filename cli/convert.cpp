@@ -11,7 +11,7 @@
 #include "io/capture/capture_copy.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/synthetic_capture.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -70,7 +70,7 @@ int run_convert(const ConvertOptions& o) {
   const CaptureCopy copy = describe_copy(o, capture);
   const int64_t bytes = check_capture_copy(copy, o.out);
   if (is_single_capture_file(o.out)) {
-    ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
+    OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   } else {
     CaptureFolder::check_target(o.out, o.force);
   }

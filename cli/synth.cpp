@@ -12,7 +12,7 @@
 #include "io/capture/capture_folder.h"
 #include "io/capture/model_preset.h"
 #include "io/capture/synthetic_capture.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -128,7 +128,7 @@ void print_sizes(const SyntheticCapture& c, int64_t bytes) {
 
 /// What would stop the run is told before a dry run's sizes as well.
 void check_out(const SynthOptions& o) {
-  if (is_single_capture_file(o.out)) return ExportFile::check_target(o.out, {.force = o.force});
+  if (is_single_capture_file(o.out)) return OutputFile::check_target(o.out, {.force = o.force});
   CaptureFolder::check_target(o.out, o.force);
 }
 

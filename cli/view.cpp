@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/device_facet.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/tiles/stored_tile_source.h"
 #include "viewer/tiles/tile_service.h"
@@ -37,7 +37,7 @@ std::pair<int, int> parse_window_size(const std::string& text) {
 }
 
 /// "T,Y,X" or an index of the sequence.
-ChosenQuery parse_start_query(const std::string& text, const ShownCall& call, int64_t batch,
+ChosenQuery parse_start_query(const std::string& text, const MapSource& call, int64_t batch,
                               bool keys) {
   std::vector<int64_t> numbers;
   const char* at = text.data();
@@ -69,11 +69,11 @@ HeadId first_selected(const Capture& capture, const SelectionOptions& options) {
 }
 
 /// Of an export.
-HeadId first_selected(const std::vector<ShownCall>& calls, const SelectionOptions& options) {
+HeadId first_selected(const std::vector<MapSource>& calls, const SelectionOptions& options) {
   std::vector<HeadName> names;
   std::vector<HeadId> ids;
   for (size_t c = 0; c < calls.size(); ++c) {
-    const ShownCall& call = calls[c];
+    const MapSource& call = calls[c];
     for (size_t b = 0; b < call.batch.size(); ++b) {
       for (size_t h = 0; h < call.heads.size(); ++h) {
         const auto item = static_cast<int64_t>(b);
@@ -96,7 +96,7 @@ void prepare(const ViewRequest& o, Document& document) {
   apply(action::SelectHead{first});
   if (o.reverse) apply(action::SetReverse{true});
   if (!o.query.empty()) {
-    const ShownCall& call = document.calls[static_cast<size_t>(first.call)];
+    const MapSource& call = document.calls[static_cast<size_t>(first.call)];
     apply(action::PickQuery{parse_start_query(o.query, call, first.batch, o.reverse)});
   }
   document.history.restart(document.history.now());
@@ -127,7 +127,7 @@ int run_view(const ViewRequest& o) {
       check_export_options(o.capture, o.run);
       first_selected(read_export_texels(o.capture.capture)->calls(), o.selection);
     } else {
-      first_selected(open_capture(o.capture, console, Glance::no), o.selection);
+      first_selected(open_capture(o.capture, console, QuickCheckUse::no), o.selection);
     }
     settings.origin =
         CaptureOrigin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};

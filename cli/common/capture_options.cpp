@@ -39,7 +39,7 @@ class MemberProgress : public ReadProgress {
   Progress progress_;
 };
 
-/// A glance reads little, but the first value of a member of an archive costs reading it all.
+/// A quick check reads little, but the first value of a member of an archive costs reading it all.
 bool has_archives(const Capture& capture) {
   return std::any_of(capture.files().begin(), capture.files().end(),
                      [](const std::filesystem::path& file) {
@@ -137,7 +137,7 @@ ReadControl read_control(const Console& console) {
           }};
 }
 
-Capture open_capture(const CaptureOptions& o, const Console& console, Glance glance) {
+Capture open_capture(const CaptureOptions& o, const Console& console, QuickCheckUse use) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
@@ -154,15 +154,16 @@ Capture open_capture(const CaptureOptions& o, const Console& console, Glance gla
                          : Capture::open(o.capture, overrides, control);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
   const bool as_recorded = !overrides.mask && overrides.score == ScoreFunction::softmax;
-  if (glance == Glance::yes && as_recorded) {
+  if (use == QuickCheckUse::yes && as_recorded) {
     std::optional<InterruptWatch> interrupts;
     if (has_archives(capture)) interrupts.emplace(console);
-    const auto check = glance_at(capture, interrupts ? interrupts->token() : std::stop_token());
+    const auto check = quick_check(capture, interrupts ? interrupts->token() : std::stop_token());
     if (interrupts && interrupts->interrupted()) {
       throw Error(ErrorCode::interrupted, "interrupted");
     }
     if (check) {
-      console.warn("warning: " + one_line(capture.path().string()) + ": " + glance_warning(*check));
+      console.warn("warning: " + one_line(capture.path().string()) + ": " +
+                   quick_check_warning(*check));
     }
   }
   return capture;

@@ -29,12 +29,12 @@ FactOverrides fact_overrides(const CaptureOptions& options);
 /// What ends with the command and tells on its console how far long reads are.
 ReadControl read_control(const Console& console);
 /// Whether a capture that is opened is compared with a few of its own recorded outputs.
-enum class Glance : bool { no, yes };
-/// Opens it and says its notes, and what a glance at it found (not where an option asks for another
-/// score or mask: that is a question, not a correction). Throws Error(usage) when neither or both
-/// were given.
+enum class QuickCheckUse : bool { no, yes };
+/// Opens it and says its notes, and what a quick_check at it found (not where an option asks for
+/// another score or mask: that is a question, not a correction). Throws Error(usage) when neither
+/// or both were given.
 Capture open_capture(const CaptureOptions& options, const Console& console,
-                     Glance glance = Glance::yes);
+                     QuickCheckUse quick_check = QuickCheckUse::yes);
 
 /// What the options that say *which calls and heads* hold.
 struct SelectionOptions {

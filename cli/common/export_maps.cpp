@@ -34,7 +34,7 @@ class EntryMaps : public ExportMaps {
   std::string dtype_name() const override {
     return std::string(maps_.dtype_name(maps_.heads().front()));
   }
-  const StoredExport& stored() const override { return maps_.stored(); }
+  const ExportManifest& stored() const override { return maps_.stored(); }
   int64_t buffer_bytes() const override {
     int64_t most = 0;
     for (const StoredHead& head : maps_.heads()) {
@@ -82,7 +82,7 @@ class BlockMaps : public ExportMaps {
   int64_t unit() const override { return blocks_.groups().front().block; }
   bool is_logits() const override { return false; }
   std::string dtype_name() const override { return fmt::format("blocks of {}", unit()); }
-  const StoredExport& stored() const override { return blocks_.stored(); }
+  const ExportManifest& stored() const override { return blocks_.stored(); }
   int64_t buffer_bytes() const override {
     int64_t most = 0;
     for (const StoredBlockGroup& g : blocks_.groups()) most = std::max(most, g.block_cols * 8);
@@ -104,7 +104,7 @@ class BlockMaps : public ExportMaps {
 }  // namespace
 
 std::unique_ptr<ExportMaps> open_export_maps(const std::filesystem::path& path) {
-  if (read_stored_export(path).product == "pooled") return std::make_unique<BlockMaps>(path);
+  if (read_manifest(path).product == "pooled") return std::make_unique<BlockMaps>(path);
   return std::make_unique<EntryMaps>(path);
 }
 

@@ -29,7 +29,7 @@ class ExportMaps {
   virtual int64_t unit() const = 0;
   virtual bool is_logits() const = 0;
   virtual std::string dtype_name() const = 0;
-  virtual const StoredExport& stored() const = 0;
+  virtual const ExportManifest& stored() const = 0;
   /// What pooled() holds beside its result.
   virtual int64_t buffer_bytes() const = 0;
   /// Of heads()[head]. `block` is a multiple of unit(); rows and cols lie within what was exported

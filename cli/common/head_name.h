@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "io/pictures/table_grid.h"
+#include "io/pictures/table_layout.h"
 
 namespace attnscope {
 

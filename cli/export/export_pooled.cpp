@@ -14,7 +14,7 @@
 #include "core/stream/value_check.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
-#include "io/results/finished_run.h"
+#include "io/results/output_provenance.h"
 
 namespace attnscope {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 bool finished_already(const PooledRun& r, const ExportSpec& spec) {
   std::error_code none;
   if (!r.write.resume || r.write.force || !std::filesystem::exists(r.out, none)) return false;
-  expect_same_run(finished_run(r.out, "pooled"),
+  expect_same_run(output_provenance(r.out, "pooled"),
                   {{"capture_hash", spec.capture_hash},
                    {"options", nlohmann::ordered_json::parse(spec.options_json)}},
                   r.out);

@@ -17,7 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/value_check.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 
 namespace attnscope {
 namespace {

@@ -50,7 +50,7 @@ std::string group_text(const StoredGroup& group) {
 }  // namespace
 
 int print_export_info(const std::string& path, bool json) {
-  const StoredExport stored = read_stored_export(path);
+  const ExportManifest stored = read_manifest(path);
   const ExportState state = export_state(stored, path);
   if (json) {
     Json groups = Json::array();

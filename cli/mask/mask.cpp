@@ -20,7 +20,7 @@
 #include "core/stream/row_stream.h"
 #include "core/stream/value_check.h"
 #include "io/capture/block_mask_file.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -85,12 +85,12 @@ std::vector<MaskChoice> parse_masks(const MaskOptions& o, MemoryBudget& budget) 
 void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks& m) {
   std::vector<std::filesystem::path> inputs = capture.files();
   inputs.insert(inputs.end(), o.masks.begin(), o.masks.end());
-  const ExportFileOptions options{.force = o.force, .inputs = inputs};
+  const OutputFileOptions options{.force = o.force, .inputs = inputs};
   if (!o.out.empty()) {
     if (std::filesystem::path(o.out).extension() != ".csv") {
       throw usage_error("-o " + o.out + ": the table's name must end in .csv");
     }
-    ExportFile::check_target(o.out, options);
+    OutputFile::check_target(o.out, options);
   }
   if (o.save.empty()) return;
   if (std::filesystem::path(o.save).extension() != ".npy") {
@@ -103,7 +103,7 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
         o.save, m.calls.size(), m.calls.front().batch.size(), o.masks.size()));
   }
   if (o.save == o.out) throw usage_error("--save and -o name the same file");
-  ExportFile::check_target(o.save, options);
+  OutputFile::check_target(o.save, options);
 }
 
 /// The blocks that the mask leaves anything of, head after head.

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 
 namespace attnscope {
 namespace {
@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json row_json(const MaskRow& row, bool timed) {
-  const MaskScore& s = row.score;
+  const MaskQuality& s = row.score;
   Json json{{"step", row.step},
             {"layer", row.layer},
             {"branch", row.branch},
@@ -80,7 +80,7 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
                  width, timed ? "     time" : "");
       before = call;
     }
-    const MaskScore& s = row.score;
+    const MaskQuality& s = row.score;
     fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {} {}{}\n", row.head, one_line(row.mask), width,
                s.density, cell(s.recall), cell(s.recall_p05), cell(s.oracle_recall),
                cell(s.output_error), cell(s.output_error_p95),
@@ -90,7 +90,7 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
 
 void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::filesystem::path& path,
                     bool force) {
-  PartFile file(path, force);
+  StagedFile file(path, force);
   std::string text;
   for (const MaskRow& row : rows) {
     std::vector<std::string> names, cells;

@@ -15,7 +15,7 @@ namespace attnscope {
 struct MaskRow {
   int64_t step = 0, layer = 0, batch = 0, head = 0;
   std::string branch, kind, mask;
-  MaskScore score;
+  MaskQuality score;
   std::optional<double> time_ratio;  ///< masked / unmasked seconds, where it was asked for
 };
 

@@ -12,15 +12,15 @@ namespace attnscope {
 namespace {
 
 /// Streams the task's rows through a probe; `progress` gets the share of it that is done.
-std::unique_ptr<MaskProbe> probe_rows(const HeadTask& task, std::span<const Mask> masks,
-                                      MaskProbe::Wanted wanted, const MaskRun& run,
-                                      const std::function<void(double)>& progress) {
+std::unique_ptr<MaskRecall> probe_rows(const HeadTask& task, std::span<const Mask> masks,
+                                       MaskRecall::Wanted wanted, const MaskRun& run,
+                                       const std::function<void(double)>& progress) {
   constexpr int64_t kMostTileRows = 64;
   const int workers = run.backend.workers();
-  const int64_t kept = MaskProbe::bytes(task, masks.size(), wanted, kMostTileRows, workers);
+  const int64_t kept = MaskRecall::bytes(task, masks.size(), wanted, kMostTileRows, workers);
   const RowStream stream = plan_row_stream({&task, 1}, run.backend, run.budget, kept);
   auto probe =
-      std::make_unique<MaskProbe>(task, masks, wanted, stream.request, workers, run.budget);
+      std::make_unique<MaskRecall>(task, masks, wanted, stream.request, workers, run.budget);
   StreamControl control;
   control.stop = run.stop;
   control.progress = [&](const StreamProgress& p) {
@@ -35,25 +35,25 @@ std::unique_ptr<MaskProbe> probe_rows(const HeadTask& task, std::span<const Mask
 
 }  // namespace
 
-std::vector<MaskScore> score_masks(const HeadTask& head, std::span<const Mask> masks,
-                                   const MaskRun& run,
-                                   const std::function<void(double)>& progress) {
+std::vector<MaskQuality> score_masks(const HeadTask& head, std::span<const Mask> masks,
+                                     const MaskRun& run,
+                                     const std::function<void(double)>& progress) {
   const AttentionProblem& problem = *head.problem;
-  const MaskProbe::Wanted detail{true, static_cast<bool>(problem.v())};
+  const MaskRecall::Wanted detail{true, static_cast<bool>(problem.v())};
   const std::vector<int64_t> some = sampled_rows(problem.num_queries(), MaskRun::kSampledRows);
   const auto total = static_cast<double>(problem.num_queries());
   const bool all_rows = run.exact || static_cast<int64_t>(some.size()) == problem.num_queries();
   const double share = all_rows ? 1 : total / (total + static_cast<double>(some.size()));
-  const auto all = probe_rows(head, masks, all_rows ? detail : MaskProbe::Wanted(), run,
+  const auto all = probe_rows(head, masks, all_rows ? detail : MaskRecall::Wanted(), run,
                               [&](double done) { progress(done * share); });
-  std::unique_ptr<MaskProbe> sampled;
+  std::unique_ptr<MaskRecall> sampled;
   if (!all_rows) {
     HeadTask task = head;
     task.row_list = some;
     sampled = probe_rows(task, masks, detail, run,
                          [&](double done) { progress(share + done * (1 - share)); });
   }
-  std::vector<MaskScore> scores;
+  std::vector<MaskQuality> scores;
   for (size_t m = 0; m < masks.size(); ++m) {
     scores.push_back(
         summarise_mask(*all, sampled ? *sampled : *all, m, problem.num_keys(), detail.values));

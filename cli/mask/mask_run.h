@@ -24,7 +24,8 @@ struct MaskRun {
 
 /// Measures the masks on one head (all its rows and keys), in mask order. `progress` is told which
 /// share of the head is done, from one thread at a time. Throws Error(interrupted) on a stop.
-std::vector<MaskScore> score_masks(const HeadTask& head, std::span<const Mask> masks,
-                                   const MaskRun& run, const std::function<void(double)>& progress);
+std::vector<MaskQuality> score_masks(const HeadTask& head, std::span<const Mask> masks,
+                                     const MaskRun& run,
+                                     const std::function<void(double)>& progress);
 
 }  // namespace attnscope

@@ -18,7 +18,7 @@
 #include "core/base/selection.h"
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "io/results/volume_output.h"
 
 namespace attnscope {

@@ -5,7 +5,7 @@
 #include "cli/common/console.h"
 #include "cli/query/query_summary.h"
 #include "core/base/error.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -46,7 +46,7 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
   }
   check_volume_count(format, o.out, {tokens.frames(), tokens.height(), tokens.width()},
                      static_cast<int64_t>(count));
-  ExportFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});
   return format;
 }
 

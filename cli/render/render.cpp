@@ -7,8 +7,8 @@
 #include "cli/render/render_export.h"
 #include "cli/render/render_job.h"
 #include "core/base/error.h"
-#include "io/export/format/stored_export.h"
-#include "io/files/export_file.h"
+#include "io/export/format/export_manifest.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -52,7 +52,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   const OverlayFiles overlay = find_overlay(o.overlay, capture);
   std::vector<std::filesystem::path> inputs = capture.files();
   inputs.insert(inputs.end(), overlay.files.begin(), overlay.files.end());
-  ExportFile::check_target(o.out, {.force = o.force, .inputs = inputs});
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
   RenderJob job{
       o, kind, console, capture, colours, overlay, run, selected_heads(o, capture), Json::object()};
   kPainters[static_cast<size_t>(kind)](job);

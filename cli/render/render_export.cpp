@@ -14,7 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
 
@@ -245,7 +245,7 @@ int render_export(const RenderRequest& o, PictureKind kind, const Console& conso
   const auto maps = open_export_maps(path);
   const ExportPicture picture{o, kind, console, *maps, selected_heads(*maps, o)};
   const std::vector<std::filesystem::path> inputs(1, path);
-  ExportFile::check_target(o.out, {.force = o.force, .inputs = inputs});
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
   if (kind == PictureKind::matrix) {
     draw_matrix(picture);
   } else {

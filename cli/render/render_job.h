@@ -11,7 +11,7 @@
 #include "io/capture/capture.h"
 #include "io/pictures/canvas.h"
 #include "io/pictures/picture_page.h"
-#include "io/pictures/table_grid.h"
+#include "io/pictures/table_layout.h"
 
 namespace attnscope {
 

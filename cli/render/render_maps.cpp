@@ -9,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/products/map_reductions.h"
-#include "io/pictures/heat_table.h"
 #include "io/pictures/matrix_picture.h"
+#include "io/pictures/metric_table.h"
 #include "io/pictures/mosaic_picture.h"
 
 namespace attnscope {
@@ -82,7 +82,7 @@ void require_frames(const RenderJob& job) {
 }
 
 void draw_frame_table(RenderJob& job, const SegmentMass& mass) {
-  HeatTable table;
+  MetricTable table;
   table.text.title = page_title(job);
   table.text.lines = {
       joined_parts({capture_text(job), head_label(job.heads.front())}),
@@ -193,7 +193,7 @@ void render_heatmap(RenderJob& job) {
   }
   const auto heads = metrics_of_heads(map_tasks(job), job.run);
   if (heads.empty()) return;
-  HeatTable table;
+  MetricTable table;
   table.names = head_names(job);
   table.values.assign(table.names.rows.size() * table.names.columns.size(),
                       std::numeric_limits<float>::quiet_NaN());

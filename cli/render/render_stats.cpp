@@ -12,8 +12,8 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "io/export/read/stored_stats.h"
-#include "io/files/export_file.h"
-#include "io/pictures/heat_table.h"
+#include "io/files/output_file.h"
+#include "io/pictures/metric_table.h"
 
 namespace attnscope {
 namespace {
@@ -68,7 +68,7 @@ int render_stats(const RenderRequest& o, const Console& console) {
   const StoredStats stats = read_stored_stats(path);
   check_metric(stats, o.metric, file);
   const std::vector<std::filesystem::path> inputs(1, path);
-  ExportFile::check_target(o.out, {.force = o.force, .inputs = inputs});
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
   const std::vector<HeadNumber> all = numbers_of(stats, o.metric);
   std::vector<HeadName> names, selected;
   for (const HeadNumber& head : all) names.push_back(head.name);
@@ -78,7 +78,7 @@ int render_stats(const RenderRequest& o, const Console& console) {
     values.push_back(all[i].value);
   }
   const HeadTable heads = table_of_heads(selected);
-  HeatTable table;
+  MetricTable table;
   table.names = heads.names;
   table.values.assign(table.names.rows.size() * table.names.columns.size(),
                       std::numeric_limits<float>::quiet_NaN());

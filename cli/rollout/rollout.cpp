@@ -20,7 +20,7 @@
 #include "core/products/rollout_steps.h"
 #include "core/products/text_token.h"
 #include "core/stream/value_check.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 #include "io/results/volume_output.h"
 
 namespace attnscope {
@@ -45,9 +45,8 @@ struct RolloutOptions {
 /// The tokens that the rollout starts from.
 ChosenTokens start_tokens(const RolloutOptions& o, const SelectedCall& selected) {
   const CallEntry& call = *selected.call;
-  return resolve_tokens(
-      o.queries, {call.problem->query_tokens(), call.tokens_of(selected.batch.front()),
-                  call.problem->name()});
+  return resolve_tokens(o.queries, {call.problem->query_tokens(),
+                                    call.tokens_of(selected.batch.front()), call.problem->name()});
 }
 
 std::vector<RolloutStep> steps_of(const std::vector<SelectedCall>& calls) {
@@ -69,7 +68,7 @@ VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
         "-o {}: the tokens have no grid to make a volume of; give --grid TxHxW, or write a .csv",
         o.out));
   }
-  ExportFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   return format;
 }
 

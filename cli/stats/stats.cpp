@@ -17,7 +17,7 @@
 #include "core/base/error.h"
 #include "core/reduce/reduction_stream.h"
 #include "core/stream/value_check.h"
-#include "io/results/finished_run.h"
+#include "io/results/output_provenance.h"
 #include "io/results/stats_files.h"
 #include "io/results/stats_journal.h"
 
@@ -100,7 +100,7 @@ void write_output(const std::string& extension, StatsJournal& journal, const Jso
 bool finished_already(const StatsOptions& o, const Json& about, const Console& console) {
   std::error_code none;
   if (!o.resume || o.force || !std::filesystem::exists(o.out, none)) return false;
-  expect_same_run(finished_run(o.out, "stats"),
+  expect_same_run(output_provenance(o.out, "stats"),
                   {{"capture_hash", about["capture_hash"]}, {"options", about["options"]}}, o.out);
   console.say(o.out + " is complete already");
   return true;
@@ -132,9 +132,9 @@ int run_stats(const StatsOptions& o) {
   if (wants_estimate(o.dry_run, plan.flops)) {
     forecast.seconds = ReductionStream(*backend, budget).expected_seconds(s.jobs, plan);
   }
-  const ExportFileOptions file_options{
+  const OutputFileOptions file_options{
       .force = o.force, .resumable = true, .resume = o.resume, .inputs = capture.files()};
-  if (!o.out.empty() && !o.dry_run) ExportFile::check_target(o.out, file_options);
+  if (!o.out.empty() && !o.dry_run) OutputFile::check_target(o.out, file_options);
   if (o.dry_run) {
     print_plan(forecast, o.json);
     return kExitOk;

@@ -9,7 +9,7 @@
 #include "cli/verify/verify_capture.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "io/export/read/export_verify.h"
 
 namespace attnscope {

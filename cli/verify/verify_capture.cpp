@@ -183,7 +183,7 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
   const InterruptWatch interrupts(console);
   std::optional<Capture> capture;
   try {
-    capture.emplace(open_capture(request.capture, console, Glance::no));
+    capture.emplace(open_capture(request.capture, console, QuickCheckUse::no));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::file) throw;
     if (check_exchanged(request, console, error.what(), interrupts.token())) {

@@ -22,8 +22,8 @@ std::optional<double> standard_error(const std::vector<double>& values, double a
   return std::sqrt(squares / (n - 1) / n);
 }
 
-void summarise_sampled(const MaskProbe& probe, size_t mask, bool values, bool exact,
-                       MaskScore& score) {
+void summarise_sampled(const MaskRecall& probe, size_t mask, bool values, bool exact,
+                       MaskQuality& score) {
   std::vector<double> oracles, recalls, errors;
   double error = 0, norm = 0;
   const auto rows = probe.scores(mask);
@@ -62,9 +62,9 @@ std::optional<double> quantile(std::vector<double> values, double q) {
   return below + (above - below) * (place - static_cast<double>(low));
 }
 
-MaskScore summarise_mask(const MaskProbe& all, const MaskProbe& sampled, size_t mask,
-                         int64_t num_keys, bool values) {
-  MaskScore score;
+MaskQuality summarise_mask(const MaskRecall& all, const MaskRecall& sampled, size_t mask,
+                           int64_t num_keys, bool values) {
+  MaskQuality score;
   std::vector<double> recalls;
   int64_t kept = 0, effective = 0;
   const auto rows = all.scores(mask);

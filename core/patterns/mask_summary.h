@@ -5,12 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "core/patterns/mask_probe.h"
+#include "core/patterns/mask_recall.h"
 
 namespace attnscope {
 
 /// What one mask does to one head. Nothing where a value is undefined (no rows, no V, ‖O‖ = 0).
-struct MaskScore {
+struct MaskQuality {
   double density = 0;            ///< entries kept / (Nq·Nk)
   double effective_density = 0;  ///< of them those that the call's own mask keeps too / (Nq·Nk)
   std::optional<double> recall;  ///< mean over rows of Σ P·M
@@ -27,8 +27,8 @@ struct MaskScore {
 
 /// `all` has measured all rows of the head, `sampled` the rows of the oracle; they may be the same
 /// object, and then the values are exact.
-MaskScore summarise_mask(const MaskProbe& all, const MaskProbe& sampled, size_t mask,
-                         int64_t num_keys, bool values);
+MaskQuality summarise_mask(const MaskRecall& all, const MaskRecall& sampled, size_t mask,
+                           int64_t num_keys, bool values);
 
 /// The q-quantile of `values` (reordered) by linear interpolation between order statistics, as
 /// numpy.quantile; nothing where there are none.

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kListed = 8;
 
 /// A piece of which the text is a copy in lower case.
-struct Piece {
+struct WorkItem {
   std::string text;
   TokenPiece marks;
 };
@@ -54,20 +54,20 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-Piece parse_piece(std::string_view token) {
+WorkItem parse_piece(std::string_view token) {
   const TokenPiece piece = token_piece(token);
   return {lower_case(piece.text), piece};
 }
 
 /// The runs of pieces that spell `word`, in order.
-std::vector<IndexRange> find_word(const std::string& word, const std::vector<Piece>& pieces) {
+std::vector<IndexRange> find_word(const std::string& word, const std::vector<WorkItem>& pieces) {
   const bool hashes = std::any_of(pieces.begin(), pieces.end(),
-                                  [](const Piece& p) { return p.marks.continues_word; });
+                                  [](const WorkItem& p) { return p.marks.continues_word; });
   std::vector<IndexRange> places;
   for (size_t first = 0; first < pieces.size(); ++first) {
     std::string spelt;
     for (size_t i = first; i < pieces.size(); ++i) {
-      const Piece& piece = pieces[i];
+      const WorkItem& piece = pieces[i];
       if (piece.text.empty()) break;
       const bool joins =
           i == first || (!piece.marks.starts_word && !pieces[i - 1].marks.ends_word &&
@@ -103,10 +103,10 @@ std::string list_places(const std::vector<IndexRange>& places, const PromptText&
 }
 
 /// Tokens that hold the word, are held by it, or differ by a letter or two; else the first ones.
-std::string list_near(const std::string& word, const std::vector<Piece>& pieces,
+std::string list_near(const std::string& word, const std::vector<WorkItem>& pieces,
                       const PromptText& prompt) {
   std::vector<std::string> texts;
-  for (const Piece& piece : pieces) texts.push_back(piece.text);
+  for (const WorkItem& piece : pieces) texts.push_back(piece.text);
   const std::string nearest = nearest_word(word, texts);
   std::vector<IndexRange> near;
   std::vector<IndexRange> first;
@@ -160,7 +160,7 @@ IndexRange resolve_text_token(const std::string& text, const PromptText& prompt)
                       "; give a number from 0 to " + last +
                       ", or add them with attnscope convert --tokens FILE");
   }
-  std::vector<Piece> pieces;
+  std::vector<WorkItem> pieces;
   for (const std::string& token : prompt.tokens) pieces.push_back(parse_piece(token));
   const std::string word = parse_piece(text).text;
   if (word.empty()) throw usage_error(option + "names no token; give a word or a number");

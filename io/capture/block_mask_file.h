@@ -7,7 +7,7 @@
 
 #include "core/base/memory_budget.h"
 #include "core/mask/mask.h"
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 
 namespace attnscope {
 
@@ -28,7 +28,7 @@ class BlockMaskWriter {
   void commit() { file_.commit(); }
 
  private:
-  PartFile file_;
+  StagedFile file_;
 };
 
 }  // namespace attnscope

@@ -37,9 +37,7 @@ struct CallEntry {
   std::shared_ptr<const TensorSource> mask;                ///< tensor mask in use, or null
 
   /// The text tokens of a batch item; may be empty.
-  std::span<const std::string> tokens_of(int64_t batch) const {
-    return words_of(tokens, batch);
-  }
+  std::span<const std::string> tokens_of(int64_t batch) const { return words_of(tokens, batch); }
 };
 
 }  // namespace attnscope

@@ -13,7 +13,7 @@
 #include "io/capture/call_facts.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/synthetic_capture.h"
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 #include "io/tensors/safetensors_writer.h"
 
 namespace attnscope {
@@ -202,7 +202,7 @@ class Writer {
   Writer(const CaptureCopy& copy, const CopyControl& control) : copy_(copy), control_(control) {}
 
   void write_call(const CallCopy& call, const fs::path& path, bool force) {
-    PartFile file(path, force);
+    StagedFile file(path, force);
     write_safetensors(file, metadata_of(call.facts()), call.tensors(), [&](int64_t bytes) {
       if (control_.stop.stop_requested()) {
         throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
@@ -264,7 +264,7 @@ class Writer {
   }
 
   static void write_text(const fs::path& path, const std::string& text) {
-    PartFile file(path, false);
+    StagedFile file(path, false);
     file.append(std::as_bytes(std::span(text)));
     file.commit();
   }
@@ -330,7 +330,7 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
 void write_capture_copy(const CaptureCopy& copy, const fs::path& out, const CopyControl& control) {
   const int64_t bytes = check_capture_copy(copy, out);
   if (is_single_capture_file(out)) {
-    ExportFile::check_target(
+    OutputFile::check_target(
         out, {.force = control.force, .bytes = bytes, .inputs = copy.capture->files()});
     Writer(copy, control).write_call(CallCopy(copy, copy.calls.front()), out, control.force);
     return;

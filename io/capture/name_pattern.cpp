@@ -87,7 +87,7 @@ std::optional<NameFields> NamePattern::match(std::string_view file_name) const {
 
 bool NamePattern::match_from(size_t index, std::string_view rest, NameFields& fields) const {
   if (index == pieces_.size()) return rest.empty();
-  const Piece& piece = pieces_[index];
+  const WorkItem& piece = pieces_[index];
   if (!piece.placeholder) {
     return rest.starts_with(piece.text) &&
            match_from(index + 1, rest.substr(piece.text.size()), fields);

@@ -30,14 +30,14 @@ class NamePattern {
   bool has_role() const { return has_role_; }
 
  private:
-  struct Piece {
+  struct WorkItem {
     std::string text;  ///< the literal, or the placeholder's name
     bool placeholder = false;
   };
   bool match_from(size_t piece, std::string_view rest, NameFields& fields) const;
 
   std::string text_;
-  std::vector<Piece> pieces_;
+  std::vector<WorkItem> pieces_;
   bool has_role_ = false;
 };
 

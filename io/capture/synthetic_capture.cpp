@@ -12,7 +12,7 @@
 #include "core/base/exact_math.h"
 #include "io/capture/call_facts.h"
 #include "io/capture/capture_folder.h"
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 
 namespace attnscope {
 namespace {
@@ -128,7 +128,7 @@ class CallWriter {
         bytes_(values_.size() * static_cast<size_t>(dtype_bytes(capture.dtype))) {}
 
   void write(const fs::path& path, bool force, int64_t step, int64_t layer) {
-    PartFile file(path, force);
+    StagedFile file(path, force);
     const std::string header = safetensors_header(capture_, step, layer);
     file.append(std::as_bytes(std::span(header)));
     for (const Tensor tensor : tensors_of(capture_)) {
@@ -141,7 +141,7 @@ class CallWriter {
   }
 
  private:
-  void write_head(PartFile& file, Tensor tensor, HeadKind kind, uint64_t stream) {
+  void write_head(StagedFile& file, Tensor tensor, HeadKind kind, uint64_t stream) {
     const SyntheticHead head(kind, capture_.tokens, capture_.head_dim);
     const int64_t d = capture_.head_dim;
     const int64_t tokens = capture_.tokens.tokens();
@@ -172,7 +172,7 @@ void write_list(const SyntheticCapture& c, const Json& calls, const fs::path& pa
   const Json json{
       {"format", kCaptureFormat}, {"model", c.model}, {"extra", extra_of(c)}, {"calls", calls}};
   const std::string text = json.dump(2) + "\n";
-  PartFile file(path, false);
+  StagedFile file(path, false);
   file.append(std::as_bytes(std::span(text)));
   file.commit();
 }
@@ -225,7 +225,7 @@ void write_synthetic_capture(const SyntheticCapture& c, const fs::path& out,
     require_space(out, bytes);
     return write_folder(c, out, control);
   }
-  ExportFile::check_target(out, {.force = control.force, .bytes = bytes});
+  OutputFile::check_target(out, {.force = control.force, .bytes = bytes});
   CallWriter(c, control).write(out, control.force, 0, 0);
 }
 

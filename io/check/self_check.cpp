@@ -15,7 +15,7 @@
 namespace attnscope {
 namespace {
 
-/// Multiply-adds of a glance: about a tenth of a second.
+/// Multiply-adds of a quick_check: about a tenth of a second.
 constexpr int64_t kGlanceWork = int64_t{1} << 28;
 constexpr int64_t kGlanceRows = 4;
 
@@ -144,7 +144,7 @@ CallCheck check_call(const CallEntry& call, const CheckDepth& depth, int threads
   return check;
 }
 
-std::optional<CallCheck> glance_at(const Capture& capture, std::stop_token stop) {
+std::optional<CallCheck> quick_check(const Capture& capture, std::stop_token stop) {
   // First the calls far from each other, in case there is no time for all.
   const auto& calls = capture.calls();
   std::vector<size_t> order;
@@ -165,7 +165,7 @@ std::optional<CallCheck> glance_at(const Capture& capture, std::stop_token stop)
   return std::nullopt;
 }
 
-std::string glance_warning(const CallCheck& check) {
+std::string quick_check_warning(const CallCheck& check) {
   return fmt::format(
       "step {}, layer {}, head {}: the recorded {} not agree with Q and K (error {:.2g}, tolerance "
       "{:.2g}); attnscope verify looks for the cause",

@@ -56,8 +56,8 @@ Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_t
 
 /// A few rows of as many calls as a fraction of a second allows, at least of one: the first that
 /// differs, or nothing.
-std::optional<CallCheck> glance_at(const Capture& capture, std::stop_token stop = {});
+std::optional<CallCheck> quick_check(const Capture& capture, std::stop_token stop = {});
 /// What to say about it, one line.
-std::string glance_warning(const CallCheck& check);
+std::string quick_check_warning(const CallCheck& check);
 
 }  // namespace attnscope

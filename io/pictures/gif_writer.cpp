@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 #include "io/pictures/gif_palette.h"
 
 namespace attnscope {
@@ -37,10 +37,10 @@ ColourTable colour_table(const PaletteMaker& palette) {
   return table;
 }
 
-/// giflib's encoder over a PartFile.
+/// giflib's encoder over a StagedFile.
 class Encoder {
  public:
-  explicit Encoder(PartFile& file) : file_(file) {
+  explicit Encoder(StagedFile& file) : file_(file) {
     int error = 0;
     gif_ = EGifOpen(this, write_bytes, &error);
     if (gif_ == nullptr) throw failure(error);
@@ -113,7 +113,7 @@ class Encoder {
     return file_error(file_.part_path().string(), "GIF", text == nullptr ? "write failed" : text);
   }
 
-  PartFile& file_;
+  StagedFile& file_;
   GifFileType* gif_ = nullptr;
   std::exception_ptr thrown_;
 };
@@ -137,7 +137,7 @@ void write_gif(int count, const std::function<Canvas(int)>& draw, const GifOptio
   }
   shared.finish();
   const ColourTable table = options.shared_palette ? colour_table(shared) : nullptr;
-  PartFile file(path, force);
+  StagedFile file(path, force);
   Encoder encoder(file);
   encoder.begin(width, height, table.get());
   for (int i = 0; i < count; ++i) {

@@ -17,7 +17,7 @@ struct GifOptions {
 /// gives image i, and is called twice for each where the palette is shared, so that no more than
 /// one is in memory. Up to 256 colours are kept as they are; of more, the 256 boxes of a median cut
 /// take their means. Throws Error(usage) where the images are larger than GIF allows or differ in
-/// size, Error(file) as PartFile does.
+/// size, Error(file) as StagedFile does.
 void write_gif(int count, const std::function<Canvas(int)>& draw, const GifOptions& options,
                const std::filesystem::path& path, bool force);
 

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
-#include "io/pictures/heat_table.h"
+#include "io/pictures/metric_table.h"
 
 namespace attnscope {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
 #include "io/pictures/picture_page.h"
-#include "io/pictures/table_grid.h"
+#include "io/pictures/table_layout.h"
 
 namespace attnscope {
 
@@ -42,7 +42,7 @@ class MosaicPicture {
   const MosaicContent& content_;
   PictureText text_;
   int pixels_ = 1;  ///< a side of a map's cell
-  TableGrid grid_;
+  TableLayout grid_;
   int width_ = 0, height_ = 0;
 };
 

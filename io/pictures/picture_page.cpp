@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 #include "io/pictures/png_writer.h"
 
 namespace attnscope {
@@ -84,7 +84,7 @@ void draw_header(Canvas& canvas, const PictureText& text) {
 }
 
 void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force) {
-  PartFile file(path, force);
+  StagedFile file(path, force);
   PngWriter png(file, canvas.width(), canvas.height());
   for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
   png.finish();

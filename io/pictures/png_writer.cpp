@@ -9,10 +9,10 @@
 namespace attnscope {
 
 struct PngWriter::Impl {
-  explicit Impl(PartFile& the_file) : file(the_file) {}
+  explicit Impl(StagedFile& the_file) : file(the_file) {}
   ~Impl() { png_destroy_write_struct(&png, &info); }
 
-  PartFile& file;
+  StagedFile& file;
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::string failure;        ///< libpng's words
@@ -56,7 +56,8 @@ void flush_nothing(png_structp) {}
 
 }  // namespace
 
-PngWriter::PngWriter(PartFile& file, int width, int height) : impl_(std::make_unique<Impl>(file)) {
+PngWriter::PngWriter(StagedFile& file, int width, int height)
+    : impl_(std::make_unique<Impl>(file)) {
   Impl& impl = *impl_;
   impl.png =
       png_create_write_struct(PNG_LIBPNG_VER_STRING, &impl, keep_error<Impl>, ignore_warning);

@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 #include "io/pictures/colormap.h"
 
 namespace attnscope {
@@ -12,7 +12,7 @@ namespace attnscope {
 class PngWriter {
  public:
   /// Borrows `file`. Throws Error(file).
-  PngWriter(PartFile& file, int width, int height);
+  PngWriter(StagedFile& file, int width, int height);
   ~PngWriter();
 
   /// `width` pixels; called `height` times.

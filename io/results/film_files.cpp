@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 #include "io/pictures/film_animation.h"
 #include "io/pictures/gif_writer.h"
 #include "io/pictures/png_writer.h"
@@ -37,7 +37,7 @@ void write_film_png(const QueryVolumes& volumes, const FilmStyle& style,
   check_volumes(volumes, true);
   check_film_size(path, volumes.grid, static_cast<int64_t>(volumes.volumes.size()), style);
   const Filmstrip film(volumes, style);
-  PartFile file(path, force);
+  StagedFile file(path, force);
   PngWriter png(file, film.width(), film.height());
   const auto write = [&png](const Canvas& canvas) {
     for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));

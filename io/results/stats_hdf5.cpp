@@ -168,7 +168,7 @@ void write_stats_hdf5(const ExportSpec& spec, const StatsRecords& records,
                       const std::filesystem::path& path) {
   const ExportLayout layout = make_export_layout(spec);
   const Hdf5Session session;
-  StoredExport stored;
+  ExportManifest stored;
   Hdf5Writer writer(path);
   {
     write_root_attributes(writer, spec);

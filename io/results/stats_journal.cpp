@@ -7,7 +7,7 @@
 #include "core/base/version.h"
 #include "io/export/format/export_header.h"
 #include "io/export/format/interrupted_run.h"
-#include "io/results/finished_run.h"
+#include "io/results/output_provenance.h"
 
 namespace attnscope {
 namespace {
@@ -31,10 +31,10 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
 }  // namespace
 
 StatsJournal::StatsJournal(std::filesystem::path out, Json identity, std::string capture,
-                           const ExportFileOptions& options)
+                           const OutputFileOptions& options)
     : identity_(std::move(identity)), file_(std::move(out), options) {
   take_up_interrupted(file_, RunForm::records, [&](const std::string& there) {
-    StoredExport wanted;
+    ExportManifest wanted;
     wanted.capture = std::move(capture);
     wanted.capture_hash = identity_["capture_hash"].get<std::string>();
     wanted.options = line_of(identity_["options"]);

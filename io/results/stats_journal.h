@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 
@@ -17,11 +17,11 @@ namespace attnscope {
 class StatsJournal {
  public:
   /// `identity` says what is computed from what, {"format", "capture_hash", "options"}; `capture`
-  /// is the capture's name, for messages. Throws what ExportFile's constructor and
+  /// is the capture's name, for messages. Throws what OutputFile's constructor and
   /// take_up_interrupted() throw; Error(file) where `resume` finds an OUT.part of another identity,
   /// or one that is no such list.
   StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity, std::string capture,
-               const ExportFileOptions& options);
+               const OutputFileOptions& options);
 
   /// Records of earlier runs.
   const std::vector<nlohmann::ordered_json>& kept() const { return kept_; }
@@ -37,7 +37,7 @@ class StatsJournal {
   void write_line(const nlohmann::ordered_json& json);
 
   nlohmann::ordered_json identity_;
-  ExportFile file_;
+  OutputFile file_;
   std::vector<nlohmann::ordered_json> kept_;
   int64_t size_ = 0;
 };

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 #include "io/results/volume_check.h"
 #include "io/tensors/npy_header.h"
 
@@ -26,7 +26,7 @@ std::string csv_field(const std::string& text) {
 /// Collects lines and hands them on in pieces, so that a long volume takes no more memory.
 class LineWriter {
  public:
-  explicit LineWriter(PartFile& file) : file_(file) {}
+  explicit LineWriter(StagedFile& file) : file_(file) {}
   void add(std::string_view line) {
     lines_ += line;
     if (lines_.size() >= kPieceBytes) flush();
@@ -38,7 +38,7 @@ class LineWriter {
 
  private:
   static constexpr size_t kPieceBytes = 1 << 18;
-  PartFile& file_;
+  StagedFile& file_;
   std::string lines_;
 };
 
@@ -64,7 +64,7 @@ void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const Quer
 
 void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, true);
-  PartFile file(path, force);
+  StagedFile file(path, force);
   file.append(as_bytes(npy_header("<f4", {static_cast<int64_t>(volumes.volumes.size()),
                                           volumes.grid[0], volumes.grid[1], volumes.grid[2]})));
   for (const QueryVolume& volume : volumes.volumes) {
@@ -75,7 +75,7 @@ void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path&
 
 void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, false);
-  PartFile file(path, force);
+  StagedFile file(path, force);
   file.append(as_bytes("step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight\n"));
   LineWriter lines(file);
   for (const QueryVolume& volume : volumes.volumes) write_csv_volume(lines, volumes, volume);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "io/results/volume_check.h"
 
@@ -173,7 +173,7 @@ class VolumeWriter {
 void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path,
                         bool force) {
   check_volumes(volumes, false);
-  PartFile file(path, force);
+  StagedFile file(path, force);
   {
     const Hdf5Session session;
     VolumeWriter(volumes, file.part_path()).write();

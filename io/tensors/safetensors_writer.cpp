@@ -114,7 +114,7 @@ TensorToWrite tensor_part(std::string name, std::shared_ptr<const TensorSource> 
           }};
 }
 
-void write_safetensors(PartFile& file, const std::map<std::string, std::string>& metadata,
+void write_safetensors(StagedFile& file, const std::map<std::string, std::string>& metadata,
                        const std::vector<TensorToWrite>& tensors,
                        const std::function<void(int64_t bytes)>& progress) {
   nlohmann::ordered_json header;

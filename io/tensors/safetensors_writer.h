@@ -10,7 +10,7 @@
 
 #include "core/tensor/layout.h"
 #include "core/tensor/tensor_source.h"
-#include "io/files/part_file.h"
+#include "io/files/staged_file.h"
 
 namespace attnscope {
 
@@ -35,7 +35,7 @@ TensorToWrite tensor_part(std::string name, std::shared_ptr<const TensorSource> 
 
 /// Writes a safetensors file: `metadata`, then the tensors in their order, each piece told to
 /// `progress` by its bytes. Throws Error(file), and what reading throws.
-void write_safetensors(PartFile& file, const std::map<std::string, std::string>& metadata,
+void write_safetensors(StagedFile& file, const std::map<std::string, std::string>& metadata,
                        const std::vector<TensorToWrite>& tensors,
                        const std::function<void(int64_t bytes)>& progress);
 

@@ -9,11 +9,11 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/block_passes-inl.h"
 #include "kernels/cpu/encode-inl.h"
 #include "kernels/cpu/exp2-inl.h"
 #include "kernels/cpu/lane_totals-inl.h"
-#include "kernels/cpu/row_sweep-inl.h"
+#include "kernels/cpu/reductions-inl.h"
+#include "kernels/cpu/score_epilogues-inl.h"
 #include "kernels/cpu/value_product-inl.h"
 
 #undef ATTNSCOPE_HAVE_BF16_INSTRUCTION
@@ -120,7 +120,7 @@ const CpuKernels& kernels() {
     k.logit_pass = logit_pass;
     k.encode_weights = encode_weights;
     k.encode_logits = encode_logits;
-    k.sweep_rows = sweep_rows;
+    k.reduce_rows = reduce_rows;
     k.multiply_values = multiply_values;
     k.add_scaled = add_scaled;
     k.add_diagonals = add_diagonals;

@@ -86,15 +86,15 @@ CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t ro
   return block;
 }
 
-GroupBlock CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
-                         const Buffers& buffers) const {
-  return GroupBlock(head_, buffers.scratch, rows.group(group),
-                    buffers.queries + group * kGroupRows * head_.format.steps(), block);
+KeyBlockProduct CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
+                              const Buffers& buffers) const {
+  return KeyBlockProduct(head_, buffers.scratch, rows.group(group),
+                         buffers.queries + group * kGroupRows * head_.format.steps(), block);
 }
 
 bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
                         bool with_moments, const Buffers& buffers) const {
-  GroupBlock meeting = meet(rows, group, block, buffers);
+  KeyBlockProduct meeting = meet(rows, group, block, buffers);
   float* const stash = buffers.stash + group * kGroupRows * buffers.stash_stride;
   const int64_t kept =
       (std::clamp(block, stash_blocks.begin, stash_blocks.end) - stash_blocks.begin) * kBlockKeys;
@@ -261,7 +261,7 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
 void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
                               const Rectangle& rectangle, const Buffers& buffers) const {
   const bool logits = rectangle.quantity == Quantity::logits;
-  GroupBlock meeting = meet(rows, group, block, buffers);
+  KeyBlockProduct meeting = meet(rows, group, block, buffers);
   float* const entries = buffers.scratch.entries;
   if (meeting.empty()) {
     return fill_rows(entries, kBlockKeys, logits ? -std::numeric_limits<float>::infinity() : 0.0f);

@@ -6,7 +6,7 @@
 #include "core/reduce/panel_reduction.h"
 #include "core/stream/tile_backend.h"
 #include "kernels/common/workspace.h"
-#include "kernels/cpu/group_block.h"
+#include "kernels/cpu/key_block_product.h"
 #include "kernels/cpu/row_sums.h"
 
 namespace attnscope {
@@ -74,7 +74,8 @@ class CpuHead : public BoundHead {
   static Buffers take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                               int64_t cols, bool one_product, Workspace& workspace);
   Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
-  GroupBlock meet(const Rows& rows, int64_t group, int64_t block, const Buffers& buffers) const;
+  KeyBlockProduct meet(const Rows& rows, int64_t group, int64_t block,
+                       const Buffers& buffers) const;
 
   /// What a linear row's entries are relative to, as a power of 2; `row` counts within the row
   /// block.
@@ -108,8 +109,8 @@ class CpuHead : public BoundHead {
   // Reductions (cpu_reduce.cpp).
   void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;
   void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
-                    std::span<const SweepRun> runs, PanelReduction& panel) const;
-  void add_diagonals(SweepRows rows, int64_t first, PanelReduction& panel) const;
+                    std::span<const SegmentRun> runs, PanelReduction& panel) const;
+  void add_diagonals(ReducedRows rows, int64_t first, PanelReduction& panel) const;
   void reduce_row(const float* entries, float factor, const RowSum& sum, int64_t position,
                   PanelReduction& panel) const;
   [[noreturn]] void refuse_row(int64_t row) const;

@@ -80,7 +80,7 @@ struct EncodeRows {
 
 /// A run of keys up to `end` whose weights are added to one segment's mass. Runs follow each other
 /// from key 0 on and have at most 4096 keys, so that a lane adds no more than 256 terms.
-struct SweepRun {
+struct SegmentRun {
   int64_t end = 0;
   int64_t segment = 0;
 };
@@ -89,7 +89,7 @@ inline constexpr int64_t kMaxRunKeys = 256 * kSumLanes;
 /// Up to kGroupRows rows of entries whose weights, entry · factor, are to be reduced. Arrays are
 /// 64-byte aligned; rows and columns have a multiple of kBlockKeys elements, those beyond `keys`
 /// are 0.
-struct SweepRows {
+struct ReducedRows {
   const float* entries = nullptr;
   int64_t stride = 0;
   const float* factors = nullptr;
@@ -102,7 +102,7 @@ struct SweepRows {
   /// stored at row_maxima[r]; null: not wanted. The runs cover all keys.
   double* masses = nullptr;
   int64_t segments = 0;
-  const SweepRun* runs = nullptr;
+  const SegmentRun* runs = nullptr;
   float* row_maxima = nullptr;
 };
 
@@ -164,13 +164,13 @@ struct CpuKernels {
   /// Logits as f32 or f16.
   void (*encode_logits)(const EncodeRows& rows, Encoding encoding);
 
-  void (*sweep_rows)(const SweepRows& rows);
+  void (*reduce_rows)(const ReducedRows& rows);
   /// totals += weights · values: float32 over the keys of the block in their order, then double.
   void (*multiply_values)(const ValueProduct& product);
   /// destination[i] += source[i]·factor; nothing needs alignment.
   void (*add_scaled)(const float* source, int64_t count, float factor, float* destination);
   /// For rows that follow each other: destination[j − r] += entries[r][j]·factors[r].
-  void (*add_diagonals)(const SweepRows& rows, float* destination);
+  void (*add_diagonals)(const ReducedRows& rows, float* destination);
   /// The first i with entries[i]·factor == weight, or −1.
   int64_t (*find_weight)(const float* entries, int64_t count, float factor, float weight);
   /// −Σ w·log₂(w) of the weights w = entries[i]·factor; those below 2⁻¹²⁰ are treated as that.

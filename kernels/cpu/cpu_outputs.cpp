@@ -73,7 +73,7 @@ void CpuHead::add_outputs(const Rows& rows, int64_t group, int64_t block, const 
       }
     }
   } else {
-    GroupBlock meeting = meet(rows, group, block, buffers);
+    KeyBlockProduct meeting = meet(rows, group, block, buffers);
     if (meeting.empty()) return;
     meeting.set_output(buffers.scratch.entries, kBlockKeys);
     meeting.sigmoid();

@@ -11,8 +11,8 @@
 namespace attnscope {
 namespace {
 
-std::vector<SweepRun> make_runs(const KeySegments& segments) {
-  std::vector<SweepRun> runs;
+std::vector<SegmentRun> make_runs(const KeySegments& segments) {
+  std::vector<SegmentRun> runs;
   for (const KeySegments::Span& span : segments.spans()) {
     for (int64_t key = span.keys.begin; key < span.keys.end; key += kMaxRunKeys) {
       runs.push_back({std::min(key + kMaxRunKeys, span.keys.end), span.segment});
@@ -30,7 +30,7 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
   Workspace pieces(workspace);
   const Buffers buffers =
       take_buffers(head_.format, head_.num_keys(), total, head_.num_keys(), true, pieces);
-  const std::vector<SweepRun> runs = make_runs(panel.segments());
+  const std::vector<SegmentRun> runs = make_runs(panel.segments());
   std::vector<RowNorm> norms(queries.index.size());
   for (int64_t begin = 0; begin < total; begin += buffers.rows) {
     const Rows rows = load(queries, begin, buffers.rows, buffers);
@@ -56,7 +56,7 @@ void CpuHead::fill_sigmoid(const Rows& rows, const Buffers& buffers) const {
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
       float* out = buffers.stash + group * kGroupRows * buffers.stash_stride + block * kBlockKeys;
-      GroupBlock meeting = meet(rows, group, block, buffers);
+      KeyBlockProduct meeting = meet(rows, group, block, buffers);
       if (meeting.empty()) {
         for (int64_t row = 0; row < kGroupRows; ++row) {
           std::fill_n(out + row * buffers.stash_stride, kBlockKeys, 0.0f);
@@ -70,25 +70,25 @@ void CpuHead::fill_sigmoid(const Rows& rows, const Buffers& buffers) const {
 }
 
 void CpuHead::reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
-                           std::span<const SweepRun> runs, PanelReduction& panel) const {
+                           std::span<const SegmentRun> runs, PanelReduction& panel) const {
   const auto count = static_cast<int64_t>(rows.group(group).size());
   float maxima[kGroupRows];
   const bool wants_rows = panel.request().any_rows();
   for (int64_t row = 0; row < count;) {
     const int64_t end = std::min(count, panel.unit_end(first + row) - first);
     const int64_t in_block = group * kGroupRows + row;
-    SweepRows sweep{.entries = buffers.stash + in_block * buffers.stash_stride,
-                    .stride = buffers.stash_stride,
-                    .factors = buffers.factors + in_block,
-                    .rows = end - row,
-                    .keys = head_.num_keys(),
-                    .column_sums = panel.column_sums(),
-                    .column_maxima = panel.column_maxima(),
-                    .masses = wants_rows ? panel.masses(first + row) : nullptr,
-                    .segments = panel.segments().count(),
-                    .runs = runs.data(),
-                    .row_maxima = maxima};
-    head_.kernels.sweep_rows(sweep);
+    ReducedRows sweep{.entries = buffers.stash + in_block * buffers.stash_stride,
+                      .stride = buffers.stash_stride,
+                      .factors = buffers.factors + in_block,
+                      .rows = end - row,
+                      .keys = head_.num_keys(),
+                      .column_sums = panel.column_sums(),
+                      .column_maxima = panel.column_maxima(),
+                      .masses = wants_rows ? panel.masses(first + row) : nullptr,
+                      .segments = panel.segments().count(),
+                      .runs = runs.data(),
+                      .row_maxima = maxima};
+    head_.kernels.reduce_rows(sweep);
     add_diagonals(sweep, first + row, panel);
     for (int64_t r = row; r < end; ++r) {
       const int64_t place = group * kGroupRows + r;
@@ -101,7 +101,7 @@ void CpuHead::reduce_group(const Rows& rows, int64_t group, int64_t first, const
   }
 }
 
-void CpuHead::add_diagonals(SweepRows rows, int64_t first, PanelReduction& panel) const {
+void CpuHead::add_diagonals(ReducedRows rows, int64_t first, PanelReduction& panel) const {
   float* diagonal = panel.diagonal(first);
   if (diagonal == nullptr) return;
   const int64_t last = first + rows.rows - 1;

@@ -13,7 +13,7 @@ namespace {
 // sum.
 constexpr float kSmallestFirstSum = 0x1p-12f;
 
-bool fits(const GroupBlock& block, int64_t row, const RowSum& sum, float block_sum) {
+bool fits(const KeyBlockProduct& block, int64_t row, const RowSum& sum, float block_sum) {
   if (!is_sound_sum(block_sum)) return false;
   if (sum.anchored || block_sum >= kSmallestFirstSum) return true;
   return block_sum == 0 && block.excludes_row(row);
@@ -32,8 +32,8 @@ void move_reference(RowSum& row, float reference, float* kept, int64_t count) {
 }
 
 /// Gives rows that do not fit a reference that does. Leaves the block's products in its output.
-void move_references(const GroupBlock& block, std::span<RowSum> sums, const RowReferences& entries,
-                     const KeptEntries& kept) {
+void move_references(const KeyBlockProduct& block, std::span<RowSum> sums,
+                     const RowReferences& entries, const KeptEntries& kept) {
   float maxima[kGroupRows];
   block.exponent_maxima(maxima);
   for (int64_t row = 0; row < kGroupRows; ++row) {
@@ -50,8 +50,8 @@ void move_references(const GroupBlock& block, std::span<RowSum> sums, const RowR
 
 }  // namespace
 
-int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const KeptEntries& kept,
-                          bool with_moments) {
+int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
+                          const KeptEntries& kept, bool with_moments) {
   RowReferences entries;
   entries.with_moments = with_moments;
   const auto take_references = [&] {
@@ -81,7 +81,7 @@ int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const
   return -1;
 }
 
-int64_t add_linear_block(const GroupBlock& block, std::span<RowSum> sums) {
+int64_t add_linear_block(const KeyBlockProduct& block, std::span<RowSum> sums) {
   RowReferences entries;
   block.linear(entries);
   for (int64_t row = 0; row < kGroupRows; ++row) {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/stream/tile_backend.h"
-#include "kernels/cpu/group_block.h"
+#include "kernels/cpu/key_block_product.h"
 
 namespace attnscope {
 
@@ -33,11 +33,11 @@ struct KeptEntries {
 /// computed again, as it is where products far below 0 spoil a sum. `sums` has kGroupRows entries.
 /// Returns the position of a row whose logits float32 cannot resolve (beyond 2²² in base 2, or not
 /// finite), or −1.
-int64_t add_softmax_block(const GroupBlock& block, std::span<RowSum> sums, const KeptEntries& kept,
-                          bool with_moments);
+int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
+                          const KeptEntries& kept, bool with_moments);
 
 /// The same for linear scores.
-int64_t add_linear_block(const GroupBlock& block, std::span<RowSum> sums);
+int64_t add_linear_block(const KeyBlockProduct& block, std::span<RowSum> sums);
 
 /// Whether all entries of the row lie below −2²² in base 2, where float32 cannot resolve them.
 bool is_unresolved(const RowSum& sum);

@@ -57,7 +57,7 @@ PictureLikeness compare_pictures(const Picture& a, const Picture& b, uint32_t ro
 }
 
 void write_difference(const Picture& a, const Picture& b, const std::filesystem::path& file) {
-  PartFile part(file, true);
+  StagedFile part(file, true);
   PngWriter writer(part, static_cast<int>(a.width), static_cast<int>(a.height));
   std::vector<Rgb> row(a.width);
   for (int y = 0; y < static_cast<int>(a.height); ++y) {

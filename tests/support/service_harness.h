@@ -28,7 +28,7 @@ class ServiceHarness {
   bool wait_idle() {
     return wait([&] { return !service_->status().busy; });
   }
-  void want(TileWishes wishes) { service_->want(std::move(wishes)); }
+  void want(WantedTiles wishes) { service_->want(std::move(wishes)); }
 
  private:
   std::mutex mutex_;

@@ -13,7 +13,7 @@ void AppScriptHost::open(const std::string& path) { app_->open(std::filesystem::
 
 void AppScriptHost::resize(int width, int height) { app_->window().resize(width, height); }
 
-const std::vector<ShownCall>* AppScriptHost::calls() const {
+const std::vector<MapSource>* AppScriptHost::calls() const {
   return app_->document() != nullptr ? &app_->document()->calls : nullptr;
 }
 

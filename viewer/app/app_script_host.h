@@ -15,7 +15,7 @@ class AppScriptHost : public ScriptHost {
 
   void open(const std::string& path) override;
   void resize(int width, int height) override;
-  const std::vector<ShownCall>* calls() const override;
+  const std::vector<MapSource>* calls() const override;
   const ViewState& state() const override;
   void act(const Action& action) override;
   bool click(const std::string& label) override;

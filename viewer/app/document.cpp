@@ -1,7 +1,7 @@
 #include "viewer/app/document.h"
 
 #include "core/base/error.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 
 namespace attnscope {
 
@@ -13,7 +13,7 @@ std::filesystem::path CaptureOrigin::name() const {
 namespace {
 
 std::unique_ptr<Document> make_document(const CaptureOrigin& origin, std::optional<Capture> capture,
-                                        const std::vector<ShownCall>& calls) {
+                                        const std::vector<MapSource>& calls) {
   HeadPicker picker(calls);
   ViewLimits limits = ViewLimits::of(calls);
   ViewState start = opened_view(limits);
@@ -41,12 +41,12 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   const ReadControl own{stop->token(), control.reporter};
   Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
                                         : Capture::open(origin.path, origin.facts, own);
-  const std::vector<ShownCall> calls = shown_calls(capture);
+  const std::vector<MapSource> calls = shown_calls(capture);
   auto document = make_document(origin, std::move(capture), calls);
   document->stop = std::move(stop);
   document->tiles = make.of_capture(*document->capture, wake);
   if (!origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
-    document->glance = std::make_unique<CaptureGlance>(*document->capture, std::move(wake));
+    document->quick_check = std::make_unique<QuickCheck>(*document->capture, std::move(wake));
   }
   return document;
 }

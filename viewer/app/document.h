@@ -9,11 +9,11 @@
 
 #include "io/capture/capture.h"
 #include "io/files/read_progress.h"
-#include "viewer/tiles/capture_glance.h"
+#include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texel_reader.h"
 #include "viewer/view/head_picker.h"
+#include "viewer/view/map_source.h"
 #include "viewer/view/session.h"
-#include "viewer/view/shown_call.h"
 #include "viewer/view/tile_source.h"
 #include "viewer/view/view_history.h"
 
@@ -60,28 +60,28 @@ struct TileSourceMaker {
 struct Document {
   CaptureOrigin origin;
   std::optional<Capture> capture;  ///< none: an export
-  std::vector<ShownCall> calls;    ///< of the capture, or of the export
+  std::vector<MapSource> calls;    ///< of the capture, or of the export
   HeadPicker picker;
   ViewLimits limits;
   ViewHistory history;
   std::unique_ptr<TileSource> tiles;
   /// Null where the capture is shown otherwise than it was recorded.
-  std::unique_ptr<CaptureGlance> glance;
+  std::unique_ptr<QuickCheck> quick_check;
   bool warning_told = false;
   bool warning_dismissed = false;
   /// Ends the long reads of a capture before its workers are waited for; null: an export.
   std::unique_ptr<DocumentStop> stop = nullptr;
 
-  /// What the glance found and nobody has dismissed.
+  /// What the quick check found and nobody has dismissed.
   std::string warning() const {
-    return glance && !warning_dismissed ? glance->warning() : std::string();
+    return quick_check && !warning_dismissed ? quick_check->warning() : std::string();
   }
   /// A capture is read with `control`, and no longer than the document is open. Throws what
   /// Capture::open() and read_export_texels() throw, Error(usage) where facts are given with an
   /// export.
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
                                         const TileSourceMaker& make, std::function<void()> wake);
-  const ShownCall& call() const { return calls[static_cast<size_t>(history.now().head.call)]; }
+  const MapSource& call() const { return calls[static_cast<size_t>(history.now().head.call)]; }
   /// The session that would bring it back.
   Session session(int width, int height) const;
 };

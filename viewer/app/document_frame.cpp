@@ -26,7 +26,7 @@ int64_t first_followed(const TokenGrid& grid, IndexRange there) {
   return all.begin + all.size() / 2;
 }
 
-bool same(const TileWishes& a, const TileWishes& b) {
+bool same(const WantedTiles& a, const WantedTiles& b) {
   return a.line == b.line && a.other_line == b.other_line && a.tiles == b.tiles &&
          a.exact == b.exact;
 }
@@ -37,7 +37,7 @@ bool same(const TileWishes& a, const TileWishes& b) {
 void ViewerApp::wish() {
   const ViewState& state = document_->history.now();
   const MapGeometry geometry = document_->tiles->geometry(state.head);
-  TileWishes wishes;
+  WantedTiles wishes;
   wishes.line = line_wanted_;
   wishes.tiles = wanted_tiles(state, geometry, panels_.matrix().pane_size());
   wishes.exact = {state.head};
@@ -48,7 +48,7 @@ void ViewerApp::wish() {
 
 void ViewerApp::refresh_line() {
   const ViewState& state = document_->history.now();
-  const ShownCall& call = document_->call();
+  const MapSource& call = document_->call();
   const TokenGrid& side = state.reverse ? call.keys : call.queries;
   if (!followed_ || *followed_ >= side.tokens()) {
     followed_ = first_followed(side, state.reverse ? call.cols : call.rows);
@@ -159,7 +159,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   refresh_readout();
   refresh_histogram();
   const ViewState& state = d.history.now();
-  const ShownCall& call = d.call();
+  const MapSource& call = d.call();
   const int64_t keys = call.keys.tokens();
   const Scene scene{
       .state = state,
@@ -179,7 +179,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .texture_mib = texture_mib(),
       .warning = d.warning(),
   };
-  if (!d.warning_told && d.glance && d.glance->done()) {
+  if (!d.warning_told && d.quick_check && d.quick_check->done()) {
     d.warning_told = true;
     if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
   }

@@ -12,7 +12,7 @@ void check_picture_name(const std::filesystem::path& file) {
 
 void write_picture(const gl::ReadPixels& picture, const std::filesystem::path& file, bool force) {
   check_picture_name(file);
-  PartFile part(file, force);
+  StagedFile part(file, force);
   PngWriter writer(part, picture.width, picture.height);
   const auto width = static_cast<size_t>(picture.width);
   for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y) {

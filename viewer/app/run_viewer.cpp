@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 #include "viewer/app/app_script_host.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/app/viewer_app.h"
@@ -66,7 +66,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   if (!settings.script.empty()) script = read_script(settings.script);
   if (!settings.screenshot.empty()) {
     check_picture_name(settings.screenshot);
-    ExportFile::check_target(settings.screenshot, {.force = settings.force});
+    OutputFile::check_target(settings.screenshot, {.force = settings.force});
   }
   const bool hidden = script || !settings.screenshot.empty();
   Window::Settings window_settings;

@@ -25,7 +25,7 @@ struct ViewerSettings {
   ReadControl read_control;  ///< for the captures that are opened
   /// Changes the first capture's view (which head, which query) before it is shown.
   std::function<void(Document&)> prepare;
-  std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found
+  std::function<void(const std::string&)> warn;  ///< told what a quick check of a capture found
   /// See ViewerApp::Settings.
   std::function<std::unique_ptr<TextureLink>()> link_textures;
   std::function<void(const std::string&)> note;

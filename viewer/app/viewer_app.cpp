@@ -353,7 +353,7 @@ bool ViewerApp::reached(WaitFor what) const {
       return exact() && line && window_->frames_due() == 0;
     case WaitFor::idle: {
       const TileSourceStatus status = document_->tiles->status();
-      const bool looked = !document_->glance || document_->warning_told;
+      const bool looked = !document_->quick_check || document_->warning_told;
       return looked && !status.busy && status.queue == 0 && !drew_busy_ && !histogram_stale_ &&
              !uploads_left_ && window_->frames_due() == 0 && !draw_again_ && !news_;
     }

@@ -31,7 +31,7 @@ class ViewerApp {
     std::filesystem::path recent_list;  ///< empty: none is kept
     bool force = false;                 ///< pictures and sessions replace what is there
     std::optional<ViewTheme> theme;
-    std::function<void(const std::string&)> warn;  ///< told what a glance at a capture found
+    std::function<void(const std::string&)> warn;  ///< told what a quick check of a capture found
     /// Links a device to the window's textures, as DeviceFacet::link_textures(); may be empty.
     std::function<std::unique_ptr<TextureLink>()> link_textures;
     std::function<void(const std::string&)> note;  ///< gets lines for people that are no warnings
@@ -121,7 +121,7 @@ class ViewerApp {
   std::optional<ViewTheme> applied_theme_;
   std::vector<std::filesystem::path> recent_;
 
-  TileWishes wishes_;
+  WantedTiles wishes_;
   std::optional<int64_t> followed_;  ///< token whose line is shown while none is picked
   std::shared_ptr<const MapLine> line_;
   std::optional<LineRequest> line_wanted_;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viewer/view/wishes.h"
+#include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
 namespace {

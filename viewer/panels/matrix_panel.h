@@ -4,7 +4,7 @@
 #include "viewer/panels/tile_textures.h"
 #include "viewer/panels/view_transform.h"
 #include "viewer/panels/widgets.h"
-#include "viewer/view/wishes.h"
+#include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
 

@@ -34,7 +34,7 @@ struct PointReadout {
 /// Everything that panels read. Borrowed for one frame; nothing here is changed by drawing.
 struct Scene {
   const ViewState& state;
-  const ShownCall& call;
+  const MapSource& call;
   const HeadPicker& picker;
   TokenNames queries, keys;
   const TileSource& tiles;

@@ -8,14 +8,14 @@
 
 #include "core/base/selection.h"
 #include "viewer/view/commands.h"
+#include "viewer/view/map_source.h"
 #include "viewer/view/query_words.h"
-#include "viewer/view/shown_call.h"
 
 namespace attnscope {
 namespace {
 
 /// What a command needs before the next one: nothing, a frame, or a frame and to be asked again.
-enum class After : uint8_t { go_on, frame, again };
+enum class After : uint8_t { take_up, frame, again };
 
 bool compares(double left, CompareOp op, double right) {
   switch (op) {
@@ -68,7 +68,7 @@ struct ScriptRunner::Step {
   ScriptHost& host;
   double seconds;  ///< since the command began
 
-  const std::vector<ShownCall>& calls() const {
+  const std::vector<MapSource>& calls() const {
     if (host.calls() == nullptr) throw usage_error("no capture is open");
     return *host.calls();
   }
@@ -135,14 +135,14 @@ struct ScriptRunner::Step {
   }
   After operator()(const word::Wait& w) const {
     calls();
-    if (host.reached(w.what)) return After::go_on;
+    if (host.reached(w.what)) return After::take_up;
     if (seconds < w.seconds) return After::again;
     const std::string reason = host.waiting_for();
     throw usage_error(fmt::format("wait {}: not there after {:g} s{}", wait_name(w.what), w.seconds,
                                   reason.empty() ? "" : " (" + one_line(reason) + ")"));
   }
   After operator()(const word::Probe& w) const {
-    const ShownCall& call = calls()[static_cast<size_t>(host.state().head.call)];
+    const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
     if (w.query >= call.queries.tokens() || w.key >= call.keys.tokens()) {
       throw usage_error(fmt::format("probe {} {}: outside the map (queries 0 to {}, keys 0 to {})",
                                     w.query, w.key, call.queries.tokens() - 1,
@@ -158,12 +158,12 @@ struct ScriptRunner::Step {
     if (std::isfinite(probed.entry.logit)) json["logit"] = probed.entry.logit;
     json["exact"] = probed.exact;
     host.print(json.dump());
-    return After::go_on;
+    return After::take_up;
   }
   After operator()(const word::Print& w) const {
     host.print(
         fmt::format("{} {}", script_name_text(w.name), one_line(script_value(w.name, host))));
-    return After::go_on;
+    return After::take_up;
   }
   After operator()(const word::Expect& w) const {
     const std::string got = script_value(w.name, host);
@@ -179,23 +179,23 @@ struct ScriptRunner::Step {
       throw usage_error(fmt::format("expect {} {} {}: got {}", script_name_text(w.name),
                                     compare_op_text(w.op), one_line(w.text), one_line(got)));
     }
-    return After::go_on;
+    return After::take_up;
   }
   After operator()(const word::Shot& w) const {
     if (!runner.begun_) {
       host.shot(w.path);
       runner.begun_ = true;
     }
-    return host.shot_done() ? After::go_on : After::again;
+    return host.shot_done() ? After::take_up : After::again;
   }
   After operator()(const word::SaveSession& w) const {
     calls();
     host.save_session(w.path);
-    return After::go_on;
+    return After::take_up;
   }
   After operator()(const word::Quit&) const {
     runner.quit_ = true;
-    return After::go_on;
+    return After::take_up;
   }
 };
 
@@ -219,7 +219,7 @@ ScriptRunner::State ScriptRunner::step(double seconds) {
       started_ = after == After::again;
       ++frames_;
       if (after != After::again) ++next_;
-      if (after != After::go_on) break;
+      if (after != After::take_up) break;
     } catch (const Error& error) {
       error_ = fmt::format("{}:{}: {}", script_.file, line.line, error.what());
       state_ = State::failed;

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-struct ShownCall;
+struct MapSource;
 
 /// What a script can do to a window. Every member throws Error, without a place, where it cannot;
 /// the runner adds file and line. Called on the window's thread, between two frames.
@@ -24,7 +24,7 @@ class ScriptHost {
   virtual void open(const std::string& path) = 0;
   virtual void resize(int width, int height) = 0;
   /// What is open: null before the first `open`.
-  virtual const std::vector<ShownCall>* calls() const = 0;
+  virtual const std::vector<MapSource>* calls() const = 0;
   virtual const ViewState& state() const = 0;
   virtual void act(const Action& action) = 0;
 

@@ -4,13 +4,13 @@
 
 #include "core/base/error.h"
 #include "viewer/script/script_runner.h"
+#include "viewer/view/map_source.h"
 #include "viewer/view/query_words.h"
-#include "viewer/view/shown_call.h"
 
 namespace attnscope {
 namespace {
 
-const ShownCall& shown_call(ScriptName name, const ScriptHost& host) {
+const MapSource& shown_call(ScriptName name, const ScriptHost& host) {
   if (host.calls() == nullptr) {
     throw usage_error(fmt::format("{}: no capture is open", script_name_text(name)));
   }
@@ -58,7 +58,7 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::branch:
       return shown_call(name, host).branch(state.head.batch);
     case ScriptName::query: {
-      const ShownCall& call = shown_call(name, host);
+      const MapSource& call = shown_call(name, host);
       return query_words(TokenNames::of(call, state.head.batch, state.reverse), state.query);
     }
     case ScriptName::reverse:

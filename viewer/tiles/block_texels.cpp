@@ -18,7 +18,7 @@ class BlockTexels : public TexelReader {
  public:
   explicit BlockTexels(std::shared_ptr<const StoredBlocks> blocks) : blocks_(std::move(blocks)) {
     for (const StoredBlockGroup& group : blocks_->groups()) {
-      ShownCall call = exported_call(group.facts, group.batch, group.heads);
+      MapSource call = exported_call(group.facts, group.batch, group.heads);
       call.name = blocks_->path().string();
       call.logits = false;
       call.block = group.block;
@@ -31,7 +31,7 @@ class BlockTexels : public TexelReader {
     }
   }
 
-  const std::vector<ShownCall>& calls() const override { return calls_; }
+  const std::vector<MapSource>& calls() const override { return calls_; }
   int64_t panel_rows(const HeadId& head) const override { return kPanelBlocks * group(head).block; }
   int64_t buffer_bytes(const HeadId& head) const override {
     return (kPanelBlocks + 1) * group(head).block_cols * 8;
@@ -121,7 +121,7 @@ class BlockTexels : public TexelReader {
   }
 
   const std::shared_ptr<const StoredBlocks> blocks_;
-  std::vector<ShownCall> calls_;
+  std::vector<MapSource> calls_;
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ class EntryTexels : public TexelReader {
     }
   }
 
-  const std::vector<ShownCall>& calls() const override { return calls_; }
+  const std::vector<MapSource>& calls() const override { return calls_; }
   int64_t panel_rows(const HeadId& head) const override {
     return stored(head).group->grid.chunk_rows;
   }
@@ -67,7 +67,7 @@ class EntryTexels : public TexelReader {
 
   std::vector<float> line(const HeadId& id, bool reverse, int64_t token) const override {
     const StoredHead& head = stored(id);
-    const ShownCall& call = calls_[static_cast<size_t>(id.call)];
+    const MapSource& call = calls_[static_cast<size_t>(id.call)];
     const IndexRange one{token, token + 1};
     const IndexRange all{0, reverse ? call.queries.tokens() : call.keys.tokens()};
     std::vector<float> values(static_cast<size_t>(all.end), kMissing);
@@ -111,7 +111,7 @@ class EntryTexels : public TexelReader {
   void add_call(const StoredHead& head) {
     const StoredFacts& facts = *head.facts;
     const StoredGroup& group = *head.group;
-    ShownCall call = exported_call(facts, group.batch, group.heads);
+    MapSource call = exported_call(facts, group.batch, group.heads);
     call.name = maps_->path().string() + ": " + group.name;
     call.weights = !maps_->is_logits();
     call.logits = maps_->is_logits();
@@ -160,7 +160,7 @@ class EntryTexels : public TexelReader {
   }
 
   const std::shared_ptr<const StoredMaps> maps_;
-  std::vector<ShownCall> calls_;
+  std::vector<MapSource> calls_;
   std::vector<int64_t> first_head_;  ///< of each call, among StoredMaps::heads()
 };
 

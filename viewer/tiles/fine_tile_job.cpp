@@ -15,7 +15,7 @@ constexpr double kDeviceFlops = 64 * kPieceFlops;
 
 class FineTileJob : public MapJob {
  public:
-  FineTileJob(const TileId& id, const HeadData& head)
+  FineTileJob(const TileId& id, const HeadCache& head)
       : MapJob(id.head), id_(id), geometry_(head.geometry), side_(int64_t{1} << id.level) {
     const IndexRange texels{id.row * kTileSide,
                             std::min((id.row + 1) * kTileSide, geometry_.texel_rows(id.level))};
@@ -29,13 +29,13 @@ class FineTileJob : public MapJob {
                  std::max<int64_t>(1, kSlabEntries / cols_.size())));
   }
 
-  bool done(const HeadData&) const override { return done_ == slabs_; }
-  int64_t pieces_left(const HeadData&) const override { return slabs_ - done_; }
+  bool done(const HeadCache&) const override { return done_ == slabs_; }
+  int64_t pieces_left(const HeadCache&) const override { return slabs_ - done_; }
 
-  std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
     if (next_ == slabs_) return std::nullopt;
     if (next_ == 0) {
-      if (head.bound && Workbench::pooler_of(*head.bound, id_.level) != nullptr) {
+      if (head.bound && WorkerScratch::pooler_of(*head.bound, id_.level) != nullptr) {
         cut(piece_rows(*head.problem, keys_, kDeviceFlops));
       }
       memory_ = tools.reserve(tile_bytes(id_, geometry_), "a tile of the map");
@@ -48,9 +48,9 @@ class FineTileJob : public MapJob {
     std::vector<RowNorm> norms(divided_ ? static_cast<size_t>(slab.size()) : 0);
     const bool known = divided_ && head.norms.known(slab);
     if (known) std::copy_n(head.norms.norms().begin() + slab.begin, slab.size(), norms.begin());
-    return [this, slab, known, norms](Workbench& bench) mutable -> TakeIn {
+    return [this, slab, known, norms](WorkerScratch& bench) mutable -> Completion {
       fill(bench, slab, norms, known);
-      return [this, slab, known, norms](HeadData& of, TileStore& store) {
+      return [this, slab, known, norms](HeadCache& of, TileStore& store) {
         if (!known) of.norms.set(slab.begin, norms);
         if (++done_ < slabs_) return false;
         // A device's copy without the slabs that the host pooled is none.
@@ -69,7 +69,7 @@ class FineTileJob : public MapJob {
   }
 
   /// Whether the backend has pooled the slab.
-  bool fill_pooled(Workbench& bench, IndexRange slab, std::span<RowNorm> norms, bool& known) {
+  bool fill_pooled(WorkerScratch& bench, IndexRange slab, std::span<RowNorm> norms, bool& known) {
     const TexelPooler* const pooler = bench.pooler(id_.level);
     if (pooler == nullptr) return false;
     std::call_once(made_, [&] { tile_->device = pooler->make_texels(tile_->rows, tile_->cols); });
@@ -80,7 +80,7 @@ class FineTileJob : public MapJob {
         {tile_->max.data() + at, tile_->mean.data() + at, tile_->cols, tile_->device.get(), row});
   }
 
-  void fill(Workbench& bench, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
+  void fill(WorkerScratch& bench, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
     if (fill_pooled(bench, slab, norms, known)) return;
     pooled_here_ = true;
     const int64_t step = bench.rows_per_call(cols_.size(), false, known || !divided_);
@@ -122,7 +122,7 @@ int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops) 
   return std::max<int64_t>(1, static_cast<int64_t>(std::min(flops / row, 1e9)));
 }
 
-std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadData& head) {
+std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadCache& head) {
   return std::make_shared<FineTileJob>(id, head);
 }
 

@@ -18,17 +18,17 @@ constexpr float kMasked = -std::numeric_limits<float>::infinity();
 /// Rows of the map, or their mean: the bits of RowCollector. A piece is a group of rows.
 class RowLineJob : public MapJob {
  public:
-  RowLineJob(const LineRequest& request, const HeadData& head)
+  RowLineJob(const LineRequest& request, const HeadCache& head)
       : MapJob(request.head),
         request_(request),
         keys_(head.geometry.cols),
         groups_(RowMean::groups(static_cast<int64_t>(request.tokens.size()))),
         mean_(static_cast<int64_t>(request.tokens.size())) {}
 
-  bool done(const HeadData&) const override { return mean_.complete(); }
-  int64_t pieces_left(const HeadData&) const override { return mean_.groups_left(); }
+  bool done(const HeadCache&) const override { return mean_.complete(); }
+  int64_t pieces_left(const HeadCache&) const override { return mean_.groups_left(); }
 
-  std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
     if (next_ == groups_) return std::nullopt;
     const bool logits = request_.quantity == Quantity::logits;
     if (next_ == 0) {
@@ -49,9 +49,9 @@ class RowLineJob : public MapJob {
     for (size_t i = 0; known && i < count; ++i) {
       norms[i] = head.norms.norms()[static_cast<size_t>(rows[i])];
     }
-    return [this, group, known, divided, rows, norms](Workbench& bench) mutable -> TakeIn {
+    return [this, group, known, divided, rows, norms](WorkerScratch& bench) mutable -> Completion {
       auto part = std::make_shared<RowSums>(sum_rows(bench, rows, norms, known));
-      return [this, group, divided, rows, norms, part](HeadData& of, TileStore& store) {
+      return [this, group, divided, rows, norms, part](HeadCache& of, TileStore& store) {
         if (divided) of.norms.set(rows, norms);
         return add(group, std::move(*part), store);
       };
@@ -59,8 +59,8 @@ class RowLineJob : public MapJob {
   }
 
  private:
-  RowSums sum_rows(Workbench& bench, const std::vector<int64_t>& rows, std::vector<RowNorm>& norms,
-                   bool known) const {
+  RowSums sum_rows(WorkerScratch& bench, const std::vector<int64_t>& rows,
+                   std::vector<RowNorm>& norms, bool known) const {
     RowSums sums(keys_, request_.quantity);
     const std::span<const int64_t> all(rows);
     const auto step = static_cast<size_t>(bench.rows_per_call(keys_, true));
@@ -97,7 +97,7 @@ class RowLineJob : public MapJob {
 /// that are not masked.
 class ColumnLineJob : public MapJob {
  public:
-  ColumnLineJob(const LineRequest& request, const HeadData& head)
+  ColumnLineJob(const LineRequest& request, const HeadCache& head)
       : MapJob(request.head),
         request_(request),
         rows_(head.geometry.rows),
@@ -113,10 +113,10 @@ class ColumnLineJob : public MapJob {
     slabs_ = ceil_div(rows_, slab_rows_);
   }
 
-  bool done(const HeadData&) const override { return done_ == slabs_; }
-  int64_t pieces_left(const HeadData&) const override { return slabs_ - done_; }
+  bool done(const HeadCache&) const override { return done_ == slabs_; }
+  int64_t pieces_left(const HeadCache&) const override { return slabs_ - done_; }
 
-  std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
     const bool divided = needs_norms(head.problem->score(), request_.quantity);
     if (next_ == slabs_ || (divided && !head.norms.complete())) return std::nullopt;
     if (next_ == 0) {
@@ -131,9 +131,9 @@ class ColumnLineJob : public MapJob {
     if (divided) {
       norms.assign(head.norms.norms().begin() + slab.begin, head.norms.norms().begin() + slab.end);
     }
-    return [this, slab, norms](Workbench& bench) mutable -> TakeIn {
+    return [this, slab, norms](WorkerScratch& bench) mutable -> Completion {
       fill(bench, slab, norms);
-      return [this](HeadData&, TileStore& store) {
+      return [this](HeadCache&, TileStore& store) {
         if (++done_ < slabs_) return false;
         store.put(std::move(line_), std::move(memory_));
         return true;
@@ -142,7 +142,7 @@ class ColumnLineJob : public MapJob {
   }
 
  private:
-  void fill(Workbench& bench, IndexRange slab, std::vector<RowNorm>& norms) {
+  void fill(WorkerScratch& bench, IndexRange slab, std::vector<RowNorm>& norms) {
     const auto rows = static_cast<size_t>(slab.size());
     const bool logits = request_.quantity == Quantity::logits;
     std::vector<double> sums(rows, 0.0);
@@ -187,7 +187,7 @@ class ColumnLineJob : public MapJob {
 
 }  // namespace
 
-std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadData& head) {
+std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadCache& head) {
   if (request.reverse) return std::make_shared<ColumnLineJob>(request, head);
   return std::make_shared<RowLineJob>(request, head);
 }

@@ -5,16 +5,16 @@
 #include <memory>
 #include <optional>
 
-#include "viewer/tiles/head_data.h"
+#include "viewer/tiles/head_cache.h"
 #include "viewer/tiles/tile_store.h"
 
 namespace attnscope {
 
 /// Takes a piece's results in. Called with the service's lock held; true where something new can be
 /// found.
-using TakeIn = std::function<bool(HeadData& head, TileStore& store)>;
+using Completion = std::function<bool(HeadCache& head, TileStore& store)>;
 /// A piece of work: some milliseconds of arithmetic, called without the lock.
-using Piece = std::function<TakeIn(Workbench& bench)>;
+using WorkItem = std::function<Completion(WorkerScratch& bench)>;
 
 /// What jobs may use; with the service's lock held.
 struct JobTools {
@@ -31,13 +31,13 @@ class MapJob {
   const HeadId& head() const { return head_; }
   /// Whether its pieces need the head to be bound.
   virtual bool needs_bound() const { return true; }
-  virtual bool done(const HeadData& head) const = 0;
+  virtual bool done(const HeadCache& head) const = 0;
   /// Pieces that are not done.
-  virtual int64_t pieces_left(const HeadData& head) const = 0;
+  virtual int64_t pieces_left(const HeadCache& head) const = 0;
   /// The next piece, or nothing while there is nothing to begin with. May throw Error.
-  virtual std::optional<Piece> take(HeadData& head, const JobTools& tools) = 0;
+  virtual std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) = 0;
   /// A piece failed: what was kept with the head for it is of no use any more.
-  virtual void abandon(HeadData& head) { (void)head; }
+  virtual void abandon(HeadCache& head) { (void)head; }
 
   int64_t running = 0;  ///< pieces under way, the one being taken included
 
@@ -50,9 +50,9 @@ inline constexpr double kPieceFlops = 2e9;
 /// Rows that cost `flops` with `keys` keys; at least 1.
 int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops = kPieceFlops);
 
-std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadData& head);
+std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadCache& head);
 /// Of a tile finer than the base level.
-std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadData& head);
+std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadCache& head);
 /// Samples rows of the head, stage by stage, until it is exact.
 std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity);
 /// Cuts a tile of the base level or above from the overview after each of its stages.

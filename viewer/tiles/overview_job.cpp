@@ -14,7 +14,7 @@ struct Batch {
   bool known = false;
 };
 
-void add_batch(Workbench& bench, Batch& batch, const MapGeometry& geometry, Quantity quantity,
+void add_batch(WorkerScratch& bench, Batch& batch, const MapGeometry& geometry, Quantity quantity,
                SampledOverview& overview) {
   const IndexRange keys{0, geometry.cols};
   const auto step = static_cast<size_t>(bench.rows_per_call(keys.size(), true));
@@ -37,12 +37,12 @@ class OverviewJob : public MapJob {
  public:
   OverviewJob(const HeadId& id, Quantity quantity) : MapJob(id), quantity_(quantity) {}
 
-  bool done(const HeadData& head) const override {
-    const HeadData::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
+  bool done(const HeadCache& head) const override {
+    const HeadCache::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
     return of.complete || (of.sampled && of.sampled->stages_done == of.sampled->plan.stages());
   }
 
-  int64_t pieces_left(const HeadData& head) const override {
+  int64_t pieces_left(const HeadCache& head) const override {
     // A pass that was faster has made the samples needless.
     if (done(head)) return 0;
     const auto& sampled = head.quantities[static_cast<size_t>(quantity_)].sampled;
@@ -50,7 +50,7 @@ class OverviewJob : public MapJob {
     return sampled->plan.stages() - sampled->stages_done;
   }
 
-  std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
     std::shared_ptr<OverviewProgress>& sampled = head.of(quantity_).sampled;
     if (!sampled) {
       const int64_t bytes = SampledOverview::bytes(head.geometry, quantity_);
@@ -70,9 +70,9 @@ class OverviewJob : public MapJob {
       }
     }
     return [shared = sampled, batch, geometry = head.geometry,
-            quantity = quantity_](Workbench& bench) mutable -> TakeIn {
+            quantity = quantity_](WorkerScratch& bench) mutable -> Completion {
       add_batch(bench, batch, geometry, quantity, shared->overview);
-      return [shared, batch](HeadData& of, TileStore&) {
+      return [shared, batch](HeadCache& of, TileStore&) {
         if (!batch.norms.empty()) of.norms.set(batch.rows, batch.norms);
         take_in(*shared, batch.rows.size());
         return false;
@@ -80,7 +80,7 @@ class OverviewJob : public MapJob {
     };
   }
 
-  void abandon(HeadData& head) override { head.of(quantity_).sampled = nullptr; }
+  void abandon(HeadCache& head) override { head.of(quantity_).sampled = nullptr; }
 
  private:
   /// Rows of one row of texels stay together, so that they are added in order.
@@ -116,14 +116,14 @@ class CutJob : public MapJob {
 
   bool needs_bound() const override { return false; }
 
-  bool done(const HeadData& head) const override {
+  bool done(const HeadCache& head) const override {
     if (head.exact_tile(id_) != nullptr) return true;
     const auto& sampled = head.quantities[static_cast<size_t>(id_.quantity)].sampled;
     return sampled && sampled->stages_of(id_) == sampled->plan.stages();
   }
-  int64_t pieces_left(const HeadData& head) const override { return done(head) ? 0 : 1; }
+  int64_t pieces_left(const HeadCache& head) const override { return done(head) ? 0 : 1; }
 
-  std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
     const std::shared_ptr<OverviewProgress> sampled = head.of(id_.quantity).sampled;
     if (!sampled || running > 1 || sampled->stages_done <= sampled->stages_of(id_)) {
       return std::nullopt;
@@ -132,10 +132,10 @@ class CutJob : public MapJob {
     auto memory = std::make_shared<MemoryReservation>(
         tools.reserve(tile_bytes(id_, head.geometry), "a tile of the map"));
     const int stages = sampled->stages_done;
-    return [this, sampled, memory, stages](Workbench&) -> TakeIn {
+    return [this, sampled, memory, stages](WorkerScratch&) -> Completion {
       std::shared_ptr<MapTile> tile =
           sampled->overview.cut(id_, sampled->plan.exponent(stages - 1));
-      return [this, sampled, tile, memory, stages](HeadData& of, TileStore& store) {
+      return [this, sampled, tile, memory, stages](HeadCache& of, TileStore& store) {
         sampled->cut[id_] = stages;
         if (of.exact_tile(id_) != nullptr) return false;
         store.put(tile, std::move(*memory));

@@ -25,7 +25,7 @@ bool reduces(Quantity quantity, const MapGeometry& geometry) {
   return quantity == Quantity::weights && geometry.base_level > 0;
 }
 
-void reduce_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry,
+void reduce_panel(WorkerScratch& bench, IndexRange rows, const MapGeometry& geometry,
                   PyramidTiles& tiles, PanelResult& result) {
   ReductionRequest request;
   request.block = int64_t{1} << geometry.base_level;
@@ -42,8 +42,8 @@ void reduce_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry
   }
 }
 
-void pool_panel(Workbench& bench, IndexRange rows, const MapGeometry& geometry, Quantity quantity,
-                PyramidTiles& tiles, PanelResult& result) {
+void pool_panel(WorkerScratch& bench, IndexRange rows, const MapGeometry& geometry,
+                Quantity quantity, PyramidTiles& tiles, PanelResult& result) {
   const int64_t side = int64_t{1} << geometry.base_level;
   const int64_t step = bench.rows_per_call(geometry.cols, true);
   TexelRow texels;
@@ -72,19 +72,19 @@ class PassJob : public MapJob {
  public:
   PassJob(const HeadId& id, Quantity quantity) : MapJob(id), quantity_(quantity) {}
 
-  bool done(const HeadData& head) const override {
+  bool done(const HeadCache& head) const override {
     return head.quantities[static_cast<size_t>(quantity_)].complete;
   }
 
-  int64_t pieces_left(const HeadData& head) const override {
-    const HeadData::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
+  int64_t pieces_left(const HeadCache& head) const override {
+    const HeadCache::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
     if (of.complete) return 0;
     const int64_t done = of.pass ? of.pass->rows_done : 0;
     return ceil_div(head.geometry.rows - done, panel_rows(head));
   }
 
-  std::optional<Piece> take(HeadData& head, const JobTools& tools) override {
-    HeadData::OfQuantity& of = head.of(quantity_);
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
+    HeadCache::OfQuantity& of = head.of(quantity_);
     const bool divided = needs_norms(head.problem->score(), quantity_);
     if (!of.pass) {
       if (divided) head.norms.prepare(head.geometry.rows, tools.reserve);
@@ -97,7 +97,7 @@ class PassJob : public MapJob {
     const IndexRange rows{first, std::min(head.geometry.rows, first + panel_rows(head))};
     of.pass->next_row = rows.end;
     return [shared = of.pass, rows, divided, geometry = head.geometry,
-            quantity = quantity_](Workbench& bench) -> TakeIn {
+            quantity = quantity_](WorkerScratch& bench) -> Completion {
       const auto start = std::chrono::steady_clock::now();
       auto result = std::make_shared<PanelResult>();
       result->norms.resize(divided ? static_cast<size_t>(rows.size()) : 0);
@@ -108,21 +108,21 @@ class PassJob : public MapJob {
       }
       const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
       result->seconds = spent.count();
-      return [shared, rows, result, quantity](HeadData& to, TileStore& store) {
+      return [shared, rows, result, quantity](HeadCache& to, TileStore& store) {
         return take_in(*shared, rows, *result, quantity, to, store);
       };
     };
   }
 
-  void abandon(HeadData& head) override {
-    HeadData::OfQuantity& of = head.of(quantity_);
+  void abandon(HeadCache& head) override {
+    HeadCache::OfQuantity& of = head.of(quantity_);
     of.pass = nullptr;
     of.exact.clear();
     of.exact_memory = {};
   }
 
  private:
-  int64_t panel_rows(const HeadData& head) const {
+  int64_t panel_rows(const HeadCache& head) const {
     ReductionRequest request;
     request.block = int64_t{1} << head.geometry.base_level;
     const int64_t multiple = PanelReduction::row_multiple(request);
@@ -132,9 +132,9 @@ class PassJob : public MapJob {
   }
 
   static bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result,
-                      Quantity quantity, HeadData& to, TileStore& store) {
+                      Quantity quantity, HeadCache& to, TileStore& store) {
     if (!result.norms.empty()) to.norms.set(rows.begin, result.norms);
-    HeadData::OfQuantity& of = to.of(quantity);
+    HeadCache::OfQuantity& of = to.of(quantity);
     // A pass that failed elsewhere, or was dropped with its head.
     if (of.pass.get() != &pass) return false;
     pass.rows_done += rows.size();

@@ -14,8 +14,8 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/products/row_mean.h"
-#include "viewer/tiles/give_way.h"
 #include "viewer/tiles/pyramid_tiles.h"
+#include "viewer/tiles/thread_priority.h"
 #include "viewer/tiles/tile_store.h"
 
 namespace attnscope {
@@ -120,11 +120,11 @@ class StoredTileSource::Impl {
     threads_.clear();  // joins
   }
 
-  const ShownCall& call(const HeadId& id) const;
+  const MapSource& call(const HeadId& id) const;
   MapGeometry geometry(const HeadId& id) const {
     return MapGeometry::of(call(id).queries.tokens(), call(id).keys.tokens());
   }
-  void want(TileWishes wishes);
+  void want(WantedTiles wishes);
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request) {
     const std::lock_guard lock(mutex_);
@@ -140,14 +140,14 @@ class StoredTileSource::Impl {
 
  private:
   /// Reads without the lock; what it returns takes the result in, under the lock.
-  using TakeIn = std::function<void()>;
+  using Completion = std::function<void()>;
   struct Task {
     Key key;
-    std::function<TakeIn()> read;
+    std::function<Completion()> read;
     std::vector<MemoryReservation> memory;  ///< of the result first, then of buffers
   };
 
-  void check(const TileWishes& wishes) const;
+  void check(const WantedTiles& wishes) const;
   void work();
   void fail(const Key& key, const std::string& problem);
   std::optional<Task> choose();
@@ -171,7 +171,7 @@ class StoredTileSource::Impl {
   MemoryBudget budget_;
   TileStore store_;
   std::map<HeadId, StoredHeadTiles> heads_;
-  TileWishes wishes_;
+  WantedTiles wishes_;
   std::set<TileId> pinned_;
   std::set<Key> running_;  ///< lines and tiles
   std::set<Key> failed_;
@@ -180,10 +180,10 @@ class StoredTileSource::Impl {
   std::vector<std::jthread> threads_;
 };
 
-const ShownCall& StoredTileSource::Impl::call(const HeadId& id) const {
-  const std::vector<ShownCall>& calls = reader_->calls();
+const MapSource& StoredTileSource::Impl::call(const HeadId& id) const {
+  const std::vector<MapSource>& calls = reader_->calls();
   const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls.size());
-  const ShownCall* found = known ? &calls[static_cast<size_t>(id.call)] : nullptr;
+  const MapSource* found = known ? &calls[static_cast<size_t>(id.call)] : nullptr;
   if (found == nullptr || id.batch < 0 || id.batch >= static_cast<int64_t>(found->batch.size()) ||
       id.head < 0 || id.head >= static_cast<int64_t>(found->heads.size())) {
     throw usage_error("the export has no map of call " + std::to_string(id.call) + ", batch item " +
@@ -198,7 +198,7 @@ StoredHeadTiles& StoredTileSource::Impl::head(const HeadId& id) {
   return data;
 }
 
-void StoredTileSource::Impl::check(const TileWishes& wishes) const {
+void StoredTileSource::Impl::check(const WantedTiles& wishes) const {
   check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
   const auto check_quantity = [this](const HeadId& id, Quantity quantity) {
     const bool there = quantity == Quantity::logits ? call(id).logits : call(id).weights;
@@ -212,7 +212,7 @@ void StoredTileSource::Impl::check(const TileWishes& wishes) const {
   }
 }
 
-void StoredTileSource::Impl::want(TileWishes wishes) {
+void StoredTileSource::Impl::want(WantedTiles wishes) {
   check(wishes);
   const std::lock_guard lock(mutex_);
   wishes_ = std::move(wishes);
@@ -252,7 +252,7 @@ TilePtr StoredTileSource::Impl::find(const TileId& id) {
 }
 
 void StoredTileSource::Impl::work() {
-  give_way();
+  lower_thread_priority();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     std::optional<Task> task = choose();
@@ -262,7 +262,7 @@ void StoredTileSource::Impl::work() {
     }
     ++pieces_;
     lock.unlock();
-    TakeIn take_in;
+    Completion take_in;
     std::string problem;
     try {
       take_in = task->read();
@@ -341,14 +341,14 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::choose() {
 
 std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::line_task(
     const LineRequest& request) {
-  const ShownCall& shown = call(request.head);
+  const MapSource& shown = call(request.head);
   const int64_t entries = request.reverse ? shown.queries.tokens() : shown.keys.tokens();
   auto memory = std::make_shared<MemoryReservation>(reserve(entries * 4, "a line of the map"));
   Task task{request, {}, {}};
   // Its sums and counts, and one row of entries.
   task.memory.push_back(
       reserve(entries * 16 + reader_->buffer_bytes(request.head), "the sums of a line"));
-  task.read = [this, request, memory]() -> TakeIn {
+  task.read = [this, request, memory]() -> Completion {
     LinePtr line = read_line(request, *reader_);
     return [this, line, memory] { store_.put(line, std::move(*memory)); };
   };
@@ -363,7 +363,7 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::tile_task(co
   Task task{id, {}, {}};
   task.memory.push_back(reserve(
       kTileSide * kTileSide * kTexelBytes + reader_->buffer_bytes(id.head), "the sums of a tile"));
-  task.read = [this, id, sizes, memory]() -> TakeIn {
+  task.read = [this, id, sizes, memory]() -> Completion {
     TilePtr tile = read_tile(id, sizes, *reader_);
     return [this, tile, memory] { store_.put(tile, std::move(*memory)); };
   };
@@ -395,7 +395,8 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::pass_task(co
                                 "the rows of an overview"));
   data.next_row = rows.end;
   ++data.running;
-  task.read = [this, id, rows, side, sizes, texel_rows, texel_cols, pass = data.pass]() -> TakeIn {
+  task.read = [this, id, rows, side, sizes, texel_rows, texel_cols,
+               pass = data.pass]() -> Completion {
     const auto start = std::chrono::steady_clock::now();
     std::vector<TexelRow> texels = counting_rows(texel_rows, texel_cols);
     reader_->add(id, rows, {0, sizes.cols}, side, texels);
@@ -493,7 +494,7 @@ StoredTileSource::~StoredTileSource() = default;
 
 MapGeometry StoredTileSource::geometry(const HeadId& head) const { return impl_->geometry(head); }
 
-void StoredTileSource::want(TileWishes wishes) { impl_->want(std::move(wishes)); }
+void StoredTileSource::want(WantedTiles wishes) { impl_->want(std::move(wishes)); }
 
 std::shared_ptr<const MapTile> StoredTileSource::find(const TileId& id) const {
   return impl_->find(id);
@@ -506,7 +507,7 @@ std::shared_ptr<const MapLine> StoredTileSource::find_line(const LineRequest& re
 bool StoredTileSource::exact(const HeadId& head) const { return impl_->exact(head); }
 
 ProbedEntry StoredTileSource::probe(const HeadId& head, int64_t query, int64_t key) {
-  const ShownCall& call = impl_->call(head);
+  const MapSource& call = impl_->call(head);
   if (query < 0 || query >= call.queries.tokens() || key < 0 || key >= call.keys.tokens()) {
     throw usage_error("the map has no entry " + std::to_string(query) + ", " + std::to_string(key));
   }

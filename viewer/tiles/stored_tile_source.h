@@ -29,7 +29,7 @@ class StoredTileSource : public TileSource {
 
   MapGeometry geometry(const HeadId& head) const override;
   /// Throws Error(usage) where the export has no such head, numbers, tile or token.
-  void want(TileWishes wishes) override;
+  void want(WantedTiles wishes) override;
   std::shared_ptr<const MapTile> find(const TileId& id) const override;
   std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
   bool exact(const HeadId& head) const override;

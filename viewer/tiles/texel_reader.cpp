@@ -5,9 +5,9 @@
 
 namespace attnscope {
 
-ShownCall exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
+MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& heads) {
-  ShownCall call;
+  MapSource call;
   call.step = facts.step;
   call.layer = facts.layer;
   call.kind = parse_kind(facts.kind).value_or(CallKind::self);
@@ -21,7 +21,7 @@ ShownCall exported_call(const StoredFacts& facts, const std::vector<int64_t>& ba
 }
 
 std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& path) {
-  if (read_stored_export(path).product == "pooled") {
+  if (read_manifest(path).product == "pooled") {
     return read_texels(std::make_shared<const StoredBlocks>(path));
   }
   return read_texels(std::make_shared<const StoredMaps>(path));

@@ -7,8 +7,8 @@
 
 #include "core/base/index_range.h"
 #include "viewer/tiles/texel_row.h"
+#include "viewer/view/map_source.h"
 #include "viewer/view/map_tile.h"
-#include "viewer/view/shown_call.h"
 
 namespace attnscope {
 
@@ -23,7 +23,7 @@ class TexelReader {
  public:
   virtual ~TexelReader() = default;
 
-  virtual const std::vector<ShownCall>& calls() const = 0;
+  virtual const std::vector<MapSource>& calls() const = 0;
   /// Rows that are best read together; a call of add() holds `buffer_bytes` then.
   virtual int64_t panel_rows(const HeadId& head) const = 0;
   virtual int64_t buffer_bytes(const HeadId& head) const = 0;
@@ -38,14 +38,14 @@ class TexelReader {
   virtual bool holds(const HeadId& head, IndexRange rows, IndexRange cols) const = 0;
 
   /// The entries of one query (reverse: key); NaN where they are not in the file. Only where
-  /// ShownCall::block is 1.
+  /// MapSource::block is 1.
   virtual std::vector<float> line(const HeadId& head, bool reverse, int64_t token) const = 0;
   /// NaN where it is not in the file.
   virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) const = 0;
 };
 
 /// What an export says of a call; its name, and what of its maps is there, are left to fill in.
-ShownCall exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
+MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& heads);
 /// Exports of weights, rows and logits.
 std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredMaps> maps);

@@ -10,7 +10,7 @@ namespace attnscope {
 namespace {
 
 /// How many pieces on the key's quantity are under way.
-int64_t& running_on(HeadData& head, const JobKey& key) {
+int64_t& running_on(HeadCache& head, const JobKey& key) {
   const Quantity quantity = std::visit([](const auto& k) { return k.quantity; }, key);
   return head.running_on[static_cast<size_t>(quantity)];
 }
@@ -47,18 +47,18 @@ MapGeometry TileScheduler::geometry(const HeadId& id) const {
   return MapGeometry::of(problem.num_queries(), problem.num_keys());
 }
 
-HeadData& TileScheduler::head(const HeadId& id) {
+HeadCache& TileScheduler::head(const HeadId& id) {
   const auto found = heads_.find(id);
   if (found != heads_.end()) return found->second;
   const MapGeometry sizes = geometry(id);
-  HeadData& data = heads_[id];
+  HeadCache& data = heads_[id];
   data.id = id;
   data.problem = call(id).problem.get();
   data.geometry = sizes;
   return data;
 }
 
-const HeadData* TileScheduler::find_head(const HeadId& id) const {
+const HeadCache* TileScheduler::find_head(const HeadId& id) const {
   const auto found = heads_.find(id);
   return found == heads_.end() ? nullptr : &found->second;
 }
@@ -80,7 +80,7 @@ bool TileScheduler::wants_logits(const HeadId& head) const {
 }
 
 bool TileScheduler::exact(const HeadId& id) const {
-  const HeadData* data = find_head(id);
+  const HeadCache* data = find_head(id);
   if (data == nullptr || !data->quantities[0].complete) return false;
   return data->quantities[1].complete || !wants_logits(id);
 }
@@ -90,7 +90,7 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
     const Ordered& ordered = order_[i];
     // Lines come first.
     if (only_lines && !std::holds_alternative<LineRequest>(ordered.key)) return std::nullopt;
-    HeadData& head = heads_.at(ordered.job->head());
+    HeadCache& head = heads_.at(ordered.job->head());
     if (is_failed(ordered.key, head.id) || ordered.job->done(head)) continue;
     Assignment assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
     head.used = store_.tick();
@@ -123,8 +123,8 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
   return std::nullopt;
 }
 
-bool TileScheduler::finish(const Assignment& done, const TakeIn& take_in) {
-  HeadData& head = *done.head;
+bool TileScheduler::finish(const Assignment& done, const Completion& take_in) {
+  HeadCache& head = *done.head;
   --head.running;
   --running_on(head, done.key);
   --done.job->running;
@@ -137,13 +137,13 @@ bool TileScheduler::finish(const Assignment& done, const TakeIn& take_in) {
   return found;
 }
 
-void TileScheduler::finish_binding(HeadData& head, std::shared_ptr<const BoundMap> bound) {
+void TileScheduler::finish_binding(HeadCache& head, std::shared_ptr<const BoundMap> bound) {
   head.binding = false;
   --head.running;
   head.bound = std::move(bound);
   head.checked = head.checked || head.bound != nullptr;
   while (true) {
-    HeadData* oldest = nullptr;
+    HeadCache* oldest = nullptr;
     int count = 0;
     for (auto& [id, other] : heads_) {
       if (other.bound == nullptr) continue;
@@ -184,7 +184,7 @@ void TileScheduler::fail_dependents(const JobKey& key) {
 }
 
 void TileScheduler::fail(const Assignment& assignment, const std::string& problem) {
-  HeadData& head = *assignment.head;
+  HeadCache& head = *assignment.head;
   if (!assignment.piece && assignment.job->needs_bound() && assignment.bound == nullptr) {
     finish_binding(head, nullptr);
     failed_heads_.insert(head.id);
@@ -210,8 +210,8 @@ void TileScheduler::fail(const Assignment& assignment, const std::string& proble
 bool TileScheduler::make_room() {
   const TileStore::Pinned pinned = [&](const TileId& id) { return pinned_.contains(id); };
   const uint64_t oldest = store_.oldest(pinned);
-  HeadData* head = nullptr;
-  HeadData* bound = nullptr;
+  HeadCache* head = nullptr;
+  HeadCache* bound = nullptr;
   for (auto& [id, other] : heads_) {
     // Also of a head whose weights are being worked on: it may be the one that needs the room.
     const bool idle_logits = other.running_on[static_cast<size_t>(Quantity::logits)] == 0;
@@ -244,7 +244,7 @@ MemoryReservation TileScheduler::reserve(int64_t bytes, std::string_view purpose
 TileSourceStatus TileScheduler::status(int workers) const {
   TileSourceStatus status;
   for (const Ordered& ordered : order_) {
-    const HeadData& head = heads_.at(ordered.job->head());
+    const HeadCache& head = heads_.at(ordered.job->head());
     if (!is_failed(ordered.key, head.id)) status.queue += ordered.job->pieces_left(head);
   }
   status.busy = status.queue > 0;
@@ -253,11 +253,11 @@ TileSourceStatus TileScheduler::status(int workers) const {
   status.problem = problem_.empty() ? warning_ : problem_;
   if (wishes_.exact.empty()) return status;
   const HeadId& first = wishes_.exact.front();
-  const HeadData& head = heads_.at(first);
+  const HeadCache& head = heads_.at(first);
   double done = 0, all = 0, seconds = 0;
   for (size_t q = 0; q < head.quantities.size(); ++q) {
     if (q == static_cast<size_t>(Quantity::logits) && !wants_logits(first)) continue;
-    const HeadData::OfQuantity& of = head.quantities[q];
+    const HeadCache::OfQuantity& of = head.quantities[q];
     const auto rows = static_cast<double>(head.geometry.rows);
     all += rows;
     if (of.complete) done += rows;

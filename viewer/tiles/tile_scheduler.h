@@ -34,14 +34,14 @@ using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey>;
 struct Assignment {
   JobKey key;
   std::shared_ptr<MapJob> job;
-  HeadData* head = nullptr;
+  HeadCache* head = nullptr;
   std::shared_ptr<const BoundMap> bound;
-  std::optional<Piece> piece;
+  std::optional<WorkItem> piece;
 };
 
 /// Decides what is done in which order, and keeps what was done: heads, tiles, lines, the memory of
 /// all of them. Starts no threads and computes nothing. Not thread-safe: every call, and every use
-/// of HeadData, is under its owner's lock.
+/// of HeadCache, is under its owner's lock.
 class TileScheduler {
  public:
   TileScheduler(std::vector<MapCall> calls, int64_t memory);
@@ -49,18 +49,18 @@ class TileScheduler {
   MapGeometry geometry(const HeadId& head) const;
   const MapCall& call(const HeadId& head) const;
   /// Throws Error(usage) where the capture has no such head.
-  HeadData& head(const HeadId& id);
+  HeadCache& head(const HeadId& id);
 
   /// Throws Error(usage) where something is not in the capture; nothing has changed then.
-  void want(TileWishes wishes);
+  void want(WantedTiles wishes);
   /// Nothing where all that is wanted is done or under way.
   std::optional<Assignment> choose() { return choose(false); }
   /// A piece of a line that can be begun with at once; nothing where there is none.
   std::optional<Assignment> choose_line() { return choose(true); }
   /// The results of a piece; true where something new can be found.
-  bool finish(const Assignment& done, const TakeIn& take_in);
+  bool finish(const Assignment& done, const Completion& take_in);
   /// `bound` null: it failed.
-  void finish_binding(HeadData& head, std::shared_ptr<const BoundMap> bound);
+  void finish_binding(HeadCache& head, std::shared_ptr<const BoundMap> bound);
   /// Will not be tried again before it was not wanted for once. A head that could not be bound
   /// fails as a whole.
   void fail(const Assignment& assignment, const std::string& problem);
@@ -85,21 +85,21 @@ class TileScheduler {
   void order_line(const LineRequest& request);
   void order_tile(const TileId& id);
   void order_pass(const HeadId& id, Quantity quantity);
-  void order(JobKey key, HeadData& head, const std::function<std::shared_ptr<MapJob>()>& make);
+  void order(JobKey key, HeadCache& head, const std::function<std::shared_ptr<MapJob>()>& make);
   bool is_failed(const JobKey& key, const HeadId& head) const;
   bool wants_logits(const HeadId& head) const;
   void mark_failed(const JobKey& key, const std::string& problem);
   void fail_dependents(const JobKey& key);
   bool make_room();
   bool any_running() const;
-  const HeadData* find_head(const HeadId& id) const;
+  const HeadCache* find_head(const HeadId& id) const;
 
   const std::vector<MapCall> calls_;
   MemoryBudget budget_;
   TileStore store_;
   const JobTools tools_;
-  std::map<HeadId, HeadData> heads_;
-  TileWishes wishes_;
+  std::map<HeadId, HeadCache> heads_;
+  WantedTiles wishes_;
   std::set<TileId> pinned_;
   std::map<JobKey, std::shared_ptr<MapJob>> jobs_;
   std::vector<Ordered> order_;

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "viewer/tiles/give_way.h"
-#include "viewer/tiles/norm_keeper.h"
+#include "viewer/tiles/norm_cache.h"
+#include "viewer/tiles/thread_priority.h"
 #include "viewer/tiles/tile_scheduler.h"
 
 namespace attnscope {
@@ -54,7 +54,7 @@ class TileService::Impl {
     return action(scheduler_);
   }
 
-  void want(TileWishes wishes) {
+  void want(WantedTiles wishes) {
     const std::lock_guard lock(mutex_);
     scheduler_.want(std::move(wishes));
     changed_.notify_all();
@@ -75,17 +75,17 @@ class TileService::Impl {
   void work();
   /// The thread of the line that follows the mouse, which waits for nobody's piece.
   void follow_lines();
-  Workbench make_bench();
-  void run(const Assignment& assignment, Workbench& bench);
+  WorkerScratch make_bench();
+  void run(const Assignment& assignment, WorkerScratch& bench);
   /// Returns with the lock held, as it was called.
   void bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock);
   std::shared_ptr<const BoundMap> make_bound(const HeadId& id, const AttentionProblem& problem,
                                              bool checked);
   void look_up_norms(const Assignment& assignment);
-  void keep_norms(HeadData& head);
+  void keep_norms(HeadCache& head);
   void take_norms(const HeadId& id, const std::vector<RowNorm>& norms);
   void take_warning(const std::string& problem);
-  NormKeeper::Source source_of(const HeadData& head) const {
+  NormCache::Source source_of(const HeadCache& head) const {
     return {head.id, head.problem, scheduler_.call(head.id).mask.get()};
   }
 
@@ -98,21 +98,21 @@ class TileService::Impl {
   bool stopping_ = false;
   TileScheduler scheduler_;
   std::mutex probe_mutex_;
-  Workbench probe_bench_;
-  NormKeeper keeper_;
+  WorkerScratch probe_bench_;
+  NormCache keeper_;
   std::vector<std::jthread> threads_;
 };
 
-Workbench TileService::Impl::make_bench() {
-  return Workbench(backend_, buffer_bytes_, reserve_unlocked(), [this] {
+WorkerScratch TileService::Impl::make_bench() {
+  return WorkerScratch(backend_, buffer_bytes_, reserve_unlocked(), [this] {
     const std::lock_guard lock(mutex_);
     if (stopping_) throw Error(ErrorCode::interrupted, "the window was closed");
   });
 }
 
 void TileService::Impl::work() {
-  give_way();
-  Workbench bench = make_bench();
+  lower_thread_priority();
+  WorkerScratch bench = make_bench();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const std::optional<Assignment> next = scheduler_.choose();
@@ -132,7 +132,7 @@ void TileService::Impl::work() {
 }
 
 void TileService::Impl::follow_lines() {
-  Workbench bench = make_bench();
+  WorkerScratch bench = make_bench();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const std::optional<Assignment> next = scheduler_.choose_line();
@@ -146,9 +146,9 @@ void TileService::Impl::follow_lines() {
   }
 }
 
-void TileService::Impl::run(const Assignment& assignment, Workbench& bench) {
+void TileService::Impl::run(const Assignment& assignment, WorkerScratch& bench) {
   bool found = true;
-  TakeIn take_in;
+  Completion take_in;
   std::string problem;
   try {
     bench.put(assignment.bound);
@@ -171,7 +171,7 @@ void TileService::Impl::run(const Assignment& assignment, Workbench& bench) {
 }
 
 void TileService::Impl::bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock) {
-  HeadData& head = *assignment.head;
+  HeadCache& head = *assignment.head;
   const bool checked = head.checked;
   lock.unlock();
   std::shared_ptr<const BoundMap> bound;
@@ -211,7 +211,7 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
 /// The pass has begun, so norms will be wanted.
 void TileService::Impl::look_up_norms(const Assignment& assignment) {
   const auto* pass = std::get_if<PassKey>(&assignment.key);
-  HeadData& head = *assignment.head;
+  HeadCache& head = *assignment.head;
   if (!keeper_.enabled() || pass == nullptr || head.asked_cache || head.norms.complete() ||
       !needs_norms(head.problem->score(), pass->quantity)) {
     return;
@@ -220,7 +220,7 @@ void TileService::Impl::look_up_norms(const Assignment& assignment) {
   keeper_.look_up(source_of(head));
 }
 
-void TileService::Impl::keep_norms(HeadData& head) {
+void TileService::Impl::keep_norms(HeadCache& head) {
   if (!keeper_.enabled() || head.norms_on_disk || !head.norms.complete()) return;
   head.norms_on_disk = true;
   try {
@@ -235,7 +235,7 @@ void TileService::Impl::keep_norms(HeadData& head) {
 void TileService::Impl::take_norms(const HeadId& id, const std::vector<RowNorm>& norms) {
   {
     const std::lock_guard lock(mutex_);
-    HeadData& head = scheduler_.head(id);
+    HeadCache& head = scheduler_.head(id);
     head.norms_on_disk = true;
     if (!head.wanted) return;
     head.norms.prepare(head.geometry.rows, [&](int64_t bytes, std::string_view purpose) {
@@ -257,7 +257,7 @@ void TileService::Impl::take_warning(const std::string& problem) {
 
 ProbedEntry TileService::Impl::probe(const HeadId& id, int64_t query, int64_t key) {
   std::unique_lock lock(mutex_);
-  HeadData& head = scheduler_.head(id);
+  HeadCache& head = scheduler_.head(id);
   if (query < 0 || query >= head.geometry.rows || key < 0 || key >= head.geometry.cols) {
     throw usage_error("the map has no entry " + std::to_string(query) + ", " + std::to_string(key));
   }
@@ -313,7 +313,7 @@ MapGeometry TileService::geometry(const HeadId& head) const {
   return impl_->locked([&](TileScheduler& s) { return s.geometry(head); });
 }
 
-void TileService::want(TileWishes wishes) { impl_->want(std::move(wishes)); }
+void TileService::want(WantedTiles wishes) { impl_->want(std::move(wishes)); }
 
 std::shared_ptr<const MapTile> TileService::find(const TileId& id) const {
   return impl_->locked([&](TileScheduler& s) { return s.find(id); });

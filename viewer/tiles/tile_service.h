@@ -20,8 +20,8 @@ namespace attnscope {
 /// Row norms found in a pass are kept on disk for the next time.
 ///
 /// Logits: a pass of their own makes their pyramid exact while tiles of it are wanted for a head of
-/// TileWishes::exact. A reverse line needs all row norms of its head and brings about the pass that
-/// finds them. exact() speaks of all quantities whose tiles are wanted.
+/// WantedTiles::exact. A reverse line needs all row norms of its head and brings about the pass
+/// that finds them. exact() speaks of all quantities whose tiles are wanted.
 ///
 /// What failed is told by status().problem and not tried again before it was not wanted for once.
 class TileService : public TileSource {
@@ -44,7 +44,7 @@ class TileService : public TileSource {
 
   MapGeometry geometry(const HeadId& head) const override;
   /// Throws Error(usage) where the capture has no such head, tile or token.
-  void want(TileWishes wishes) override;
+  void want(WantedTiles wishes) override;
   std::shared_ptr<const MapTile> find(const TileId& id) const override;
   std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
   bool exact(const HeadId& head) const override;

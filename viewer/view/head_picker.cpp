@@ -88,7 +88,7 @@ struct HeadPicker::Wish {
 std::string_view head_axis_name(HeadAxis axis) { return kAxes[static_cast<size_t>(axis)]; }
 
 HeadValues HeadPicker::values(const HeadId& head) const {
-  const ShownCall& call = calls_[static_cast<size_t>(head.call)];
+  const MapSource& call = calls_[static_cast<size_t>(head.call)];
   return {call.step,
           call.layer,
           call.kind,
@@ -108,12 +108,12 @@ std::string HeadPicker::title(const HeadId& head) const {
 }
 
 std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) const {
-  const ShownCall& current = calls_[static_cast<size_t>(from.call)];
+  const MapSource& current = calls_[static_cast<size_t>(from.call)];
   if (axis == HeadAxis::batch) return texts_of(current.batch);
   if (axis == HeadAxis::head) return texts_of(current.heads);
   std::vector<std::string> names;
   if (is_named(axis)) {
-    for (const ShownCall& call : calls_) {
+    for (const MapSource& call : calls_) {
       if (axis == HeadAxis::kind) add_once(names, std::string(kind_name(call.kind)));
       if (axis == HeadAxis::kind) continue;
       for (size_t item = 0; item < call.batch.size(); ++item) {
@@ -123,7 +123,7 @@ std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) 
     return names;
   }
   std::vector<int64_t> numbers;
-  for (const ShownCall& call : calls_) {
+  for (const MapSource& call : calls_) {
     numbers.push_back(axis == HeadAxis::step ? call.step : call.layer);
   }
   std::sort(numbers.begin(), numbers.end());
@@ -140,7 +140,7 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
   std::optional<Distance> best;
   HeadId found = from;
   for (size_t c = 0; c < calls_.size(); ++c) {
-    const ShownCall& call = calls_[c];
+    const MapSource& call = calls_[c];
     for (int64_t item = 0; item < static_cast<int64_t>(call.batch.size()); ++item) {
       const bool other_branch = call.branch(item) != w.branch;
       const bool fits = (wish.must != HeadAxis::step || call.step == w.step) &&

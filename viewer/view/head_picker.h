@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "viewer/view/map_source.h"
 #include "viewer/view/map_tile.h"
-#include "viewer/view/shown_call.h"
 
 namespace attnscope {
 
@@ -29,9 +29,9 @@ std::string_view head_axis_name(HeadAxis axis);
 class HeadPicker {
  public:
   /// Not empty.
-  explicit HeadPicker(std::vector<ShownCall> calls) : calls_(std::move(calls)) {}
+  explicit HeadPicker(std::vector<MapSource> calls) : calls_(std::move(calls)) {}
 
-  const std::vector<ShownCall>& calls() const { return calls_; }
+  const std::vector<MapSource>& calls() const { return calls_; }
   HeadValues values(const HeadId& head) const;
   /// "step 10 · layer 3 · cond · head 2"; the kind and the batch item where there are several.
   std::string title(const HeadId& head) const;
@@ -52,7 +52,7 @@ class HeadPicker {
   struct Wish;
   HeadId nearest(const HeadId& from, const Wish& wish) const;
 
-  std::vector<ShownCall> calls_;
+  std::vector<MapSource> calls_;
 };
 
 }  // namespace attnscope

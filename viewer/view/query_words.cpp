@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/products/text_token.h"
 #include "core/products/token_piece.h"
-#include "viewer/view/shown_call.h"
+#include "viewer/view/map_source.h"
 
 namespace attnscope {
 namespace {
@@ -25,7 +25,7 @@ int64_t text_number(const TokenGrid& grid, int64_t token) {
 
 }  // namespace
 
-TokenNames TokenNames::of(const ShownCall& call, int64_t batch, bool keys) {
+TokenNames TokenNames::of(const MapSource& call, int64_t batch, bool keys) {
   TokenNames names;
   names.grid = keys ? &call.keys : &call.queries;
   names.batch = batch;

@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-struct ShownCall;
+struct MapSource;
 
 /// The tokens on one side of a map: what they are, and how its text is spelt. Borrows from the
 /// call.
@@ -20,7 +20,7 @@ struct TokenNames {
   std::string_view where;  ///< how messages name the call
 
   /// The queries of a call, or its keys.
-  static TokenNames of(const ShownCall& call, int64_t batch, bool keys);
+  static TokenNames of(const MapSource& call, int64_t batch, bool keys);
 };
 
 /// The token at a latent place, or the number'th token of the text (counted from 0). Throw

@@ -4,8 +4,8 @@
 #include <exception>
 #include <string>
 
-#include "io/files/export_file.h"
 #include "io/files/input_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -62,7 +62,7 @@ bool remember_file(const path& list, const path& capture) noexcept {
     if (files.size() > kRecentFiles) files.resize(kRecentFiles);
     std::string text;
     for (const path& file : files) text += file.string() + "\n";
-    ExportFile out(list, {.force = true, .sync = false});
+    OutputFile out(list, {.force = true, .sync = false});
     out.create_part();
     out.write_at(std::as_bytes(std::span(text.data(), text.size())), 0);
     out.commit();

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/files/export_file.h"
 #include "io/files/input_file.h"
+#include "io/files/output_file.h"
 #include "viewer/view/session_paths.h"
 
 namespace attnscope {
@@ -134,7 +134,7 @@ void write_session(const Session& session, const path& file, bool force) {
       inputs.emplace_back(input.substr(0, key));
     }
   }
-  ExportFile out(file, {.force = force, .inputs = inputs});
+  OutputFile out(file, {.force = force, .inputs = inputs});
   out.create_part();
   out.write_at(std::as_bytes(std::span(text.data(), text.size())), 0);
   out.commit();

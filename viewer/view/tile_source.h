@@ -13,7 +13,7 @@ namespace attnscope {
 
 /// What the window would like to have, most wanted first. It replaces what was wanted before: work
 /// that nobody wants any more is cancelled, finished work stays cached.
-struct TileWishes {
+struct WantedTiles {
   std::optional<LineRequest> line;        ///< always first: it follows the mouse
   std::optional<LineRequest> other_line;  ///< of side B
   std::vector<TileId> tiles;              ///< coarser first, then nearest to the view's centre
@@ -23,7 +23,7 @@ struct TileWishes {
 
 /// Throws Error(usage) where a wish is for no tile or token of its head's map; what `geometry`
 /// throws for an unknown head is let through.
-void check_wishes(const TileWishes& wishes,
+void check_wishes(const WantedTiles& wishes,
                   const std::function<MapGeometry(const HeadId&)>& geometry);
 
 /// Where a tile source stands; for the status line and scripts.
@@ -44,7 +44,7 @@ class TileSource {
   virtual ~TileSource() = default;
 
   virtual MapGeometry geometry(const HeadId& head) const = 0;
-  virtual void want(TileWishes wishes) = 0;
+  virtual void want(WantedTiles wishes) = 0;
   /// The tile as good as it is by now (sampled tiles are replaced by exact ones), or null.
   virtual std::shared_ptr<const MapTile> find(const TileId& id) const = 0;
   virtual std::shared_ptr<const MapLine> find_line(const LineRequest& request) const = 0;

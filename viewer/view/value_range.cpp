@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "core/base/error.h"
-#include "viewer/view/wishes.h"
+#include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
 namespace {

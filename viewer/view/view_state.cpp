@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "viewer/view/shown_call.h"
+#include "viewer/view/map_source.h"
 
 namespace attnscope {
 namespace {
@@ -26,9 +26,9 @@ void move_within(double& begin, double& end, double extent) {
 
 }  // namespace
 
-ViewLimits ViewLimits::of(const std::vector<ShownCall>& calls) {
+ViewLimits ViewLimits::of(const std::vector<MapSource>& calls) {
   ViewLimits limits;
-  for (const ShownCall& call : calls) {
+  for (const MapSource& call : calls) {
     limits.calls.push_back({call.queries.tokens(), call.keys.tokens(),
                             static_cast<int64_t>(call.batch.size()),
                             static_cast<int64_t>(call.heads.size()), call.queries == call.keys,

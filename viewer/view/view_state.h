@@ -14,7 +14,7 @@
 
 namespace attnscope {
 
-struct ShownCall;
+struct MapSource;
 
 /// What is drawn: weights, logits, or weights times the number of keys (lift, a scaling of the
 /// weights that drawing does).
@@ -131,7 +131,7 @@ struct CallLimits {
 struct ViewLimits {
   std::vector<CallLimits> calls;  ///< in their order
 
-  static ViewLimits of(const std::vector<ShownCall>& calls);
+  static ViewLimits of(const std::vector<MapSource>& calls);
   bool has(const HeadId& head) const;
   /// Of the call that `head` is in, which must be there.
   const CallLimits& of_call(const HeadId& head) const;

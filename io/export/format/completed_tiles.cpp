@@ -7,8 +7,8 @@
 
 namespace attnscope {
 
-CompletedTiles::CompletedTiles(const StoredExport& stored) : places_(stored.tasks()) {
-  for (const StoredExport::TaskPlace& place : places_) {
+CompletedTiles::CompletedTiles(const ExportManifest& stored) : places_(stored.tasks()) {
+  for (const ExportManifest::TaskPlace& place : places_) {
     const ChunkGrid& grid = place.group->grid;
     first_.push_back(total_);
     total_ += place.group->entries_name.empty() ? grid.rows : grid.row_chunks() * grid.col_chunks();

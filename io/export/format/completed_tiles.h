@@ -5,7 +5,7 @@
 
 #include "core/base/index_range.h"
 #include "io/export/format/export_journal.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 
 namespace attnscope {
 
@@ -15,7 +15,7 @@ namespace attnscope {
 class CompletedTiles {
  public:
   /// None yet. Borrows `stored`.
-  explicit CompletedTiles(const StoredExport& stored);
+  explicit CompletedTiles(const ExportManifest& stored);
 
   /// Whether a record can be this export's.
   bool fits(const JournalRecord& record) const;
@@ -44,7 +44,7 @@ class CompletedTiles {
   }
   void set(int64_t unit);
 
-  std::vector<StoredExport::TaskPlace> places_;
+  std::vector<ExportManifest::TaskPlace> places_;
   std::vector<int64_t> first_;  ///< of each task's tiles
   std::vector<uint64_t> bits_;
   int64_t total_ = 0;

@@ -22,7 +22,7 @@ std::string boot_id() {
   return id;
 }
 
-Json content_of(const StoredExport& stored) {
+Json content_of(const ExportManifest& stored) {
   Json json;
   json["attnscope_version"] = stored.version;
   json["capture"] = stored.capture;
@@ -55,7 +55,7 @@ void compare(const std::string& name, const Json& there, const Json& wanted, std
 
 }  // namespace
 
-std::string make_export_header(const StoredExport& stored) {
+std::string make_export_header(const ExportManifest& stored) {
   Json json;
   json["format"] = kFormat;
   json["boot"] = boot_id();
@@ -63,7 +63,7 @@ std::string make_export_header(const StoredExport& stored) {
   return dump(json);
 }
 
-std::string header_difference(const std::string& header, const StoredExport& wanted,
+std::string header_difference(const std::string& header, const ExportManifest& wanted,
                               const std::string& file) {
   const Json json = Json::parse(header, nullptr, false);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat ||
@@ -76,7 +76,7 @@ std::string header_difference(const std::string& header, const StoredExport& wan
   return text;
 }
 
-std::string content_difference(const StoredExport& there, const StoredExport& wanted) {
+std::string content_difference(const ExportManifest& there, const ExportManifest& wanted) {
   std::string text;
   compare("", content_of(there), content_of(wanted), text);
   return text;

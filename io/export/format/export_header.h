@@ -2,21 +2,21 @@
 
 #include <string>
 
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 
 namespace attnscope {
 
 /// The header of an export's journal: what decides the content of the file, and which start of the
 /// machine wrote it. JSON.
-std::string make_export_header(const StoredExport& stored);
+std::string make_export_header(const ExportManifest& stored);
 
 /// Compares a header with the export that is asked for. Empty where they have the same content,
 /// otherwise what differs, in words. Throws Error(file) naming `file` when it is no header.
-std::string header_difference(const std::string& header, const StoredExport& wanted,
+std::string header_difference(const std::string& header, const ExportManifest& wanted,
                               const std::string& file);
 
 /// The same for two exports.
-std::string content_difference(const StoredExport& there, const StoredExport& wanted);
+std::string content_difference(const ExportManifest& there, const ExportManifest& wanted);
 
 /// Whether the machine has been started anew since the header was written: without syncs, less may
 /// have reached the disk than the journal says.

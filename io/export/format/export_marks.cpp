@@ -3,7 +3,7 @@
 namespace attnscope {
 
 void create_export_marks(const Hdf5Writer& writer, std::string_view complete_name,
-                         StoredExport& stored) {
+                         ExportManifest& stored) {
   const Hdf5Dataset complete = writer.create_dataset(
       writer.root(), "complete", Hdf5Writer::file_type<uint8_t>(), {}, Hdf5Storage::preallocated);
   writer.attribute(complete.id(), "long_name", complete_name);
@@ -15,7 +15,7 @@ void create_export_marks(const Hdf5Writer& writer, std::string_view complete_nam
   stored.structure = writer.address(structure);
 }
 
-void seal_export(const StoredExport& stored, const PosixFile& file) {
+void seal_export(const ExportManifest& stored, const PosixFile& file) {
   const uint64_t sum = structure_checksum(stored, file);
   file.write_at(std::as_bytes(std::span(&sum, 1)), stored.structure);
   const std::byte complete{1};

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
@@ -8,10 +8,10 @@ namespace attnscope {
 /// Creates /complete (0) and /structure_checksum and tells `stored` where they stand. Throws
 /// Error(file).
 void create_export_marks(const Hdf5Writer& writer, std::string_view complete_name,
-                         StoredExport& stored);
+                         ExportManifest& stored);
 
 /// The last step of a file that is written through the library: its checksum, then the mark of
 /// completeness.
-void seal_export(const StoredExport& stored, const PosixFile& file);
+void seal_export(const ExportManifest& stored, const PosixFile& file);
 
 }  // namespace attnscope

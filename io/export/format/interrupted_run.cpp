@@ -15,7 +15,7 @@ bool is_there(const path& file) {
 }
 
 /// Whether what is there is of that form, as far as names tell.
-bool has_form(const ExportFile& file, RunForm form) {
+bool has_form(const OutputFile& file, RunForm form) {
   if (form == RunForm::tiles) return is_there(file.part_path());
   if (form != RunForm::shards) return false;
   return is_there(file.part_shards_path()) ||
@@ -36,7 +36,7 @@ RecordList record_list_at(const path& file) {
 }
 
 std::optional<JournalContent> take_up_interrupted(
-    ExportFile& file, RunForm form,
+    OutputFile& file, RunForm form,
     const std::function<std::string(const std::string& header)>& difference) {
   if (!file.resumes()) return std::nullopt;
   const bool shards = is_there(file.part_shards_path());

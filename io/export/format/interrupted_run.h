@@ -6,7 +6,7 @@
 #include <string>
 
 #include "io/export/format/export_journal.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 
@@ -27,7 +27,7 @@ RecordList record_list_at(const std::filesystem::path& file);
 
 /// The one rule of every output that is to be resumed: what an interrupted run left beside OUT is
 /// gone on with by the same run alone, any other is refused and loses nothing; what no run can go
-/// on with is removed. (Without `resume` ExportFile refuses whatever is left, and with `force`
+/// on with is removed. (Without `resume` OutputFile refuses whatever is left, and with `force`
 /// alone it gives it up.)
 ///
 /// To be called once, before anything is written, with the lock of `file` held. `form` is that of
@@ -36,7 +36,7 @@ RecordList record_list_at(const std::filesystem::path& file);
 /// the caller starts afresh, or without `resume`. A list of records is left to a caller of that
 /// form to compare. Throws Error(file), also where a journal cannot be read or is missing.
 std::optional<JournalContent> take_up_interrupted(
-    ExportFile& file, RunForm form,
+    OutputFile& file, RunForm form,
     const std::function<std::string(const std::string& header)>& difference);
 
 }  // namespace attnscope

@@ -10,7 +10,7 @@ uint32_t record_checksum(std::span<const uint32_t> chunks, std::span<const float
   return checksum(std::as_bytes(std::span(parts)));
 }
 
-TileReader::TileReader(const StoredExport& stored, const PosixFile& file)
+TileReader::TileReader(const ExportManifest& stored, const PosixFile& file)
     : file_(file), tasks_(stored.tasks()) {}
 
 uint32_t TileReader::chunk_checksum(const StoredGroup& group, int64_t head, int64_t row_chunk,
@@ -30,7 +30,7 @@ std::vector<float> TileReader::lse(const StoredGroup& group, int64_t head, Index
 }
 
 bool TileReader::holds(const JournalRecord& record, int64_t& bytes) {
-  const StoredExport::TaskPlace& place = tasks_[static_cast<size_t>(record.task)];
+  const ExportManifest::TaskPlace& place = tasks_[static_cast<size_t>(record.task)];
   const ChunkGrid& grid = place.group->grid;
   std::vector<uint32_t> sums;
   for (int64_t c = 0; c < record.chunks; ++c) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/export/format/export_journal.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -19,7 +19,7 @@ uint32_t record_checksum(std::span<const uint32_t> chunks, std::span<const float
 class TileReader {
  public:
   /// Borrows both.
-  TileReader(const StoredExport& stored, const PosixFile& file);
+  TileReader(const ExportManifest& stored, const PosixFile& file);
 
   /// Of one chunk as it stands in the file. Throws Error(file).
   uint32_t chunk_checksum(const StoredGroup& group, int64_t head, int64_t row_chunk,
@@ -31,7 +31,7 @@ class TileReader {
 
  private:
   const PosixFile& file_;
-  std::vector<StoredExport::TaskPlace> tasks_;
+  std::vector<ExportManifest::TaskPlace> tasks_;
   std::vector<std::byte> chunk_;
 };
 

@@ -19,7 +19,7 @@ class Expected {
  public:
   /// A file with its mark has all; one with a journal what that says; for others a checksum that is
   /// not 0 must do.
-  Expected(const StoredExport& stored, const std::filesystem::path& path, bool complete)
+  Expected(const ExportManifest& stored, const std::filesystem::path& path, bool complete)
       : complete_(complete), completed_(stored) {
     if (complete) return;
     const auto journal = journal_of(path);
@@ -50,8 +50,8 @@ class Verifier {
       : path_(path), stop_(std::move(stop)), progress_(progress) {}
 
   VerifyReport run() {
-    report_.stored = read_stored_export(path_);
-    const StoredExport& stored = report_.stored;
+    report_.stored = read_manifest(path_);
+    const ExportManifest& stored = report_.stored;
     const PosixFile file(path_, PosixFile::Mode::read_only);
     if (structure_checksum(stored, file) != recorded_structure_checksum(stored, file)) {
       add_bad("the structure (attributes, coordinates, or what holds the file together)");
@@ -68,7 +68,7 @@ class Verifier {
     const Expected expected(stored, path_, mark == std::byte{1});
     TileReader reader(stored, file);
     int64_t task = 0;
-    for (const StoredExport::TaskPlace& place : stored.tasks()) {
+    for (const ExportManifest::TaskPlace& place : stored.tasks()) {
       const StoredGroup& group = *place.group;
       if (!group.entries_name.empty())
         check_entries(group, place.head, task, expected, reader, file);
@@ -202,7 +202,7 @@ std::optional<JournalContent> journal_of(const std::filesystem::path& path) {
   return read_journal(base += ".journal");
 }
 
-ExportState export_state(const StoredExport& stored, const std::filesystem::path& path) {
+ExportState export_state(const ExportManifest& stored, const std::filesystem::path& path) {
   const PosixFile file(path, PosixFile::Mode::read_only);
   std::byte mark{};
   file.read_at({&mark, 1}, stored.complete);

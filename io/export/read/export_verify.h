@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/export/format/completed_tiles.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 
 namespace attnscope {
 
@@ -25,11 +25,11 @@ struct ExportState {
 std::optional<JournalContent> journal_of(const std::filesystem::path& path);
 
 /// Throws Error(file) when the mark is neither 0 nor 1.
-ExportState export_state(const StoredExport& stored, const std::filesystem::path& path);
+ExportState export_state(const ExportManifest& stored, const std::filesystem::path& path);
 
 /// What verify_export found.
 struct VerifyReport {
-  StoredExport stored;
+  ExportManifest stored;
   ExportState state;
   int64_t tiles_good = 0;     ///< of a sharded export: shards, here and below
   int64_t tiles_missing = 0;  ///< not written yet

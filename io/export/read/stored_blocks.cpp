@@ -132,8 +132,8 @@ StoredBlockGroup parse(const Json& json, const Json& options, int64_t file_bytes
   return group;
 }
 
-StoredExport read_pooled(const std::filesystem::path& path) {
-  StoredExport stored = read_stored_export(path);
+ExportManifest read_pooled(const std::filesystem::path& path) {
+  ExportManifest stored = read_manifest(path);
   if (stored.product == "pooled") return stored;
   throw usage_error(path.string() + ": is an export of " + stored.product +
                     ", not of blocks (expected pooled)");

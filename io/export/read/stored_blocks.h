@@ -5,7 +5,7 @@
 
 #include "core/base/index_range.h"
 #include "core/products/pooled_map.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "io/export/read/stored_facts.h"
 #include "io/files/posix_file.h"
 
@@ -33,7 +33,7 @@ class StoredBlocks {
   explicit StoredBlocks(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  const StoredExport& stored() const { return stored_; }
+  const ExportManifest& stored() const { return stored_; }
   const std::vector<StoredBlockGroup>& groups() const { return groups_; }
 
   /// The blocks of these rows and columns of blocks; `head` counts batch items and heads of the
@@ -52,7 +52,7 @@ class StoredBlocks {
                     IndexRange cols, std::vector<float>& numbers) const;
 
   const std::filesystem::path path_;
-  const StoredExport stored_;
+  const ExportManifest stored_;
   std::vector<StoredBlockGroup> groups_;
   PosixFile file_;
 };

@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <vector>
 
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "io/export/read/stored_call.h"
 
 namespace attnscope {
 
-/// The facts of the groups, in their order; in a child process, as read_stored_export(). Throws
+/// The facts of the groups, in their order; in a child process, as read_manifest(). Throws
 /// Error(file) where they cannot be read or do not fit the groups.
 std::vector<StoredFacts> read_stored_facts(const std::filesystem::path& path,
                                            const std::vector<StoredGroup>& groups);

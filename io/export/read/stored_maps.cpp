@@ -16,8 +16,8 @@
 namespace attnscope {
 namespace {
 
-StoredExport read_maps(const std::filesystem::path& path) {
-  StoredExport stored = read_stored_export(path);
+ExportManifest read_maps(const std::filesystem::path& path) {
+  ExportManifest stored = read_manifest(path);
   if (!stored.shards.empty() &&
       (stored.product == "weights" || stored.product == "rows" || stored.product == "logits")) {
     return stored;
@@ -192,7 +192,7 @@ void StoredMaps::open_shards() {
 
 int64_t StoredMaps::buffer_bytes(const StoredHead& head) const {
   const ChunkGrid& grid = head.group->grid;
-  return shards_.empty() ? grid.chunk_bytes() : ShardChunks::kept_bytes(grid);
+  return shards_.empty() ? grid.chunk_bytes() : CompressedChunks::kept_bytes(grid);
 }
 
 Encoding StoredMaps::encoding_of(const StoredGroup& group) const {

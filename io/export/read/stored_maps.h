@@ -27,7 +27,7 @@ struct StoredHead {
 
 /// The maps of an export (weights, rows, logits), also of an OUT.part: entries as numbers, and
 /// which of them are there. Entries are read by our own pread; each chunk is held against its
-/// checksum. Compressed ones are unpacked from their shards: see ShardChunks. Immutable;
+/// checksum. Compressed ones are unpacked from their shards: see CompressedChunks. Immutable;
 /// thread-safe.
 class StoredMaps {
  public:
@@ -35,7 +35,7 @@ class StoredMaps {
   /// that can be read here.
   explicit StoredMaps(const std::filesystem::path& path);
 
-  const StoredExport& stored() const { return stored_; }
+  const ExportManifest& stored() const { return stored_; }
   const std::filesystem::path& path() const { return path_; }
   const std::vector<StoredHead>& heads() const { return heads_; }
   /// What chunk() holds beside its result.
@@ -67,14 +67,14 @@ class StoredMaps {
   void open_shards();
 
   const std::filesystem::path path_;
-  const StoredExport stored_;
+  const ExportManifest stored_;
   std::vector<StoredGroup> groups_;            ///< of the file, or of its shards
   std::vector<std::filesystem::path> shards_;  ///< one a group; empty: none
   std::vector<StoredFacts> facts_;
   std::vector<StoredHead> heads_;
   PosixFile file_;
   std::vector<PosixFile> shard_files_;  ///< one a shard
-  mutable ShardChunks packed_;
+  mutable CompressedChunks packed_;
   bool complete_ = false, has_journal_ = false;
   CompletedTiles completed_;
 };

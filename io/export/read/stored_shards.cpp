@@ -122,15 +122,15 @@ StoredGroup read_shard_group(const std::filesystem::path& shard, const std::stri
   return group;
 }
 
-int64_t ShardChunks::kept_bytes(const ChunkGrid& grid) {
+int64_t CompressedChunks::kept_bytes(const ChunkGrid& grid) {
   const int64_t piece = piece_chunks(grid) * grid.chunk_bytes();
   // Those that are kept, one on its way from the child in two copies, and a chunk.
   return (static_cast<int64_t>(kKeptPieces) + 2) * piece + grid.chunk_bytes();
 }
 
-const ShardChunks::Piece& ShardChunks::piece(const std::filesystem::path& shard,
-                                             const StoredGroup& group, int64_t head,
-                                             int64_t row_chunk, int64_t first_chunk) {
+const CompressedChunks::WorkItem& CompressedChunks::piece(const std::filesystem::path& shard,
+                                                          const StoredGroup& group, int64_t head,
+                                                          int64_t row_chunk, int64_t first_chunk) {
   for (auto it = pieces_.begin(); it != pieces_.end(); ++it) {
     if (it->head == head && it->row_chunk == row_chunk && it->first_chunk == first_chunk &&
         it->shard == shard) {
@@ -154,12 +154,12 @@ const ShardChunks::Piece& ShardChunks::piece(const std::filesystem::path& shard,
   return pieces_.front();
 }
 
-std::vector<std::byte> ShardChunks::chunk(const std::filesystem::path& shard,
-                                          const StoredGroup& group, int64_t head, int64_t row_chunk,
-                                          int64_t col_chunk) {
+std::vector<std::byte> CompressedChunks::chunk(const std::filesystem::path& shard,
+                                               const StoredGroup& group, int64_t head,
+                                               int64_t row_chunk, int64_t col_chunk) {
   const ChunkGrid& grid = group.grid;
   const std::lock_guard lock(mutex_);
-  const Piece& from =
+  const WorkItem& from =
       piece(shard, group, head, row_chunk, col_chunk / piece_chunks(grid) * piece_chunks(grid));
   std::vector<std::byte> chunk(static_cast<size_t>(grid.chunk_bytes()));
   const IndexRange cols{col_chunk * grid.chunk_cols,

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/index_range.h"
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 
 namespace attnscope {
 
@@ -20,7 +20,7 @@ StoredGroup read_shard_group(const std::filesystem::path& shard, const std::stri
 /// a time; the last ones are kept, 16 MiB at most (or a chunk). deflate's own checksum guards each
 /// chunk; chunks that were left out are zeros, as the library says. Thread-safe; one child at a
 /// time.
-class ShardChunks {
+class CompressedChunks {
  public:
   /// Bytes that are kept, and that a call takes on top, for chunks of this size.
   static int64_t kept_bytes(const ChunkGrid& grid);
@@ -31,17 +31,17 @@ class ShardChunks {
                                int64_t head, int64_t row_chunk, int64_t col_chunk);
 
  private:
-  struct Piece {
+  struct WorkItem {
     std::filesystem::path shard;
     int64_t head = 0, row_chunk = 0, first_chunk = 0;
     IndexRange cols;
     std::string bytes;  ///< [rows that exist, cols]
   };
-  const Piece& piece(const std::filesystem::path& shard, const StoredGroup& group, int64_t head,
-                     int64_t row_chunk, int64_t first_chunk);
+  const WorkItem& piece(const std::filesystem::path& shard, const StoredGroup& group, int64_t head,
+                        int64_t row_chunk, int64_t first_chunk);
 
   std::mutex mutex_;
-  std::list<Piece> pieces_;  ///< the one used last first
+  std::list<WorkItem> pieces_;  ///< the one used last first
 };
 
 }  // namespace attnscope

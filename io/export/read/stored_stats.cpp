@@ -80,7 +80,7 @@ StoredStatsGroup parse(const Json& json) {
 StoredStats read_stored_stats(const std::filesystem::path& path) {
   const std::string name = path.string();
   StoredStats stats;
-  stats.stored = read_stored_export(path);
+  stats.stored = read_manifest(path);
   if (stats.stored.product != "stats") {
     throw usage_error(name + ": is an export of " + stats.stored.product +
                       ", not of numbers (expected stats)");

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/export/format/stored_export.h"
+#include "io/export/format/export_manifest.h"
 #include "io/export/read/stored_facts.h"
 
 namespace attnscope {
@@ -21,7 +21,7 @@ struct StoredStatsGroup {
 /// The numbers of an export of stats. The HDF5 library reads them in a child process; the file is
 /// held against its checksum before.
 struct StoredStats {
-  StoredExport stored;
+  ExportManifest stored;
   std::vector<StoredStatsGroup> groups;
 };
 

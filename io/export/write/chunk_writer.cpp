@@ -36,7 +36,7 @@ void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid&
   }
 }
 
-WrittenChunks write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run) {
+WrittenChunks write_chunks(const OutputFile& file, const ChunkTarget& target, const ChunkRun& run) {
   const ChunkGrid& grid = target.grid;
   const int64_t bytes = grid.chunk_bytes();
   const auto size = static_cast<size_t>(bytes);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "io/export/format/export_layout.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 
@@ -39,7 +39,7 @@ void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid&
 
 /// Writes the chunks to their places, what is contiguous in memory and in the file with one call,
 /// and a checksum for each. Null chunks are not written: the file has zeros there. Thread-safe.
-/// Throws what ExportFile::write_at throws.
-WrittenChunks write_chunks(const ExportFile& file, const ChunkTarget& target, const ChunkRun& run);
+/// Throws what OutputFile::write_at throws.
+WrittenChunks write_chunks(const OutputFile& file, const ChunkTarget& target, const ChunkRun& run);
 
 }  // namespace attnscope

@@ -8,7 +8,7 @@
 
 #include "core/stream/tile_sink.h"
 #include "io/export/format/export_journal.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 
@@ -27,7 +27,7 @@ struct ExportWriteOptions {
 
   /// The same for the file itself, which takes `bytes` at least. `resumable`: what a killed run
   /// leaves can be gone on with. Borrows the inputs.
-  ExportFileOptions for_file(int64_t bytes, bool resumable = true) const {
+  OutputFileOptions for_file(int64_t bytes, bool resumable = true) const {
     return {.force = force,
             .sync = sync,
             .resumable = resumable,

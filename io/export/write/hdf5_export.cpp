@@ -11,13 +11,13 @@
 #include "io/export/format/completed_tiles.h"
 #include "io/export/format/export_header.h"
 #include "io/export/format/export_journal.h"
+#include "io/export/format/export_manifest.h"
 #include "io/export/format/interrupted_run.h"
-#include "io/export/format/stored_export.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/write/chunk_writer.h"
 #include "io/export/write/export_skeleton.h"
 #include "io/export/write/lse_writer.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -39,26 +39,26 @@ struct Hdf5Export::Impl {
   Impl(ExportPlan the_plan, std::filesystem::path out, const ExportWriteOptions& options);
 
   void start_afresh();
-  void go_on(const JournalContent& old, bool verify_all);
-  void set_stored(StoredExport the_stored);
+  void take_up(const JournalContent& old, bool verify_all);
+  void set_stored(ExportManifest the_stored);
   void open_journal(const JournalEnd& end);
   std::vector<JournalRecord> sound_records(const JournalContent& old, bool all);
   void restore_lse();
   bool has_lse_row(int64_t task, int64_t row) const;
-  LseTarget lse_target(const StoredExport::TaskPlace& place) const;
-  WrittenChunks write_entries(const Tile& tile, const StoredExport::TaskPlace& place);
-  static void check_norms(const Tile& tile, const StoredExport::TaskPlace& place);
-  void consume_entries(const Tile& tile, const StoredExport::TaskPlace& place);
-  void consume_norms(const Tile& tile, const StoredExport::TaskPlace& place);
+  LseTarget lse_target(const ExportManifest::TaskPlace& place) const;
+  WrittenChunks write_entries(const Tile& tile, const ExportManifest::TaskPlace& place);
+  static void check_norms(const Tile& tile, const ExportManifest::TaskPlace& place);
+  void consume_entries(const Tile& tile, const ExportManifest::TaskPlace& place);
+  void consume_norms(const Tile& tile, const ExportManifest::TaskPlace& place);
 
   const ExportPlan plan;
   bool sync;
   JournalCommits commits;
   std::string header;  ///< of the journal
-  ExportFile file;
+  OutputFile file;
   ExportResume resume;
-  StoredExport stored;
-  std::vector<StoredExport::TaskPlace> task_places;  ///< point into stored
+  ExportManifest stored;
+  std::vector<ExportManifest::TaskPlace> task_places;  ///< point into stored
   std::optional<CompletedTiles> before;  ///< what earlier runs completed; fixed once tiles come
   LseWriter lse_writer{file};
   std::atomic<int64_t> bytes{0};
@@ -72,12 +72,12 @@ Hdf5Export::Impl::Impl(ExportPlan the_plan, std::filesystem::path out,
       sync(options.sync),
       commits(options.commits),
       // Before the lock: where memory runs out the JSON library may end the process.
-      header(make_export_header(describe_stored(plan.spec, plan.layout, {}))),
+      header(make_export_header(make_manifest(plan.spec, plan.layout, {}))),
       file(std::move(out), options.for_file(least_export_bytes(plan.layout))) {
-  stored = describe_stored(plan.spec, plan.layout, {});
+  stored = make_manifest(plan.spec, plan.layout, {});
   std::error_code error;
   if (options.resume && !options.force && std::filesystem::exists(file.out(), error)) {
-    const StoredExport there = read_stored_export(file.out());
+    const ExportManifest there = read_manifest(file.out());
     const std::string difference = content_difference(there, stored);
     if (!difference.empty()) {
       throw file_error(file.out().string(), "", "is another export: " + difference);
@@ -89,7 +89,7 @@ Hdf5Export::Impl::Impl(ExportPlan the_plan, std::filesystem::path out,
     return header_difference(there, stored, file.journal_path().string());
   });
   if (old) {
-    go_on(*old, options.verify_all);
+    take_up(*old, options.verify_all);
   } else {
     start_afresh();
   }
@@ -97,7 +97,7 @@ Hdf5Export::Impl::Impl(ExportPlan the_plan, std::filesystem::path out,
 
 void Hdf5Export::Impl::start_afresh() {
   const ExportPlaces places = write_export_skeleton(plan.spec, plan.layout, file.new_part_path());
-  set_stored(describe_stored(plan.spec, plan.layout, places));
+  set_stored(make_manifest(plan.spec, plan.layout, places));
   file.open_new_part(places.file_bytes);
   const uint64_t sum = structure_checksum(stored, file.data());
   file.write_at(std::as_bytes(std::span(&sum, 1)), stored.structure);
@@ -105,7 +105,7 @@ void Hdf5Export::Impl::start_afresh() {
   open_journal(ExportJournal::create(file.journal_path(), header, sync));
 }
 
-void Hdf5Export::Impl::set_stored(StoredExport the_stored) {
+void Hdf5Export::Impl::set_stored(ExportManifest the_stored) {
   stored = std::move(the_stored);
   task_places = stored.tasks();
   before.emplace(stored);
@@ -116,9 +116,9 @@ void Hdf5Export::Impl::open_journal(const JournalEnd& end) {
       file.journal_path(), end, sync, [this] { file.sync_data(); }, commits);
 }
 
-void Hdf5Export::Impl::go_on(const JournalContent& old, bool verify_all) {
+void Hdf5Export::Impl::take_up(const JournalContent& old, bool verify_all) {
   file.reopen_part();
-  StoredExport there = read_stored_export(file.part_path());
+  ExportManifest there = read_manifest(file.part_path());
   if (!same_shape(there, stored) ||
       structure_checksum(there, file.data()) != recorded_structure_checksum(there, file.data())) {
     throw file_error(file.part_path().string(), "",
@@ -161,7 +161,7 @@ std::vector<JournalRecord> Hdf5Export::Impl::sound_records(const JournalContent&
   return kept;
 }
 
-LseTarget Hdf5Export::Impl::lse_target(const StoredExport::TaskPlace& place) const {
+LseTarget Hdf5Export::Impl::lse_target(const ExportManifest::TaskPlace& place) const {
   const GroupPlaces& at = place.group->places;
   const int64_t rows = place.group->grid.rows;
   return {at.lse + place.head * rows * 4, at.lse_checksums + place.head * 4, rows};
@@ -176,7 +176,7 @@ bool Hdf5Export::Impl::has_lse_row(int64_t task, int64_t row) const {
 /// Gives the LSEs of earlier runs to the writer of their heads' checksums.
 void Hdf5Export::Impl::restore_lse() {
   for (size_t t = 0; t < task_places.size(); ++t) {
-    const StoredExport::TaskPlace& place = task_places[t];
+    const ExportManifest::TaskPlace& place = task_places[t];
     const auto task = static_cast<int64_t>(t);
     const int64_t rows = place.group->has_lse ? place.group->grid.rows : 0;
     for (int64_t row = 0; row < rows;) {
@@ -189,7 +189,7 @@ void Hdf5Export::Impl::restore_lse() {
 }
 
 WrittenChunks Hdf5Export::Impl::write_entries(const Tile& tile,
-                                              const StoredExport::TaskPlace& place) {
+                                              const ExportManifest::TaskPlace& place) {
   const TileRequest& request = plan.layout.request;
   const ChunkGrid& grid = place.group->grid;
   const GroupPlaces& at = place.group->places;
@@ -209,14 +209,14 @@ WrittenChunks Hdf5Export::Impl::write_entries(const Tile& tile,
       {place.head, tile.rows.begin / request.chunk_rows, first, request.chunk_cols, chunks});
 }
 
-void Hdf5Export::Impl::check_norms(const Tile& tile, const StoredExport::TaskPlace& place) {
+void Hdf5Export::Impl::check_norms(const Tile& tile, const ExportManifest::TaskPlace& place) {
   expect(static_cast<int64_t>(tile.norms.size()) == tile.rows.size() && tile.rows.begin >= 0 &&
              tile.rows.end <= place.group->grid.rows,
          "a tile must have a norm for each of its rows");
 }
 
 /// A tile of an export with entries: its chunks, and its LSEs where it is the first of its rows.
-void Hdf5Export::Impl::consume_entries(const Tile& tile, const StoredExport::TaskPlace& place) {
+void Hdf5Export::Impl::consume_entries(const Tile& tile, const ExportManifest::TaskPlace& place) {
   const WrittenChunks written = write_entries(tile, place);
   const int64_t row_chunk = tile.rows.begin / plan.layout.request.chunk_rows;
   const int64_t first = tile.cols.begin / plan.layout.request.chunk_cols;
@@ -242,7 +242,7 @@ void Hdf5Export::Impl::consume_entries(const Tile& tile, const StoredExport::Tas
 }
 
 /// A tile of an export of LSEs alone: those of its rows that are not there yet.
-void Hdf5Export::Impl::consume_norms(const Tile& tile, const StoredExport::TaskPlace& place) {
+void Hdf5Export::Impl::consume_norms(const Tile& tile, const ExportManifest::TaskPlace& place) {
   check_norms(tile, place);
   for (int64_t row = tile.rows.begin; row < tile.rows.end;) {
     int64_t end = row;
@@ -304,7 +304,7 @@ void Hdf5Export::begin(std::span<const HeadTask> tasks, int) {
 }
 
 void Hdf5Export::consume(const Tile& tile) {
-  const StoredExport::TaskPlace& place =
+  const ExportManifest::TaskPlace& place =
       impl_->task_places.at(static_cast<size_t>(tile.task_index));
   if (impl_->plan.layout.has_entries()) return impl_->consume_entries(tile, place);
   impl_->consume_norms(tile, place);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/stream/tile_backend.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 
@@ -22,11 +22,11 @@ struct LseTarget {
 /// is there. Holds 4 bytes a row of the heads that are not complete. Thread-safe.
 class LseWriter {
  public:
-  explicit LseWriter(const ExportFile& file) : file_(file) {}
+  explicit LseWriter(const OutputFile& file) : file_(file) {}
 
   /// Rows [first_row, first_row + norms.size()) of head `head` (any number that tells heads apart).
   /// Each row comes once. Returns the values as they were written. Throws what
-  /// ExportFile::write_at throws.
+  /// OutputFile::write_at throws.
   std::vector<float> write(int64_t head, const LseTarget& target, int64_t first_row,
                            std::span<const RowNorm> norms);
   /// Takes rows that an earlier run wrote from the file.
@@ -39,7 +39,7 @@ class LseWriter {
     std::vector<float> values;
     int64_t missing = 0;
   };
-  const ExportFile& file_;
+  const OutputFile& file_;
   std::mutex mutex_;
   std::map<int64_t, Pending> pending_;
 };

@@ -16,7 +16,7 @@ std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path o
 }
 
 void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options) {
-  ExportFile::check_target(out, options.for_file(0));
+  OutputFile::check_target(out, options.for_file(0));
 }
 
 }  // namespace attnscope

@@ -13,7 +13,7 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/format/interrupted_run.h"
 #include "io/export/write/export_attributes.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -71,7 +71,7 @@ struct PooledExport::Impl {
         file(std::move(out), options.for_file(payload_bytes(plan), false)),
         jobs(jobs_of(plan)) {
     take_up_interrupted(file, RunForm::nothing, [this](const std::string& there) {
-      return header_difference(there, describe_stored(plan.spec, plan.layout, {}),
+      return header_difference(there, make_manifest(plan.spec, plan.layout, {}),
                                file.journal_path().string());
     });
     const Hdf5Session session;
@@ -177,9 +177,9 @@ struct PooledExport::Impl {
   }
 
   const ExportPlan plan;
-  ExportFile file;
+  OutputFile file;
   const std::vector<ReductionJob> jobs;
-  StoredExport stored;
+  ExportManifest stored;
   std::optional<Hdf5Writer> writer;
   std::vector<GroupData> groups;
   std::deque<PyramidRows> pyramids;  ///< one a job

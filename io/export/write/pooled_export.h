@@ -16,7 +16,7 @@ namespace attnscope {
 /// ReductionSink says.
 class PooledExport : public ReductionSink {
  public:
-  /// Throws what ExportFile's constructor and take_up_interrupted() throw, and Error(resource) when
+  /// Throws what OutputFile's constructor and take_up_interrupted() throw, and Error(resource) when
   /// the disk has too little space. The plan must be of the product `pooled`.
   PooledExport(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options);
   ~PooledExport() override;

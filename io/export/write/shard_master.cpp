@@ -6,11 +6,11 @@
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
-StoredExport write_shard_master(const ExportSpec& spec, const std::vector<Shard>& shards,
-                                const std::filesystem::path& folder,
-                                const std::filesystem::path& path) {
+ExportManifest write_shard_master(const ExportSpec& spec, const std::vector<Shard>& shards,
+                                  const std::filesystem::path& folder,
+                                  const std::filesystem::path& path) {
   const Hdf5Session session;
-  StoredExport stored;
+  ExportManifest stored;
   stored.shards = shards;
   Hdf5Writer writer(path);
   write_root_attributes(writer, spec);

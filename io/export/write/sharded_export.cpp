@@ -10,13 +10,13 @@
 #include "core/base/error.h"
 #include "io/export/format/export_header.h"
 #include "io/export/format/export_journal.h"
+#include "io/export/format/export_manifest.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/format/interrupted_run.h"
-#include "io/export/format/stored_export.h"
 #include "io/export/write/shard_file.h"
 #include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 #include "io/files/shard_folder.h"
 #include "io/hdf5/hdf5_handle.h"
 
@@ -42,7 +42,7 @@ struct ShardedExport::Impl {
 
   void start(const ExportWriteOptions& options);
   bool take_folder_back(const JournalContent& old) const;
-  void go_on(const JournalContent& old, bool verify_all);
+  void take_up(const JournalContent& old, bool verify_all);
   void write_in_turn(const PreparedTile& tile, size_t group, int64_t first, int64_t count);
   void finish_group(size_t group);
   void skip_complete();
@@ -57,7 +57,7 @@ struct ShardedExport::Impl {
   std::vector<int64_t> first_tile;                      ///< of each task, and one past the last
   bool sync;
   std::string header;
-  ExportFile file;
+  OutputFile file;
   const path &folder, &new_folder;  ///< OUT.d, OUT.d.part
   ExportResume resume;
   std::vector<Shard> shards;
@@ -76,7 +76,7 @@ struct ShardedExport::Impl {
 ShardedExport::Impl::Impl(ExportPlan the_plan, path the_out, const ExportWriteOptions& options)
     : plan(std::move(the_plan)),
       sync(options.sync),
-      header(make_export_header(describe_stored(plan.spec, plan.layout, {}))),
+      header(make_export_header(make_manifest(plan.spec, plan.layout, {}))),
       file(std::move(the_out), options.for_file(0)),
       folder(file.shards_path()),
       new_folder(file.part_shards_path()),
@@ -94,9 +94,9 @@ ShardedExport::Impl::Impl(ExportPlan the_plan, path the_out, const ExportWriteOp
 }
 
 void ShardedExport::Impl::start(const ExportWriteOptions& options) {
-  const StoredExport wanted = describe_stored(plan.spec, plan.layout, {});
+  const ExportManifest wanted = make_manifest(plan.spec, plan.layout, {});
   if (options.resume && !options.force && is_there(file.out())) {
-    const StoredExport there = read_stored_export(file.out());
+    const ExportManifest there = read_manifest(file.out());
     const std::string difference = content_difference(there, wanted);
     if (!difference.empty()) {
       throw file_error(file.out().string(), "", "is another export: " + difference);
@@ -118,7 +118,7 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
   }
   JournalEnd end;
   if (old) {
-    go_on(*old, options.verify_all);
+    take_up(*old, options.verify_all);
     end = old->end;
   } else {
     // A folder of shards has a journal whenever the run is killed, so that the next one knows
@@ -155,7 +155,7 @@ bool ShardedExport::Impl::take_folder_back(const JournalContent& old) const {
   return true;
 }
 
-void ShardedExport::Impl::go_on(const JournalContent& old, bool verify_all) {
+void ShardedExport::Impl::take_up(const JournalContent& old, bool verify_all) {
   resume.resumed = true;
   const bool all = verify_all || machine_restarted_since(old.header);
   constexpr int64_t kRecheckBytes = int64_t{1} << 30;
@@ -324,7 +324,7 @@ void ShardedExport::end() {
   }
   // An earlier run may have come as far as this.
   impl_->file.remove_part();
-  const StoredExport stored = write_shard_master(
+  const ExportManifest stored = write_shard_master(
       impl_->plan.spec, impl_->shards, impl_->folder.filename(), impl_->file.new_part_path());
   impl_->file.open_new_part(stored.file_bytes);
   seal_export(stored, impl_->file.data());

@@ -23,7 +23,7 @@ __device__ inline float half_logit(float logit) {
 /// weights, of rows scaled by `scales` (null: none are).
 template <bool kFeatures>
 __device__ inline void make_entries(const CallArgs& call, bool logits, const RowScale* scales,
-                                    int64_t line, int half, Piece& piece) {
+                                    int64_t line, int half, WorkItem& piece) {
   const ScoreFactors& score = call.score;
   const RowScale scale = scales == nullptr || line >= call.rows ? RowScale() : scales[line];
 #pragma unroll
@@ -51,7 +51,7 @@ __device__ inline void make_entries(const CallArgs& call, bool logits, const Row
 /// Products of a tile with its mask; of an empty one, nothing but masked ones.
 template <class Product>
 __device__ inline void masked_products(const CallArgs& call, Product& product, int row_tile,
-                                       int key_tile, Piece (&pieces)[kPieces]) {
+                                       int key_tile, WorkItem (&pieces)[kPieces]) {
   const uint32_t tile = tile_class(call, row_tile, key_tile);
   if (tile == kEmptyTile) {
     product.pass_over(key_tile);
@@ -64,7 +64,7 @@ __device__ inline void masked_products(const CallArgs& call, Product& product, i
 }
 
 /// Entries of one row half of a piece as they are stored, from element `first` of the output on.
-__device__ inline void store_entries(const EmitArgs& args, int64_t first, const Piece& piece,
+__device__ inline void store_entries(const EmitArgs& args, int64_t first, const WorkItem& piece,
                                      int half) {
   const bool logits = args.logits;
   // Rows of the output begin at whole tiles: every pair of entries is aligned.
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Product::kBlockThreads, Product::kLeastBlocks)
       store_empty(args, row_tile, key_tile);
       continue;
     }
-    Piece pieces[kPieces];
+    WorkItem pieces[kPieces];
     product.compute(key_tile, pieces);
     RowsThatCount counts;
     apply_mask(args.call, tile, key_tile, pieces, counts);

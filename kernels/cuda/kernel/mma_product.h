@@ -40,7 +40,7 @@ class MmaProduct {
   __device__ void pass_over(int) {}
 
   /// Must be called for every key tile that the mask does not leave empty, in order.
-  __device__ void compute(int, Piece (&pieces)[kPieces]) {
+  __device__ void compute(int, WorkItem (&pieces)[kPieces]) {
     fill(pieces, 0);
     for (int chunk = 0; chunk < chunks_; ++chunk) {
       copy_async_wait<kStages - 2>();
@@ -105,7 +105,7 @@ class MmaProduct {
 
   /// Adds the products of 16 channels.
   __device__ static void multiply(const unsigned char* rows, const unsigned char* keys, int step,
-                                  Piece (&pieces)[kPieces]) {
+                                  WorkItem (&pieces)[kPieces]) {
     const int matrix = lane_id() / 8;
     const int line = lane_id() % 8;
     unsigned a[kPieces][4];

@@ -49,7 +49,7 @@ struct RowSums {
 
 /// Adds a tile's entries of one row half of a piece.
 template <bool kMoments>
-__device__ inline void add_softmax(const ScoreFactors& score, const Piece& piece, int half,
+__device__ inline void add_softmax(const ScoreFactors& score, const WorkItem& piece, int half,
                                    RowSums& sums) {
   // Exponents grow with products, and masked products are the lowest.
   float top = kMaskedProduct;
@@ -84,7 +84,7 @@ __device__ inline void add_softmax(const ScoreFactors& score, const Piece& piece
 }
 
 /// The same for linear scores, whose entries are the products.
-__device__ inline void add_linear(const Piece& piece, int half, RowSums& sums) {
+__device__ inline void add_linear(const WorkItem& piece, int half, RowSums& sums) {
   float tile_sum = 0;
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(Product::kBlockThreads, Product::kLeastBlocks)
         product.pass_over(key_tile);
         continue;
       }
-      Piece pieces[kPieces];
+      WorkItem pieces[kPieces];
       product.compute(key_tile, pieces);
       RowsThatCount counts;
       apply_mask(call, tile, key_tile, pieces, counts);

@@ -146,7 +146,7 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
   const CallArgs& call = args.call;
   Product product(call, row_tile, key_tile, key_tile + 1);
   product.begin();
-  Piece pieces[kPieces];
+  WorkItem pieces[kPieces];
   masked_products(call, product, row_tile, key_tile, pieces);
   // The product's own use of the memory ends here.
   block_barrier();

@@ -21,7 +21,7 @@ class StoredProduct {
   __device__ int row_tile() const { return row_tile_; }
   __device__ void pass_over(int) {}
 
-  __device__ void compute(int key_tile, Piece (&pieces)[kPieces]) {
+  __device__ void compute(int key_tile, WorkItem (&pieces)[kPieces]) {
     const int64_t column = static_cast<int64_t>(key_tile - call_.products_first) * kTileKeys;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {

@@ -47,7 +47,7 @@ __device__ inline float texel_entry(const TexelArgs& args, int64_t line, float e
 
 /// Level 0: every entry is a texel.
 __device__ inline void store_entry_texels(const TexelArgs& args, int row_tile, int key_tile,
-                                          const Piece (&pieces)[kPieces]) {
+                                          const WorkItem (&pieces)[kPieces]) {
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
 #pragma unroll
@@ -78,7 +78,7 @@ struct LaneBlock {
 /// The sum of what this lane holds of the block that begins with this piece, half and group.
 template <int kLevel>
 __device__ inline TexelSum sum_of_lane(const TexelArgs& args, int row_tile, int piece, int half,
-                                       int group, const Piece (&pieces)[kPieces]) {
+                                       int group, const WorkItem (&pieces)[kPieces]) {
   using Block = LaneBlock<kLevel>;
   float max = args.logits ? kMasked : 0.0f;
   float sum = 0;
@@ -108,7 +108,7 @@ __device__ inline TexelSum sum_of_lane(const TexelArgs& args, int row_tile, int 
 /// 0 and 1 and the row in bits 2 to 4, see tile_args.h.
 template <int kLevel>
 __device__ inline void store_block_texels(const TexelArgs& args, int row_tile, int key_tile,
-                                          const Piece (&pieces)[kPieces]) {
+                                          const WorkItem (&pieces)[kPieces]) {
   using Block = LaneBlock<kLevel>;
   const int side = 1 << args.level;
   // The bits in which the lanes of a block differ.
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads) pool_tiles(TexelArgs args) {
   Product product(args.call, row_tile, begin, end);
   product.begin();
   for (int key_tile = begin; key_tile < end; ++key_tile) {
-    Piece pieces[kPieces];
+    WorkItem pieces[kPieces];
     masked_products(args.call, product, row_tile, key_tile, pieces);
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {

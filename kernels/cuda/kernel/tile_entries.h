@@ -9,7 +9,7 @@
 namespace attnscope::cuda {
 
 /// The accumulators of one piece, see tile_args.h.
-using Piece = float[kGroups][4];
+using WorkItem = float[kGroups][4];
 
 __device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % 32; }
 /// Of the four warps of a tile.
@@ -27,9 +27,9 @@ __device__ inline uint32_t tile_class(const CallArgs& call, int row_tile, int ke
       .tiles[static_cast<int64_t>(row_tile) * call.mask.stride + key_tile - call.mask.first];
 }
 
-__device__ inline void fill(Piece (&pieces)[kPieces], float value) {
+__device__ inline void fill(WorkItem (&pieces)[kPieces], float value) {
 #pragma unroll
-  for (Piece& piece : pieces) {
+  for (WorkItem& piece : pieces) {
 #pragma unroll
     for (auto& group : piece) {
 #pragma unroll
@@ -51,7 +51,7 @@ using RowsThatCount = bool[kPieces][2];
 /// Leaves the tile's mask in its products: kMaskedProduct where an entry does not count or lies
 /// beyond the last key; finite biases are added, in units of the product.
 __device__ inline void apply_mask(const CallArgs& call, uint32_t tile, int key_tile,
-                                  Piece (&pieces)[kPieces], RowsThatCount& counts) {
+                                  WorkItem (&pieces)[kPieces], RowsThatCount& counts) {
   constexpr int kWordKeys = 32;
   const bool mixed = tile >= kMixedTile;
   const int keys = call.num_keys - key_tile * kTileKeys;

@@ -65,7 +65,7 @@ class WgmmaProduct {
   __device__ int row_tile() const { return first_row_tile_ + group_; }
 
   /// compute() or pass_over() must be called for every key tile, in order.
-  __device__ void compute(int, Piece (&pieces)[kPieces]) {
+  __device__ void compute(int, WorkItem (&pieces)[kPieces]) {
     if (!rows_seen_) barrier_wait(rows_full_, 0);
     rows_seen_ = true;
     const int first_stage = stage_;

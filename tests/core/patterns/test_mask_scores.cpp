@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "core/patterns/mask_lines.h"
-#include "core/patterns/mask_probe.h"
+#include "core/patterns/mask_recall.h"
 #include "core/patterns/mask_summary.h"
 #include "core/patterns/top_mass.h"
 #include "core/problem/sampled_rows.h"
@@ -117,13 +117,13 @@ TEST_CASE("the scores of masks tell rows apart that the call or the mask leaves 
   MemoryBudget budget(8 << 20);
   BlockMask keep{1, 3, 4, 1, 1, {1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1}};
   const std::vector<Mask> masks{Mask::blocks(keep), Mask()};
-  MaskProbe probe(task, masks, {.oracle = true}, whole_rows(3, 4), 1, budget);
+  MaskRecall probe(task, masks, {.oracle = true}, whole_rows(3, 4), 1, budget);
   std::vector<float> weights{0.5f, 0.3f, 0.2f, 0, 0.5f, 0.25f, 0.25f, 0, 0, 0, 0, 0};
   std::byte* chunk = reinterpret_cast<std::byte*>(weights.data());
   // The last row is fully masked.
   std::vector<RowNorm> norms{{1, 0}, {1, 0}, {0, 0}};
   probe.consume({&task, 0, {0, 3}, {0, 4}, {&chunk, 1}, norms, true});
-  const MaskScore score = summarise_mask(probe, probe, 0, 4, false);
+  const MaskQuality score = summarise_mask(probe, probe, 0, 4, false);
   CHECK(score.density == 8.0 / 12);
   CHECK(score.effective_density == 5.0 / 12);
   CHECK(score.masked_rows == 1);
@@ -132,7 +132,7 @@ TEST_CASE("the scores of masks tell rows apart that the call or the mask leaves 
   CHECK(std::abs(*score.oracle_recall - (1 + 0.5) / 2) < 1e-6);
   CHECK_FALSE(score.oracle_stderr.has_value());
   CHECK_FALSE(score.output_error.has_value());
-  const MaskScore all = summarise_mask(probe, probe, 1, 4, false);
+  const MaskQuality all = summarise_mask(probe, probe, 1, 4, false);
   CHECK(all.density == 1.0);
   CHECK(std::abs(*all.recall - 1) < 1e-6);
   CHECK(all.empty_rows == 0);

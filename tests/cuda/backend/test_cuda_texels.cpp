@@ -11,7 +11,7 @@
 #include "tests/support/attention_case.h"
 #include "tests/support/catch.h"
 #include "viewer/tiles/texel_row.h"
-#include "viewer/tiles/workbench.h"
+#include "viewer/tiles/worker_scratch.h"
 
 namespace attnscope::test {
 namespace {
@@ -24,7 +24,7 @@ constexpr float kNone = -std::numeric_limits<float>::infinity();
 struct TexelBench {
   std::vector<std::string> notices;
   std::unique_ptr<TileBackend> backend;
-  std::unique_ptr<Workbench> bench;
+  std::unique_ptr<WorkerScratch> bench;
 
   TexelBench(const Oracle& oracle, int major, int64_t vram_bytes = 0) {
     emulation::reset();
@@ -37,7 +37,7 @@ struct TexelBench {
     options.fallback = make_cpu_backend({.threads = 1});
     options.notice = [this](const std::string& line) { notices.push_back(line); };
     backend = make_device_backend(options);
-    bench = std::make_unique<Workbench>(
+    bench = std::make_unique<WorkerScratch>(
         *backend, int64_t{64} << 20,
         [this](int64_t bytes, std::string_view what) { return budget_.reserve(bytes, what); });
     auto map = std::make_shared<BoundMap>();
@@ -66,7 +66,7 @@ struct Rect {
 };
 
 /// Entry by entry, as FineTileJob does.
-Texels pooled_by_host(Workbench& bench, const Rect& rect, Quantity quantity, int level) {
+Texels pooled_by_host(WorkerScratch& bench, const Rect& rect, Quantity quantity, int level) {
   Texels texels(rect.rows, rect.keys, level);
   std::vector<RowNorm> norms(static_cast<size_t>(rect.rows.size()));
   const int64_t side = int64_t{1} << level;
@@ -86,7 +86,7 @@ Texels pooled_by_host(Workbench& bench, const Rect& rect, Quantity quantity, int
   return texels;
 }
 
-bool pool(Workbench& bench, const Rect& rect, Quantity quantity, int level, Texels& texels) {
+bool pool(WorkerScratch& bench, const Rect& rect, Quantity quantity, int level, Texels& texels) {
   std::vector<RowNorm> norms(
       needs_norms(bench.problem().score(), quantity) ? static_cast<size_t>(rect.rows.size()) : 0);
   bool known = false;

@@ -131,7 +131,7 @@ TEST_CASE("a right capture agrees with its recorded outputs") {
   CHECK(check.rows_checked == 10);
   CHECK(check.error > 0);
   CHECK(check.error < 1e-5);
-  CHECK_FALSE(glance_at(capture));
+  CHECK_FALSE(quick_check(capture));
 }
 
 TEST_CASE("the sample agrees within the rounding of bf16") {
@@ -298,9 +298,9 @@ TEST_CASE("keys of another layer") {
   CHECK(suspect.culprit == "layer");
   CHECK(suspect.explanation.find("k of layer 5") != std::string::npos);
   const Capture capture = recording.open();
-  const auto seen = glance_at(capture);
+  const auto seen = quick_check(capture);
   REQUIRE(seen);
-  CHECK(glance_warning(*seen).find("attnscope verify") != std::string::npos);
+  CHECK(quick_check_warning(*seen).find("attnscope verify") != std::string::npos);
 }
 
 TEST_CASE("keys of another layer whose own were lost") {
@@ -353,7 +353,7 @@ TEST_CASE("a capture without outputs has nothing to check against") {
   const CallCheck check = check_call(capture.calls().front(), {}, 1);
   CHECK(check.verdict == CheckVerdict::nothing);
   CHECK(check.reason.find("out_rows") != std::string::npos);
-  CHECK_FALSE(glance_at(capture));
+  CHECK_FALSE(quick_check(capture));
 }
 
 TEST_CASE("recorded LSEs are compared where there are no outputs") {

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "io/pictures/heat_table.h"
+#include "io/pictures/metric_table.h"
 #include "io/pictures/mosaic_picture.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
@@ -41,7 +41,7 @@ PooledMap ramp(int64_t rows, int64_t cols, float factor) {
 }  // namespace
 
 TEST_CASE("a heat table colours its cells, prints numbers and hatches what is missing") {
-  HeatTable table;
+  MetricTable table;
   table.names = numbered(3, 4);
   table.value_name = "text_mass";
   for (int i = 0; i < 12; ++i) table.values.push_back(0.05f * static_cast<float>(i));
@@ -77,7 +77,7 @@ TEST_CASE("a heat table colours its cells, prints numbers and hatches what is mi
 }
 
 TEST_CASE("a large heat table has no numbers, and cells of at least 8 pixels") {
-  HeatTable table;
+  MetricTable table;
   table.names = numbered(60, 200);
   table.value_name = "entropy";
   table.values.assign(60 * 200, 3.0f);

@@ -179,7 +179,7 @@ namespace {
 class FullSource : public TileSource {
  public:
   MapGeometry geometry(const HeadId&) const override { return MapGeometry::of(4096, 4096); }
-  void want(TileWishes) override {}
+  void want(WantedTiles) override {}
   std::shared_ptr<const MapTile> find(const TileId& id) const override {
     auto& tile = tiles_[id];
     if (!tile) {

@@ -24,7 +24,7 @@ class FakeHost : public ScriptHost {
   void resize(int width, int height) override {
     log.push_back("size " + std::to_string(width) + " " + std::to_string(height));
   }
-  const std::vector<ShownCall>* calls() const override { return calls_ ? &*calls_ : nullptr; }
+  const std::vector<MapSource>* calls() const override { return calls_ ? &*calls_ : nullptr; }
   const ViewState& state() const override { return state_; }
   void act(const Action& action) override {
     state_ = apply_action(state_, action, ViewLimits::of(*calls_));
@@ -76,7 +76,7 @@ class FakeHost : public ScriptHost {
   std::map<ScriptName, double> numbers{{ScriptName::frames, 7}, {ScriptName::query_ms, 1.23456789}};
 
  private:
-  std::optional<std::vector<ShownCall>> calls_;
+  std::optional<std::vector<MapSource>> calls_;
   ViewState state_;
   int input_until_ = 0, shot_until_ = 0;
 };

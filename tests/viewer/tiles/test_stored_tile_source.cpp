@@ -160,7 +160,7 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
     write_export(spec, out, values);
     const std::shared_ptr<const TexelReader> reader = read_export_texels(out);
     REQUIRE(reader->calls().size() == 1);
-    const ShownCall& call = reader->calls()[0];
+    const MapSource& call = reader->calls()[0];
     CHECK(call.heads == std::vector<int64_t>{0, 1});
     CHECK(call.rows == IndexRange{100, 623});
     CHECK(call.cols == IndexRange{31, 640});
@@ -198,7 +198,7 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
         REQUIRE(same(line->values[static_cast<size_t>(i)], expected));
       }
     }
-    TileWishes wrong;
+    WantedTiles wrong;
     wrong.tiles = {{{0, 0, 1}, logits ? Quantity::weights : Quantity::logits, 0, 0, 0}};
     CHECK_THROWS_AS(harness.source().want(wrong), Error);
     CHECK_THROWS_AS(harness.source().geometry({0, 0, 2}), Error);
@@ -247,7 +247,7 @@ TEST_CASE("a damaged export is told, and the rest of it shown") {
   const std::vector calls{make_call(joint_facts())};
   const ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::f32);
   write_export(spec, folder / "out.h5", {});
-  const int64_t place = read_stored_export(folder / "out.h5").groups[0].places.entries;
+  const int64_t place = read_manifest(folder / "out.h5").groups[0].places.entries;
   flip(folder / "out.h5", place + 5);
   StoredHarness harness(read_export_texels(folder / "out.h5"));
   harness.source().want({std::nullopt, std::nullopt, {}, {{0, 0, 0}}});
@@ -319,7 +319,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
     CHECK(blocks->groups()[0].rows == IndexRange{20, 700});
     CHECK(blocks->groups()[0].cols == IndexRange{32, 650});
     StoredHarness harness(read_texels(blocks));
-    const ShownCall call = read_texels(blocks)->calls()[0];
+    const MapSource call = read_texels(blocks)->calls()[0];
     CHECK(call.block == block);
     CHECK_FALSE(call.logits);
     const HeadId head{0, 0, 1};

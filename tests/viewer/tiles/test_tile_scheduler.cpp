@@ -34,7 +34,7 @@ struct Steps {
         }) {}
 
   void run(const Assignment& next) {
-    HeadData& head = *next.head;
+    HeadCache& head = *next.head;
     if (!next.piece) {
       auto map = std::make_shared<BoundMap>();
       map->id = head.id;
@@ -43,7 +43,7 @@ struct Steps {
       return scheduler.finish_binding(head, map);
     }
     bench.put(next.bound);
-    const TakeIn take_in = (*next.piece)(bench);
+    const Completion take_in = (*next.piece)(bench);
     bench.put(nullptr);
     scheduler.finish(next, take_in);
   }
@@ -66,7 +66,7 @@ struct Steps {
 
   FakeBackend backend;
   TileScheduler scheduler;
-  Workbench bench;
+  WorkerScratch bench;
 };
 
 }  // namespace

@@ -326,7 +326,7 @@ TEST_CASE("what the capture does not have is refused") {
   const Oracle oracle(described(ScoreFunction::softmax, "none", 331, 283));
   ServiceHarness harness(oracle.problem());
   TileService& service = harness.service();
-  const auto refused_wish = [&](TileWishes wishes, const std::string& part) {
+  const auto refused_wish = [&](WantedTiles wishes, const std::string& part) {
     return refused([&] { service.want(wishes); }, ErrorCode::usage, {part});
   };
   const HeadId none{0, 0, 4};

@@ -8,10 +8,10 @@ namespace {
 
 /// Two steps with different layers, self and cross calls; the branches in files of their own.
 HeadPicker uneven() {
-  std::vector<ShownCall> calls;
+  std::vector<MapSource> calls;
   for (const char* branch : {"cond", "uncond"}) {
     const auto add = [&](int64_t step, int64_t layer, CallKind kind, std::vector<int64_t> heads) {
-      ShownCall call;
+      MapSource call;
       call.step = step;
       call.layer = layer;
       call.kind = kind;

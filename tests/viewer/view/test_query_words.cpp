@@ -9,7 +9,7 @@ TEST_CASE("tokens are found by latent place and by their place in the text") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const ShownCall call = shown_calls(capture)[0];
+  const MapSource call = shown_calls(capture)[0];
   const TokenNames names = TokenNames::of(call, 0, false);
   CHECK(query_at(names, {0, 0, 0}).tokens == std::vector<int64_t>{2});
   CHECK(query_at(names, {1, 2, 3}).tokens == std::vector<int64_t>{25});
@@ -27,7 +27,7 @@ TEST_CASE("tokens are written as people read them") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const ShownCall call = shown_calls(capture)[0];
+  const MapSource call = shown_calls(capture)[0];
   const TokenNames names = TokenNames::of(call, 1, true);
   CHECK(token_text(names, 0) == "text 0 «red»");
   CHECK(token_text(names, 1) == "text 1 «dog»");

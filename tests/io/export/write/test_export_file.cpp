@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "io/export/write/make_export.h"
-#include "io/files/export_file.h"
+#include "io/files/output_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/export_fixture.h"
 #include "tests/support/file_size_limit.h"
@@ -355,8 +355,8 @@ TEST_CASE("a full disk is refused before the work and leaves nothing") {
   std::vector<Thrown> thrown;
   size_t left = 0;
   {
-    // The chunks take 3 MiB in f16, which is refused at a glance, and 1.5 MiB in u8, which that
-    // glance lets pass: with 16 KiB more there is no room for the rest of the file.
+    // The chunks take 3 MiB in f16, which is refused at a quick_check, and 1.5 MiB in u8, which
+    // that quick_check lets pass: with 16 KiB more there is no room for the rest of the file.
     thrown.push_back(construct(make_spec(calls), disk + "/out.h5", kRefuse));
     left = names_in(disk).size();
     const PosixFile filler(disk + "/filler", PosixFile::Mode::create);

@@ -107,7 +107,7 @@ TEST_CASE("what a partial file lost is computed again") {
     Hdf5Export sink(spec, out, kFresh);
     feed(sink, {}, {.stop_after = 3});
   }
-  const StoredExport stored = read_stored_export(out + ".part");
+  const ExportManifest stored = read_manifest(out + ".part");
   const int64_t place = stored.groups[0].places.entries + 12345;
   poke(out + ".part", place, '\x77');
   CHECK(verify(out + ".part").bad == 1);
@@ -341,7 +341,7 @@ TEST_CASE("every flipped byte of an export is found", "[numbers]") {
   const std::string bytes = read_bytes(out);
   std::mt19937 random(7);
   // Each look needs a process of its own: a sample of all, and every byte of the mark.
-  std::vector<int64_t> places{read_stored_export(out).complete, 0, 8, 40};
+  std::vector<int64_t> places{read_manifest(out).complete, 0, 8, 40};
   for (int i = 0; i < 250; ++i) {
     places.push_back(static_cast<int64_t>(random() % bytes.size()));
   }

@@ -1,0 +1,163 @@
+#include "io/check/diagnosis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+constexpr int64_t kFewRows = 8;
+/// What is left of the error where something is called the nearest miss.
+constexpr double kNearMiss = 0.5;
+/// Kernels with products of 8 bits or rounded logits differ by about this much.
+constexpr double kLowPrecision = 0.05;
+
+}  // namespace
+
+Diagnosis::Diagnosis(const CallCheck& check, const Capture& capture, std::stop_token stop)
+    : check_(check),
+      capture_(capture),
+      stop_(std::move(stop)),
+      call_(*check.call),
+      problem_(*check.call->problem),
+      batch_(check.batch),
+      head_(check.head),
+      few_(call_, batch_, head_, kFewRows),
+      all_(call_, batch_, head_, 0) {
+  nearest_.error = std::numeric_limits<double>::infinity();
+}
+
+Suspect Diagnosis::run() {
+  if (find_values()) return suspect_;
+  using Step = bool (Diagnosis::*)();
+  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_layouts,
+                    &Diagnosis::try_batches, &Diagnosis::try_heads, &Diagnosis::try_token_orders,
+                    &Diagnosis::try_positions, &Diagnosis::try_layers, &Diagnosis::fit_scale,
+                    &Diagnosis::find_same_rows}) {
+    if ((this->*step)()) return suspect_;
+  }
+  return unknown();
+}
+
+bool Diagnosis::find_values() {
+  try {
+    problem_.check_queries_finite(batch_, head_);
+    problem_.check_keys_finite(batch_, problem_.kv_head(head_));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::value) throw;
+    suspect_ = {"values", error.what(), check_.error};
+    return true;
+  }
+  return false;
+}
+
+double Diagnosis::error_of(const AttendInputs& inputs, const RecordedRows& recorded) const {
+  if (stop_.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+  return recorded.compare(attend_rows(inputs, recorded.rows())).error;
+}
+
+bool Diagnosis::attempt(const Try& attempt) {
+  double error = error_of(attempt.inputs, few_);
+  if (error <= check_.tolerance) error = error_of(attempt.inputs, all_);
+  if (error < nearest_.error) nearest_ = {attempt.culprit, attempt.explanation, error};
+  if (error > check_.tolerance) return false;
+  suspect_ = {attempt.culprit, attempt.explanation + " it agrees", error};
+  return true;
+}
+
+Suspect Diagnosis::unknown() const {
+  std::string text = "none of the usual mistakes explains it";
+  if (nearest_.error < kNearMiss * check_.error) {
+    text += fmt::format("; nearest: {} the error is {:.2g}", nearest_.explanation, nearest_.error);
+  } else if (check_.against != "LSE" && check_.error < kLowPrecision) {
+    text +=
+        "; so small a difference may come from a kernel of lower precision, or from a mask that "
+        "hides few keys";
+  }
+  if (problem_.v() && !RecordedRows::has_outputs(call_)) text += "; only LSEs could be compared";
+  return {"unknown", text, std::min(nearest_.error, check_.error)};
+}
+
+bool Diagnosis::try_scales() {
+  const double d = static_cast<double>(problem_.head_dim());
+  const double stated_scale = problem_.scale();
+  struct Named {
+    double scale;
+    const char* name;
+  };
+  const Named scales[] = {{1, "none"},
+                          {1 / std::sqrt(d), "1/sqrt(head_dim)"},
+                          {stated_scale * stated_scale, "the recorded one applied twice"},
+                          {std::sqrt(stated_scale), "the recorded one's root"},
+                          {1 / d, "1/head_dim"},
+                          {2 * stated_scale, "twice the recorded one"},
+                          {stated_scale / 2, "half the recorded one"},
+                          {stated_scale * std::sqrt(d), "sqrt(head_dim) times the recorded one"}};
+  for (const Named& named : scales) {
+    if (std::abs(named.scale / stated_scale - 1) < 1e-6) continue;
+    AttendInputs inputs = stated();
+    inputs.scale = named.scale;
+    if (attempt({"scale",
+                 fmt::format("with scale {:.6g} ({}) instead of {:.6g} (--scale {:.9g})",
+                             named.scale, named.name, stated_scale, named.scale),
+                 std::move(inputs)})) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Diagnosis::fit_scale() {
+  // Coarse, then by golden section around the best.
+  constexpr int kSteps = 24;
+  const auto error_at = [&](double octaves) {
+    AttendInputs inputs = stated();
+    inputs.scale *= std::exp2(octaves);
+    return error_of(inputs, few_);
+  };
+  double best = 0, best_error = check_.error;
+  for (int i = -kSteps; i <= kSteps; ++i) {
+    const double error = error_at(i / 2.0);
+    if (error < best_error) best = i / 2.0, best_error = error;
+  }
+  double low = best - 0.5, high = best + 0.5;
+  constexpr double kGolden = 0.6180339887498949;
+  for (int i = 0; i < 24; ++i) {
+    const double a = high - kGolden * (high - low);
+    const double b = low + kGolden * (high - low);
+    if (error_at(a) < error_at(b)) {
+      high = b;
+    } else {
+      low = a;
+    }
+  }
+  AttendInputs inputs = stated();
+  inputs.scale *= std::exp2((low + high) / 2);
+  const double scale = inputs.scale;
+  return attempt({"scale",
+                  fmt::format("with scale {:.6g} instead of {:.6g} (--scale {:.9g})", scale,
+                              problem_.scale(), scale),
+                  std::move(inputs)});
+}
+
+AttendInputs Diagnosis::taken_from(const CallEntry& other, int64_t batch, int64_t head,
+                                   const std::string& parts) const {
+  const AttentionProblem& p = *other.problem;
+  AttendInputs inputs = stated();
+  const auto wants = [&](char part) { return parts.find(part) != std::string::npos; };
+  if (wants('q')) inputs.q = stored_rows(p.q(), batch, head);
+  if (wants('k')) inputs.k = stored_rows(p.k(), batch, p.kv_head(head));
+  if (wants('v') && inputs.v && p.v()) inputs.v = stored_rows(p.v(), batch, p.kv_head(head));
+  return inputs;
+}
+
+Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_token stop) {
+  return Diagnosis(check, capture, std::move(stop)).run();
+}
+
+}  // namespace attnscope

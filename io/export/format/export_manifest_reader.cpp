@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/export/format/export_manifest.h"
+#include "io/files/child_task.h"
+#include "io/files/input_file.h"
+#include "io/hdf5/hdf5_reader.h"
+#include "io/hdf5/hdf5_signature.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Lists of batch items and heads are never longer.
+constexpr int64_t kMaxIndices = 1 << 20;
+
+/// Reads the structure of one file; runs in the child.
+class StructureReader : private Hdf5Reader {
+ public:
+  explicit StructureReader(const std::string& path) : Hdf5Reader(path) {}
+
+  Json read() {
+    const hid_t root = this->root();
+    if (H5Aexists(root, "format") <= 0 || text(root, "format") != "attnscope-export/1") {
+      throw file_error(path(), "", "is an HDF5 file, but no attnscope export");
+    }
+    Json json;
+    for (const char* name :
+         {"product", "capture", "capture_hash", "attnscope_version", "options"}) {
+      json[name] = text(root, name);
+    }
+    json["complete"] = address(dataset(root, "complete"), "complete");
+    json["structure"] = address(dataset(root, "structure_checksum"), "structure_checksum");
+    json["groups"] = Json::array();
+    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path(), "group calls");
+    H5G_info_t info{};
+    check(H5Gget_info(calls.id(), &info), "group calls");
+    if (H5Lexists(root, "shards", H5P_DEFAULT) > 0) {
+      json["shards"] = read_shards(root, info.nlinks);
+      return json;
+    }
+    const bool plain = json["product"] == "pooled" || json["product"] == "stats";
+    if (plain) json["plain"] = Json::array();
+    for (hsize_t i = 0; i < info.nlinks; ++i) {
+      if (plain) {
+        json["plain"].push_back(group_name(calls.id(), i));
+      } else {
+        json["groups"].push_back(read_group(calls.id(), i));
+      }
+    }
+    return json;
+  }
+
+ private:
+  /// The list of shards; the links themselves are not followed.
+  Json read_shards(hid_t root, hsize_t links) const {
+    const Hdf5Group list(H5Gopen2(root, "shards", H5P_DEFAULT), path(), "group shards");
+    const Hdf5Dataset sums = dataset(list.id(), "checksum");
+    const auto extent = shape(sums, "shards/checksum");
+    if (extent.size() != 1 || extent[0] < 1 || extent[0] > kMaxIndices ||
+        static_cast<hsize_t>(extent[0]) != links) {
+      bad("shards", "does not fit the links");
+    }
+    const auto count = static_cast<size_t>(extent[0]);
+    std::vector<uint64_t> checksums(count);
+    std::vector<int64_t> bytes(count);
+    const Hdf5Dataset sizes = dataset(list.id(), "bytes");
+    if (shape(sizes, "shards/bytes") != extent) bad("shards/bytes", "has another length");
+    address(sums, "shards/checksum");
+    address(sizes, "shards/bytes");
+    check(H5Dread(sums.id(), H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, checksums.data()),
+          "shards/checksum");
+    check(H5Dread(sizes.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
+          "shards/bytes");
+    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path(), "group calls");
+    Json shards = Json::array();
+    for (size_t i = 0; i < count; ++i) {
+      char name[1024] = "";
+      const ssize_t length = H5Lget_name_by_idx(calls.id(), ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, i,
+                                                name, sizeof name, H5P_DEFAULT);
+      if (length <= 0 || length >= static_cast<ssize_t>(sizeof name))
+        bad("calls", "has a bad link");
+      shards.push_back({{"name", name}, {"bytes", bytes[i]}, {"checksum", checksums[i]}});
+    }
+    return shards;
+  }
+
+  std::string group_name(hid_t calls, hsize_t number) const {
+    char name[1024] = "";
+    const ssize_t length = H5Lget_name_by_idx(calls, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, number,
+                                              name, sizeof name, H5P_DEFAULT);
+    if (length <= 0 || length >= static_cast<ssize_t>(sizeof name)) bad("calls", "has a bad link");
+    return name;
+  }
+
+  Json read_group(hid_t calls, hsize_t number) const {
+    const std::string group_text = group_name(calls, number);
+    const char* name = group_text.c_str();
+    H5L_info_t link{};
+    check(H5Lget_info(calls, name, &link, H5P_DEFAULT), name);
+    if (link.type != H5L_TYPE_HARD) bad(name, "is a link to somewhere else");
+    const Hdf5Group group(H5Gopen2(calls, name, H5P_DEFAULT), path(), std::string("group ") + name);
+    const Hdf5Group sums(H5Gopen2(group.id(), "checksums", H5P_DEFAULT), path(), "checksums");
+    Json json;
+    json["name"] = name;
+    json["batch"] = integers(group.id(), "batch", kMaxIndices);
+    json["heads"] = integers(group.id(), "head", kMaxIndices);
+    json["entries_name"] = "";
+    for (const char* entries : {"weights", "logits", "output"}) {
+      if (H5Lexists(group.id(), entries, H5P_DEFAULT) > 0) {
+        read_entries(group.id(), sums.id(), entries, json);
+      }
+    }
+    if (H5Lexists(group.id(), "lse", H5P_DEFAULT) > 0) {
+      const Hdf5Dataset lse = dataset(group.id(), "lse");
+      json["lse_shape"] = shape(lse, "lse");
+      json["lse"] = address(lse, "lse");
+      json["lse_checksums"] = address(dataset(sums.id(), "lse"), "checksums/lse");
+    }
+    return json;
+  }
+
+  void read_entries(hid_t group, hid_t sums, const std::string& name, Json& json) const {
+    const Hdf5Dataset d = dataset(group, name);
+    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path(), name);
+    hsize_t chunk[4] = {};
+    if (H5Pget_layout(creation.id()) != H5D_CHUNKED || H5Pget_nfilters(creation.id()) != 0 ||
+        H5Pget_external_count(creation.id()) != 0 || H5Pget_chunk(creation.id(), 4, chunk) != 4) {
+      bad(name, "is not stored as attnscope stores it");
+    }
+    const Hdf5Type type(H5Dget_type(d.id()), path(), name);
+    const hsize_t origin[4] = {};
+    unsigned filters = 0;
+    haddr_t base = HADDR_UNDEF;
+    hsize_t bytes = 0;
+    check(H5Dget_chunk_info_by_coord(d.id(), origin, &filters, &base, &bytes), name);
+    if (base == HADDR_UNDEF || base > static_cast<haddr_t>(INT64_MAX)) {
+      bad(name, "has no place in the file");
+    }
+    json["entries_name"] = name;
+    json["shape"] = shape(d, name);
+    json["chunk"] = {chunk[2], chunk[3]};
+    json["element_bytes"] = H5Tget_size(type.id());
+    json["entries"] = base;
+    json["entries_checksums"] = address(dataset(sums, name), "checksums/" + name);
+  }
+};
+
+/// What the child said, checked: it read a file that may be damaged.
+StoredGroup parse_group(const Json& json, const std::string& path) {
+  StoredGroup group;
+  group.name = json["name"].get<std::string>();
+  const auto require = [&](bool condition) {
+    if (!condition) throw file_error(path, group.name, "its datasets do not fit each other");
+  };
+  group.batch = json["batch"].get<std::vector<int64_t>>();
+  group.heads = json["heads"].get<std::vector<int64_t>>();
+  group.entries_name = json["entries_name"].get<std::string>();
+  group.has_lse = json.contains("lse");
+  ChunkGrid& grid = group.grid;
+  grid.heads = static_cast<int64_t>(group.batch.size() * group.heads.size());
+  std::vector<int64_t> shape;
+  if (group.has_lse) {
+    shape = json["lse_shape"].get<std::vector<int64_t>>();
+    require(shape.size() == 3 && shape[0] * shape[1] == grid.heads);
+    grid.rows = shape[2];
+    group.places.lse = json["lse"].get<int64_t>();
+    group.places.lse_checksums = json["lse_checksums"].get<int64_t>();
+  }
+  if (!group.entries_name.empty()) {
+    shape = json["shape"].get<std::vector<int64_t>>();
+    const auto chunk = json["chunk"].get<std::vector<int64_t>>();
+    require(shape.size() == 4 && shape[0] * shape[1] == grid.heads && chunk[0] > 0 && chunk[1] > 0);
+    require(!group.has_lse || grid.rows == shape[2]);
+    grid.rows = shape[2];
+    grid.cols = shape[3];
+    grid.chunk_rows = chunk[0];
+    grid.chunk_cols = chunk[1];
+    grid.element_bytes = json["element_bytes"].get<int64_t>();
+    group.places.entries = json["entries"].get<int64_t>();
+    group.places.entries_checksums = json["entries_checksums"].get<int64_t>();
+    const int64_t factors[] = {grid.chunk_rows,
+                               grid.chunk_cols,
+                               grid.element_bytes,
+                               ceil_div(grid.rows, grid.chunk_rows),
+                               ceil_div(grid.cols, grid.chunk_cols),
+                               grid.heads};
+    require(grid.cols > 0 && checked_count(factors).has_value());
+  }
+  require(grid.rows > 0 && (group.has_lse || !group.entries_name.empty()));
+  return group;
+}
+
+}  // namespace
+
+ExportManifest read_manifest(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  {
+    const InputFile file(path);
+    std::array<char, 8> signature{};
+    const auto bytes = std::min<int64_t>(file.size(), 8);
+    file.read_at(0, std::as_writable_bytes(std::span(signature)).first(static_cast<size_t>(bytes)));
+    if (!begins_as_hdf5({signature.data(), signature.size()})) {
+      throw file_error(name, "", "is no HDF5 file");
+    }
+  }
+  const std::string text = run_in_child(name, [&] {
+    const Hdf5Session session;
+    return StructureReader(name).read().dump(-1, ' ', false, Json::error_handler_t::replace);
+  });
+  const Json json = Json::parse(text);
+  ExportManifest stored;
+  stored.product = json["product"].get<std::string>();
+  stored.capture = json["capture"].get<std::string>();
+  stored.capture_hash = json["capture_hash"].get<std::string>();
+  stored.version = json["attnscope_version"].get<std::string>();
+  stored.options = json["options"].get<std::string>();
+  stored.complete = json["complete"].get<int64_t>();
+  stored.structure = json["structure"].get<int64_t>();
+  if (json.contains("shards")) {
+    stored.shard_folder = path.filename().string() + ".d";
+    for (const Json& shard : json["shards"]) {
+      stored.shards.push_back({shard["name"].get<std::string>(), shard["bytes"].get<int64_t>(),
+                               shard["checksum"].get<uint64_t>()});
+      const std::string& group = stored.shards.back().name;
+      if (group.empty() || group.find('/') != std::string::npos || group[0] == '.') {
+        throw file_error(name, "calls", "has a link whose name is no file's");
+      }
+    }
+  }
+  if (json.contains("plain")) {
+    stored.plain_groups = json["plain"].get<std::vector<std::string>>();
+  }
+  for (const Json& group : json["groups"]) stored.groups.push_back(parse_group(group, name));
+  stored.file_bytes = InputFile(path).size();
+  return stored;
+}
+
+}  // namespace attnscope

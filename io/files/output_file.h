@@ -1,0 +1,118 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/files/file_lock.h"
+#include "io/files/posix_file.h"
+
+namespace attnscope {
+
+/// How an output is to be treated; see OutputFile.
+struct OutputFileOptions {
+  bool force = false;      ///< replace OUT at the end; what an interrupted run left is given up
+  bool sync = true;        ///< make everything durable before OUT takes its name
+  bool resumable = false;  ///< there is a --resume for what a killed run leaves
+  bool resume = false;     ///< go on with OUT.part; what is left is not given up, `force` or not
+  int64_t bytes = 0;       ///< that the file will take at least
+  /// Files that are read: the output must not replace one of them. Borrowed for the call.
+  std::span<const std::filesystem::path> inputs{};
+};
+
+/// The life of an output on disk: OUT.lock is held throughout, everything is written to OUT.part,
+/// and commit() gives it its name. Destroyed before that, what this run created is removed, unless
+/// keep_partial() said that it is worth keeping; OUT is as it was.
+///
+/// Order of calls for a file that grows from the front: constructor, create_part(), write_at() …,
+/// commit(). For one that is created by a library: constructor, (somebody creates new_part_path()
+/// and closes it), open_new_part(), write_at() …, publish_part(), write_at() …, commit(). To resume
+/// one: constructor, reopen_part(), write_at() …, commit(). write_at, read_at and sync_data are
+/// thread-safe; the rest is not.
+class OutputFile {
+ public:
+  /// The checks of the constructor; creates nothing. Throws Error(file) when OUT exists without
+  /// `force` and `resume`, OUT.part or the folder OUT.d.part without either, or a file of these
+  /// names is anything but a regular file; when OUT, OUT.part, OUT.journal or OUT.lock is an input;
+  /// when another run writes them; when the folder is missing or cannot be written. Error(resource)
+  /// when the disk has no room.
+  static void check_target(const std::filesystem::path& out, const OutputFileOptions& options);
+
+  /// Takes the lock. What an interrupted run left is removed with `force`, unless with `resume`
+  /// too: then it stays as it is, to be compared (take_up_interrupted).
+  OutputFile(std::filesystem::path out, const OutputFileOptions& options);
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile();
+
+  const std::filesystem::path& out() const { return out_; }
+  const std::filesystem::path& part_path() const { return part_; }
+  const std::filesystem::path& journal_path() const { return journal_; }
+  /// Where a library builds the file: a kill meanwhile leaves no OUT.part that cannot be opened.
+  const std::filesystem::path& new_part_path() const { return new_part_; }
+  /// The folders of an export in shards: OUT.d, and OUT.d.part until it is complete.
+  const std::filesystem::path& shards_path() const { return shards_; }
+  const std::filesystem::path& part_shards_path() const { return part_shards_; }
+  /// Whether what an interrupted run left is to be gone on with.
+  bool resumes() const { return resume_; }
+
+  /// Removes what an earlier run left: OUT.d.part, OUT.part and their journal.
+  void remove_partial();
+  /// Removes OUT.part and what it was made of, not the journal.
+  void remove_part();
+  /// Creates OUT.part, empty.
+  void create_part();
+  /// Opens what was built at new_part_path() and reserves `bytes` bytes of disk for it. Throws
+  /// Error(resource) when the disk has too few.
+  void open_new_part(int64_t bytes);
+  /// Makes it durable (with `sync`) and gives it the name OUT.part.
+  void publish_part();
+  /// Opens OUT.part as it is; from now on it is kept.
+  void reopen_part();
+  /// OUT.part and OUT.journal stay when this is destroyed. Thread-safe.
+  void keep_partial() { keep_ = true; }
+
+  /// What this file system cannot do, for people to know.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  bool is_open() const { return data_.is_open(); }
+  /// The open file.
+  const PosixFile& data() const { return data_; }
+  void write_at(std::span<const std::byte> bytes, int64_t offset) const {
+    data_.write_at(bytes, offset);
+  }
+  void read_at(std::span<std::byte> bytes, int64_t offset) const { data_.read_at(bytes, offset); }
+  /// What was written so far reaches the disk before anything that is written later; nothing
+  /// without `sync`.
+  void sync_data() const;
+  /// Makes OUT.part durable (with `sync`), renames it to OUT and removes the journal.
+  void commit();
+  /// The same with what open_new_part() opened; OUT.part, which held the work until now, goes when
+  /// OUT has its name.
+  void commit_new_part();
+
+ private:
+  void give_name(const std::filesystem::path& from);
+  void remove_own() noexcept;
+
+  std::filesystem::path out_;
+  std::filesystem::path part_;
+  std::filesystem::path new_part_;
+  std::filesystem::path journal_;
+  std::filesystem::path shards_;
+  std::filesystem::path part_shards_;
+  bool resume_ = false;
+  bool force_ = false;
+  bool sync_ = true;
+  bool committed_ = false;
+  std::atomic<bool> keep_{false};
+  std::vector<std::string> warnings_;
+  std::optional<FileLock> lock_;
+  PosixFile data_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,74 @@
+#include "io/results/output_provenance.h"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "io/export/format/export_manifest.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json read_json(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  Json json = Json::parse(file, nullptr, false);
+  if (json.is_object() && json.value("format", "") == "attnscope-stats/1" &&
+      json.contains("capture_hash") && json.contains("options")) {
+    return json;
+  }
+  throw file_error(path.string(), "",
+                   "exists and is no stats that --resume could go on with "
+                   "(--force replaces it)");
+}
+
+Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
+  const ExportManifest stored = read_manifest(path);
+  if (stored.product != product) {
+    throw file_error(
+        path.string(), "product",
+        fmt::format("expected {}, got {} (--force replaces it)", product, stored.product));
+  }
+  return {{"capture_hash", stored.capture_hash}, {"options", Json::parse(stored.options)}};
+}
+
+}  // namespace
+
+Json output_provenance(const std::filesystem::path& path, std::string_view product) {
+  const std::string extension = path.extension().string();
+  if (product == "stats" && extension == ".csv") {
+    throw file_error(path.string(), "",
+                     "exists, and a .csv does not say what it was made of (--force replaces it)");
+  }
+  const bool hdf5 = extension == ".h5" || product != "stats";
+  const Json found = hdf5 ? read_hdf5(path, product) : read_json(path);
+  return {{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
+}
+
+void expect_same_run(const Json& found, const Json& expected, const std::filesystem::path& path) {
+  const auto text = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  for (const auto& [key, value] : expected.items()) {
+    const Json got = found.contains(key) ? found[key] : Json();
+    if (got == value) continue;
+    if (value.is_object() && got.is_object()) {
+      for (const auto& [inner, inner_value] : value.items()) {
+        const Json inner_got = got.contains(inner) ? got[inner] : Json();
+        if (inner_got == inner_value) continue;
+        throw file_error(path.string(), key,
+                         fmt::format("is of another run: {}: expected {}, got {} (--force gives "
+                                     "it up)",
+                                     inner, text(inner_value), text(inner_got)));
+      }
+    }
+    throw file_error(path.string(), key,
+                     fmt::format("is of another run: expected {}, got {} (--force gives it up)",
+                                 text(value), text(got)));
+  }
+}
+
+}  // namespace attnscope

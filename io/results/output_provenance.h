@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace attnscope {
+
+/// What a complete output says it was made of: {"capture_hash", "options"}. `product` is "stats" (a
+/// .json or .h5) or "pooled" (an .h5). Throws Error(file) where the file is none, or a .csv, which
+/// does not say.
+nlohmann::ordered_json output_provenance(const std::filesystem::path& path,
+                                         std::string_view product);
+
+/// Throws Error(file) naming the first thing in which `found` differs from `expected`.
+void expect_same_run(const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected,
+                     const std::filesystem::path& path);
+
+}  // namespace attnscope

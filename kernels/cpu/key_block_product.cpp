@@ -1,0 +1,129 @@
+#include "kernels/cpu/key_block_product.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <numbers>
+
+#include "core/base/checked_math.h"
+
+namespace attnscope {
+namespace {
+
+alignas(64) constexpr float kNoBias[kBlockKeys] = {};
+
+SplitFactor split(double factor) {
+  const auto high = static_cast<float>(factor);
+  return {high, static_cast<float>(factor - static_cast<double>(high))};
+}
+
+PanelMemory allocate_panels(int64_t elements) {
+  const auto bytes = static_cast<size_t>(round_up(elements * 4, 64));
+  auto* memory = static_cast<float*>(std::aligned_alloc(64, bytes));
+  if (memory == nullptr) throw std::bad_alloc();
+  return PanelMemory(memory);
+}
+
+}  // namespace
+
+PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
+                       const PackedFormat& packed_format, const CpuKernels& isa_kernels,
+                       const CpuKernels::Products& isa_products)
+    : problem(call),
+      batch(batch_item),
+      head(query_head),
+      format(packed_format),
+      kernels(isa_kernels),
+      products(isa_products),
+      exponent_factor(split(call.scale() * std::numbers::log2e)),
+      logit_factor(split(call.scale())),
+      panels(allocate_panels(packed_key_elements(packed_format, call.num_keys()))) {
+  key_exponent = pack_keys(format, call.k(), batch, call.kv_head(head), panels.get());
+}
+
+KeyBlockProduct::KeyBlockProduct(const PackedHead& head, const BlockScratch& scratch,
+                                 std::span<const int64_t> rows, const float* queries, int64_t block)
+    : head_(head) {
+  product_.q = queries;
+  product_.k = head.panels.get() + block * kBlockKeys * head.format.steps();
+  product_.steps = head.format.steps();
+  take_mask(head, scratch, rows, head.keys_of_block(block));
+}
+
+void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scratch,
+                                std::span<const int64_t> rows, IndexRange keys) {
+  constexpr float kMasked = -std::numeric_limits<float>::infinity();
+  const Mask& mask = head.problem.mask();
+  const IndexRange queries{rows.front(), rows.back() + 1};
+  const auto classify = [&](IndexRange part) {
+    return mask.is_none() ? TileClass::full : mask.classify(head.batch, head.head, queries, part);
+  };
+  const TileClass whole = classify(keys);
+  if (whole == TileClass::empty) return;
+  const auto existing = static_cast<uint32_t>(ceil_div(keys.size(), kPanelKeys));
+  if (whole == TileClass::full) {
+    product_.panels = (1u << existing) - 1;
+    plain_ = keys.size() == kBlockKeys;
+    bias_ = {plain_ ? kNoBias : scratch.edge_bias, 0};
+    if (plain_) return;
+    std::fill_n(scratch.edge_bias, keys.size(), 0.0f);
+    std::fill(scratch.edge_bias + keys.size(), scratch.edge_bias + kBlockKeys, kMasked);
+    return;
+  }
+  for (uint32_t panel = 0; panel < existing; ++panel) {
+    const IndexRange part =
+        intersect({keys.begin + panel * kPanelKeys, keys.begin + (panel + 1) * kPanelKeys}, keys);
+    if (classify(part) != TileClass::empty) product_.panels |= 1u << panel;
+  }
+  if (empty()) return;
+  mask.fill_bias(head.batch, head.head, rows, keys, scratch.bias, kBlockKeys);
+  for (int64_t row = 0; row < kGroupRows; ++row) {
+    float* row_bias = scratch.bias + row * kBlockKeys;
+    if (row >= static_cast<int64_t>(rows.size())) std::fill_n(row_bias, keys.size(), 0.0f);
+    std::fill(row_bias + keys.size(), row_bias + kBlockKeys, kMasked);
+  }
+  bias_ = {scratch.bias, kBlockKeys};
+}
+
+bool KeyBlockProduct::excludes_row(int64_t row) const {
+  const float* bias = bias_.data + row * bias_.row_stride;
+  return std::all_of(bias, bias + kBlockKeys,
+                     [](float b) { return b == -std::numeric_limits<float>::infinity(); });
+}
+
+void KeyBlockProduct::softmax(RowReferences& rows) const {
+  if (plain_) {
+    head_.products.softmax(product_, head_.exponent_factor, rows);
+  } else {
+    products();
+    head_.kernels.softmax_pass(product_, head_.exponent_factor, bias_, rows);
+  }
+}
+
+void KeyBlockProduct::softmax_of_products(RowReferences& rows) const {
+  head_.kernels.far_softmax_pass(product_, head_.exponent_factor, bias_, rows);
+}
+
+void KeyBlockProduct::linear(RowReferences& rows) const {
+  head_.products.raw(product_);
+  head_.kernels.linear_pass(product_, bias_, rows);
+}
+
+void KeyBlockProduct::sigmoid() const {
+  head_.products.raw(product_);
+  head_.kernels.sigmoid_pass(product_, head_.exponent_factor, bias_);
+}
+
+void KeyBlockProduct::logits() const {
+  head_.products.raw(product_);
+  head_.kernels.logit_pass(product_, head_.logit_factor, bias_);
+}
+
+void KeyBlockProduct::products() const { head_.products.raw(product_); }
+
+void KeyBlockProduct::exponent_maxima(float (&maxima)[kGroupRows]) const {
+  products();
+  head_.kernels.exponent_maxima(product_, head_.exponent_factor, bias_, maxima);
+}
+
+}  // namespace attnscope

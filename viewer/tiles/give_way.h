@@ -1,9 +1,0 @@
-#pragma once
-
-namespace attnscope {
-
-/// Lets the threads that answer hands and eyes run before the calling one, where the system knows
-/// priorities of threads (Linux); elsewhere, or where that is not allowed, nothing changes.
-void give_way() noexcept;
-
-}  // namespace attnscope

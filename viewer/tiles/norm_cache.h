@@ -1,0 +1,66 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/capture/lse_cache.h"
+#include "viewer/tiles/worker_scratch.h"
+
+namespace attnscope {
+
+/// Looks for the row norms of heads on disk and keeps new ones there, on a thread of its own, so
+/// that neither files nor their hashes delay a worker. Thread-safe.
+class NormCache {
+ public:
+  /// Where a head's norms come from.
+  struct Source {
+    HeadId id;
+    const AttentionProblem* problem = nullptr;
+    const TensorSource* mask = nullptr;
+  };
+  /// What was found of a head, [num_queries], and a problem or an empty text. From the keeper's
+  /// thread, without locks.
+  using Found = std::function<void(const HeadId& id, std::vector<RowNorm> norms)>;
+  using Failed = std::function<void(const std::string& problem)>;
+
+  /// No folders: nothing is ever found or kept. `backend` is the name of what computed the norms.
+  NormCache(std::vector<std::filesystem::path> folders, std::string backend, Reserve reserve,
+            Found found, Failed failed);
+  ~NormCache();
+
+  bool enabled() const { return cache_.enabled(); }
+  void look_up(const Source& source);
+  /// `memory` is what the norms were reserved with.
+  void keep(const Source& source, std::vector<RowNorm> norms, MemoryReservation memory);
+
+ private:
+  struct Request {
+    Source source;
+    MemoryReservation memory;
+    std::vector<RowNorm> norms;  ///< to be kept; empty: to be looked up
+  };
+  void run(std::stop_token stop);
+  void serve(Request& request, std::stop_token stop);
+
+  LseCache cache_;
+  const std::string backend_;
+  const Reserve reserve_;
+  const Found found_;
+  const Failed failed_;
+  std::map<HeadId, std::string> keys_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Request> requests_;
+  std::jthread thread_;
+};
+
+}  // namespace attnscope

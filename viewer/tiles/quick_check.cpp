@@ -1,0 +1,24 @@
+#include "viewer/tiles/quick_check.h"
+
+#include "core/base/error.h"
+#include "io/check/self_check.h"
+
+namespace attnscope {
+
+QuickCheck::QuickCheck(const Capture& capture, std::function<void()> finished)
+    : capture_(capture),
+      finished_(std::move(finished)),
+      thread_([this](std::stop_token stop) { run(std::move(stop)); }) {}
+
+void QuickCheck::run(std::stop_token stop) {
+  try {
+    if (const auto check = quick_check(capture_, stop)) warning_ = quick_check_warning(*check);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::interrupted) return;
+    warning_ = error.what();
+  }
+  done_ = true;
+  finished_();
+}
+
+}  // namespace attnscope

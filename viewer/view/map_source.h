@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/problem/attention_problem.h"
+#include "core/problem/token_grid.h"
+
+namespace attnscope {
+
+class Capture;
+
+/// What the window knows of one call beside the numbers of its maps, wherever these come from.
+/// Places in HeadId count these calls, and batch items and heads in the lists here. A value.
+struct MapSource {
+  std::string name;  ///< how messages call it
+  int64_t step = 0, layer = 0;
+  CallKind kind = CallKind::self;
+  std::vector<std::string> branches;  ///< one a batch item, or one for all
+  std::vector<int64_t> batch, heads;  ///< the numbers that they have, ascending; not empty
+  TokenGrid queries, keys;            ///< the whole sequences, also where only a part is there
+  std::vector<std::vector<std::string>> tokens;  ///< [batch item or 1][text token]; may be empty
+  ScoreFunction score = ScoreFunction::softmax;
+
+  /// What there is of it.
+  bool weights = true, logits = true;
+  /// Entries of the finest numbers that are there, along a side: 1, or blocks of so many; then
+  /// single rows and columns are not.
+  int64_t block = 1;
+  /// Queries and keys that are there, within the sequences; all of them where they are computed.
+  IndexRange rows, cols;
+  int64_t first_row = -1;  ///< of single rows, one that is there; −1: all of `rows` are
+  std::string about;       ///< one line, shown below the map; may be empty
+
+  const std::string& branch(int64_t item) const {
+    return branches[branches.size() == 1 ? 0 : static_cast<size_t>(item)];
+  }
+};
+
+/// The calls of a capture, in its order.
+std::vector<MapSource> shown_calls(const Capture& capture);
+
+}  // namespace attnscope
