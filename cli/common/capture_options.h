@@ -30,7 +30,7 @@ FactOverrides fact_overrides(const CaptureOptions& options);
 ReadControl read_control(const Console& console);
 /// Whether a capture that is opened is compared with a few of its own recorded outputs.
 enum class QuickCheckUse : bool { no, yes };
-/// Opens it and says its notes, and what a quick_check at it found (not where an option asks for
+/// Opens it and says its notes, and what a quick check of it found (not where an option asks for
 /// another score or mask: that is a question, not a correction). Throws Error(usage) when neither
 /// or both were given.
 Capture open_capture(const CaptureOptions& options, const Console& console,

@@ -15,7 +15,7 @@
 namespace attnscope {
 namespace {
 
-/// Multiply-adds of a quick_check: about a tenth of a second.
+/// Multiply-adds of a quick check: about a tenth of a second.
 constexpr int64_t kGlanceWork = int64_t{1} << 28;
 constexpr int64_t kGlanceRows = 4;
 

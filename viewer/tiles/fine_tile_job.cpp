@@ -48,8 +48,8 @@ class FineTileJob : public MapJob {
     std::vector<RowNorm> norms(divided_ ? static_cast<size_t>(slab.size()) : 0);
     const bool known = divided_ && head.norms.known(slab);
     if (known) std::copy_n(head.norms.norms().begin() + slab.begin, slab.size(), norms.begin());
-    return [this, slab, known, norms](WorkerScratch& bench) mutable -> Completion {
-      fill(bench, slab, norms, known);
+    return [this, slab, known, norms](WorkerScratch& scratch) mutable -> Completion {
+      fill(scratch, slab, norms, known);
       return [this, slab, known, norms](HeadCache& of, TileStore& store) {
         if (!known) of.norms.set(slab.begin, norms);
         if (++done_ < slabs_) return false;
@@ -69,21 +69,21 @@ class FineTileJob : public MapJob {
   }
 
   /// Whether the backend has pooled the slab.
-  bool fill_pooled(WorkerScratch& bench, IndexRange slab, std::span<RowNorm> norms, bool& known) {
-    const TexelPooler* const pooler = bench.pooler(id_.level);
+  bool fill_pooled(WorkerScratch& scratch, IndexRange slab, std::span<RowNorm> norms, bool& known) {
+    const TexelPooler* const pooler = scratch.pooler(id_.level);
     if (pooler == nullptr) return false;
     std::call_once(made_, [&] { tile_->device = pooler->make_texels(tile_->rows, tile_->cols); });
     const int64_t row = slab.begin / side_ - id_.row * kTileSide;
     const auto at = static_cast<size_t>(row * tile_->cols);
-    return bench.pool(
+    return scratch.pool(
         slab, norms, known, {id_.quantity, id_.level, cols_},
         {tile_->max.data() + at, tile_->mean.data() + at, tile_->cols, tile_->device.get(), row});
   }
 
-  void fill(WorkerScratch& bench, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
-    if (fill_pooled(bench, slab, norms, known)) return;
+  void fill(WorkerScratch& scratch, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
+    if (fill_pooled(scratch, slab, norms, known)) return;
     pooled_here_ = true;
-    const int64_t step = bench.rows_per_call(cols_.size(), false, known || !divided_);
+    const int64_t step = scratch.rows_per_call(cols_.size(), false, known || !divided_);
     TexelRow texels;
     for (int64_t first = slab.begin; first < slab.end; first += step) {
       const IndexRange rows{first, std::min(slab.end, first + step)};
@@ -91,7 +91,8 @@ class FineTileJob : public MapJob {
           norms.empty() ? std::span<RowNorm>()
                         : std::span(norms).subspan(static_cast<size_t>(first - slab.begin),
                                                    static_cast<size_t>(rows.size()));
-      const float* entries = bench.entries(bench.read(rows), of_rows, known, cols_, id_.quantity);
+      const float* entries =
+          scratch.entries(scratch.read(rows), of_rows, known, cols_, id_.quantity);
       for (int64_t row = rows.begin; row < rows.end; ++row, entries += cols_.size()) {
         if (row % side_ == 0) texels = TexelRow(tile_->cols, id_.quantity);
         texels.add(entries, cols_.size(), side_);

@@ -49,26 +49,27 @@ class RowLineJob : public MapJob {
     for (size_t i = 0; known && i < count; ++i) {
       norms[i] = head.norms.norms()[static_cast<size_t>(rows[i])];
     }
-    return [this, group, known, divided, rows, norms](WorkerScratch& bench) mutable -> Completion {
-      auto part = std::make_shared<RowSums>(sum_rows(bench, rows, norms, known));
-      return [this, group, divided, rows, norms, part](HeadCache& of, TileStore& store) {
-        if (divided) of.norms.set(rows, norms);
-        return add(group, std::move(*part), store);
-      };
-    };
+    return
+        [this, group, known, divided, rows, norms](WorkerScratch& scratch) mutable -> Completion {
+          auto part = std::make_shared<RowSums>(sum_rows(scratch, rows, norms, known));
+          return [this, group, divided, rows, norms, part](HeadCache& of, TileStore& store) {
+            if (divided) of.norms.set(rows, norms);
+            return add(group, std::move(*part), store);
+          };
+        };
   }
 
  private:
-  RowSums sum_rows(WorkerScratch& bench, const std::vector<int64_t>& rows,
+  RowSums sum_rows(WorkerScratch& scratch, const std::vector<int64_t>& rows,
                    std::vector<RowNorm>& norms, bool known) const {
     RowSums sums(keys_, request_.quantity);
     const std::span<const int64_t> all(rows);
-    const auto step = static_cast<size_t>(bench.rows_per_call(keys_, true));
+    const auto step = static_cast<size_t>(scratch.rows_per_call(keys_, true));
     for (size_t first = 0; first < rows.size(); first += step) {
       const size_t count = std::min(step, rows.size() - first);
-      const float* row = bench.entries(bench.read(all.subspan(first, count)),
-                                       std::span(norms).subspan(first, count), known, {0, keys_},
-                                       request_.quantity);
+      const float* row = scratch.entries(scratch.read(all.subspan(first, count)),
+                                         std::span(norms).subspan(first, count), known, {0, keys_},
+                                         request_.quantity);
       for (size_t i = 0; i < count; ++i, row += keys_) {
         sums.add({row, static_cast<size_t>(keys_)});
       }
@@ -131,8 +132,8 @@ class ColumnLineJob : public MapJob {
     if (divided) {
       norms.assign(head.norms.norms().begin() + slab.begin, head.norms.norms().begin() + slab.end);
     }
-    return [this, slab, norms](WorkerScratch& bench) mutable -> Completion {
-      fill(bench, slab, norms);
+    return [this, slab, norms](WorkerScratch& scratch) mutable -> Completion {
+      fill(scratch, slab, norms);
       return [this](HeadCache&, TileStore& store) {
         if (++done_ < slabs_) return false;
         store.put(std::move(line_), std::move(memory_));
@@ -142,14 +143,14 @@ class ColumnLineJob : public MapJob {
   }
 
  private:
-  void fill(WorkerScratch& bench, IndexRange slab, std::vector<RowNorm>& norms) {
+  void fill(WorkerScratch& scratch, IndexRange slab, std::vector<RowNorm>& norms) {
     const auto rows = static_cast<size_t>(slab.size());
     const bool logits = request_.quantity == Quantity::logits;
     std::vector<double> sums(rows, 0.0);
     std::vector<int64_t> counts(logits ? rows : 0, 0);
-    const QueryBlock queries = bench.read(slab);
+    const QueryBlock queries = scratch.read(slab);
     for (const KeyRun& run : runs_) {
-      const float* row = bench.entries(queries, norms, true, run.keys, request_.quantity);
+      const float* row = scratch.entries(queries, norms, true, run.keys, request_.quantity);
       for (size_t r = 0; r < rows; ++r, row += run.keys.size()) {
         if (logits) {
           add_logits(row, run, sums[r], counts[r]);

@@ -14,7 +14,7 @@ namespace attnscope {
 /// found.
 using Completion = std::function<bool(HeadCache& head, TileStore& store)>;
 /// A piece of work: some milliseconds of arithmetic, called without the lock.
-using WorkItem = std::function<Completion(WorkerScratch& bench)>;
+using WorkItem = std::function<Completion(WorkerScratch& scratch)>;
 
 /// What jobs may use; with the service's lock held.
 struct JobTools {

@@ -14,17 +14,17 @@ struct Batch {
   bool known = false;
 };
 
-void add_batch(WorkerScratch& bench, Batch& batch, const MapGeometry& geometry, Quantity quantity,
+void add_batch(WorkerScratch& scratch, Batch& batch, const MapGeometry& geometry, Quantity quantity,
                SampledOverview& overview) {
   const IndexRange keys{0, geometry.cols};
-  const auto step = static_cast<size_t>(bench.rows_per_call(keys.size(), true));
+  const auto step = static_cast<size_t>(scratch.rows_per_call(keys.size(), true));
   const std::span<const int64_t> rows(batch.rows);
   for (size_t first = 0; first < rows.size(); first += step) {
     const size_t count = std::min(step, rows.size() - first);
     const std::span<RowNorm> norms =
         batch.norms.empty() ? std::span<RowNorm>() : std::span(batch.norms).subspan(first, count);
-    const float* row =
-        bench.entries(bench.read(rows.subspan(first, count)), norms, batch.known, keys, quantity);
+    const float* row = scratch.entries(scratch.read(rows.subspan(first, count)), norms, batch.known,
+                                       keys, quantity);
     for (size_t i = 0; i < count; ++i, row += keys.size()) {
       TexelRow texels(geometry.texel_cols(geometry.base_level), quantity);
       texels.add(row, keys.size(), int64_t{1} << geometry.base_level);
@@ -70,8 +70,8 @@ class OverviewJob : public MapJob {
       }
     }
     return [shared = sampled, batch, geometry = head.geometry,
-            quantity = quantity_](WorkerScratch& bench) mutable -> Completion {
-      add_batch(bench, batch, geometry, quantity, shared->overview);
+            quantity = quantity_](WorkerScratch& scratch) mutable -> Completion {
+      add_batch(scratch, batch, geometry, quantity, shared->overview);
       return [shared, batch](HeadCache& of, TileStore&) {
         if (!batch.norms.empty()) of.norms.set(batch.rows, batch.norms);
         take_in(*shared, batch.rows.size());

@@ -25,11 +25,11 @@ bool reduces(Quantity quantity, const MapGeometry& geometry) {
   return quantity == Quantity::weights && geometry.base_level > 0;
 }
 
-void reduce_panel(WorkerScratch& bench, IndexRange rows, const MapGeometry& geometry,
+void reduce_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& geometry,
                   PyramidTiles& tiles, PanelResult& result) {
   ReductionRequest request;
   request.block = int64_t{1} << geometry.base_level;
-  const PanelReduction& panel = bench.reduce(
+  const PanelReduction& panel = scratch.reduce(
       rows, request, [&](int64_t row, std::span<const float> max, std::span<const double> sum) {
         TexelRow texels;
         texels.max.assign(max.begin(), max.end());
@@ -42,10 +42,10 @@ void reduce_panel(WorkerScratch& bench, IndexRange rows, const MapGeometry& geom
   }
 }
 
-void pool_panel(WorkerScratch& bench, IndexRange rows, const MapGeometry& geometry,
+void pool_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& geometry,
                 Quantity quantity, PyramidTiles& tiles, PanelResult& result) {
   const int64_t side = int64_t{1} << geometry.base_level;
-  const int64_t step = bench.rows_per_call(geometry.cols, true);
+  const int64_t step = scratch.rows_per_call(geometry.cols, true);
   TexelRow texels;
   for (int64_t first = rows.begin; first < rows.end; first += step) {
     const IndexRange part{first, std::min(rows.end, first + step)};
@@ -55,7 +55,7 @@ void pool_panel(WorkerScratch& bench, IndexRange rows, const MapGeometry& geomet
                                                .subspan(static_cast<size_t>(first - rows.begin),
                                                         static_cast<size_t>(part.size()));
     const float* entries =
-        bench.entries(bench.read(part), norms, false, {0, geometry.cols}, quantity);
+        scratch.entries(scratch.read(part), norms, false, {0, geometry.cols}, quantity);
     for (int64_t row = part.begin; row < part.end; ++row, entries += geometry.cols) {
       if (row % side == 0) {
         texels = TexelRow(geometry.texel_cols(geometry.base_level), quantity);
@@ -97,14 +97,14 @@ class PassJob : public MapJob {
     const IndexRange rows{first, std::min(head.geometry.rows, first + panel_rows(head))};
     of.pass->next_row = rows.end;
     return [shared = of.pass, rows, divided, geometry = head.geometry,
-            quantity = quantity_](WorkerScratch& bench) -> Completion {
+            quantity = quantity_](WorkerScratch& scratch) -> Completion {
       const auto start = std::chrono::steady_clock::now();
       auto result = std::make_shared<PanelResult>();
       result->norms.resize(divided ? static_cast<size_t>(rows.size()) : 0);
       if (reduces(quantity, geometry)) {
-        reduce_panel(bench, rows, geometry, shared->tiles, *result);
+        reduce_panel(scratch, rows, geometry, shared->tiles, *result);
       } else {
-        pool_panel(bench, rows, geometry, quantity, shared->tiles, *result);
+        pool_panel(scratch, rows, geometry, quantity, shared->tiles, *result);
       }
       const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
       result->seconds = spent.count();

@@ -30,7 +30,7 @@ class TileService::Impl {
         buffer_bytes_(settings.memory / kBufferShare / workers_),
         wake_(std::move(wake)),
         scheduler_(std::move(calls), settings.memory),
-        probe_bench_(backend, buffer_bytes_, reserve_unlocked()),
+        probe_scratch_(backend, buffer_bytes_, reserve_unlocked()),
         keeper_(
             settings.cache_folders, backend.name(), reserve_unlocked(),
             [this](const HeadId& id, std::vector<RowNorm> norms) { take_norms(id, norms); },
@@ -76,7 +76,7 @@ class TileService::Impl {
   /// The thread of the line that follows the mouse, which waits for nobody's piece.
   void follow_lines();
   WorkerScratch make_bench();
-  void run(const Assignment& assignment, WorkerScratch& bench);
+  void run(const Assignment& assignment, WorkerScratch& scratch);
   /// Returns with the lock held, as it was called.
   void bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock);
   std::shared_ptr<const BoundMap> make_bound(const HeadId& id, const AttentionProblem& problem,
@@ -98,7 +98,7 @@ class TileService::Impl {
   bool stopping_ = false;
   TileScheduler scheduler_;
   std::mutex probe_mutex_;
-  WorkerScratch probe_bench_;
+  WorkerScratch probe_scratch_;
   NormCache keeper_;
   std::vector<std::jthread> threads_;
 };
@@ -112,7 +112,7 @@ WorkerScratch TileService::Impl::make_bench() {
 
 void TileService::Impl::work() {
   lower_thread_priority();
-  WorkerScratch bench = make_bench();
+  WorkerScratch scratch = make_bench();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const std::optional<Assignment> next = scheduler_.choose();
@@ -126,13 +126,13 @@ void TileService::Impl::work() {
     }
     look_up_norms(*next);
     lock.unlock();
-    run(*next, bench);
+    run(*next, scratch);
     lock.lock();
   }
 }
 
 void TileService::Impl::follow_lines() {
-  WorkerScratch bench = make_bench();
+  WorkerScratch scratch = make_bench();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     const std::optional<Assignment> next = scheduler_.choose_line();
@@ -141,22 +141,22 @@ void TileService::Impl::follow_lines() {
       continue;
     }
     lock.unlock();
-    run(*next, bench);
+    run(*next, scratch);
     lock.lock();
   }
 }
 
-void TileService::Impl::run(const Assignment& assignment, WorkerScratch& bench) {
+void TileService::Impl::run(const Assignment& assignment, WorkerScratch& scratch) {
   bool found = true;
   Completion take_in;
   std::string problem;
   try {
-    bench.put(assignment.bound);
-    take_in = (*assignment.piece)(bench);
+    scratch.bind_to(assignment.bound);
+    take_in = (*assignment.piece)(scratch);
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  bench.put(nullptr);
+  scratch.bind_to(nullptr);
   {
     const std::lock_guard lock(mutex_);
     if (take_in) {
@@ -287,14 +287,14 @@ ProbedEntry TileService::Impl::probe(const HeadId& id, int64_t query, int64_t ke
   ProbedEntry entry{query, key, 0, std::numeric_limits<double>::quiet_NaN()};
   {
     const std::lock_guard probing(probe_mutex_);
-    probe_bench_.put(bound);
-    const QueryBlock row = probe_bench_.read(IndexRange{query, query + 1});
+    probe_scratch_.bind_to(bound);
+    const QueryBlock row = probe_scratch_.read(IndexRange{query, query + 1});
     const IndexRange keys{key, key + 1};
-    entry.weight = *probe_bench_.entries(row, {&norm, 1}, known, keys, Quantity::weights);
+    entry.weight = *probe_scratch_.entries(row, {&norm, 1}, known, keys, Quantity::weights);
     if (!is_linear(head.problem->score())) {
-      entry.logit = *probe_bench_.entries(row, {}, true, keys, Quantity::logits);
+      entry.logit = *probe_scratch_.entries(row, {}, true, keys, Quantity::logits);
     }
-    probe_bench_.put(nullptr);
+    probe_scratch_.bind_to(nullptr);
   }
   if (divided && !known) {
     lock.lock();

@@ -31,7 +31,7 @@ struct BoundMap {
   void bind(const TileBackend& backend, const AttentionProblem& of, const HeadId& which);
 };
 
-/// One thread's buffers, and what it computes with them: rows of the head that was put on it last.
+/// One thread's buffers, and what it computes with them: rows of the head that it was bound to last.
 /// Results are borrowed and valid until the next call. Not thread-safe.
 class WorkerScratch {
  public:
@@ -42,7 +42,8 @@ class WorkerScratch {
                 std::function<void()> pause = {})
       : backend_(backend), bytes_(bytes), reserve_(std::move(reserve)), pause_(std::move(pause)) {}
 
-  void put(std::shared_ptr<const BoundMap> map) { map_ = std::move(map); }
+  /// Null: to none.
+  void bind_to(std::shared_ptr<const BoundMap> map) { map_ = std::move(map); }
   const AttentionProblem& problem() const { return *map_->problem; }
   int64_t row_bytes() const { return problem().q().row_bytes(); }
 

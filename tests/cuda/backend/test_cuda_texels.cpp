@@ -24,7 +24,7 @@ constexpr float kNone = -std::numeric_limits<float>::infinity();
 struct TexelBench {
   std::vector<std::string> notices;
   std::unique_ptr<TileBackend> backend;
-  std::unique_ptr<WorkerScratch> bench;
+  std::unique_ptr<WorkerScratch> scratch;
 
   TexelBench(const Oracle& oracle, int major, int64_t vram_bytes = 0) {
     emulation::reset();
@@ -37,12 +37,12 @@ struct TexelBench {
     options.fallback = make_cpu_backend({.threads = 1});
     options.notice = [this](const std::string& line) { notices.push_back(line); };
     backend = make_device_backend(options);
-    bench = std::make_unique<WorkerScratch>(
+    scratch = std::make_unique<WorkerScratch>(
         *backend, int64_t{64} << 20,
         [this](int64_t bytes, std::string_view what) { return budget_.reserve(bytes, what); });
     auto map = std::make_shared<BoundMap>();
     map->bind(*backend, oracle.problem(), {.head = oracle.problem().num_heads() - 1});
-    bench->put(map);
+    scratch->bind_to(map);
   }
 
  private:
@@ -66,11 +66,12 @@ struct Rect {
 };
 
 /// Entry by entry, as FineTileJob does.
-Texels pooled_by_host(WorkerScratch& bench, const Rect& rect, Quantity quantity, int level) {
+Texels pooled_by_host(WorkerScratch& scratch, const Rect& rect, Quantity quantity, int level) {
   Texels texels(rect.rows, rect.keys, level);
   std::vector<RowNorm> norms(static_cast<size_t>(rect.rows.size()));
   const int64_t side = int64_t{1} << level;
-  const float* entries = bench.entries(bench.read(rect.rows), norms, false, rect.keys, quantity);
+  const float* entries =
+      scratch.entries(scratch.read(rect.rows), norms, false, rect.keys, quantity);
   for (int64_t r = 0; r < texels.rows; ++r) {
     TexelRow row(texels.cols, quantity);
     const int64_t height = std::min(side, rect.rows.size() - r * side);
@@ -86,12 +87,12 @@ Texels pooled_by_host(WorkerScratch& bench, const Rect& rect, Quantity quantity,
   return texels;
 }
 
-bool pool(WorkerScratch& bench, const Rect& rect, Quantity quantity, int level, Texels& texels) {
+bool pool(WorkerScratch& scratch, const Rect& rect, Quantity quantity, int level, Texels& texels) {
   std::vector<RowNorm> norms(
-      needs_norms(bench.problem().score(), quantity) ? static_cast<size_t>(rect.rows.size()) : 0);
+      needs_norms(scratch.problem().score(), quantity) ? static_cast<size_t>(rect.rows.size()) : 0);
   bool known = false;
-  return bench.pool(rect.rows, norms, known, {quantity, level, rect.keys},
-                    {texels.max.data(), texels.mean.data(), texels.cols, nullptr, 0});
+  return scratch.pool(rect.rows, norms, known, {quantity, level, rect.keys},
+                      {texels.max.data(), texels.mean.data(), texels.cols, nullptr, 0});
 }
 
 /// The largest numbers are the same bits, and means differ by less than the sums' rounding.
@@ -144,35 +145,35 @@ TEST_CASE("texels that a device pools are those of the entries that it emits") {
                           Choice{8, DType::f32, ScoreFunction::linear_elu1, "none"}}) {
     const Oracle oracle(
         {.shape = {1, 2, 1, 300, 1490, 64}, .dtype = c.dtype, .score = c.score, .mask = c.mask});
-    TexelBench bench(oracle, c.major);
+    TexelBench scratch(oracle, c.major);
     for (const Quantity quantity : {Quantity::weights, Quantity::logits}) {
       if (quantity == Quantity::logits && is_linear(c.score)) continue;
       for (int level = 0; level <= 5; ++level) {
         INFO(oracle.text() << " on " << c.major << ", "
                            << (quantity == Quantity::weights ? "weights" : "logits") << ", level "
                            << level);
-        const Texels expected = pooled_by_host(*bench.bench, kRect, quantity, level);
+        const Texels expected = pooled_by_host(*scratch.scratch, kRect, quantity, level);
         Texels got(kRect.rows, kRect.keys, level);
-        REQUIRE(pool(*bench.bench, kRect, quantity, level, got));
+        REQUIRE(pool(*scratch.scratch, kRect, quantity, level, got));
         check_equal(got, expected, magnitude_of(expected, quantity));
       }
     }
-    CHECK(bench.notices.empty());
+    CHECK(scratch.notices.empty());
   }
 }
 
 TEST_CASE("a mask leaves texels of nothing but masked logits, and they have no mean") {
   const Oracle oracle({.shape = {1, 1, 1, 128, 1024, 64}, .dtype = DType::f16, .mask = "causal"});
-  TexelBench bench(oracle, 8);
+  TexelBench scratch(oracle, 8);
   const Rect rect{{0, 128}, {0, 1024}};
   Texels texels(rect.rows, rect.keys, 3);
-  REQUIRE(pool(*bench.bench, rect, Quantity::logits, 3, texels));
+  REQUIRE(pool(*scratch.scratch, rect, Quantity::logits, 3, texels));
   CHECK(std::isfinite(texels.max[0]));
   CHECK(std::isfinite(texels.mean[0]));
   // Queries 0 ... 7 see none of the keys from 8 on.
   CHECK(texels.max[1] == kNone);
   CHECK(texels.mean[1] == kNone);
-  REQUIRE(pool(*bench.bench, rect, Quantity::weights, 3, texels));
+  REQUIRE(pool(*scratch.scratch, rect, Quantity::weights, 3, texels));
   CHECK(texels.max[1] == 0);
   CHECK(texels.mean[1] == 0);
 }
@@ -182,25 +183,25 @@ TEST_CASE("texels do not depend on how the work is cut") {
   const Rect whole{{0, 300}, {0, 1490}};
   Texels expected(whole.rows, whole.keys, 4);
   {
-    TexelBench bench(oracle, 8);
-    REQUIRE(pool(*bench.bench, whole, Quantity::weights, 4, expected));
+    TexelBench scratch(oracle, 8);
+    REQUIRE(pool(*scratch.scratch, whole, Quantity::weights, 4, expected));
   }
   size_t seen = 0;
   for (const int64_t limit : {int64_t{700} << 10, int64_t{600} << 10, int64_t{500} << 10}) {
-    TexelBench bench(oracle, 8, limit);
+    TexelBench scratch(oracle, 8, limit);
     Texels got(whole.rows, whole.keys, 4);
     INFO("limit " << limit);
-    if (!pool(*bench.bench, whole, Quantity::weights, 4, got)) continue;
+    if (!pool(*scratch.scratch, whole, Quantity::weights, 4, got)) continue;
     ++seen;
     CHECK(got.max == expected.max);
     CHECK(got.mean == expected.mean);
   }
   CHECK(seen > 0);
   // A rectangle of the same.
-  TexelBench bench(oracle, 8);
+  TexelBench scratch(oracle, 8);
   const Rect part{{128, 256}, {1024, 1490}};
   Texels got(part.rows, part.keys, 4);
-  REQUIRE(pool(*bench.bench, part, Quantity::weights, 4, got));
+  REQUIRE(pool(*scratch.scratch, part, Quantity::weights, 4, got));
   for (int64_t r = 0; r < got.rows; ++r) {
     for (int64_t c = 0; c < got.cols; ++c) {
       const auto at = static_cast<size_t>((r + 8) * expected.cols + c + 64);
@@ -211,11 +212,11 @@ TEST_CASE("texels do not depend on how the work is cut") {
 
 TEST_CASE("only texels leave the device") {
   const Oracle oracle({.shape = {1, 1, 1, 256, 2048, 64}, .dtype = DType::bf16});
-  TexelBench bench(oracle, 8);
+  TexelBench scratch(oracle, 8);
   const Rect rect{{0, 256}, {0, 2048}};
   Texels texels(rect.rows, rect.keys, 4);
   const auto before = emulation::counters();
-  REQUIRE(pool(*bench.bench, rect, Quantity::logits, 4, texels));
+  REQUIRE(pool(*scratch.scratch, rect, Quantity::logits, 4, texels));
   const auto after = emulation::counters();
   CHECK(after.bytes_to_host - before.bytes_to_host == texels.max.size() * 2 * sizeof(float));
   CHECK(emulation::launches_of("pool_tiles") > 0);
@@ -227,17 +228,17 @@ TEST_CASE("a device without memory for texels leaves them to the caller") {
   int halved = 0;
   int refused = 0;
   for (int64_t limit = int64_t{1} << 20; limit > 10000; limit = limit * 3 / 4) {
-    TexelBench bench(oracle, 8, limit);
+    TexelBench scratch(oracle, 8, limit);
     INFO("limit " << limit);
     Texels got(whole.rows, whole.keys, 1);
-    const bool pooled = pool(*bench.bench, whole, Quantity::weights, 1, got);
-    const Texels expected = pooled_by_host(*bench.bench, whole, Quantity::weights, 1);
+    const bool pooled = pool(*scratch.scratch, whole, Quantity::weights, 1, got);
+    const Texels expected = pooled_by_host(*scratch.scratch, whole, Quantity::weights, 1);
     if (pooled) {
       check_equal(got, expected, 1e-2);
-      halved += bench.notices.empty() ? 0 : 1;
+      halved += scratch.notices.empty() ? 0 : 1;
     } else {
       ++refused;
-      CHECK_FALSE(bench.notices.empty());
+      CHECK_FALSE(scratch.notices.empty());
     }
     CHECK(static_cast<int64_t>(emulation::counters().peak_device_bytes) <= limit);
   }

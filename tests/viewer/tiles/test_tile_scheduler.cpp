@@ -29,7 +29,7 @@ std::vector<MapCall> calls_of(const AttentionProblem& problem) {
 struct Steps {
   explicit Steps(const AttentionProblem& problem, int64_t memory = int64_t{256} << 20)
       : scheduler(calls_of(problem), memory),
-        bench(backend, int64_t{8} << 20, [&](int64_t bytes, std::string_view purpose) {
+        scratch(backend, int64_t{8} << 20, [&](int64_t bytes, std::string_view purpose) {
           return scheduler.reserve(bytes, purpose);
         }) {}
 
@@ -42,9 +42,9 @@ struct Steps {
       map->head = backend.bind(*head.problem, head.id.batch, head.id.head);
       return scheduler.finish_binding(head, map);
     }
-    bench.put(next.bound);
-    const Completion take_in = (*next.piece)(bench);
-    bench.put(nullptr);
+    scratch.bind_to(next.bound);
+    const Completion take_in = (*next.piece)(scratch);
+    scratch.bind_to(nullptr);
     scheduler.finish(next, take_in);
   }
 
@@ -66,7 +66,7 @@ struct Steps {
 
   FakeBackend backend;
   TileScheduler scheduler;
-  WorkerScratch bench;
+  WorkerScratch scratch;
 };
 
 }  // namespace
