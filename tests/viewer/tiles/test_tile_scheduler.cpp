@@ -211,9 +211,9 @@ TEST_CASE("a head's own logits give way to its weights where nobody wants them a
 TEST_CASE("a late failure ends nothing that has begun anew") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem);
-  // Two pieces: rows are added up in chunks.
+  // Two pieces: rows are added up in groups.
   LineRequest mean{kHead, Quantity::weights, false, {}};
-  for (int64_t row = 0; row < 40; ++row) mean.tokens.push_back(row);
+  for (int64_t row = 0; row < 100; ++row) mean.tokens.push_back(row);
   steps.scheduler.want({mean, {}, {}, {}});
   const Assignment first = steps.bound_choice();
   const Assignment late = *steps.scheduler.choose();
@@ -228,8 +228,8 @@ TEST_CASE("a late failure ends nothing that has begun anew") {
   CHECK(steps.run_all() == 1);
   REQUIRE(steps.scheduler.find(mean));
   double sum = 0;
-  for (int64_t row = 0; row < 40; ++row) sum += fake_weight(0, 0, row, 5);
-  CHECK(steps.scheduler.find(mean)->values[5] == Approx(sum / 40));
+  for (int64_t row = 0; row < 100; ++row) sum += fake_weight(0, 0, row, 5);
+  CHECK(steps.scheduler.find(mean)->values[5] == Approx(sum / 100));
   // A failure of what nobody wants any more is no problem of anybody's.
   const LineRequest line{kHead, Quantity::logits, false, {1}};
   steps.scheduler.want({line, {}, {}, {}});
