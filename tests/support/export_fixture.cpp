@@ -131,7 +131,7 @@ int64_t columns_of(const HeadTask& task, const TileRequest& request) {
   return request.outputs ? task.problem->v().width() : task.keys.size();
 }
 
-std::shared_ptr<CallEntry> make_call(const CallFacts& facts) {
+std::shared_ptr<CallEntry> make_call(const FixtureFacts& facts) {
   AttentionProblem::Parts parts;
   const auto batch = static_cast<int64_t>(facts.branches.size());
   parts.q = zeros(batch, facts.heads, facts.queries.tokens());
@@ -158,8 +158,8 @@ std::shared_ptr<CallEntry> make_call(const CallFacts& facts) {
   return call;
 }
 
-CallFacts joint_facts() {
-  CallFacts facts;
+FixtureFacts joint_facts() {
+  FixtureFacts facts;
   facts.queries = TokenGrid::video(700, {3, 10, 23}, 10, TextPlace::start);
   facts.keys = facts.queries;
   facts.tokens = {{"[CLS]", "a", "dög", "▁runs", "fast", "[SEP]", "", "", "", ""}};

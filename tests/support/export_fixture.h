@@ -11,7 +11,7 @@
 namespace attnscope::test {
 
 /// A call whose Q and K are zeros: an export is fed by hand, so only facts and shapes matter.
-struct CallFacts {
+struct FixtureFacts {
   int64_t step = 10;
   int64_t layer = 3;
   CallKind kind = CallKind::joint;
@@ -24,10 +24,10 @@ struct CallFacts {
   std::vector<std::vector<std::string>> tokens;
   int64_t value_width = 5;  ///< channels of V, zeros too; 0: there is none
 };
-std::shared_ptr<CallEntry> make_call(const CallFacts& facts);
+std::shared_ptr<CallEntry> make_call(const FixtureFacts& facts);
 
 /// 700 queries and keys: 10 text tokens, then 3×10×23 video tokens.
-CallFacts joint_facts();
+FixtureFacts joint_facts();
 
 /// A spec over calls that must outlive it: every batch item, head, row and key; f16 weights.
 ExportSpec make_spec(const std::vector<std::shared_ptr<CallEntry>>& calls,

@@ -45,11 +45,11 @@ void write_sample(const std::filesystem::path& folder, const std::string& name,
 }
 
 void write_samples(const std::filesystem::path& folder) {
-  CallFacts cross = joint_facts();
+  FixtureFacts cross = joint_facts();
   cross.kind = CallKind::cross;
   cross.keys = TokenGrid::text_only(20);
   cross.queries = TokenGrid::video(60, {3, 4, 5}, 0, TextPlace::none);
-  CallFacts bare;
+  FixtureFacts bare;
   bare.kind = CallKind::self;
   bare.branches = {"all"};
   bare.queries = TokenGrid::unknown(33);

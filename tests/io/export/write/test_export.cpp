@@ -150,7 +150,7 @@ TEST_CASE("LSEs stand beside the weights, with minus infinity for masked rows") 
 TEST_CASE("outputs have the channels of V as their last axis") {
   const TemporaryFolder folder;
   const std::string out = folder / "output.h5";
-  CallFacts wide = joint_facts();
+  FixtureFacts wide = joint_facts();
   wide.layer = 4;
   wide.value_width = 600;
   const std::vector calls{make_call(joint_facts()), make_call(wide)};
@@ -259,7 +259,7 @@ TEST_CASE("axes have scales and coordinates, a crop keeps the capture's indices"
 TEST_CASE("attributes tell what the file and its maps are") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
-  CallFacts facts = joint_facts();
+  FixtureFacts facts = joint_facts();
   facts.mask = Mask::causal();
   const std::vector calls{make_call(facts)};
   write_export(make_spec(calls), out, {});
@@ -304,12 +304,12 @@ TEST_CASE("attributes tell what the file and its maps are") {
 TEST_CASE("a group a branch, smaller calls beside larger ones") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
-  CallFacts joint = joint_facts();
+  FixtureFacts joint = joint_facts();
   joint.branches = {"un/cond", "cond", "cond"};
   joint.queries.set_text_valid({10, 6, 8});
   joint.keys = joint.queries;
   joint.tokens.resize(3, {"only", "two"});
-  CallFacts cross = joint_facts();
+  FixtureFacts cross = joint_facts();
   cross.kind = CallKind::cross;
   cross.keys = TokenGrid::text_only(20);
   cross.queries = TokenGrid::video(60, {3, 4, 5}, 0, TextPlace::none);
@@ -359,7 +359,7 @@ TEST_CASE("chosen rows") {
 TEST_CASE("sigmoid weights have no LSE") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
-  CallFacts facts = joint_facts();
+  FixtureFacts facts = joint_facts();
   facts.score = ScoreFunction::sigmoid;
   const std::vector calls{make_call(facts)};
   const FedValues values;
@@ -372,7 +372,7 @@ TEST_CASE("sigmoid weights have no LSE") {
 
 TEST_CASE("the same maps give the same bytes in whatever order they come") {
   const TemporaryFolder folder;
-  CallFacts cross = joint_facts();
+  FixtureFacts cross = joint_facts();
   cross.kind = CallKind::cross;
   cross.keys = TokenGrid::text_only(20);
   const std::vector calls{make_call(joint_facts()), make_call(cross)};
@@ -391,7 +391,7 @@ TEST_CASE("the same maps give the same bytes in whatever order they come") {
 
 TEST_CASE("sizes are known before") {
   const TemporaryFolder folder;
-  CallFacts cross = joint_facts();
+  FixtureFacts cross = joint_facts();
   cross.kind = CallKind::cross;
   cross.keys = TokenGrid::text_only(20);
   const std::vector calls{make_call(joint_facts()), make_call(cross)};
@@ -431,7 +431,7 @@ TEST_CASE("an export that cannot be meant is refused before anything is created"
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
   const std::vector calls{make_call(joint_facts())};
-  CallFacts sigmoid_facts = joint_facts();
+  FixtureFacts sigmoid_facts = joint_facts();
   sigmoid_facts.score = ScoreFunction::sigmoid;
   const std::vector sigmoid{make_call(sigmoid_facts)};
   std::vector<ExportSpec> bad;
@@ -460,7 +460,7 @@ TEST_CASE("an export that cannot be meant is refused before anything is created"
     s.product = ExportProduct::output;
     s.encoding = Encoding::f32;
   };
-  CallFacts without_values = joint_facts();
+  FixtureFacts without_values = joint_facts();
   without_values.value_width = 0;
   const std::vector no_values{make_call(without_values)};
   add(as_output, no_values);

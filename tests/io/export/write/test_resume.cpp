@@ -45,7 +45,7 @@ const std::vector<Product> kProducts{{ExportProduct::weights, Encoding::f16_scal
 
 TEST_CASE("a resumed export is byte for byte the undisturbed one") {
   std::vector calls{make_call(joint_facts())};
-  CallFacts cross = joint_facts();
+  FixtureFacts cross = joint_facts();
   cross.layer = 4;
   cross.kind = CallKind::cross;
   cross.branches = {"uncond", "cond"};
@@ -155,7 +155,7 @@ TEST_CASE("a partial file is gone on with by the same export alone") {
 }
 
 TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
-  CallFacts second = joint_facts();
+  FixtureFacts second = joint_facts();
   second.layer = 5;
   const std::vector calls{make_call(joint_facts()), make_call(second)};
   const auto spec_of = [&](const std::string& kind) {
@@ -327,7 +327,7 @@ TEST_CASE("hundreds of kills at random times lose nothing that was committed") {
 
 TEST_CASE("every flipped byte of an export is found", "[numbers]") {
   const TemporaryFolder folder;
-  CallFacts facts = joint_facts();
+  FixtureFacts facts = joint_facts();
   facts.heads = 1;
   facts.queries = TokenGrid::video(34, {2, 3, 4}, 10, TextPlace::start);
   facts.keys = facts.queries;
