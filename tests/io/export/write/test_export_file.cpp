@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "io/export/write/make_export.h"
 #include "io/files/export_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/export_fixture.h"
