@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/pictures/bitmap_font.h"
 #include "io/pictures/filmstrip.h"
 #include "io/results/volume_files.h"
 #include "io/tensors/tensor_file.h"
@@ -180,34 +179,6 @@ TEST_CASE("frames are wrapped into lines that fit, and never overlap") {
       frames.push_back(frame);
     }
   }
-}
-
-TEST_CASE("every printable character has a letter of its own") {
-  std::vector<Glyph> seen;
-  for (char c = 0x21; c < 0x7f; ++c) {
-    const std::vector<Glyph> glyphs = text_glyphs(std::string(1, c));
-    REQUIRE(glyphs.size() == 1);
-    INFO(c);
-    CHECK(glyphs[0].width > 0);
-    int inside = 0;
-    int outside = 0;
-    for (uint8_t row : glyphs[0].rows) {
-      for (int x = 0; x < 8; ++x) {
-        const bool dot = (row >> (7 - x) & 1) != 0;
-        (x >= 3 && x < 3 + glyphs[0].width ? inside : outside) += dot;
-      }
-    }
-    CHECK(inside > 0);
-    CHECK(outside == 0);
-    for (const Glyph& other : seen) {
-      CHECK_FALSE((other.width == glyphs[0].width && other.rows == glyphs[0].rows));
-    }
-    seen.push_back(glyphs[0]);
-  }
-  CHECK(text_glyphs("a·b…").size() == 4);
-  CHECK(text_glyphs("\xff\xc3").size() == 2);
-  CHECK(text_columns("") == 0);
-  CHECK(text_columns("ii") == 3 + 1 + 3);
 }
 
 TEST_CASE("volumes that do not fit, or cannot be written, leave nothing") {
