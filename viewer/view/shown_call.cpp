@@ -1,8 +1,10 @@
 #include "viewer/view/shown_call.h"
 
 #include <numeric>
+#include <set>
 
 #include "io/capture/capture.h"
+#include "io/files/utf8.h"
 
 namespace attnscope {
 namespace {
@@ -36,6 +38,25 @@ std::vector<ShownCall> shown_calls(const Capture& capture) {
     calls.push_back(std::move(call));
   }
   return calls;
+}
+
+std::u32string shown_letters(const std::vector<ShownCall>& calls) {
+  std::set<char32_t> letters;
+  const auto add = [&](const std::string& text) {
+    for (size_t at = 0; at < text.size();) {
+      const char32_t letter = next_character(text, at);
+      if (letter >= 0x80) letters.insert(letter);
+    }
+  };
+  for (const ShownCall& call : calls) {
+    add(call.name);
+    add(call.about);
+    for (const std::string& branch : call.branches) add(branch);
+    for (const std::vector<std::string>& words : call.tokens) {
+      for (const std::string& word : words) add(word);
+    }
+  }
+  return {letters.begin(), letters.end()};
 }
 
 }  // namespace attnscope

@@ -41,4 +41,7 @@ struct ShownCall {
 /// The calls of a capture, in its order.
 std::vector<ShownCall> shown_calls(const Capture& capture);
 
+/// The letters beyond ASCII in the words, branches and texts of these calls, each once, ascending.
+std::u32string shown_letters(const std::vector<ShownCall>& calls);
+
 }  // namespace attnscope

@@ -1,6 +1,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/view/query_words.h"
+#include "viewer/view/shown_call.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -63,4 +64,17 @@ TEST_CASE("padding, unknown grids and strange strings have words too") {
   const TokenGrid text = TokenGrid::text_only(5);
   const TokenNames all{&text, {}, 0, "file"};
   CHECK(has(usage_text([&] { query_at(all, {0, 0, 0}); }), "take query text N"));
+}
+
+TEST_CASE("the letters that a window needs are those of all its words") {
+  ShownCall call;
+  call.name = "step 1 \u2192 layer 2";
+  call.branches = {"cond", "негатив"};
+  call.tokens = {{"\u2581red", "\u732b\u72d7"}, {"\u732b", "\U0001f600", "e\xff"}};
+  ShownCall other;
+  other.about = "Lëtzebuergesch";
+  CHECK(shown_letters({}).empty());
+  CHECK(
+      shown_letters({call, other}) ==
+      U"\u00eb\u0430\u0432\u0433\u0435\u0438\u043d\u0442\u2192\u2581\u72d7\u732b\ufffd\U0001f600");
 }
