@@ -9,6 +9,15 @@ find_package(GIF 5.1 REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 
+# Headers that are compiled where they are used. Debian's pkg-config file would add a library of them.
+find_path(STB_INCLUDE_DIR stb_truetype.h PATH_SUFFIXES stb)
+if(NOT STB_INCLUDE_DIR)
+  message(FATAL_ERROR "The text in pictures needs stb_truetype.h: install libstb-dev (docs/install.md), "
+                      "or say where it is with -DSTB_INCLUDE_DIR=FOLDER.")
+endif()
+add_library(attnscope_stb INTERFACE)
+target_include_directories(attnscope_stb SYSTEM INTERFACE "${STB_INCLUDE_DIR}")
+
 find_package(fmt REQUIRED)
 
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)

@@ -19,6 +19,7 @@ attnscope_third_party(hdf5 TARGETS hdf5::hdf5 hdf5::hdf5_hl HEADERS "^hdf5(_hl)?
 attnscope_third_party(zlib TARGETS ZLIB::ZLIB HEADERS "^zlib\\.h$")
 attnscope_third_party(png TARGETS PNG::PNG HEADERS "^png\\.h$")
 attnscope_third_party(gif TARGETS GIF::GIF HEADERS "^gif_lib\\.h$")
+attnscope_third_party(stb TARGETS attnscope_stb HEADERS "^stb_truetype\\.h$")
 attnscope_third_party(highway TARGETS PkgConfig::hwy HEADERS "^(hwy/.*|xmmintrin\\.h)$")
 attnscope_third_party(loader TARGETS ${CMAKE_DL_LIBS} HEADERS "^dlfcn\\.h$")
 attnscope_third_party(cuda HEADERS "^(cuda_runtime(_api)?|cuda_gl_interop|cublas_v2|cute/.*|device_intrinsics|gl_interop|tensor_core|warpgroup)\\.h")
@@ -81,8 +82,8 @@ attnscope_room(io/export/write "Sinks that write it."
   MAY core io/files io/hdf5 io/capture io/export/format USES posix fmt json xxhash hdf5 zlib LIBRARY io_export)
 attnscope_room(io/export/read "What reads it back: maps, blocks, shards, stats, verification."
   MAY core io/files io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
-attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, filmstrip, PNG and GIF. No HDF5."
-  MAY core io/files USES posix fmt png gif)
+attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, text, canvas, matrix, mosaic, filmstrip, PNG and GIF. No HDF5."
+  MAY core io/files USES posix fmt png gif stb)
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
   MAY core io/files io/hdf5 io/tensors io/export/format io/export/write io/pictures USES fmt json hdf5)
 

@@ -14,6 +14,9 @@ constexpr int64_t kMaxJsonValues = 1 << 20;
 /// Parses JSON from a file nobody vouches for: valid UTF-8, at most 64 levels deep, at most
 /// `max_values` values, no key twice in an object, nothing after the value. Throws Error(file)
 /// "FILE: WHERE: …" with the byte where the text breaks the grammar.
+///
+/// The grammar is nlohmann's, through its SAX interface; what is here adds what its parser does not
+/// offer: limits, and a refusal of a key that occurs twice, of which it keeps the last.
 nlohmann::json parse_strict_json(std::string_view text, const std::string& file,
                                  const std::string& where, int64_t max_values = kMaxJsonValues);
 

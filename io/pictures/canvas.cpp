@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/pictures/bitmap_font.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 
@@ -36,16 +36,22 @@ void Canvas::outline(PixelRect r, int thickness, Rgb colour) {
   fill({r.x + r.width, r.y, t, r.height}, colour);
 }
 
-void Canvas::text(int x, int y, std::string_view text, int scale, Rgb colour) {
-  for (const Glyph& glyph : text_glyphs(text)) {
-    for (int row = 0; row < kGlyphHeight; ++row) {
-      for (int column = 0; column < glyph.width; ++column) {
-        if (glyph.dot(column, row)) {
-          fill({x + column * scale, y + row * scale, scale, scale}, colour);
-        }
+void Canvas::text(int x, int y, std::string_view text, int cap_height, Rgb colour) {
+  const auto mixed = [](uint8_t under, uint8_t ink, int level) {
+    return static_cast<uint8_t>((under * (kFullInk - level) + ink * level + kFullInk / 2) /
+                                kFullInk);
+  };
+  for (const LetterInk& letter : text_ink(text, cap_height)) {
+    const uint8_t* level = letter.levels.data();
+    for (int row = y + letter.y; row < y + letter.y + letter.height; ++row) {
+      for (int column = x + letter.x; column < x + letter.x + letter.width; ++column, ++level) {
+        if (*level == 0 || row < 0 || row >= height_ || column < 0 || column >= width_) continue;
+        Rgb& pixel = pixels_[static_cast<size_t>(row) * static_cast<size_t>(width_) +
+                             static_cast<size_t>(column)];
+        pixel = {mixed(pixel.r, colour.r, *level), mixed(pixel.g, colour.g, *level),
+                 mixed(pixel.b, colour.b, *level)};
       }
     }
-    x += (glyph.width + kLetterSpace) * scale;
   }
 }
 

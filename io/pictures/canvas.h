@@ -26,8 +26,9 @@ class Canvas {
   void fill(PixelRect rect, Rgb colour);
   /// A frame of `thickness` pixels just outside `rect`.
   void outline(PixelRect rect, int thickness, Rgb colour);
-  /// Text whose capitals' upper left corner is at (x, y), each dot scale² pixels.
-  void text(int x, int y, std::string_view text, int scale, Rgb colour);
+  /// One line of text that begins at x, its capitals `cap_height` pixels high from y down
+  /// (text_ink.h).
+  void text(int x, int y, std::string_view text, int cap_height, Rgb colour);
 
  private:
   int width_ = 0;

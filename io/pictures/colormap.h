@@ -23,8 +23,8 @@ std::optional<Colormap> parse_colormap(std::string_view name);
 /// Of every colour map.
 std::vector<std::string> colormap_names();
 
-/// The colour at `unit` in 0…1; beyond that the ends, NaN like 0. Within 4/255 of the published map
-/// in each channel (cividis, which has a kink near its dark end: 9/255).
+/// The colour at `unit` in 0…1; beyond that the ends, NaN like 0. Entry i of a published table of
+/// 256 colours (colour_tables.h) stands at i/255; between two entries the colours run evenly.
 Rgb colormap_at(Colormap map, double unit);
 
 }  // namespace attnscope

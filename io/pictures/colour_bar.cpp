@@ -12,7 +12,7 @@ namespace {
 constexpr int kTickLength = 6;
 
 void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
-  canvas.text(bar.x, bar.y - kTextHeight - 8, title, kTextScale, kQuietText);
+  canvas.text(bar.x, bar.y - kTextHeight - 8, title, kTextHeight, kQuietText);
   for (int y = 0; y < bar.height; ++y) {
     canvas.fill({bar.x, bar.y + y, bar.width, 1},
                 colormap_at(map, (bar.height - 0.5 - y) / bar.height));
@@ -34,15 +34,15 @@ void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
     if (text_y + kTextHeight + 4 > free_above) continue;
     free_above = text_y;
     canvas.fill({bar.x + bar.width, std::clamp(y, bar.y, bottom - 1), kTickLength, 1}, kQuietText);
-    canvas.text(bar.x + bar.width + 2 * kTickLength, text_y, tick.label, kTextScale, kText);
+    canvas.text(bar.x + bar.width + 2 * kTickLength, text_y, tick.label, kTextHeight, kText);
   }
 }
 
 void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
   draw_colours(canvas, bar, map, title);
   const int x = bar.x + bar.width + 2 * kTickLength;
-  canvas.text(x, bar.y, "high", kTextScale, kText);
-  canvas.text(x, bar.y + bar.height - kTextHeight, "low", kTextScale, kText);
+  canvas.text(x, bar.y, "high", kTextHeight, kText);
+  canvas.text(x, bar.y + bar.height - kTextHeight, "low", kTextHeight, kText);
 }
 
 }  // namespace attnscope

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "io/pictures/colour_bar.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 namespace {
@@ -51,12 +52,12 @@ FrameCells FilmAnimation::cells(size_t volume) const {
 void FilmAnimation::draw_time(Canvas& canvas, int t) const {
   const int y = header_height(text_);
   canvas.text(kMargin, y, fmt::format("{} {}", style_.frame_name, style_.first_frame + t),
-              kTitleScale, kText);
+              kTitleHeight, kText);
   const std::string last =
       fmt::format("{} {}", style_.frame_name, style_.first_frame + frames() - 1);
   const std::string first = fmt::format("{} {}", style_.frame_name, style_.first_frame);
   const int left =
-      kMargin + std::max(text_width(first, kTitleScale), text_width(last, kTitleScale)) + 24;
+      kMargin + std::max(text_width(first, kTitleHeight), text_width(last, kTitleHeight)) + 24;
   const int length = width_ - kMargin - left;
   const int begin = left + length * t / frames();
   const int end = left + length * (t + 1) / frames();
@@ -72,8 +73,9 @@ Canvas FilmAnimation::frame(int t) const {
   for (size_t i = 0; i < volumes_.volumes.size(); ++i) {
     const QueryVolume& volume = volumes_.volumes[i];
     const FrameCells at = cells(i);
-    const int label_columns = (at.width() + kBarRight - 8) / kTextScale;
-    canvas.text(at.x, at.y - kLabelHeight, elided(volume.label, label_columns), kTextScale, kText);
+    const int label_width = at.width() + kBarRight - 8;
+    canvas.text(at.x, at.y - kLabelHeight, elided(volume.label, label_width, kTextHeight),
+                kTextHeight, kText);
     draw_frame_cells(canvas, at,
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
                      scales_[i], style_.video_frame(t));

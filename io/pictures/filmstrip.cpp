@@ -8,6 +8,7 @@
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/film_frame.h"
 #include "io/pictures/picture_style.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 namespace {
@@ -49,7 +50,7 @@ Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
   per_line_ = (frames_ + lines_ - 1) / lines_;
   int text = header_width(film_header(volumes, style_));
   for (const QueryVolume& volume : volumes.volumes) {
-    text = std::max(text, text_width(volume.label, kTextScale) + 320);
+    text = std::max(text, text_width(volume.label, kTextHeight) + 320);
   }
   const int strip = frames_right() - kMargin + kBarGap + kBarWidth + kBarTextWidth;
   width_ = std::max(strip, text) + 2 * kMargin;
@@ -102,7 +103,7 @@ Canvas Filmstrip::strip(const QueryVolume& volume) const {
 
 void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   canvas.fill({kMargin, 0, width_ - 2 * kMargin, 1}, kRule);
-  canvas.text(kMargin, kLabelTop, volume.label, kTextScale, kText);
+  canvas.text(kMargin, kLabelTop, volume.label, kTextHeight, kText);
   // Sums of a row are masses, and no others are.
   if (volumes_.domain != "all" || volumes_.reverse || volumes_.weighting != "none") return;
   const double video = std::accumulate(volume.video.begin(), volume.video.end(), 0.0);
@@ -111,7 +112,7 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
     masses +=
         fmt::format("  text {:.3f}", std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
   }
-  canvas.text(width_ - kMargin - text_width(masses, kTextScale), kLabelTop, masses, kTextScale,
+  canvas.text(width_ - kMargin - text_width(masses, kTextHeight), kLabelTop, masses, kTextHeight,
               kQuietText);
 }
 
@@ -121,7 +122,7 @@ void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
     const PixelRect first = cell(t, 0, 0);
     const bool holds_query = volume.query && (*volume.query)[0] == t;
     canvas.text(first.x, first.y - kNumberHeight,
-                fmt::format("{} {}", style_.frame_name, style_.first_frame + t), kTextScale,
+                fmt::format("{} {}", style_.frame_name, style_.first_frame + t), kTextHeight,
                 holds_query ? kQuery : kQuietText);
     const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
     draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},

@@ -11,6 +11,9 @@ namespace attnscope {
 
 /// Counts the colours of pictures and finds at most 256 that stand for them. Deterministic; not
 /// thread-safe.
+///
+/// Not giflib's work: its quantiser wants all images in memory, as a plane for each channel, and
+/// has moved from one library to another and back between releases.
 class PaletteMaker {
  public:
   static constexpr size_t kColours = 256;

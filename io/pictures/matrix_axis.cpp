@@ -4,6 +4,7 @@
 
 #include "core/base/checked_math.h"
 #include "io/pictures/picture_style.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 namespace {
@@ -34,7 +35,7 @@ std::vector<AxisLabel> fitting_labels(const std::vector<AxisLabel>& labels, int 
     int after_text = 0;
     for (const AxisLabel& label : labels) {
       if (label.number % stride != 0 && label.number >= 0) continue;
-      const int end = label.pixel + (extent < 0 ? text_width(label.text, kTextScale) : extent);
+      const int end = label.pixel + (extent < 0 ? text_width(label.text, kTextHeight) : extent);
       if (label.number < 0) {
         // Text at the end of a sequence, behind the label of a frame, gives way itself.
         if (label.pixel >= taken) kept.push_back(label);

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/metric_table.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 namespace {
@@ -31,9 +32,9 @@ int cell_pixels(const PooledMap& map) {
 }
 
 int widest(const std::vector<AxisLabel>& labels, std::string_view heading) {
-  int width = text_width(heading, kTextScale);
+  int width = text_width(heading, kTextHeight);
   for (const AxisLabel& label : labels) {
-    width = std::max(width, text_width(label.text, kTextScale));
+    width = std::max(width, text_width(label.text, kTextHeight));
   }
   return width;
 }
@@ -129,25 +130,25 @@ void MatrixPicture::draw_bands(Canvas& canvas) const {
 
 void MatrixPicture::draw_labels(Canvas& canvas) const {
   const auto put_right = [&](int right, int y, const std::string& text, Rgb colour) {
-    canvas.text(right - text_width(text, kTextScale), y, text, kTextScale, colour);
+    canvas.text(right - text_width(text, kTextHeight), y, text, kTextHeight, colour);
   };
   const int numbers_y = top_ - kBandGap - kBand - kLineHeight;
   const int names_y = numbers_y - kLineHeight;
   for (const AxisLabel& l : fitting_labels(cols_.names(), kLabelGap, -1)) {
-    canvas.text(left_ + l.pixel, names_y, l.text, kTextScale, kText);
+    canvas.text(left_ + l.pixel, names_y, l.text, kTextHeight, kText);
   }
   for (const AxisLabel& l : fitting_labels(cols_.numbers(), kLabelGap, -1)) {
-    canvas.text(left_ + l.pixel, numbers_y, l.text, kTextScale, kQuietText);
+    canvas.text(left_ + l.pixel, numbers_y, l.text, kTextHeight, kQuietText);
   }
   const int numbers_right = left_ - kBandGap - kBand - kBandGap;
   for (const AxisLabel& l : fitting_labels(rows_.numbers(), 6, kTextHeight)) {
     put_right(numbers_right, top_ + l.pixel, l.text, kQuietText);
   }
   for (const AxisLabel& l : fitting_labels(rows_.names(), 6, kTextHeight)) {
-    canvas.text(kMargin, top_ + l.pixel, l.text, kTextScale, kText);
+    canvas.text(kMargin, top_ + l.pixel, l.text, kTextHeight, kText);
   }
   put_right(left_ - 2 * kLabelGap, cols_.names().empty() ? numbers_y : names_y, "key", kKey);
-  canvas.text(kMargin, numbers_y, "query", kTextScale, kQuery);
+  canvas.text(kMargin, numbers_y, "query", kTextHeight, kQuery);
 }
 
 }  // namespace attnscope

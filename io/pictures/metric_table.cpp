@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 namespace {
@@ -47,13 +48,15 @@ std::vector<std::string> cell_texts(const std::vector<float>& values) {
   return texts;
 }
 
-/// The largest scale at which all texts have room in a cell; 0 for none.
-int fitting_scale(const std::vector<std::string>& texts, int side) {
+/// The largest size at which all texts have room in a cell; 0 for none.
+int fitting_size(const std::vector<std::string>& texts, int side) {
   if (side < kNumberCell) return 0;
-  int columns = 0;
-  for (const std::string& text : texts) columns = std::max(columns, text_columns(text));
-  for (const int scale : {kTextScale, kSmallScale}) {
-    if (columns * scale <= side - 4) return scale;
+  for (const int size : {kTextHeight, kSmallHeight}) {
+    // Digits have white on both sides, so that little is needed beside them.
+    if (std::all_of(texts.begin(), texts.end(),
+                    [&](const std::string& text) { return text_width(text, size) <= side - 2; })) {
+      return size;
+    }
   }
   return 0;
 }
@@ -97,7 +100,7 @@ HeatTablePicture::HeatTablePicture(const MetricTable& table)
   }
   const PixelRect all = grid_.cells();
   const int bar =
-      kBarGap + kBarWidth + std::max(kBarTextWidth, text_width(table.value_name, kTextScale));
+      kBarGap + kBarWidth + std::max(kBarTextWidth, text_width(table.value_name, kTextHeight));
   width_ = std::max(all.x + all.width + bar, kMargin + header_width(table.text)) + kMargin;
   height_ = all.y + std::max(all.height, kLeastBar) + kMargin;
 }
@@ -120,7 +123,7 @@ Canvas HeatTablePicture::draw() const {
 
 void HeatTablePicture::draw_cells(Canvas& canvas, const ColourScale& scale) const {
   const std::vector<std::string> texts = cell_texts(table_.values);
-  const int text_scale = fitting_scale(texts, grid_.cell(0, 0).width);
+  const int size = fitting_size(texts, grid_.cell(0, 0).width);
   const size_t columns = table_.names.columns.size();
   for (size_t i = 0; i < table_.values.size(); ++i) {
     const PixelRect at =
@@ -132,10 +135,9 @@ void HeatTablePicture::draw_cells(Canvas& canvas, const ColourScale& scale) cons
     }
     const Rgb colour = scale.colour(value);
     canvas.fill(at, colour);
-    if (text_scale == 0) continue;
-    canvas.text(at.x + (at.width - text_width(texts[i], text_scale)) / 2,
-                at.y + (at.height - kCapHeight * text_scale) / 2, texts[i], text_scale,
-                ink_on(colour));
+    if (size == 0) continue;
+    canvas.text(at.x + (at.width - text_width(texts[i], size)) / 2, at.y + (at.height - size) / 2,
+                texts[i], size, ink_on(colour));
   }
 }
 

@@ -4,13 +4,14 @@
 
 #include "io/files/staged_file.h"
 #include "io/pictures/png_writer.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 namespace {
 
-/// Columns of dots that a title or a line may take: a page is not made wider by a long name.
-constexpr int kTitleColumns = 420;
-constexpr int kLineColumns = 520;
+/// Pixels that a title or a line may take: a page is not made wider by a long name.
+constexpr int kTitleWidth = 1260;
+constexpr int kLineWidth = 1040;
 constexpr std::string_view kSeparator = "  ·  ";
 constexpr int kLineRise = kTextHeight + 8;
 
@@ -23,32 +24,26 @@ std::vector<std::string> wrapped(const std::vector<std::string>& lines) {
       const size_t end = std::min(line.find(kSeparator, at), line.size());
       const std::string part = line.substr(at, end - at);
       const std::string longer = current.empty() ? part : current + std::string(kSeparator) + part;
-      if (!current.empty() && text_columns(longer) > kLineColumns) {
-        result.push_back(current);
+      if (!current.empty() && text_width(longer, kTextHeight) > kLineWidth) {
+        result.push_back(elided(current, kLineWidth, kTextHeight));
         current = part;
       } else {
         current = longer;
       }
       at = end + kSeparator.size();
     }
-    result.push_back(elided(current, kLineColumns));
+    result.push_back(elided(current, kLineWidth, kTextHeight));
   }
   return result;
 }
 
 }  // namespace
 
-std::string elided(const std::string& text, int columns) {
-  if (text_columns(text) <= columns) return text;
-  size_t length = 0;
+std::string elided(const std::string& text, int width, int cap_height) {
+  if (text_width(text, cap_height) <= width) return text;
   const std::string dots = "…";
-  for (size_t at = 1; at <= text.size(); ++at) {
-    // Between two characters of UTF-8 only.
-    if (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) continue;
-    if (text_columns(text.substr(0, at) + dots) > columns) break;
-    length = at;
-  }
-  return text.substr(0, length) + dots;
+  const int room = width - text_width(dots, cap_height);
+  return text.substr(0, fitting_bytes(text, cap_height, room)) + dots;
 }
 
 std::string joined_parts(const std::vector<std::string>& parts) {
@@ -67,18 +62,18 @@ int header_height(const PictureText& text) {
 }
 
 int header_width(const PictureText& text) {
-  int width = text_width(elided(text.title, kTitleColumns), kTitleScale);
+  int width = text_width(elided(text.title, kTitleWidth, kTitleHeight), kTitleHeight);
   for (const std::string& line : wrapped(text.lines)) {
-    width = std::max(width, text_width(line, kTextScale));
+    width = std::max(width, text_width(line, kTextHeight));
   }
   return width;
 }
 
 void draw_header(Canvas& canvas, const PictureText& text) {
-  canvas.text(kMargin, kMargin, elided(text.title, kTitleColumns), kTitleScale, kText);
+  canvas.text(kMargin, kMargin, elided(text.title, kTitleWidth, kTitleHeight), kTitleHeight, kText);
   int y = kMargin + kTitleHeight + kTextGap;
   for (const std::string& line : wrapped(text.lines)) {
-    canvas.text(kMargin, y, line, kTextScale, kQuietText);
+    canvas.text(kMargin, y, line, kTextHeight, kQuietText);
     y += kLineRise;
   }
 }

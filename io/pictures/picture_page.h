@@ -25,8 +25,9 @@ void draw_header(Canvas& canvas, const PictureText& text);
 
 /// The parts that are not empty, with " · " between them.
 std::string joined_parts(const std::vector<std::string>& parts);
-/// The text, or as much of its beginning as takes `columns` at scale 1 with a "…" behind it.
-std::string elided(const std::string& text, int columns);
+/// The text, or as much of its beginning as takes `width` pixels with a "…" behind it; capitals of
+/// `cap_height` pixels.
+std::string elided(const std::string& text, int width, int cap_height);
 
 /// Writes a PNG through PATH.part; an existing file is replaced with `force` only. Throws
 /// Error(file).

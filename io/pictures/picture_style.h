@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string_view>
-
-#include "io/pictures/bitmap_font.h"
 #include "io/pictures/colormap.h"
 
 namespace attnscope {
@@ -23,15 +20,11 @@ constexpr Rgb kQuery{0x4a, 0xa8, 0xff};
 constexpr Rgb kKey{0xff, 0x9f, 0x43};
 
 constexpr int kMargin = 32;
-constexpr int kSmallScale = 1;
-constexpr int kTextScale = 2;
-constexpr int kTitleScale = 3;
-constexpr int kTextHeight = kCapHeight * kTextScale;
-constexpr int kTitleHeight = kCapHeight * kTitleScale;
+/// Sizes of text: pixels of its capitals.
+constexpr int kSmallHeight = 7;
+constexpr int kTextHeight = 14;
+constexpr int kTitleHeight = 21;
 /// From one line of text to what stands below it.
 constexpr int kTextGap = 12;
-
-/// Pixels that the text takes.
-inline int text_width(std::string_view text, int scale) { return text_columns(text) * scale; }
 
 }  // namespace attnscope

@@ -4,13 +4,12 @@
 #include <png.h>
 
 #include <array>
-#include <csetjmp>
-#include <exception>
 #include <new>
 #include <string>
 
 #include "core/base/error.h"
 #include "io/files/input_file.h"
+#include "io/pictures/png_guard.h"
 
 namespace attnscope {
 namespace {
@@ -19,52 +18,29 @@ namespace {
 constexpr png_alloc_size_t kMaxChunk = 4 << 20;
 
 struct Reading {
-  explicit Reading(const std::filesystem::path& path) : file(path) {}
+  explicit Reading(const std::filesystem::path& path) : file(path), guard(path) {}
   ~Reading() { png_destroy_read_struct(&png, &info, nullptr); }
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
 
   InputFile file;
   int64_t offset = 0;
+  PngGuard guard;
   png_structp png = nullptr;
   png_infop info = nullptr;
-  std::string failure;        ///< libpng's words
-  std::exception_ptr thrown;  ///< by the file
 
   Error error(const std::string& what) const {
     return file_error(file.path().string(), "PNG", what);
   }
-  /// Runs calls of libpng, which reports errors by longjmp: `call` must own nothing.
-  template <typename F>
-  void guarded(const F& call) {
-    if (setjmp(png_jmpbuf(png)) == 0) {
-      call();
-      return;
-    }
-    if (thrown) std::rethrow_exception(thrown);
-    throw error(failure);
-  }
 };
 
-// C++ exceptions must not pass through libpng's frames: they are kept, and libpng jumps.
 void read_bytes(png_structp png, png_bytep data, png_size_t length) {
   auto* reading = static_cast<Reading*>(png_get_io_ptr(png));
-  try {
+  reading->guard.called_back(png, [&] {
     reading->file.read_at(reading->offset, {reinterpret_cast<std::byte*>(data), length});
     reading->offset += static_cast<int64_t>(length);
-    return;
-  } catch (...) {
-    reading->thrown = std::current_exception();
-  }
-  png_error(png, "read failed");
+  });
 }
-
-void keep_error(png_structp png, png_const_charp message) {
-  static_cast<Reading*>(png_get_error_ptr(png))->failure = message;
-  longjmp(png_jmpbuf(png), 1);
-}
-
-void ignore_warning(png_structp, png_const_charp) {}
 
 void check_signature(Reading& reading) {
   std::array<std::byte, 8> signature{};
@@ -96,7 +72,8 @@ void convert_to_grey(png_structp png, png_infop info) {
 GreyImage read_png_grey(const std::filesystem::path& path) {
   Reading reading(path);
   check_signature(reading);
-  reading.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, keep_error, ignore_warning);
+  reading.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading.guard, PngGuard::keep_error,
+                                       PngGuard::ignore_warning);
   if (reading.png != nullptr) reading.info = png_create_info_struct(reading.png);
   if (reading.info == nullptr) throw std::bad_alloc();
   png_structp png = reading.png;
@@ -104,7 +81,7 @@ GreyImage read_png_grey(const std::filesystem::path& path) {
   png_set_read_fn(png, &reading, read_bytes);
   png_uint_32 width = 0;
   png_uint_32 height = 0;
-  reading.guarded([&] {
+  reading.guard.guarded(png, [&] {
     // Beyond the limits libpng's own words name no sizes: they are checked below.
     png_set_user_limits(png, 0x7fffffff, 0x7fffffff);
     png_set_chunk_malloc_max(png, kMaxChunk);
@@ -116,13 +93,13 @@ GreyImage read_png_grey(const std::filesystem::path& path) {
     throw reading.error(fmt::format("{} × {} pixels are too many (at most {} a side, {} in all)",
                                     width, height, kMaxPngSide, kMaxPngPixels));
   }
-  reading.guarded([&] { convert_to_grey(png, info); });
+  reading.guard.guarded(png, [&] { convert_to_grey(png, info); });
   if (png_get_rowbytes(png, info) != width) throw reading.error("cannot be turned into grey");
   GreyImage image{static_cast<int>(width), static_cast<int>(height), {}};
   image.pixels.resize(static_cast<size_t>(width) * height);
   std::vector<png_bytep> rows(height);
   for (size_t y = 0; y < height; ++y) rows[y] = image.pixels.data() + y * width;
-  reading.guarded([&] {
+  reading.guard.guarded(png, [&] {
     png_read_image(png, rows.data());
     png_read_end(png, nullptr);
   });

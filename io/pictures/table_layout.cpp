@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/pictures/picture_style.h"
+#include "io/pictures/text_ink.h"
 
 namespace attnscope {
 namespace {
@@ -20,9 +21,9 @@ TableLayout::TableLayout(const TableNames& names, int left, int top, int cell_wi
       cell_width_(cell_width),
       cell_height_(cell_height),
       gap_(gap) {
-  label_width_ = text_width(names.row_name, kTextScale);
+  label_width_ = text_width(names.row_name, kTextHeight);
   for (const std::string& name : names.rows) {
-    label_width_ = std::max(label_width_, text_width(name, kTextScale));
+    label_width_ = std::max(label_width_, text_width(name, kTextHeight));
   }
   left_ = left + label_width_ + kLabelGap;
   top_ = top + 2 * kLineHeight;
@@ -40,19 +41,19 @@ PixelRect TableLayout::cells() const {
 }
 
 void TableLayout::draw_labels(Canvas& canvas) const {
-  canvas.text(left_, corner_y_, names_.column_name, kTextScale, kQuietText);
-  const int row_name_x = left_ - kLabelGap - text_width(names_.row_name, kTextScale);
-  canvas.text(row_name_x, corner_y_ + kLineHeight, names_.row_name, kTextScale, kQuietText);
+  canvas.text(left_, corner_y_, names_.column_name, kTextHeight, kQuietText);
+  const int row_name_x = left_ - kLabelGap - text_width(names_.row_name, kTextHeight);
+  canvas.text(row_name_x, corner_y_ + kLineHeight, names_.row_name, kTextHeight, kQuietText);
   // Columns narrower than their labels show every second, fifth …
   std::vector<AxisLabel> columns;
   for (size_t c = 0; c < names_.columns.size(); ++c) {
     const PixelRect at = cell(0, static_cast<int64_t>(c));
-    const int width = text_width(names_.columns[c], kTextScale);
+    const int width = text_width(names_.columns[c], kTextHeight);
     columns.push_back(
         {at.x + std::max(0, (at.width - width) / 2), names_.columns[c], static_cast<int64_t>(c)});
   }
   for (const AxisLabel& label : fitting_labels(columns, 6, -1)) {
-    canvas.text(label.pixel, corner_y_ + kLineHeight, label.text, kTextScale, kText);
+    canvas.text(label.pixel, corner_y_ + kLineHeight, label.text, kTextHeight, kText);
   }
   std::vector<AxisLabel> rows;
   for (size_t r = 0; r < names_.rows.size(); ++r) {
@@ -61,8 +62,8 @@ void TableLayout::draw_labels(Canvas& canvas) const {
                     static_cast<int64_t>(r)});
   }
   for (const AxisLabel& label : fitting_labels(rows, 4, kTextHeight)) {
-    canvas.text(left_ - kLabelGap - text_width(label.text, kTextScale), label.pixel, label.text,
-                kTextScale, kText);
+    canvas.text(left_ - kLabelGap - text_width(label.text, kTextHeight), label.pixel, label.text,
+                kTextHeight, kText);
   }
 }
 

@@ -15,6 +15,10 @@ namespace attnscope {
 /// says, no two members overlap, names are plain relative paths that occur once, none is encrypted,
 /// and none unpacks to more than deflate can pack. Zip64 is understood. Immutable; thread-safe.
 /// Format: PKWARE's APPNOTE.TXT 6.3.
+///
+/// Not libzip's work: it tells no member's place in the file, so that tensors could not be read
+/// where they stand; one of its handles serves one thread; and it looks neither for members that
+/// overlap nor for those that unpack to more than they can hold (as of 1.7, Debian 12's).
 class ZipFile {
  public:
   /// Throws Error(file) naming the member.

@@ -90,6 +90,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   counters_.frame_ms_max = 0;
   opened_at_ = clock_.milliseconds();
   changed_ = true;
+  window_->set_letters(shown_letters(document_->calls));
   window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
   if (!settings_.recent_list.empty() && !document_->origin.path.empty()) {
     remember_file(settings_.recent_list, document_->origin.path);

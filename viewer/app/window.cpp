@@ -90,7 +90,7 @@ Window::Window(const Settings& settings) {
   ImGui::GetIO().IniFilename = nullptr;
   ImGui_ImplGlfw_InitForOpenGL(window_, true);
   ImGui_ImplOpenGL3_Init("#version 330 core");
-  fonts_ = load_fonts(scale_);
+  fonts_ = load_fonts(scale_, letters_);
 }
 
 Window::~Window() {
@@ -102,6 +102,11 @@ Window::~Window() {
 }
 
 void Window::set_title(const std::string& title) { glfwSetWindowTitle(window_, title.c_str()); }
+
+void Window::set_letters(const std::u32string& letters) {
+  letters_changed_ = letters_changed_ || letters != letters_;
+  letters_ = letters;
+}
 
 void Window::resize(int width, int height) {
   glfwSetWindowSize(window_, width, height);
@@ -143,6 +148,13 @@ void Window::wake() {
 
 void Window::begin_frame(const std::function<void()>& input) {
   ImGui_ImplOpenGL3_NewFrame();
+  // The backend's own objects are there now, and ImGui has not locked its fonts for a frame yet.
+  if (letters_changed_) {
+    ImGui_ImplOpenGL3_DestroyFontsTexture();
+    fonts_ = load_fonts(scale_, letters_);
+    ImGui_ImplOpenGL3_CreateFontsTexture();
+    letters_changed_ = false;
+  }
   ImGui_ImplGlfw_NewFrame();
   input();
   ImGui::NewFrame();

@@ -40,6 +40,9 @@ class Window {
   int height() const;
   float scale() const { return scale_; }
   const Fonts& fonts() const { return fonts_; }
+  /// Letters that are shown from the next frame on, beside the usual ones (load_fonts()): what the
+  /// fonts of the window hold is made for what is shown.
+  void set_letters(const std::u32string& letters);
   bool should_close() const;
   void close();
 
@@ -70,6 +73,8 @@ class Window {
   GLFWwindow* window_ = nullptr;
   Handlers handlers_;
   Fonts fonts_;
+  std::u32string letters_;
+  bool letters_changed_ = false;
   float scale_ = 1;
   int frames_due_ = kFramesAfterEvent;
   std::atomic<bool> woken_{false};

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <filesystem>
-#include <optional>
 #include <string>
-#include <vector>
 
 struct ImFont;
 
@@ -18,11 +15,10 @@ struct Fonts {
   ImFont* mono = nullptr;       ///< 13, digits of one width
 };
 
-/// The first of the file names that exists in the system's and the user's font folders.
-std::optional<std::filesystem::path> find_font(const std::vector<std::string>& names);
-
-/// Fills ImGui's atlas with Inter (or Roboto, or DejaVu Sans) and a monospaced face, or with
-/// ImGui's own font where the system has none of them.
-Fonts load_fonts(float scale);
+/// Fills ImGui's atlas, between two frames: with Inter (or Roboto, or DejaVu Sans) and a monospaced
+/// face where they are installed, with the pictures' embedded font for what these lack, and for
+/// `letters` beside the usual ones from whichever installed font has them (SystemFonts). Letters
+/// that none has, and those beyond the 16 bits of ImGui's letters, are shown as ImGui's "?".
+Fonts load_fonts(float scale, const std::u32string& letters);
 
 }  // namespace attnscope

@@ -31,8 +31,8 @@ struct BoundMap {
   void bind(const TileBackend& backend, const AttentionProblem& of, const HeadId& which);
 };
 
-/// One thread's buffers, and what it computes with them: rows of the head that it was bound to last.
-/// Results are borrowed and valid until the next call. Not thread-safe.
+/// One thread's buffers, and what it computes with them: rows of the head that it was bound to
+/// last. Results are borrowed and valid until the next call. Not thread-safe.
 class WorkerScratch {
  public:
   /// Borrows the backend. Work on many rows is cut into calls of the backend whose buffers stay

@@ -1,8 +1,10 @@
 #include "viewer/view/map_source.h"
 
 #include <numeric>
+#include <set>
 
 #include "io/capture/capture.h"
+#include "io/files/utf8.h"
 
 namespace attnscope {
 namespace {
@@ -15,7 +17,7 @@ std::vector<int64_t> counted(int64_t count) {
 
 }  // namespace
 
-std::vector<MapSource> shown_calls(const Capture& capture) {
+std::vector<MapSource> map_sources(const Capture& capture) {
   std::vector<MapSource> calls;
   for (const CallEntry& entry : capture.calls()) {
     const AttentionProblem& problem = *entry.problem;
@@ -36,6 +38,25 @@ std::vector<MapSource> shown_calls(const Capture& capture) {
     calls.push_back(std::move(call));
   }
   return calls;
+}
+
+std::u32string shown_letters(const std::vector<MapSource>& calls) {
+  std::set<char32_t> letters;
+  const auto add = [&](const std::string& text) {
+    for (size_t at = 0; at < text.size();) {
+      const char32_t letter = next_character(text, at);
+      if (letter >= 0x80) letters.insert(letter);
+    }
+  };
+  for (const MapSource& call : calls) {
+    add(call.name);
+    add(call.about);
+    for (const std::string& branch : call.branches) add(branch);
+    for (const std::vector<std::string>& words : call.tokens) {
+      for (const std::string& word : words) add(word);
+    }
+  }
+  return {letters.begin(), letters.end()};
 }
 
 }  // namespace attnscope

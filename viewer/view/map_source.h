@@ -39,6 +39,9 @@ struct MapSource {
 };
 
 /// The calls of a capture, in its order.
-std::vector<MapSource> shown_calls(const Capture& capture);
+std::vector<MapSource> map_sources(const Capture& capture);
+
+/// The letters beyond ASCII in the words, branches and texts of these calls, each once, ascending.
+std::u32string shown_letters(const std::vector<MapSource>& calls);
 
 }  // namespace attnscope

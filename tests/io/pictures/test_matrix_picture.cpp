@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "io/files/utf8.h"
 #include "io/pictures/matrix_picture.h"
+#include "io/pictures/text_ink.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
 #include "tests/support/temporary_folder.h"
@@ -134,7 +136,7 @@ TEST_CASE("an axis names text and frames, and leaves out what does not fit") {
   CHECK(fitting[0].text == "text");
   for (size_t i = 1; i < fitting.size(); ++i) {
     CHECK(fitting[i].pixel >=
-          fitting[i - 1].pixel + text_width(fitting[i - 1].text, kTextScale) + 12);
+          fitting[i - 1].pixel + text_width(fitting[i - 1].text, kTextHeight) + 12);
     // Under the text there is no room for t 0.
     CHECK(fitting[i].text != "t 0");
   }
@@ -175,17 +177,24 @@ TEST_CASE("a matrix picture is no smaller than its cells and never shrunk") {
 }
 
 TEST_CASE("long lines of a header are broken at their separators, never cut there") {
-  const std::string part(60, 'm');
+  const std::string part(40, 'm');
   const PictureText text{"title", {joined_parts({part, part, "", "softmax domain all"}), "short"}};
   const PictureText one{"title", {"short"}};
   const int line = header_height({"title", {"a", "b"}}) - header_height({"title", {"a"}});
   CHECK(header_height(text) == header_height(one) + 2 * line);
   CHECK(header_width(text) <= 1040);
+  CHECK(header_width({"title", {joined_parts({std::string(200, 'm'), "short"})}}) <= 1040);
   CHECK(joined_parts({"a", "", "b"}) == "a  ·  b");
-  CHECK(elided("abcdef", 200) == "abcdef");
-  const std::string cut = elided(std::string(100, 'm') + "…", 100);
-  CHECK(text_columns(cut) <= 100);
-  CHECK(text_columns(cut) > 88);
-  CHECK(cut.ends_with("…"));
-  CHECK(text_glyphs(elided("·····················", 20)).size() > 3);
+  CHECK(elided("abcdef", 400, kTextHeight) == "abcdef");
+  for (const int size : {kSmallHeight, kTextHeight, kTitleHeight}) {
+    const std::string cut = elided(std::string(100, 'm') + "…", 40 * size, size);
+    CHECK(text_width(cut, size) <= 40 * size);
+    CHECK(text_width(cut, size) > 38 * size);
+    CHECK(cut.ends_with("…"));
+  }
+  // Characters of several bytes stay whole, or are left out.
+  const std::string dots = elided("·····················", 60, kTextHeight);
+  CHECK(valid_utf8(dots));
+  CHECK(text_ink(dots, kTextHeight).size() > 3);
+  CHECK(elided("abcdef", 1, kTextHeight) == "…");
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/pictures/bitmap_font.h"
 #include "io/pictures/filmstrip.h"
 #include "io/results/volume_files.h"
 #include "io/results/volume_hdf5.h"
@@ -182,64 +181,6 @@ TEST_CASE("frames are wrapped into lines that fit, and never overlap") {
       frames.push_back(frame);
     }
   }
-}
-
-TEST_CASE("colour maps are the published ones") {
-  struct Case {
-    Colormap map;
-    double unit;
-    int r, g, b;
-  };
-  // Entries of the published 256-entry tables, between control points.
-  for (const Case& c : {Case{Colormap::viridis, 100.0 / 255, 42, 120, 142},
-                        Case{Colormap::cividis, 200.0 / 255, 196, 180, 104},
-                        Case{Colormap::magma, 150.0 / 255, 217, 70, 106},
-                        Case{Colormap::inferno, 60.0 / 255, 80, 13, 108},
-                        Case{Colormap::turbo, 90.0 / 255, 34, 235, 169},
-                        Case{Colormap::grey, 51.0 / 255, 51, 51, 51}}) {
-    const Rgb colour = colormap_at(c.map, c.unit);
-    INFO(colormap_name(c.map) << " " << int{colour.r} << " " << int{colour.g} << " "
-                              << int{colour.b});
-    CHECK(std::abs(colour.r - c.r) <= 4);
-    CHECK(std::abs(colour.g - c.g) <= 4);
-    CHECK(std::abs(colour.b - c.b) <= 4);
-  }
-  for (int i = 0; i < 6; ++i) {
-    const auto map = static_cast<Colormap>(i);
-    CHECK(parse_colormap(colormap_name(map)) == map);
-    CHECK(same(colormap_at(map, -3), colormap_at(map, 0)));
-    CHECK(same(colormap_at(map, 7), colormap_at(map, 1)));
-    CHECK(same(colormap_at(map, std::nan("")), colormap_at(map, 0)));
-  }
-  CHECK_FALSE(parse_colormap("jet").has_value());
-}
-
-TEST_CASE("every printable character has a letter of its own") {
-  std::vector<Glyph> seen;
-  for (char c = 0x21; c < 0x7f; ++c) {
-    const std::vector<Glyph> glyphs = text_glyphs(std::string(1, c));
-    REQUIRE(glyphs.size() == 1);
-    INFO(c);
-    CHECK(glyphs[0].width > 0);
-    int inside = 0;
-    int outside = 0;
-    for (uint8_t row : glyphs[0].rows) {
-      for (int x = 0; x < 8; ++x) {
-        const bool dot = (row >> (7 - x) & 1) != 0;
-        (x >= 3 && x < 3 + glyphs[0].width ? inside : outside) += dot;
-      }
-    }
-    CHECK(inside > 0);
-    CHECK(outside == 0);
-    for (const Glyph& other : seen) {
-      CHECK_FALSE((other.width == glyphs[0].width && other.rows == glyphs[0].rows));
-    }
-    seen.push_back(glyphs[0]);
-  }
-  CHECK(text_glyphs("a·b…").size() == 4);
-  CHECK(text_glyphs("\xff\xc3").size() == 2);
-  CHECK(text_columns("") == 0);
-  CHECK(text_columns("ii") == 3 + 1 + 3);
 }
 
 TEST_CASE("volumes that do not fit, or cannot be written, leave nothing") {

@@ -1,5 +1,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
+#include "viewer/view/map_source.h"
 #include "viewer/view/query_words.h"
 
 using namespace attnscope;
@@ -9,7 +10,7 @@ TEST_CASE("tokens are found by latent place and by their place in the text") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const MapSource call = shown_calls(capture)[0];
+  const MapSource call = map_sources(capture)[0];
   const TokenNames names = TokenNames::of(call, 0, false);
   CHECK(query_at(names, {0, 0, 0}).tokens == std::vector<int64_t>{2});
   CHECK(query_at(names, {1, 2, 3}).tokens == std::vector<int64_t>{25});
@@ -27,7 +28,7 @@ TEST_CASE("tokens are written as people read them") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const MapSource call = shown_calls(capture)[0];
+  const MapSource call = map_sources(capture)[0];
   const TokenNames names = TokenNames::of(call, 1, true);
   CHECK(token_text(names, 0) == "text 0 «red»");
   CHECK(token_text(names, 1) == "text 1 «dog»");
@@ -63,4 +64,17 @@ TEST_CASE("padding, unknown grids and strange strings have words too") {
   const TokenGrid text = TokenGrid::text_only(5);
   const TokenNames all{&text, {}, 0, "file"};
   CHECK(has(usage_text([&] { query_at(all, {0, 0, 0}); }), "take query text N"));
+}
+
+TEST_CASE("the letters that a window needs are those of all its words") {
+  MapSource call;
+  call.name = "step 1 \u2192 layer 2";
+  call.branches = {"cond", "негатив"};
+  call.tokens = {{"\u2581red", "\u732b\u72d7"}, {"\u732b", "\U0001f600", "e\xff"}};
+  MapSource other;
+  other.about = "Lëtzebuergesch";
+  CHECK(shown_letters({}).empty());
+  CHECK(
+      shown_letters({call, other}) ==
+      U"\u00eb\u0430\u0432\u0433\u0435\u0438\u043d\u0442\u2192\u2581\u72d7\u732b\ufffd\U0001f600");
 }

@@ -1,0 +1,84 @@
+#include "io/pictures/font_face.h"
+
+#include <cmath>
+
+// Of this file alone: libraries of the window may bring stb_truetype too, in another version.
+#define STBTT_STATIC
+#define STB_TRUETYPE_IMPLEMENTATION
+#include <stb_truetype.h>
+
+namespace attnscope {
+
+struct FontFace::Impl {
+  stbtt_fontinfo info{};
+  int number = 0;
+  int units_per_em = 0;
+
+  float scale(double em) const {
+    return stbtt_ScaleForMappingEmToPixels(&info, static_cast<float>(em));
+  }
+};
+
+FontFace::FontFace(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+FontFace::FontFace(FontFace&&) noexcept = default;
+FontFace& FontFace::operator=(FontFace&&) noexcept = default;
+FontFace::~FontFace() = default;
+
+std::optional<FontFace> FontFace::of(std::span<const unsigned char> font, int number) {
+  // The header of a font or collection, which stb_truetype reads unasked.
+  constexpr size_t kHeader = 16;
+  if (font.size() < kHeader) return std::nullopt;
+  if (number >= stbtt_GetNumberOfFonts(font.data())) number = 0;
+  const int offset = stbtt_GetFontOffsetForIndex(font.data(), number);
+  if (offset < 0) return std::nullopt;
+  auto impl = std::make_unique<Impl>();
+  if (stbtt_InitFont(&impl->info, font.data(), offset) == 0) return std::nullopt;
+  impl->number = number;
+  impl->units_per_em = static_cast<int>(std::lround(1 / impl->scale(1)));
+  return FontFace(std::move(impl));
+}
+
+int FontFace::number() const { return impl_->number; }
+
+int FontFace::glyph(char32_t code) const {
+  return stbtt_FindGlyphIndex(&impl_->info, static_cast<int>(code));
+}
+
+int FontFace::units_per_em() const { return impl_->units_per_em; }
+
+int FontFace::line_height() const {
+  int ascent = 0, descent = 0, gap = 0;
+  stbtt_GetFontVMetrics(&impl_->info, &ascent, &descent, &gap);
+  return ascent - descent;
+}
+
+int FontFace::cap_height() const {
+  int left = 0, bottom = 0, right = 0, top = 0;
+  stbtt_GetCodepointBox(&impl_->info, 'H', &left, &bottom, &right, &top);
+  return top;
+}
+
+int FontFace::advance(int glyph) const {
+  int advance = 0, bearing = 0;
+  stbtt_GetGlyphHMetrics(&impl_->info, glyph, &advance, &bearing);
+  return advance;
+}
+
+GlyphCoverage FontFace::draw(int glyph, double em, double shift) const {
+  const float scale = impl_->scale(em);
+  const auto shift_x = static_cast<float>(shift);
+  int right = 0, bottom = 0;
+  GlyphCoverage ink;
+  stbtt_GetGlyphBitmapBoxSubpixel(&impl_->info, glyph, scale, scale, shift_x, 0, &ink.left,
+                                  &ink.top, &right, &bottom);
+  ink.width = right - ink.left;
+  ink.height = bottom - ink.top;
+  ink.pixels.resize(static_cast<size_t>(ink.width) * static_cast<size_t>(ink.height));
+  if (!ink.pixels.empty()) {
+    stbtt_MakeGlyphBitmapSubpixel(&impl_->info, ink.pixels.data(), ink.width, ink.height, ink.width,
+                                  scale, scale, shift_x, 0, glyph);
+  }
+  return ink;
+}
+
+}  // namespace attnscope
