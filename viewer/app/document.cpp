@@ -41,7 +41,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   const ReadControl own{stop->token(), control.reporter};
   Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
                                         : Capture::open(origin.path, origin.facts, own);
-  const std::vector<MapSource> calls = shown_calls(capture);
+  const std::vector<MapSource> calls = map_sources(capture);
   auto document = make_document(origin, std::move(capture), calls);
   document->stop = std::move(stop);
   document->tiles = make.of_capture(*document->capture, wake);

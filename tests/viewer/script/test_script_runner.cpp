@@ -17,7 +17,7 @@ namespace {
 class FakeHost : public ScriptHost {
  public:
   void open(const std::string& path) override {
-    calls_ = shown_calls(Capture::open(path));
+    calls_ = map_sources(Capture::open(path));
     state_ = opened_view(ViewLimits::of(*calls_));
     log.push_back("open");
   }

@@ -70,8 +70,8 @@ TEST_CASE("keys change the state") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const HeadPicker picker(shown_calls(capture));
-  const ViewLimits limits = ViewLimits::of(shown_calls(capture));
+  const HeadPicker picker(map_sources(capture));
+  const ViewLimits limits = ViewLimits::of(map_sources(capture));
   ViewState state = opened_view(limits);
   const auto press = [&](const char* chord) {
     const auto id = command_on(parse_chord(chord));

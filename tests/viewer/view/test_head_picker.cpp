@@ -33,7 +33,7 @@ HeadPicker uneven() {
 TEST_CASE("heads are found by what was recorded") {
   const TemporaryFolder folder;
   write_video_capture(folder);
-  const HeadPicker picker(shown_calls(Capture::open(folder.path())));
+  const HeadPicker picker(map_sources(Capture::open(folder.path())));
   HeadId head;
   CHECK(picker.values(head) == HeadValues{0, 1, CallKind::joint, "uncond", 0, 0});
   head = picker.select(head, HeadAxis::step, "10");
@@ -55,7 +55,7 @@ TEST_CASE("heads are found by what was recorded") {
 TEST_CASE("values that do not exist are refused with those that do") {
   const TemporaryFolder folder;
   write_video_capture(folder);
-  const HeadPicker picker(shown_calls(Capture::open(folder.path())));
+  const HeadPicker picker(map_sources(Capture::open(folder.path())));
   const auto refused = [&](HeadAxis axis, const char* value) {
     return usage_text([&] { picker.select({}, axis, value); });
   };
@@ -78,7 +78,7 @@ TEST_CASE("values that do not exist are refused with those that do") {
 TEST_CASE("keys go to the next value and stop at the last") {
   const TemporaryFolder folder;
   write_video_capture(folder);
-  const HeadPicker picker(shown_calls(Capture::open(folder.path())));
+  const HeadPicker picker(map_sources(Capture::open(folder.path())));
   const HeadId start{1, 1, 1};
   CHECK(picker.move(start, HeadAxis::head, 1) == HeadId{1, 1, 2});
   CHECK(picker.move(start, HeadAxis::head, 5) == HeadId{1, 1, 2});

@@ -67,8 +67,8 @@ TEST_CASE("a session comes back as it was") {
   CHECK(back.view == session.view);
 
   const Capture capture = Capture::open(folder.path());
-  const HeadPicker picker(shown_calls(capture));
-  const ViewLimits limits = ViewLimits::of(shown_calls(capture));
+  const HeadPicker picker(map_sources(capture));
+  const ViewLimits limits = ViewLimits::of(map_sources(capture));
   ViewState expected = session.view;
   expected.head = {3, 1, 2};
   CHECK(restored_view(back, picker, limits) == expected);
@@ -217,8 +217,8 @@ TEST_CASE("what the capture does not have is not restored") {
   const TemporaryFolder folder;
   write_video_capture(folder);
   const Capture capture = Capture::open(folder.path());
-  const HeadPicker picker(shown_calls(capture));
-  const ViewLimits limits = ViewLimits::of(shown_calls(capture));
+  const HeadPicker picker(map_sources(capture));
+  const ViewLimits limits = ViewLimits::of(map_sources(capture));
   const auto refuse = [&](const std::function<void(Session&)>& change) {
     Session session = unusual(folder.path());
     change(session);

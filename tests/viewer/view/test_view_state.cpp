@@ -22,7 +22,7 @@ double width(const MapRect& rect) { return rect.k1 - rect.k0; }
 TEST_CASE("a capture opens with all of its first head, and its sizes") {
   const TemporaryFolder folder;
   write_video_capture(folder);
-  const ViewLimits limits = ViewLimits::of(shown_calls(Capture::open(folder.path())));
+  const ViewLimits limits = ViewLimits::of(map_sources(Capture::open(folder.path())));
   REQUIRE(limits.calls.size() == 4);
   CHECK(limits.calls[2] == CallLimits{26, 26, 2, 3, true});
   CHECK(limits.has({3, 1, 2}));
@@ -36,7 +36,7 @@ TEST_CASE("a capture opens with all of its first head, and its sizes") {
       .fact("grid", "2x3x4")
       .fact("kind", "cross")
       .write(folder.path() / "cross.safetensors");
-  const ViewLimits cross = ViewLimits::of(shown_calls(Capture::open(folder / "cross.safetensors")));
+  const ViewLimits cross = ViewLimits::of(map_sources(Capture::open(folder / "cross.safetensors")));
   CHECK(cross.calls[0] == CallLimits{24, 5, 1, 1, false});
 }
 
