@@ -1,6 +1,7 @@
 #include "io/capture/call_facts.h"
 
 #include <array>
+#include <charconv>
 #include <cstdint>
 
 #include "core/base/error.h"
@@ -104,6 +105,13 @@ void check_capture_format(const nlohmann::json& format, const std::string& file)
   if (format == kCaptureFormat) return;
   throw file_error(file, "format",
                    "expected \"" + std::string(kCaptureFormat) + "\" (got " + format.dump() + ")");
+}
+
+std::optional<double> parse_number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,

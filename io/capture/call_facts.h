@@ -14,6 +14,9 @@ constexpr std::string_view kCaptureFormat = "attnscope-capture/1";
 /// Throws Error(file) naming `file` where `format` is another.
 void check_capture_format(const nlohmann::json& format, const std::string& file);
 
+/// A number as options and facts write it; nothing where there is more or less than one.
+std::optional<double> parse_number(const std::string& text);
+
 /// The facts of one call, by the names that the capture format gives them, each with where it came
 /// from. Values are checked for their JSON type as they are set. Not thread-safe.
 class CallFacts {

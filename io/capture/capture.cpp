@@ -10,6 +10,7 @@
 #include "io/capture/capture_location.h"
 #include "io/capture/collected_call.h"
 #include "io/capture/named_calls.h"
+#include "io/capture/opened_call.h"
 #include "io/capture/packed_sequences.h"
 #include "io/capture/tensor_reference.h"
 

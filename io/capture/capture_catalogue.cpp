@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "io/capture/call_facts.h"
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
 

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "io/capture/opened_call.h"
+#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 
@@ -13,6 +16,20 @@ namespace attnscope {
 struct FrameFile {
   std::filesystem::path file;
   int64_t t = 0;
+};
+
+/// A file that holds a call of its own.
+struct CaptureFile {
+  /// What capture.json says of it: calls[index] of `root`.
+  struct Listing {
+    std::string catalogue;  ///< the path of capture.json
+    std::shared_ptr<const nlohmann::json> root;
+    size_t index = 0;
+  };
+  std::filesystem::path path;
+  std::optional<Listing> listing = {};
+  /// The file, where it had to be opened to tell what it is; null: not yet.
+  std::shared_ptr<const TensorFile> opened = nullptr;
 };
 
 /// What a capture.json says.

@@ -9,7 +9,6 @@
 #include "io/capture/capture_catalogue.h"
 #include "io/capture/fact_overrides.h"
 #include "io/capture/named_folder.h"
-#include "io/capture/opened_call.h"
 #include "io/files/read_progress.h"
 
 namespace attnscope {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "core/base/error.h"
@@ -12,9 +11,6 @@ namespace attnscope {
 /// Error(usage) naming `option` (by default --FACT) where it came from elsewhere.
 Error bad_fact(const CallFacts& facts, const std::string& fact, const std::string& what,
                const std::string& option = "");
-
-/// A number as options and facts write it; nothing where there is more or less than one.
-std::optional<double> parse_number(const std::string& text);
 
 /// Returns what `make` returns. Puts `name` before the message of what it throws, where the message
 /// does not begin with it, and gives usage errors `code`: what is wrong may be recorded.

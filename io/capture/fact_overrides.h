@@ -32,4 +32,11 @@ struct FactOverrides {
   }
 };
 
+/// Tensors without metadata: FILE or FILE:KEY each.
+struct BareTensors {
+  std::string q;
+  std::string k;
+  std::string v;  ///< may be empty
+};
+
 }  // namespace attnscope

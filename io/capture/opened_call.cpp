@@ -6,21 +6,21 @@
 
 namespace attnscope {
 
-OpenedCall open_call_file(const CaptureFile& place, const FactOverrides& overrides,
+OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& overrides,
                           const ReadControl& control) {
-  const std::string path = place.path.string();
-  const auto file = place.opened ? place.opened : open_tensor_file(place.path, control);
+  const std::string path = call_file.path.string();
+  const auto file = call_file.opened ? call_file.opened : open_tensor_file(call_file.path, control);
   const auto& metadata = file->metadata();
   const auto format = metadata.find("format");
   if (format != metadata.end()) check_capture_format(format->second, path);
-  OpenedCall call{place.path, CallFacts(path), {}};
+  OpenedCall call{call_file.path, CallFacts(path), {}};
   call.facts.add_metadata(metadata, path);
-  if (place.listing) {
-    const auto& [catalogue, root, index] = *place.listing;
+  if (call_file.listing) {
+    const auto& [catalogue, root, index] = *call_file.listing;
     call.facts.add_entry((*root)["calls"][index], catalogue);
     call.facts.add_shared(*root, catalogue);
   }
-  call.guess = format == metadata.end() && !place.listing;
+  call.guess = format == metadata.end() && !call_file.listing;
   FoundTensors found = call.guess ? usual_tensors(*file) : format_tensors(*file);
   call.unknown = std::move(found.unknown);
   call.tensors = with_packed_options(std::move(found.tensors), overrides, control, call.notes);

@@ -7,6 +7,7 @@
 #include "io/capture/capture.h"
 #include "io/files/read_progress.h"
 #include "tests/support/catch.h"
+#include "tests/support/long_capture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
 #include "tests/support/zip_bytes.h"
@@ -16,23 +17,12 @@ using namespace attnscope::test;
 
 namespace {
 
-constexpr int64_t kReported = int64_t{64} << 20;
-
-/// A capture whose q is long enough to be reported, and packs to little.
-void write_long_capture(const std::filesystem::path& path) {
-  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, ";
-  const std::string q =
-      npy_bytes(header + "4194304, 4), }\n", std::string(static_cast<size_t>(kReported), '\0'));
-  const std::string k = npy_bytes(header + "1, 4), }\n", std::string(16, '\0'));
-  write_bytes(path, zip_bytes({{"q.npy", q, true}, {"k.npy", k}}));
-}
-
 /// What a reporter was told: bytes done at last, by what was read.
 class Told {
  public:
   ReadControl control(std::stop_token stop) {
     return {std::move(stop), [this](const std::string& what, int64_t bytes) {
-              CHECK(bytes > kReported);
+              CHECK(bytes > kReportedBytes);
               return std::make_unique<Progress>(*this, what);
             }};
   }
@@ -64,9 +54,8 @@ class Told {
   std::map<std::string, int64_t> reads_;
 };
 
-std::vector<float> first_value(const Capture& capture) {
-  return read_values<float>(capture.calls().front().problem->q().source(), {0, 0, 0, 0},
-                            {1, 1, 1, 1});
+float first_value(const Capture& capture) {
+  return test::first_value(capture.calls().front().problem->q().source());
 }
 
 }  // namespace
@@ -102,7 +91,7 @@ TEST_CASE("two captures are read at once, and one of them is stopped") {
     is_stopped = true;
     is_stopped.notify_all();
   });
-  CHECK(first_value(kept_capture) == std::vector<float>{0});
+  CHECK(first_value(kept_capture) == 0);
   other.join();
 
   const std::string stopped_member = stopped_path.string() + ": member q.npy";
@@ -112,12 +101,12 @@ TEST_CASE("two captures are read at once, and one of them is stopped") {
   REQUIRE(kept_told.size() == 1);
   REQUIRE(stopped_told.size() == 1);
   CHECK(kept_told.begin()->first == kept_path.string() + ": member q.npy");
-  CHECK(kept_told.begin()->second > kReported);
+  CHECK(kept_told.begin()->second > kReportedBytes);
   CHECK(stopped_told.begin()->first == stopped_member);
-  CHECK(stopped_told.begin()->second < kReported);
+  CHECK(stopped_told.begin()->second < kReportedBytes);
   // The stop holds for the capture, and for it alone.
   CHECK(thrown_text(ErrorCode::interrupted, [&] { first_value(stopped_capture); }) == error);
-  CHECK(first_value(kept_capture) == std::vector<float>{0});
+  CHECK(first_value(kept_capture) == 0);
 }
 
 TEST_CASE("what options name is read with the capture's own control") {
