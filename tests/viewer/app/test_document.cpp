@@ -24,7 +24,7 @@ class ReadingSource : public TileSource {
         }) {}
 
   MapGeometry geometry(const HeadId&) const override { return {}; }
-  void want(TileWishes) override {}
+  void want(WantedTiles) override {}
   std::shared_ptr<const MapTile> find(const TileId&) const override { return nullptr; }
   std::shared_ptr<const MapLine> find_line(const LineRequest&) const override { return nullptr; }
   bool exact(const HeadId&) const override { return false; }
