@@ -43,8 +43,8 @@ PngWriter::PngWriter(PartFile& file, int width, int height) : impl_(std::make_un
     png_set_IHDR(impl.png, impl.info, static_cast<png_uint_32>(width),
                  static_cast<png_uint_32>(height), 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    // Flat areas and repeated rows pack best unfiltered or by difference to the row above.
-    png_set_filter(impl.png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE | PNG_FILTER_UP);
+    // Flat areas, and letters and cells that occur again, pack best as they are.
+    png_set_filter(impl.png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
     png_write_info(impl.png, impl.info);
   });
 }
