@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (parse_size(text, "--memory", int64_t{1} << 40) < 0) std::abort();
   });
   // Mochi's names a file, of which there may be any where this runs.
-  if (!text.starts_with("mochi")) expect_errors([&] { RopeOption::parse(text); });
+  if (!text.starts_with("mochi")) expect_errors([&] { RopeOption::parse(text, {}); });
   const size_t line = text.find('\n');
   expect_errors([&] {
     const NamePattern pattern(text.substr(0, line));
