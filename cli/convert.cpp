@@ -10,6 +10,7 @@
 #include "core/base/memory_budget.h"
 #include "io/capture/capture_copy.h"
 #include "io/capture/capture_folder.h"
+#include "io/capture/copy_additions.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/output_file.h"
 

@@ -9,7 +9,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "core/base/version.h"
 
 namespace attnscope {

@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/capture/capture_folder.h"
-#include "io/capture/model_preset.h"
+#include "io/capture/facts/model_preset.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/output_file.h"
 

@@ -17,6 +17,7 @@
 #include "viewer/tiles/stored_tile_source.h"
 #include "viewer/tiles/tile_service.h"
 #include "viewer/view/query_words.h"
+#include "viewer/view/view_names.h"
 
 namespace attnscope {
 namespace {

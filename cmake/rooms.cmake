@@ -72,8 +72,12 @@ attnscope_room(io/hdf5 "The HDF5 library's handles, reading and writing; nothing
   MAY core io/files USES fmt hdf5)
 attnscope_room(io/tensors "Containers of tensors in: safetensors, npy and npz, torch, HDF5; safetensors out."
   MAY core io/files io/hdf5 USES posix fmt json hdf5 zlib)
-attnscope_room(io/capture "Files to calls: facts, guesses, names, presets, catalogue, copying, hashing."
-  MAY core io/files io/tensors USES posix fmt json xxhash)
+attnscope_room(io/capture/facts "What files and options say of a call, before any tensor is looked at: facts, presets, the catalogue."
+  MAY core io/files io/tensors USES posix fmt json LIBRARY io_capture)
+attnscope_room(io/capture/call "One call, from its facts and tensors, in named stages; what is guessed, and what is refused."
+  MAY core io/files io/tensors io/capture/facts USES posix fmt json LIBRARY io_capture)
+attnscope_room(io/capture "Files to calls: folders, names, the capture that is opened; copying, hashing."
+  MAY core io/files io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."

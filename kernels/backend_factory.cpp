@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda_backend.h"
 #include "kernels/reference/reference_backend.h"

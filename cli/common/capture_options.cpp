@@ -9,6 +9,7 @@
 #include "cli/common/system_memory.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/base/nearest_word.h"
 #include "core/problem/score.h"
 #include "io/check/self_check.h"
 

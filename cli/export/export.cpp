@@ -17,6 +17,7 @@
 #include "cli/export/export_pooled.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/base/nearest_word.h"
 #include "core/stream/tile_plan.h"
 #include "core/stream/value_check.h"
 #include "io/export/write/make_export.h"

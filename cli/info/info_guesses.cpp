@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/selection.h"
-#include "io/capture/model_preset.h"
+#include "io/capture/facts/model_preset.h"
 #include "io/capture/named_calls.h"
 
 namespace attnscope {

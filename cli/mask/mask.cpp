@@ -19,7 +19,7 @@
 #include "core/mask/mask_cover.h"
 #include "core/stream/row_stream.h"
 #include "core/stream/value_check.h"
-#include "io/capture/block_mask_file.h"
+#include "io/capture/call/block_mask_file.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "io/capture/block_mask_file.h"
+#include "core/mask/mask_union.h"
+#include "io/capture/call/block_mask_file.h"
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
 
@@ -136,7 +137,7 @@ Mask MaskChoice::build(const AttentionProblem& problem, int64_t batch, int64_t h
   for (const MaskChoice& child : children_) {
     masks.push_back(child.build(problem, batch, head, resources));
   }
-  if (kind_ == Kind::any) return Mask::any_of(std::move(masks));
+  if (kind_ == Kind::any) return mask_union(std::move(masks));
   Mask all;
   for (const Mask& mask : masks) all = all & mask;
   return all;

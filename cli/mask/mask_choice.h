@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/patterns/mask_patterns.h"
+#include "core/patterns/build_mask.h"
 
 namespace attnscope {
 

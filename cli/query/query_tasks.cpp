@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "core/products/text_token.h"
 
 namespace attnscope {

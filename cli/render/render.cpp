@@ -5,7 +5,9 @@
 
 #include "cli/common/command.h"
 #include "cli/render/render_export.h"
+#include "cli/render/render_films.h"
 #include "cli/render/render_job.h"
+#include "cli/render/render_maps.h"
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/output_file.h"

@@ -1,3 +1,5 @@
+#include "cli/render/render_films.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include "cli/common/cache_option.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_tasks.h"
-#include "cli/render/render_job.h"
 #include "core/base/error.h"
 #include "core/products/map_reductions.h"
 #include "core/products/query_mean.h"

@@ -65,13 +65,4 @@ void write_picture(RenderJob& job, const Canvas& canvas);
 /// Says, or prints as JSON, that it was written.
 void report_picture(RenderJob& job, int width, int height);
 
-/// The pictures. Each draws and writes, or in a dry run only streams the plan.
-void render_matrix(RenderJob& job);
-void render_mosaic(RenderJob& job);
-void render_frames(RenderJob& job);
-void render_heatmap(RenderJob& job);
-void render_filmstrip(RenderJob& job);
-void render_text(RenderJob& job);
-void render_offsets(RenderJob& job);
-
 }  // namespace attnscope

@@ -1,13 +1,14 @@
+#include "cli/render/render_maps.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "cli/render/render_job.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "core/products/map_reductions.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/metric_table.h"

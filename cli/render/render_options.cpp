@@ -7,7 +7,7 @@
 
 #include "cli/common/cache_option.h"
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/common/command.h"
 #include "cli/common/stored_input.h"
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "io/export/read/stored_stats.h"
 #include "io/files/output_file.h"
 #include "io/pictures/metric_table.h"

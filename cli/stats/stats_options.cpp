@@ -9,7 +9,7 @@
 
 #include "cli/stats/stats_record.h"
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "io/results/stats_files.h"
 
 namespace attnscope {

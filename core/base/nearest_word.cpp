@@ -1,8 +1,8 @@
+#include "core/base/nearest_word.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>
-
-#include "core/base/selection.h"
 
 namespace attnscope {
 namespace {

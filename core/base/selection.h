@@ -60,7 +60,4 @@ IndexRange parse_crop(std::string_view text, std::string_view option, int64_t co
 /// "0-3, 7, 9-12" for messages; at most `limit` pieces, then "…".
 std::string format_index_list(std::span<const int64_t> values, size_t limit = 12);
 
-/// The candidate nearest to `word` by edit distance, or empty when none is near.
-std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
-
 }  // namespace attnscope

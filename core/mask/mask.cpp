@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/mask/mask_keys.h"
+#include "core/mask/mask_tensor.h"
 
 namespace attnscope {
 namespace {
@@ -61,6 +63,30 @@ Mask Mask::window(int64_t reach) {
   const int64_t bound = std::min(reach, kUnbounded);
   return Mask(std::make_shared<DiagonalTerm>(bound, bound, "window:" + std::to_string(reach)));
 }
+
+Mask Mask::keys(std::vector<std::vector<uint8_t>> valid) {
+  return Mask(keys_term(std::move(valid)));
+}
+
+Mask Mask::key_lengths(std::vector<int64_t> lengths, int64_t num_keys) {
+  return Mask(key_lengths_term(std::move(lengths), num_keys));
+}
+
+Mask Mask::key_range(IndexRange range, int64_t num_keys) {
+  return Mask(key_range_term(range, num_keys));
+}
+
+Mask Mask::segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys) {
+  return Mask(segments_term(std::move(cu_queries), std::move(cu_keys)));
+}
+
+Mask Mask::blocks(const BlockMask& blocks) { return Mask(blocks_term(blocks)); }
+
+Mask Mask::tensor(std::shared_ptr<const TensorSource> source) {
+  return Mask(tensor_term(std::move(source)));
+}
+
+Mask Mask::term(MaskTermPtr term) { return Mask(std::move(term)); }
 
 Mask Mask::operator&(const Mask& other) const {
   Mask both = *this;

@@ -7,45 +7,11 @@
 #include <vector>
 
 #include "core/base/index_range.h"
+#include "core/mask/mask_blocks.h"
+#include "core/mask/mask_term.h"
 #include "core/tensor/tensor_source.h"
 
 namespace attnscope {
-
-/// What a mask leaves of a rectangle.
-enum class TileClass : uint8_t {
-  empty,  ///< no entry may be attended to: nothing needs computing
-  full,   ///< every entry may be attended to, with bias 0
-  mixed,  ///< entries differ: add_bias tells
-};
-
-/// One condition of a Mask. Immutable and thread-safe. Indices must lie within the problem.
-class MaskTerm {
- public:
-  virtual ~MaskTerm() = default;
-  virtual TileClass classify(int64_t batch, int64_t head, IndexRange queries,
-                             IndexRange keys) const = 0;
-  /// Adds this term's bias (0, −inf, or a finite number in logit units) for the rows `queries`
-  /// (indices in the sequence, ascending) and `keys` to out[row · row_stride + key − keys.begin].
-  virtual void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries,
-                        IndexRange keys, float* out, int64_t row_stride) const = 0;
-  /// Whether finite biases other than 0 can occur.
-  virtual bool has_finite_bias() const { return false; }
-  /// For attributes and messages: "causal", "window:128", "tensor" …
-  virtual std::string describe() const = 0;
-  /// Throws Error(usage) when the term does not fit a problem of this shape.
-  virtual void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const = 0;
-};
-
-/// A block mask: `bits[(head · query_blocks + qb) · key_blocks + kb]` ≠ 0 keeps block (qb, kb).
-/// heads is 1 (all heads alike) or the number of heads. Blocks start at index 0 of the sequence.
-struct BlockMask {
-  int64_t heads = 1;
-  int64_t query_blocks = 0;
-  int64_t key_blocks = 0;
-  int64_t block_queries = 0;
-  int64_t block_keys = 0;
-  std::vector<uint8_t> bits;
-};
 
 /// Which entries of the map may be attended to, and with which bias: a conjunction of terms (an
 /// entry counts where every term lets it; biases add up). A value that shares its immutable terms;
@@ -67,7 +33,7 @@ class Mask {
   /// Packed variable-length sequences: query i and key j must lie in the same segment. The lists
   /// are cumulative starts, from 0 to the sequence's length, as flash-attention's cu_seqlens.
   static Mask segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys);
-  static Mask blocks(BlockMask blocks);
+  static Mask blocks(const BlockMask& blocks);
   /// A tensor broadcastable to [B, H, Nq, Nk]: bool = may be attended to, floating = bias, may hold
   /// −inf. Nothing is read now. A tensor that does not depend on the query is read at the first use
   /// and kept as runs of equal biases (at most 64 KiB); others are read rectangle by rectangle, and
@@ -76,12 +42,7 @@ class Mask {
   static Mask tensor(std::shared_ptr<const TensorSource> source);
 
   /// A condition of the caller's own.
-  static Mask term(std::shared_ptr<const MaskTerm> term);
-  /// An entry may be attended to where at least one of `masks` (not empty, without finite biases)
-  /// lets it. A rectangle that only several of them cover together is told as mixed. Throws
-  /// Error(usage) where a mask may hold finite biases.
-  static Mask any_of(std::vector<Mask> masks);
-
+  static Mask term(MaskTermPtr term);
   /// Both conditions.
   Mask operator&(const Mask& other) const;
 
@@ -96,8 +57,8 @@ class Mask {
   void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const;
 
  private:
-  explicit Mask(std::shared_ptr<const MaskTerm> term) : terms_{std::move(term)} {}
-  std::vector<std::shared_ptr<const MaskTerm>> terms_;
+  explicit Mask(MaskTermPtr term) : terms_{std::move(term)} {}
+  std::vector<MaskTermPtr> terms_;
 };
 
 }  // namespace attnscope

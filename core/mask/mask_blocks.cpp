@@ -1,9 +1,10 @@
+#include "core/mask/mask_blocks.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "core/mask/mask.h"
 
 namespace attnscope {
 namespace {
@@ -98,7 +99,7 @@ class BlocksTerm : public MaskTerm {
 
 }  // namespace
 
-Mask Mask::blocks(BlockMask blocks) {
+MaskTermPtr blocks_term(const BlockMask& blocks) {
   const bool positive = blocks.heads > 0 && blocks.query_blocks > 0 && blocks.key_blocks > 0 &&
                         blocks.block_queries > 0 && blocks.block_keys > 0;
   if (!positive) throw usage_error("block mask: every extent must be at least 1");
@@ -110,7 +111,7 @@ Mask Mask::blocks(BlockMask blocks) {
                       std::to_string(blocks.key_blocks) + " blocks need as many bits (got " +
                       std::to_string(blocks.bits.size()) + ")");
   }
-  return Mask(std::make_shared<BlocksTerm>(blocks));
+  return std::make_shared<BlocksTerm>(blocks);
 }
 
 }  // namespace attnscope

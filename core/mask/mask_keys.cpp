@@ -1,8 +1,9 @@
+#include "core/mask/mask_keys.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/mask/mask.h"
 
 namespace attnscope {
 namespace {
@@ -214,31 +215,31 @@ void check_cumulative(const std::vector<int64_t>& starts, const char* what) {
 
 }  // namespace
 
-Mask Mask::keys(std::vector<std::vector<uint8_t>> valid) {
+MaskTermPtr keys_term(std::vector<std::vector<uint8_t>> valid) {
   if (valid.empty()) throw usage_error("key mask: has no list of keys");
-  return Mask(std::make_shared<KeysTerm>(std::move(valid)));
+  return std::make_shared<KeysTerm>(std::move(valid));
 }
 
-Mask Mask::key_lengths(std::vector<int64_t> lengths, int64_t num_keys) {
+MaskTermPtr key_lengths_term(std::vector<int64_t> lengths, int64_t num_keys) {
   if (lengths.empty()) throw usage_error("key length mask: has no length");
   for (int64_t length : lengths) {
     if (length >= 0 && length <= num_keys) continue;
     throw usage_error("key length mask: length " + std::to_string(length) + " is outside 0 to " +
                       std::to_string(num_keys));
   }
-  return Mask(std::make_shared<KeyLengthsTerm>(std::move(lengths), num_keys));
+  return std::make_shared<KeyLengthsTerm>(std::move(lengths), num_keys);
 }
 
-Mask Mask::key_range(IndexRange range, int64_t num_keys) {
+MaskTermPtr key_range_term(IndexRange range, int64_t num_keys) {
   if (range.begin < 0 || range.empty() || range.end > num_keys) {
     throw usage_error("key range mask: " + std::to_string(range.begin) + " to " +
                       std::to_string(range.end) + " is no range within 0 to " +
                       std::to_string(num_keys));
   }
-  return Mask(std::make_shared<KeyRangeTerm>(range, num_keys));
+  return std::make_shared<KeyRangeTerm>(range, num_keys);
 }
 
-Mask Mask::segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys) {
+MaskTermPtr segments_term(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys) {
   check_cumulative(cu_queries, "queries");
   check_cumulative(cu_keys, "keys");
   if (cu_queries.size() != cu_keys.size()) {
@@ -246,7 +247,7 @@ Mask Mask::segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_key
                       " segments of queries but " + std::to_string(cu_keys.size() - 1) +
                       " of keys");
   }
-  return Mask(std::make_shared<SegmentsTerm>(std::move(cu_queries), std::move(cu_keys)));
+  return std::make_shared<SegmentsTerm>(std::move(cu_queries), std::move(cu_keys));
 }
 
 }  // namespace attnscope

@@ -1,3 +1,5 @@
+#include "core/mask/mask_tensor.h"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -7,10 +9,10 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "core/mask/mask.h"
 
 namespace attnscope {
 namespace {
@@ -375,10 +377,10 @@ class KeyBiasTerm : public MaskTerm {
 
 }  // namespace
 
-Mask Mask::tensor(std::shared_ptr<const TensorSource> source) {
+MaskTermPtr tensor_term(std::shared_ptr<const TensorSource> source) {
   BiasSource bias(std::move(source));
-  if (bias.extent()[2] == 1) return Mask(std::make_shared<KeyBiasTerm>(std::move(bias)));
-  return Mask(std::make_shared<DenseBiasTerm>(std::move(bias)));
+  if (bias.extent()[2] == 1) return std::make_shared<KeyBiasTerm>(std::move(bias));
+  return std::make_shared<DenseBiasTerm>(std::move(bias));
 }
 
 }  // namespace attnscope

@@ -1,8 +1,9 @@
+#include "core/mask/mask_union.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/mask/mask.h"
 
 namespace attnscope {
 namespace {
@@ -59,9 +60,7 @@ class UnionTerm : public MaskTerm {
 
 }  // namespace
 
-Mask Mask::term(std::shared_ptr<const MaskTerm> term) { return Mask(std::move(term)); }
-
-Mask Mask::any_of(std::vector<Mask> masks) {
+Mask mask_union(std::vector<Mask> masks) {
   if (masks.empty()) throw usage_error("mask: \"or\" of no masks");
   for (const Mask& mask : masks) {
     if (mask.has_finite_bias()) {
@@ -69,7 +68,7 @@ Mask Mask::any_of(std::vector<Mask> masks) {
     }
   }
   if (masks.size() == 1) return masks.front();
-  return Mask(std::make_shared<UnionTerm>(std::move(masks)));
+  return Mask::term(std::make_shared<UnionTerm>(std::move(masks)));
 }
 
 }  // namespace attnscope

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "core/products/token_piece.h"
 
 namespace attnscope {

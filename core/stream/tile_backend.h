@@ -83,12 +83,11 @@ class BoundHead {
   /// The attention outputs of the rows, Σ_j P_ij·V_j over all keys, and the rows' norms on the way
   /// (empty for sigmoid). `values` is the V of this head, all of it finite. Fully masked rows are
   /// 0. The workspace is that of TileBackend::outputs_workspace_bytes. Sums are float32 over blocks
-  /// of 256 keys and double across them, in index order. This default multiplies what emit()
-  /// yields in plain loops; a backend may do better. Throws Error(value) where float32 cannot hold
-  /// a product.
+  /// of 256 keys and double across them, in index order. Throws Error(value) where float32 cannot
+  /// hold a product.
   virtual void outputs(const QueryBlock& queries, std::span<RowNorm> norms,
                        const ValuePanels& values, const OutputTarget& target,
-                       std::span<std::byte> workspace) const;
+                       std::span<std::byte> workspace) const = 0;
 };
 
 /// The seam to the kernels. A backend does tile arithmetic only; what order, masks and products
@@ -119,7 +118,7 @@ class TileBackend {
   virtual int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
                                   bool one_product) const = 0;
   /// The same for BoundHead::outputs; the problem must have V.
-  virtual int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const;
+  virtual int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const = 0;
 
   /// Rows of a panel at most where reduce() must be given whole panels at once, as a device wants
   /// that is filled by many rows; 0: any number of rows a call.

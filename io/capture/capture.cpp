@@ -6,13 +6,13 @@
 #include <tuple>
 
 #include "core/base/error.h"
-#include "io/capture/call_builder.h"
+#include "io/capture/call/call_builder.h"
+#include "io/capture/call/collected_call.h"
+#include "io/capture/call/opened_call.h"
+#include "io/capture/call/packed_sequences.h"
 #include "io/capture/capture_location.h"
-#include "io/capture/collected_call.h"
+#include "io/capture/facts/tensor_reference.h"
 #include "io/capture/named_calls.h"
-#include "io/capture/opened_call.h"
-#include "io/capture/packed_sequences.h"
-#include "io/capture/tensor_reference.h"
 
 // A capture is opened in four stages, each a function from one value to the next: locate_capture
 // tells where its calls stand (CaptureLocation), open_call_file, open_named_call and

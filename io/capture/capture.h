@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/selection.h"
-#include "io/capture/call_entry.h"
-#include "io/capture/capture_catalogue.h"
-#include "io/capture/fact_overrides.h"
+#include "io/capture/call/call_entry.h"
+#include "io/capture/facts/capture_catalogue.h"
+#include "io/capture/facts/fact_overrides.h"
 #include "io/capture/named_folder.h"
 #include "io/files/read_progress.h"
 

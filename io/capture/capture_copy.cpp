@@ -10,8 +10,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "io/capture/call_facts.h"
 #include "io/capture/capture_folder.h"
+#include "io/capture/facts/call_facts.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/staged_file.h"
 #include "io/tensors/safetensors_writer.h"

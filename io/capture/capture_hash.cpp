@@ -1,6 +1,7 @@
+#include "io/capture/capture.h"
+
 #include <nlohmann/json.hpp>
 
-#include "io/capture/capture.h"
 #include "io/capture/content_hash.h"
 
 namespace attnscope {

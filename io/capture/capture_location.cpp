@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "io/capture/call_facts.h"
+#include "io/capture/facts/call_facts.h"
 #include "io/tensors/open_tensor_file.h"
 
 namespace attnscope {

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "io/capture/capture_catalogue.h"
-#include "io/capture/fact_overrides.h"
+#include "io/capture/facts/capture_catalogue.h"
+#include "io/capture/facts/fact_overrides.h"
 #include "io/capture/named_folder.h"
 #include "io/files/read_progress.h"
 

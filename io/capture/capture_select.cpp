@@ -1,8 +1,10 @@
+#include "io/capture/capture.h"
+
 #include <algorithm>
 #include <set>
 
 #include "core/base/error.h"
-#include "io/capture/capture.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 namespace {

@@ -1,9 +1,10 @@
+#include "io/capture/copy_additions.h"
+
 // What a copy of a capture may be given that was not recorded: text tokens and pictures.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "io/capture/capture_copy.h"
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "io/capture/packed_sequences.h"
-#include "io/capture/tensor_reference.h"
+#include "io/capture/call/packed_sequences.h"
+#include "io/capture/facts/tensor_reference.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/open_tensor_file.h"
 

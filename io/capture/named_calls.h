@@ -1,8 +1,8 @@
 #pragma once
 
-#include "io/capture/fact_overrides.h"
+#include "io/capture/call/opened_call.h"
+#include "io/capture/facts/fact_overrides.h"
 #include "io/capture/name_pattern.h"
-#include "io/capture/opened_call.h"
 #include "io/files/read_progress.h"
 
 namespace attnscope {

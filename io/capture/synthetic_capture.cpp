@@ -10,8 +10,8 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/exact_math.h"
-#include "io/capture/call_facts.h"
 #include "io/capture/capture_folder.h"
+#include "io/capture/facts/call_facts.h"
 #include "io/files/staged_file.h"
 
 namespace attnscope {

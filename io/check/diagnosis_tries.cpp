@@ -1,5 +1,7 @@
 // What Diagnosis tries beyond the scale: each is a mistake that people made when they dumped Q
 // and K of a model.
+#include "io/check/diagnosis.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <cstdlib>
 
 #include "core/problem/rope.h"
-#include "io/check/diagnosis.h"
 #include "io/check/head_transforms.h"
 
 namespace attnscope {

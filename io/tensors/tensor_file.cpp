@@ -1,6 +1,6 @@
 #include "io/tensors/tensor_file.h"
 
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 

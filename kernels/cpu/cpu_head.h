@@ -98,15 +98,15 @@ class CpuHead : public BoundHead {
                   const Buffers& buffers) const;
   void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
                        const Buffers& buffers) const;
-  // Outputs (cpu_outputs.cpp). `totals`: [groups, panels, kGroupRows, kValueChannels], or of one
-  // group.
+  // Outputs (cpu_head_outputs.cpp). `totals`: [groups, panels, kGroupRows, kValueChannels], or of
+  // one group.
   void add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
                    double* totals, const Buffers& buffers) const;
   void write_outputs(const Rows& rows, std::span<const RowNorm> norms, const ValuePanels& values,
                      const double* totals, const OutputTarget& target,
                      const Buffers& buffers) const;
   [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
-  // Reductions (cpu_reduce.cpp).
+  // Reductions (cpu_head_reduce.cpp).
   void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;
   void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
                     std::span<const SegmentRun> runs, PanelReduction& panel) const;

@@ -4,10 +4,10 @@
 
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "core/patterns/mask_patterns.h"
+#include "core/patterns/mask_pattern.h"
 #include "core/problem/token_grid.h"
+#include "io/capture/call/rope_option.h"
 #include "io/capture/name_pattern.h"
-#include "io/capture/rope_option.h"
 #include "tests/fuzz/targets.h"
 
 namespace {

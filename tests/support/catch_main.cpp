@@ -1,5 +1,6 @@
 #define CATCH_CONFIG_RUNNER
 #include "tests/support/catch.h"
+
 #include "tests/support/skip.h"
 
 namespace {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/base/checked_math.h"
+#include "tests/support/outputs_by_weights.h"
 
 namespace attnscope::test {
 
@@ -102,6 +103,11 @@ class FakeHead : public BoundHead {
     throw std::logic_error("reductions have tests with real backends");
   }
 
+  void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
+               const OutputTarget& target, std::span<std::byte> workspace) const override {
+    outputs_by_weights(*this, queries, norms, values, target, workspace);
+  }
+
  private:
   void enter(FakeCall call, const QueryBlock& queries, int64_t cols, std::span<std::byte> workspace,
              bool one_product) const {
@@ -172,6 +178,10 @@ TileBackend::BindCost FakeBackend::bind_cost(const AttentionProblem& problem) co
 int64_t FakeBackend::workspace_bytes(const AttentionProblem&, int64_t rows, int64_t cols,
                                      bool one_product) const {
   return bytes_a_row * rows + rows * cols * (one_product ? stash_bytes_an_entry : bytes_an_entry);
+}
+
+int64_t FakeBackend::outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const {
+  return outputs_by_weights_bytes(*this, problem, rows);
 }
 
 std::unique_ptr<BoundHead> FakeBackend::bind(const AttentionProblem& problem, int64_t batch,

@@ -62,6 +62,7 @@ class FakeBackend : public TileBackend {
   BindCost bind_cost(const AttentionProblem& problem) const override;
   int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
                           bool one_product) const override;
+  int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const override;
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                   int64_t head) const override;
 

@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "core/stream/tile_backend.h"
+#include "tests/support/outputs_by_weights.h"
 
 namespace attnscope::test {
 
-/// A head that passes on what every head must do; outputs() is BoundHead's own. Tests override what
-/// they watch or spoil.
+/// A head that passes on what it is asked; outputs are made of the weights that it emits, so that
+/// they show what a test does to those. Tests override what they watch or spoil.
 class ForwardingHead : public BoundHead {
  public:
   explicit ForwardingHead(std::unique_ptr<BoundHead> inner) : inner_(std::move(inner)) {}
@@ -30,6 +31,10 @@ class ForwardingHead : public BoundHead {
               std::span<std::byte> workspace) const override {
     inner_->reduce(queries, first, panel, workspace);
   }
+  void outputs(const QueryBlock& queries, std::span<RowNorm> norms, const ValuePanels& values,
+               const OutputTarget& target, std::span<std::byte> workspace) const override {
+    outputs_by_weights(*this, queries, norms, values, target, workspace);
+  }
 
  private:
   const std::unique_ptr<BoundHead> inner_;
@@ -49,6 +54,9 @@ class ForwardingBackend : public TileBackend {
   int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
                           bool one_product) const override {
     return inner_->workspace_bytes(problem, rows, cols, one_product);
+  }
+  int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const override {
+    return outputs_by_weights_bytes(*this, problem, rows);
   }
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                   int64_t head) const override {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "viewer/app/picture_file.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 

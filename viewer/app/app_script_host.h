@@ -4,6 +4,7 @@
 
 #include "viewer/app/viewer_app.h"
 #include "viewer/script/script_runner.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 

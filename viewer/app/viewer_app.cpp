@@ -9,7 +9,9 @@
 #include "viewer/panels/empty_state.h"
 #include "viewer/panels/error_dialog.h"
 #include "viewer/panels/help_overlay.h"
+#include "viewer/view/command_actions.h"
 #include "viewer/view/recent_files.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {

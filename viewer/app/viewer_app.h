@@ -16,6 +16,7 @@
 #include "viewer/panels/file_browser.h"
 #include "viewer/script/script.h"
 #include "viewer/view/commands.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 

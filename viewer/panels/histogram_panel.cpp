@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "viewer/panels/legend.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {

@@ -9,6 +9,7 @@
 #include "viewer/panels/crosshair.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/rulers.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {

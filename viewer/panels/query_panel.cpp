@@ -10,6 +10,7 @@
 #include "core/products/line_summary.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/tile_textures.h"
+#include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {

@@ -13,6 +13,7 @@
 #include "viewer/view/query_words.h"
 #include "viewer/view/tile_source.h"
 #include "viewer/view/value_range.h"
+#include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "viewer/panels/widgets.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {

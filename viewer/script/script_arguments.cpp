@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 namespace {

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
+#include "viewer/script/script_values.h"
 #include "viewer/view/commands.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/query_words.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {

@@ -8,58 +8,12 @@
 
 #include "core/base/error.h"
 #include "viewer/script/script.h"
+#include "viewer/script/script_host.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {
 
 struct MapSource;
-
-/// What a script can do to a window. Every member throws Error, without a place, where it cannot;
-/// the runner adds file and line. Called on the window's thread, between two frames.
-class ScriptHost {
- public:
-  virtual ~ScriptHost() = default;
-
-  /// Opens a capture (or a session file) and shows it.
-  virtual void open(const std::string& path) = 0;
-  virtual void resize(int width, int height) = 0;
-  /// What is open: null before the first `open`.
-  virtual const std::vector<MapSource>* calls() const = 0;
-  virtual const ViewState& state() const = 0;
-  virtual void act(const Action& action) = 0;
-
-  /// Clicks the middle of what was drawn with this label in the last frame; false where there was
-  /// none. The click may take a few frames: input_done() says when it is over.
-  virtual bool click(const std::string& label) = 0;
-  /// Labels that were drawn in the last frame.
-  virtual std::vector<std::string> labels() const = 0;
-  virtual void press(const KeyChord& chord) = 0;
-  virtual bool input_done() const = 0;
-
-  virtual bool reached(WaitFor what) const = 0;
-  /// What a wait that took too long is to be blamed on, one line; may be empty.
-  virtual std::string waiting_for() const = 0;
-  /// The numbers that the window measures: first_picture_ms … queue, level. Nothing where it is not
-  /// known (yet).
-  virtual std::optional<double> measured(ScriptName name) const = 0;
-  /// How tiles come to their textures: "interop", "staging" or "measuring".
-  virtual std::string upload_way() const = 0;
-  /// Whether all that is seen is exact.
-  virtual bool exact() const = 0;
-
-  struct Probed {
-    ProbedEntry entry;
-    bool exact = true;
-  };
-  virtual Probed probe(int64_t query, int64_t key) = 0;
-  /// A line for standard output.
-  virtual void print(const std::string& line) = 0;
-  /// Writes the window as a picture; the frame that is written may be the next one: shot_done().
-  virtual void shot(const std::string& path) = 0;
-  virtual bool shot_done() const = 0;
-  virtual void save_session(const std::string& path) = 0;
-};
-
 /// Runs a script a few commands a frame. Has no clock. Not thread-safe.
 class ScriptRunner {
  public:
@@ -95,9 +49,5 @@ class ScriptRunner {
   double since_ = 0;      ///< when it was first asked
   int frames_ = 0;        ///< how often it was asked again
 };
-
-/// The value of a name as `print` and `expect` know it. Throws Error(usage) where nothing is open
-/// or it is not known yet.
-std::string script_value(ScriptName name, const ScriptHost& host);
 
 }  // namespace attnscope

@@ -1,11 +1,13 @@
+#include "viewer/script/script_values.h"
+
 #include <fmt/core.h>
 
 #include <cmath>
 
 #include "core/base/error.h"
-#include "viewer/script/script_runner.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/query_words.h"
+#include "viewer/view/view_names.h"
 
 namespace attnscope {
 namespace {

@@ -7,9 +7,11 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
 #include "viewer/script/script_arguments.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/view_names.h"
 
 namespace attnscope {
 namespace {

@@ -10,6 +10,7 @@
 #include "core/problem/token_grid.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/key_chord.h"
+#include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

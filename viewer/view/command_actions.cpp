@@ -1,7 +1,7 @@
+#include "viewer/view/command_actions.h"
+
 #include <algorithm>
 #include <numbers>
-
-#include "viewer/view/commands.h"
 
 namespace attnscope {
 namespace {

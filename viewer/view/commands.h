@@ -67,10 +67,4 @@ std::optional<CommandId> command_on(const KeyChord& chord);
 /// The key map as a Markdown table "| keys | what |", of what this window has.
 std::string key_table();
 
-/// The action of a command that only changes the state (moves by an eighth of the view, zooms by
-/// √2 about the middle; scales and colour maps come round again); nothing for the others and where
-/// there is nothing further to go to.
-std::optional<Action> command_action(CommandId id, const ViewState& state,
-                                     const HeadPicker& picker);
-
 }  // namespace attnscope

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 #include "core/base/selection.h"
 
 namespace attnscope {

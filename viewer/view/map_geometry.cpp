@@ -1,7 +1,7 @@
+#include "viewer/view/map_geometry.h"
+
 #include <algorithm>
 #include <cassert>
-
-#include "viewer/view/map_tile.h"
 
 namespace attnscope {
 namespace {

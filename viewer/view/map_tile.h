@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/problem/score.h"
+#include "viewer/view/map_geometry.h"
 
 namespace attnscope {
 
@@ -21,9 +22,6 @@ struct HeadId {
   friend auto operator<=>(const HeadId&, const HeadId&) = default;
 };
 
-/// Texels along a tile's side.
-inline constexpr int64_t kTileSide = 256;
-
 /// A tile of the map's pyramid: texel (r, c) of level L covers the 2^L × 2^L entries from row
 /// (row·kTileSide + r)·2^L and column (col·kTileSide + c)·2^L on; fewer at the map's far edges.
 struct TileId {
@@ -33,20 +31,6 @@ struct TileId {
   int64_t row = 0;
   int64_t col = 0;
   friend auto operator<=>(const TileId&, const TileId&) = default;
-};
-
-/// Sizes of a head's map and its pyramid. A value.
-struct MapGeometry {
-  int64_t rows = 0;    ///< queries
-  int64_t cols = 0;    ///< keys
-  int top_level = 0;   ///< the first level on which the whole map is one tile
-  int base_level = 0;  ///< the finest level that is kept whole; finer tiles are computed one by one
-
-  static MapGeometry of(int64_t rows, int64_t cols);
-  int64_t texel_rows(int level) const { return (rows + (int64_t{1} << level) - 1) >> level; }
-  int64_t texel_cols(int level) const { return (cols + (int64_t{1} << level) - 1) >> level; }
-  int64_t tile_rows(int level) const { return (texel_rows(level) + kTileSide - 1) / kTileSide; }
-  int64_t tile_cols(int level) const { return (texel_cols(level) + kTileSide - 1) / kTileSide; }
 };
 
 /// A tile's numbers. Immutable once it was published.

@@ -10,6 +10,8 @@
 #include "io/files/input_file.h"
 #include "io/files/output_file.h"
 #include "viewer/view/session_paths.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/view_names.h"
 
 namespace attnscope {
 namespace {

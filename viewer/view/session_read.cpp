@@ -1,3 +1,5 @@
+#include "viewer/view/session.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,11 +8,11 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "io/files/strict_json.h"
 #include "io/pictures/colormap.h"
-#include "viewer/view/session.h"
 #include "viewer/view/session_paths.h"
+#include "viewer/view/view_names.h"
 
 namespace attnscope {
 namespace {

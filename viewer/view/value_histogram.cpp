@@ -1,10 +1,10 @@
+#include "viewer/view/value_histogram.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
-
-#include "viewer/view/value_range.h"
 
 namespace attnscope {
 namespace {

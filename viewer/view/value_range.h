@@ -1,60 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "io/pictures/colour_scale.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/value_histogram.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {
-
-/// How often which values are seen. Weights are counted by their base-2 logarithm, 16 bins an
-/// octave from 2^−64 to 2^16, logits evenly over all that are no outliers
-/// (which count in the first and last bin). A value.
-class ValueHistogram {
- public:
-  static constexpr int kBinsPerOctave = 16;
-  static constexpr int kLowestOctave = -64;
-  static constexpr int kHighestOctave = 16;
-  static constexpr int kLinearBins = 1024;
-
-  /// Over the texels of the tiles (all of one quantity; null ones are passed over) that `view`
-  /// shows some of, each counted by the entries seen. Where some tiles are exact, only those;
-  /// exact() says so. Weights of 0 count as zeros, of masked logits (−inf) and NaN nothing is
-  /// counted.
-  /// Takes some 5 to 20 ns a texel: for when tiles or view changed, not for every frame.
-  static ValueHistogram of(std::span<const std::shared_ptr<const MapTile>> tiles,
-                           const MapRect& view, Pool pool);
-
-  Quantity quantity() const { return quantity_; }
-  bool exact() const { return exact_; }
-  bool empty() const { return total_ == 0; }
-  /// Of the values counted in bins, which are not 0.
-  double total() const { return total_; }
-  double zeros() const { return zeros_; }
-  const std::vector<double>& counts() const { return counts_; }
-  /// Where bin `i` begins and bin `i − 1` ends, 0 ≤ i ≤ counts().size().
-  double edge(size_t i) const;
-  /// The values below which these shares of what was counted lie, interpolated within a bin.
-  /// Nothing where the histogram is empty.
-  std::optional<ValueRange> quantiles(double low, double high) const;
-
- private:
-  void fill_logits(const std::vector<const MapTile*>& tiles, const MapRect& view, Pool pool);
-  void fill(const std::vector<const MapTile*>& tiles, const MapRect& view, Pool pool);
-  double place(double bins) const;
-  double value_at(double share) const;
-
-  Quantity quantity_ = Quantity::weights;
-  bool exact_ = false;
-  double low_ = 0, high_ = 1;  ///< of the axis: log₂ of weights, or logits
-  std::vector<double> counts_;
-  double total_ = 0, zeros_ = 0;
-};
 
 /// What weights are multiplied by to give the product that is shown: the keys for lift, else 1.
 double product_factor(ViewProduct product, int64_t keys);

@@ -1,3 +1,5 @@
+#include "viewer/view/view_actions.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,9 +7,9 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/base/selection.h"
+#include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
-#include "viewer/view/view_state.h"
+#include "viewer/view/view_names.h"
 
 namespace attnscope {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <deque>
 
+#include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

@@ -1,7 +1,7 @@
+#include "viewer/view/view_names.h"
+
 #include <array>
 #include <string_view>
-
-#include "viewer/view/view_state.h"
 
 namespace attnscope {
 namespace {

@@ -59,65 +59,6 @@ struct ViewState {
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };
 
-/// What can be done to the state; each is one step of undo (those that follow each other at once
-/// and only move or zoom make one step together: see ViewHistory). apply_action() does them.
-namespace action {
-struct SelectHead {
-  HeadId head;
-};
-struct SetRect {
-  MapRect rect;
-};
-/// Keeps the entry under the cursor in its place; a factor above 1 shows less of the map, larger.
-struct ZoomAt {
-  double query, key, factor;
-};
-/// Moves the view by so many entries: towards later queries and keys where they are positive.
-struct Pan {
-  double queries, keys;
-};
-struct Fit {};
-struct PickQuery {
-  ChosenQuery query;
-};
-struct DropQuery {};
-struct SetReverse {
-  bool on;
-};
-struct SetProduct {
-  ViewProduct product;
-};
-struct SetPool {
-  Pool pool;
-};
-struct SetScale {
-  ScaleKind scale;
-};
-struct SetColormap {
-  std::string name;
-};
-struct SetRange {
-  ColourRange range;
-};
-struct SetTheme {
-  ViewTheme theme;
-};
-struct Maximise {
-  std::optional<ViewPane> pane;
-};
-struct ShowHistogram {
-  bool on;
-};
-struct SetSplit {
-  float share;
-};
-}  // namespace action
-using Action =
-    std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
-                 action::PickQuery, action::DropQuery, action::SetReverse, action::SetProduct,
-                 action::SetPool, action::SetScale, action::SetColormap, action::SetRange,
-                 action::SetTheme, action::Maximise, action::ShowHistogram, action::SetSplit>;
-
 /// What apply_action() must know of what is open: the sizes of its calls.
 struct CallLimits {
   int64_t rows = 0;   ///< queries
@@ -154,29 +95,5 @@ bool scale_suits(ScaleKind scale, ViewProduct product);
 
 /// A capture that was just opened: its first head, all of it. The limits must not be empty.
 ViewState opened_view(const ViewLimits& limits);
-
-/// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
-/// - another head whose map has the same size keeps rectangle and query, another size refits and
-///   drops the query; tokens mean something else after `reverse` where queries and keys are not
-///   the same sequence, so it drops the query there;
-/// - a product takes its usual scale where logits come or go and the scale is log, sqrt or linear
-///   (symlog suits all); the range of another product becomes automatic;
-/// - a range that the new scale cannot show becomes automatic;
-/// - a pane that is maximised is shown.
-/// Throws Error(usage), one line without a place, for what cannot be meant: a head, token or colour
-/// map that is not there, an empty rectangle or choice, a range or scale that cannot be shown, a
-/// factor or share that is no positive number.
-ViewState apply_action(const ViewState& state, const Action& action, const ViewLimits& limits);
-
-std::string_view product_name(ViewProduct product);
-std::string_view pane_name(ViewPane pane);
-std::string_view theme_name(ViewTheme theme);
-std::optional<ViewProduct> parse_product(std::string_view name);
-std::optional<ViewPane> parse_pane(std::string_view name);
-std::optional<ViewTheme> parse_theme(std::string_view name);
-/// All names of the three lists, for messages and menus.
-std::vector<std::string> product_names();
-std::vector<std::string> pane_names();
-std::vector<std::string> theme_names();
 
 }  // namespace attnscope

@@ -1,3 +1,5 @@
+#include "io/export/format/export_manifest.h"
+
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -5,7 +7,6 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "io/export/format/export_manifest.h"
 #include "io/files/child_task.h"
 #include "io/files/input_file.h"
 #include "io/hdf5/hdf5_reader.h"

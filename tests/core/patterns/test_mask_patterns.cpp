@@ -7,7 +7,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/mask/mask_cover.h"
-#include "core/patterns/mask_patterns.h"
+#include "core/mask/mask_union.h"
+#include "core/patterns/build_mask.h"
 #include "core/problem/attention_problem.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_backend.h"
@@ -335,20 +336,20 @@ TEST_CASE("masks joined by or") {
   const auto a = bits_of(window, problem), b = bits_of(causal, problem);
   std::vector<uint8_t> either(a.size());
   for (size_t i = 0; i < a.size(); ++i) either[i] = a[i] | b[i];
-  const Mask any = Mask::any_of({window, causal});
+  const Mask any = mask_union({window, causal});
   CHECK(bits_of(any, problem) == either);
   CHECK(rectangles_agree(any, either, problem.num_keys()));
-  CHECK(refused([] { Mask::any_of({}); }, ErrorCode::usage, {"no masks"}) == "");
+  CHECK(refused([] { mask_union({}); }, ErrorCode::usage, {"no masks"}) == "");
   const Mask bias =
       Mask::tensor(make_tensor("bias", DType::f32, {1, 60}, std::vector<float>(60, 0.5f)));
-  CHECK(refused([&] { Mask::any_of({window, bias}); }, ErrorCode::usage, {"biases"}) == "");
+  CHECK(refused([&] { mask_union({window, bias}); }, ErrorCode::usage, {"biases"}) == "");
 }
 
 TEST_CASE("the blocks that a mask keeps anything of, ragged ones and empty conjunctions included") {
   const int64_t n = 60, block = 7;
   // Each is there in many blocks where the other is not.
   const Mask both =
-      Mask::window(9) & Mask::causal() & Mask::any_of({Mask::window(1), Mask::key_lengths({5}, n)});
+      Mask::window(9) & Mask::causal() & mask_union({Mask::window(1), Mask::key_lengths({5}, n)});
   const AttentionProblem problem = problem_on({{3, 5, 4}, 0, TextPlace::none});
   const auto bits = bits_of(both, problem);
   for (int64_t first = 0; first < n; first += block) {

@@ -1,6 +1,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/script/script.h"
+#include "viewer/view/view_actions.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

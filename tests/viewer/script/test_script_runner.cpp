@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/script/script_runner.h"
+#include "viewer/view/view_actions.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

@@ -3,7 +3,9 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
+#include "viewer/view/command_actions.h"
 #include "viewer/view/commands.h"
+#include "viewer/view/view_actions.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

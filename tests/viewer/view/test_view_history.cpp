@@ -1,5 +1,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
+#include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
 
 using namespace attnscope;

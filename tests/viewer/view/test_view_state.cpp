@@ -4,6 +4,8 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/view_names.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

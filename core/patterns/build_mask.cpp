@@ -1,0 +1,139 @@
+#include "core/patterns/build_mask.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/mask/mask_union.h"
+#include "core/patterns/mask_grid.h"
+#include "core/patterns/mask_lines.h"
+#include "core/patterns/pooled_blocks.h"
+#include "core/problem/sampled_rows.h"
+#include "core/stream/row_stream.h"
+#include "core/stream/streaming_engine.h"
+
+namespace attnscope {
+namespace {
+
+void check_grid(const MaskPattern& pattern, const AttentionProblem& problem) {
+  const auto refuse = [&](const std::string& what) {
+    throw usage_error("mask " + pattern.text + ": " + problem.name() + ": " + what);
+  };
+  if (problem.id().kind == CallKind::cross) {
+    refuse("is cross attention, whose keys have no place on the token grid");
+  }
+  if (!problem.query_tokens().has_grid() || !problem.key_tokens().has_grid()) {
+    refuse("has no token grid; give --grid TxHxW");
+  }
+}
+
+/// Text beside what the pattern keeps.
+Mask with_text(const MaskPattern& pattern, const AttentionProblem& problem, const Mask& mask) {
+  const TokenGrid& queries = problem.query_tokens();
+  const TokenGrid& keys = problem.key_tokens();
+  // Where all keys are text (cross attention, language models) keeping them would keep everything.
+  if (keys.video_range().empty()) return mask;
+  if (queries.text_range().empty() && keys.text_range().empty()) return mask;
+  if (!pattern.keep_text) {
+    // Blocks and lines may hold text keys; dropped means dropped.
+    return mask_union({text_mask(queries, keys, false), mask & video_keys_mask(keys)});
+  }
+  return mask_union({text_mask(queries, keys, true), mask});
+}
+
+Mask build_lines(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
+                 int64_t head, const MaskResources& resources) {
+  const std::vector<int64_t> rows = sampled_rows(problem.num_queries(), pattern.rows);
+  const HeadTask task{&problem, batch, head, {}, rows, {0, problem.num_keys()}};
+  const RowStream stream = plan_row_stream({&task, 1}, resources.backend, resources.budget,
+                                           LineCollector::bytes(problem));
+  LineCollector lines(problem, stream.request, resources.budget);
+  StreamControl control;
+  control.stop = resources.stop;
+  StreamingEngine engine(resources.backend, resources.budget);
+  if (!engine.run({&task, 1}, stream.plan, lines, control)) {
+    throw Error(ErrorCode::interrupted, "interrupted");
+  }
+  return line_mask(lines.top_columns(pattern.vertical), lines.top_diagonals(pattern.slash));
+}
+
+Mask build_blocks(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
+                  int64_t head, const MaskResources& resources) {
+  const MemoryReservation reserved = resources.budget.reserve(
+      pooled_scores_bytes(problem, pattern.block), "the blocks of mask " + pattern.text);
+  const BlockScores scores = pooled_scores(problem, batch, head, pattern.block, resources.stop);
+  if (pattern.kind == PatternKind::topp) return Mask::blocks(keep_block_mass(scores, pattern.p));
+  // A share that is a whole number of blocks but for rounding is that number.
+  constexpr double kRounding = 1e-9;
+  const auto share = static_cast<int64_t>(
+      std::ceil(pattern.keep * static_cast<double>(scores.key_blocks) - kRounding));
+  const int64_t count = pattern.blocks > 0 ? pattern.blocks : std::max<int64_t>(share, 1);
+  return Mask::blocks(keep_top_blocks(scores, count));
+}
+
+}  // namespace
+
+int64_t comparable_band(const TokenGrid& grid) {
+  int64_t band = 0;
+  const auto fits = [&](int64_t b) {
+    return grid.frames() * (2 * b + 1) * (2 * b + 1) <= grid.height() * grid.width();
+  };
+  while (fits(band + 1)) ++band;
+  return band;
+}
+
+int64_t mask_bytes(const MaskPattern& pattern, const AttentionProblem& problem) {
+  switch (pattern.kind) {
+    case PatternKind::vertical_slash: {
+      const int64_t lines = std::min(pattern.vertical, problem.num_keys()) +
+                            std::min(pattern.slash, problem.num_queries() + problem.num_keys());
+      return lines * 16;
+    }
+    case PatternKind::topk:
+    case PatternKind::topp: {
+      const int64_t rows = ceil_div(problem.num_queries(), pattern.block);
+      const int64_t words = ceil_div(ceil_div(problem.num_keys(), pattern.block), 64);
+      const auto bytes = checked_mul(rows, words * 8);
+      if (!bytes) throw Error(ErrorCode::resource, "the blocks are too many for any memory");
+      return *bytes;
+    }
+    default:
+      return 0;
+  }
+}
+
+Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
+                int64_t head, const MaskResources& resources) {
+  const TokenGrid& grid = problem.key_tokens();
+  const auto on_grid = [&](auto make) {
+    check_grid(pattern, problem);
+    return with_text(pattern, problem, make());
+  };
+  switch (pattern.kind) {
+    case PatternKind::none:
+      return {};
+    case PatternKind::causal:
+      return Mask::causal();
+    case PatternKind::window:
+      return Mask::window(pattern.reach);
+    case PatternKind::spatial:
+      return on_grid([&] { return spatial_mask(grid, pattern.frames); });
+    case PatternKind::temporal:
+      return on_grid([&] {
+        return temporal_mask(grid, pattern.band < 0 ? comparable_band(grid) : pattern.band);
+      });
+    case PatternKind::tiles:
+      return on_grid([&] { return tile_mask(grid, pattern.tile, pattern.window); });
+    case PatternKind::radial:
+      return on_grid([&] { return radial_mask(grid, pattern.block, pattern.decay, pattern.sink); });
+    case PatternKind::vertical_slash:
+      return with_text(pattern, problem, build_lines(pattern, problem, batch, head, resources));
+    case PatternKind::topk:
+    case PatternKind::topp:
+      return with_text(pattern, problem, build_blocks(pattern, problem, batch, head, resources));
+  }
+  return {};
+}
+
+}  // namespace attnscope

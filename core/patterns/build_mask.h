@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+
+#include "core/base/memory_budget.h"
+#include "core/mask/mask.h"
+#include "core/patterns/mask_pattern.h"
+#include "core/problem/attention_problem.h"
+#include "core/stream/tile_backend.h"
+
+namespace attnscope {
+
+/// What building a mask may use.
+struct MaskResources {
+  const TileBackend& backend;
+  MemoryBudget& budget;
+  std::stop_token stop{};
+};
+
+/// The pattern as a mask of one head. Text rows keep everything; text keys are kept for all rows
+/// unless the pattern drops them. The caller keeps `bytes` reserved while the mask lives (0 for
+/// patterns without data); what building takes meanwhile is reserved from the budget. Throws
+/// Error(usage) where the call has no token grid and the pattern needs one, Error(interrupted) on
+/// a stop.
+Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
+                int64_t head, const MaskResources& resources);
+/// Bytes that the built mask keeps, at most.
+int64_t mask_bytes(const MaskPattern& pattern, const AttentionProblem& problem);
+
+/// The largest band of `temporal` that is no denser than a frame: the largest b ≥ 0 with
+/// T·(2b + 1)² ≤ H·W.
+int64_t comparable_band(const TokenGrid& grid);
+
+}  // namespace attnscope

@@ -1,0 +1,157 @@
+#include "io/capture/call/call_builder.h"
+
+#include <cmath>
+
+#include "io/capture/call/call_mask.h"
+#include "io/capture/call/call_outputs.h"
+#include "io/capture/call/call_tokens.h"
+#include "io/capture/call/rope_option.h"
+#include "io/capture/facts/fact_errors.h"
+
+namespace attnscope {
+namespace {
+
+/// What --rope changes.
+struct TurnedCall {
+  CallFacts facts;
+  HeadTensors heads;
+};
+
+/// Turns q and k as they are read; `q_state` says so from then on.
+TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
+                      const std::string& name, const ReadControl& control,
+                      std::vector<std::string>& notes) {
+  const std::string option = "--rope " + name;
+  if (kind == CallKind::cross) {
+    notes.push_back(call.facts.name() + ": " + option + " leaves cross attention as it is");
+    return call;
+  }
+  const std::string state = call.facts.text("q_state").value_or("");
+  if (("," + state + ",").find(",rope,") != std::string::npos) {
+    throw usage_error(option + ": " + call.facts.name() + " was recorded after it (q_state " +
+                      state + ")");
+  }
+  const RopeOption rope = RopeOption::parse(name, control);
+  const int64_t offset = call.facts.integer("head_offset").value_or(0);
+  HeadTensors& heads = call.heads;
+  heads.q = rope.apply(heads.q, tokens.queries, offset);
+  // Where key heads are shared there is no telling which of the model's they are.
+  const bool shared = heads.k.heads() != heads.q.heads();
+  heads.k = rope.apply(heads.k, tokens.keys, shared ? 0 : offset);
+  call.facts.set("q_state", state.empty() ? "rope" : state + ",rope", "option " + option);
+  return call;
+}
+
+/// The facts with the scale as a number, finite and above 0.
+CallFacts with_scale(CallFacts facts, int64_t head_dim) {
+  const CallFacts::Fact* fact = facts.find("scale");
+  if (fact == nullptr || fact->value == "auto") {
+    facts.set("scale", 1.0 / std::sqrt(static_cast<double>(head_dim)),
+              fact == nullptr ? "default" : "option --scale auto");
+  } else if (fact->value.is_string()) {
+    const auto number = parse_number(fact->value.get<std::string>());
+    if (!number) {
+      throw usage_error("--scale " + fact->value.get<std::string>() +
+                        ": expected auto or a number");
+    }
+    facts.set("scale", *number, fact->origin);
+  }
+  const double scale = *facts.number("scale");
+  if (std::isfinite(scale) && scale > 0) return facts;
+  // JSON has no word for NaN and infinity.
+  const std::string got = std::isnan(scale)   ? "NaN"
+                          : std::isinf(scale) ? "infinity"
+                                              : nlohmann::json(scale).dump();
+  throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
+}
+
+/// The fact tokens: one list, or one a batch item; none where it is not known.
+std::vector<std::vector<std::string>> text_tokens(const CallFacts& facts, int64_t batch,
+                                                  int64_t text) {
+  const CallFacts::Fact* fact = facts.find("tokens");
+  if (fact == nullptr || fact->value.empty()) return {};
+  using Lists = std::vector<std::vector<std::string>>;
+  const Lists tokens = fact->value.front().is_string()
+                           ? Lists{fact->value.get<std::vector<std::string>>()}
+                           : fact->value.get<Lists>();
+  const auto lists = static_cast<int64_t>(tokens.size());
+  if (lists != 1 && lists != batch) {
+    throw bad_fact(facts, "tokens",
+                   "expected one list, or one a batch item (got " + std::to_string(lists) +
+                       " for " + std::to_string(batch) + " items)");
+  }
+  for (const auto& list : tokens) {
+    if (static_cast<int64_t>(list.size()) <= text) continue;
+    throw bad_fact(facts, "tokens",
+                   "more strings than text tokens (got " + std::to_string(list.size()) +
+                       ", limit " + std::to_string(text) + ")");
+  }
+  return tokens;
+}
+
+/// What the facts say of the call beside its problem.
+CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
+  CallEntry entry;
+  entry.step_recorded = facts.has("step");
+  entry.layer_recorded = facts.has("layer");
+  entry.branch_recorded = facts.has("branches");
+  entry.layer_name = facts.text("layer_name").value_or("");
+  entry.model = facts.text("model").value_or("");
+  entry.prompt = facts.text("prompt").value_or("");
+  entry.timestep = facts.number("timestep");
+  entry.q_state = facts.text("q_state").value_or("");
+  entry.head_offset = facts.integer("head_offset").value_or(0);
+  entry.unknown_keys = facts.unknown_keys();
+  entry.lse = tensors.lse;
+  entry.out = tensors.out;
+  entry.out_rows = tensors.out_rows;
+  for (const auto& [name, fact] : facts.all()) {
+    entry.facts[name] = {fact.value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                         fact.origin};
+  }
+  return entry;
+}
+
+}  // namespace
+
+BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
+                     const ReadControl& control) {
+  const CallId id = call_id(call.facts, call.heads);
+  const bool token_options = overrides.grid || overrides.text || overrides.preset;
+  const CallTokens tokens = call_tokens(call.facts, call.heads, id.kind,
+                                        token_options ? ErrorCode::usage : ErrorCode::file);
+  TurnedCall turned{with_token_facts(std::move(call.facts), tokens, id.kind),
+                    std::move(call.heads)};
+  if (overrides.rope) {
+    turned = apply_rope(std::move(turned), id.kind, tokens, *overrides.rope, control, call.notes);
+  }
+  const HeadTensors& heads = turned.heads;
+  CallMask mask = call_mask(turned.facts, call.tensors, heads, overrides, control, call.notes);
+  const CallFacts facts = with_scale(std::move(turned.facts), heads.q.width());
+  check_outputs(call.tensors, heads, facts.name());
+
+  CallEntry entry = describe_call(facts, call.tensors);
+  entry.file = std::move(call.file);
+  entry.id = id;
+  entry.mask = std::move(mask.source);
+  entry.tokens = text_tokens(facts, heads.q.batch(), tokens.keys.text_range().size());
+  entry.unknown_keys.insert(entry.unknown_keys.end(), call.unknown.begin(), call.unknown.end());
+  const bool options = overrides.mask || overrides.scale || overrides.layout ||
+                       overrides.score != ScoreFunction::softmax;
+  entry.problem = with_name(facts.name(), options ? ErrorCode::usage : ErrorCode::file, [&] {
+    return std::make_shared<const AttentionProblem>(
+        AttentionProblem::make({.q = heads.q,
+                                .k = heads.k,
+                                .v = heads.v,
+                                .scale = *facts.number("scale"),
+                                .score = overrides.score,
+                                .mask = std::move(mask.mask),
+                                .query_tokens = tokens.queries,
+                                .key_tokens = tokens.keys,
+                                .id = id,
+                                .name = facts.name()}));
+  });
+  return {std::move(entry), std::move(call.notes)};
+}
+
+}  // namespace attnscope

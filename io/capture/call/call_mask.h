@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/mask/mask.h"
+#include "io/capture/call/call_tensors.h"
+#include "io/capture/call/head_tensors.h"
+#include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/fact_overrides.h"
+#include "io/files/read_progress.h"
+
+namespace attnscope {
+
+/// The mask of a call.
+struct CallMask {
+  Mask mask;
+  std::shared_ptr<const TensorSource> source;  ///< of a tensor mask; else null
+};
+
+/// The mask that the fact says, which an option may have set: none, causal, a tensor beside q and
+/// k, and by option alone a window or a file, and that of packed sequences (a note where there are
+/// several). Throws Error(file) where what was recorded is wrong, Error(usage) where an option is.
+CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
+                   const FactOverrides& overrides, const ReadControl& control,
+                   std::vector<std::string>& notes);
+
+}  // namespace attnscope

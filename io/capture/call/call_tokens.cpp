@@ -1,0 +1,151 @@
+#include "io/capture/call/call_tokens.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "io/capture/facts/fact_errors.h"
+
+namespace attnscope {
+namespace {
+
+using GridShape = std::array<int64_t, 3>;
+
+/// Branch names become part of group names in exports.
+void check_branch_name(const CallFacts& facts, const std::string& branch) {
+  const bool odd = std::any_of(branch.begin(), branch.end(),
+                               [](unsigned char c) { return c <= ' ' || c == '/' || c == 0x7f; });
+  if (branch.empty() || branch.size() > 64 || branch[0] == '.' || odd) {
+    throw bad_fact(facts, "branches",
+                   "\"" + branch + "\" is no name (1 to 64 characters, no space or slash)");
+  }
+}
+
+std::vector<std::string> call_branches(const CallFacts& facts, int64_t batch) {
+  std::vector<std::string> branches = facts.strings("branches");
+  if (branches.empty()) branches = {"all"};
+  for (const std::string& branch : branches) check_branch_name(facts, branch);
+  const auto count = static_cast<int64_t>(branches.size());
+  if (count != 1 && count != batch) {
+    throw bad_fact(facts, "branches",
+                   "expected one name a batch item (got " + std::to_string(count) + " for " +
+                       std::to_string(batch) + " items)");
+  }
+  return branches;
+}
+
+CallKind call_kind(const CallFacts& facts, const HeadTensors& heads) {
+  const bool cross = heads.q.tokens() != heads.k.tokens();
+  const auto recorded = facts.text("kind");
+  if (!recorded) {
+    const std::string text = facts.text("text").value_or("none");
+    const bool has_text = text != "none" && text != "all" && text.rfind("0@", 0) != 0;
+    if (cross) return CallKind::cross;
+    return facts.has("grid") && has_text ? CallKind::joint : CallKind::self;
+  }
+  const auto kind = parse_kind(*recorded);
+  if (!kind) {
+    throw bad_fact(facts, "kind", "expected self, cross or joint (got " + *recorded + ")");
+  }
+  if (cross && *kind != CallKind::cross) {
+    throw bad_fact(facts, "kind",
+                   *recorded + " attention has as many queries as keys (got " +
+                       std::to_string(heads.q.tokens()) + " and " +
+                       std::to_string(heads.k.tokens()) + ")");
+  }
+  return *kind;
+}
+
+/// The grid of the query sequence: for factorised attention the part that the call sees.
+std::optional<GridShape> sequence_grid(const CallFacts& facts, int64_t batch) {
+  const std::string axes = facts.text("axes").value_or("full");
+  if (axes != "full" && axes != "spatial" && axes != "temporal") {
+    throw bad_fact(facts, "axes", "expected full, spatial or temporal (got " + axes + ")");
+  }
+  const auto text = facts.text("grid");
+  if (!text || *text == "none") return std::nullopt;
+  GridShape grid = parse_grid(*text);
+  int64_t items = 1;
+  if (axes == "spatial") {
+    items = grid[0];
+    grid = {1, grid[1], grid[2]};
+  } else if (axes == "temporal") {
+    items = grid[1] * grid[2];
+    grid = {grid[0], 1, 1};
+  }
+  if (batch % items != 0) {
+    throw bad_fact(facts, "axes",
+                   axes + " attention over the grid " + *text + " has a multiple of " +
+                       std::to_string(items) + " batch items (got " + std::to_string(batch) + ")");
+  }
+  return grid;
+}
+
+TokenGrid make_token_grid(int64_t tokens, const std::optional<GridShape>& grid,
+                          const TextSpan& text) {
+  if (text.place == TextPlace::all) return TokenGrid::text_only(tokens);
+  if (grid) return TokenGrid::video(tokens, *grid, text.count, text.place);
+  if (text.count == 0) return TokenGrid::unknown(tokens);
+  return TokenGrid::spans(tokens, text.count, text.place);
+}
+
+/// The fact text_valid as numbers; none where it is not known.
+std::vector<int64_t> text_valid(const CallFacts& facts, int64_t batch) {
+  const CallFacts::Fact* fact = facts.find("text_valid");
+  if (fact == nullptr) return {};
+  const auto valid = fact->value.is_array() ? fact->value.get<std::vector<int64_t>>()
+                                            : std::vector<int64_t>{fact->value.get<int64_t>()};
+  if (valid.size() != 1 && static_cast<int64_t>(valid.size()) != batch) {
+    throw bad_fact(facts, "text_valid",
+                   "expected one number, or one a batch item (got " + std::to_string(valid.size()) +
+                       " for " + std::to_string(batch) + " items)");
+  }
+  return valid;
+}
+
+}  // namespace
+
+CallId call_id(const CallFacts& facts, const HeadTensors& heads) {
+  CallId id;
+  id.step = facts.integer("step").value_or(0);
+  id.layer = facts.integer("layer").value_or(0);
+  id.branches = call_branches(facts, heads.q.batch());
+  id.kind = call_kind(facts, heads);
+  return id;
+}
+
+CallTokens call_tokens(const CallFacts& facts, const HeadTensors& heads, CallKind kind,
+                       ErrorCode wrong) {
+  return with_name(facts.name(), wrong, [&]() -> CallTokens {
+    const int64_t batch = heads.q.batch();
+    const auto grid = sequence_grid(facts, batch);
+    const bool cross = kind == CallKind::cross;
+    TextSpan text = parse_text_span(facts.text("text").value_or(cross ? "all" : "none"));
+    if (!cross) {
+      TokenGrid tokens = make_token_grid(heads.q.tokens(), grid, text);
+      const auto valid = text_valid(facts, batch);
+      if (!valid.empty()) tokens.set_text_valid(valid);
+      return {tokens, tokens};
+    }
+    // The grid belongs to the queries, the text to the keys.
+    CallTokens tokens;
+    tokens.queries = make_token_grid(heads.q.tokens(), grid, {});
+    const bool all = text.count == heads.k.tokens() && text.place != TextPlace::none;
+    if (all) text.place = TextPlace::all;
+    tokens.keys = make_token_grid(heads.k.tokens(), std::nullopt, text);
+    const auto valid = text_valid(facts, batch);
+    if (!valid.empty()) tokens.keys.set_text_valid(valid);
+    return tokens;
+  });
+}
+
+CallFacts with_token_facts(CallFacts facts, const CallTokens& tokens, CallKind kind) {
+  if (!facts.has("grid")) facts.set("grid", "none", "default");
+  if (!facts.has("text")) {
+    const TokenGrid& text = kind == CallKind::cross ? tokens.keys : tokens.queries;
+    facts.set("text", text.text_text(), "default");
+  }
+  return facts;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,115 @@
+#include "io/capture/call/fact_guess.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "io/capture/call/packed_sequences.h"
+#include "io/capture/facts/model_preset.h"
+#include "io/tensors/file_tensor.h"
+
+namespace attnscope {
+namespace {
+
+bool preset_has(int64_t tokens, int64_t head_dim) {
+  return std::any_of(model_presets().begin(), model_presets().end(), [&](const ModelPreset& p) {
+    return p.tokens() == tokens && p.head_dim == head_dim;
+  });
+}
+
+/// Tokens that a grid and text span given as options add up to.
+std::optional<int64_t> stated_tokens(const FactOverrides& overrides) {
+  if (overrides.preset) return find_preset(*overrides.preset).tokens();
+  if (!overrides.grid) return std::nullopt;
+  const auto grid = parse_grid(*overrides.grid);
+  const int64_t text = overrides.text ? parse_text_span(*overrides.text).count : 0;
+  return grid[0] * grid[1] * grid[2] + text;
+}
+
+struct LayoutGuess {
+  Layout layout;
+  std::string reason;
+};
+
+/// Which of two neighbouring axes is the sequence, and which the heads.
+LayoutGuess guess_layout(const TensorSource& q, const std::optional<int64_t>& packed,
+                         const FactOverrides& overrides) {
+  const auto shape = q.shape();
+  const size_t rank = shape.size();
+  if (rank == 2) return {Layout::sd, "two axes"};
+  if (rank != 3 && rank != 4) {
+    throw usage_error(q.name() + ": expected 2, 3 or 4 axes (got " + shape_text(shape) + ")");
+  }
+  const Layout heads_first = rank == 4 ? Layout::bhsd : Layout::hsd;
+  const Layout tokens_first = rank == 4 ? Layout::bshd : Layout::shd;
+  const int64_t first = shape[rank - 3];
+  const int64_t second = shape[rank - 2];
+  const int64_t d = shape[rank - 1];
+  if (packed && rank == 3) {
+    if (first == *packed) return {tokens_first, "the end of cu_seqlens"};
+    if (second == *packed) return {heads_first, "the end of cu_seqlens"};
+  }
+  if (const auto tokens = stated_tokens(overrides)) {
+    if (second == *tokens && first != *tokens) return {heads_first, "the grid's token count"};
+    if (first == *tokens && second != *tokens) return {tokens_first, "the grid's token count"};
+  }
+  if (preset_has(second, d) != preset_has(first, d)) {
+    return {preset_has(second, d) ? heads_first : tokens_first, "a preset's token count"};
+  }
+  // Models have at most 128 heads and far more tokens.
+  if (first > 128 && second <= 128) return {tokens_first, "the longer axis is the sequence"};
+  if (second > 128 && first <= 128) return {heads_first, "the longer axis is the sequence"};
+  return {heads_first, "the usual order"};
+}
+
+/// Grid and text of the only preset that has this sequence length and head dimension.
+void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactOverrides& overrides,
+                std::vector<std::string>& notes) {
+  if (overrides.grid || overrides.text || overrides.preset || keys != q.tokens()) return;
+  if (facts.has("grid") || facts.has("text")) return;
+  std::set<std::tuple<std::array<int64_t, 3>, int64_t, TextPlace>> grids;
+  const ModelPreset* fitting = nullptr;
+  for (const ModelPreset& preset : model_presets()) {
+    if (preset.tokens() != q.tokens() || preset.head_dim != q.width()) continue;
+    grids.emplace(preset.grid, preset.text.count, preset.text.place);
+    fitting = &preset;
+  }
+  if (grids.size() != 1) return;
+  const TokenGrid grid =
+      TokenGrid::video(fitting->tokens(), fitting->grid, fitting->text.count, fitting->text.place);
+  const std::string origin = "guessed from preset " + std::string(fitting->name);
+  facts.set("grid", grid.grid_text(), origin);
+  facts.set("text", grid.text_text(), origin);
+  notes.push_back("guessed grid " + grid.grid_text() + " and text " + grid.text_text() + " from " +
+                  std::to_string(q.tokens()) + " tokens of head dimension " +
+                  std::to_string(q.width()) + ", as in " + std::string(fitting->name) +
+                  "; --grid and --text override");
+}
+
+}  // namespace
+
+CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOverrides& overrides,
+                       std::vector<std::string>& notes) {
+  const TensorSource& q = *tensors.q;
+  const TensorSource& k = *tensors.k;
+  if (!overrides.layout && !facts.has("layout")) {
+    std::optional<int64_t> packed;
+    if (tensors.cu_seqlens_q) packed = read_boundaries(*tensors.cu_seqlens_q).back();
+    const LayoutGuess guess = guess_layout(q, packed, overrides);
+    facts.set("layout", std::string(layout_name(guess.layout)), "guessed: " + guess.reason);
+    notes.push_back("guessed layout " + std::string(layout_name(guess.layout)) +
+                    " from the shape " + shape_text(q.shape()) + " (" + guess.reason +
+                    "); --layout overrides");
+  }
+  const auto layout = parse_layout(overrides.layout ? *overrides.layout : *facts.text("layout"));
+  if (layout && q.shape().size() == static_cast<size_t>(layout_rank(*layout)) &&
+      k.shape().size() == q.shape().size() && is_floating(q.dtype()) && is_floating(k.dtype())) {
+    guess_grid(facts, HeadTensor(tensors.q, *layout), HeadTensor(tensors.k, *layout).tokens(),
+               overrides, notes);
+  }
+  return facts;
+}
+
+}  // namespace attnscope

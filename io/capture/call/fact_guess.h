@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/capture/call/call_tensors.h"
+#include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/fact_overrides.h"
+
+namespace attnscope {
+
+/// The facts with what was neither recorded nor given as an option and can be guessed from the
+/// tensors' shapes: the layout (the axis that fits the grid or a model's token count, else the
+/// longer one) and grid and text (those of the only preset with this token count and head
+/// dimension). Each guess adds a note. Throws Error(usage) where q has no layout at all.
+CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOverrides& overrides,
+                       std::vector<std::string>& notes);
+
+}  // namespace attnscope

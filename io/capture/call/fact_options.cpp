@@ -1,0 +1,78 @@
+#include "io/capture/call/fact_options.h"
+
+#include "core/base/error.h"
+#include "core/problem/token_grid.h"
+#include "io/capture/facts/model_preset.h"
+
+namespace attnscope {
+namespace {
+
+struct FactOption {
+  const char* fact;
+  std::string option;  ///< how the command line calls it
+  const std::optional<std::string>& value;
+};
+
+void set_by_option(CallFacts& facts, const FactOption& o, std::vector<std::string>& notes) {
+  if (!o.value) return;
+  if (const CallFacts::Fact* recorded = facts.find(o.fact)) {
+    const std::string old =
+        recorded->value.is_string() ? recorded->value.get<std::string>() : recorded->value.dump();
+    if (old != *o.value) {
+      notes.push_back(facts.name() + ": " + o.option + " " + *o.value + " overrides the recorded " +
+                      old);
+    }
+  }
+  facts.set(o.fact, *o.value, "option " + o.option);
+}
+
+}  // namespace
+
+CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& overrides,
+                       std::vector<std::string>& notes) {
+  if (has_mask && !facts.has("mask")) facts.set("mask", "tensor", "default");
+  const bool text_changes = overrides.text && facts.text("text") != overrides.text;
+  for (const FactOption& option : {FactOption{"layout", "--layout", overrides.layout},
+                                   {"grid", "--grid", overrides.grid},
+                                   {"text", "--text", overrides.text},
+                                   {"mask", overrides.mask_option, overrides.mask},
+                                   {"scale", "--scale", overrides.scale}}) {
+    set_by_option(facts, option, notes);
+  }
+  if (!facts.has("mask")) facts.set("mask", "none", "default");
+  if (!text_changes) return facts;
+  // How much of the recorded text is valid, and its words, say nothing of another span.
+  for (const char* fact : {"text_valid", "tokens"}) {
+    if (!facts.has(fact)) continue;
+    notes.push_back(facts.name() + ": --text " + *overrides.text + " drops the recorded " + fact);
+    facts.drop(fact);
+  }
+  return facts;
+}
+
+CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::string& name) {
+  const ModelPreset& preset = find_preset(name);
+  const int64_t queries = heads.q.tokens();
+  const int64_t keys = heads.k.tokens();
+  const int64_t cells = preset.grid[0] * preset.grid[1] * preset.grid[2];
+  const std::string option = "--preset " + std::string(preset.name);
+  if (preset.head_dim != heads.q.width()) {
+    throw usage_error(option + " has head dimension " + std::to_string(preset.head_dim) + ", but " +
+                      facts.name() + " has " + std::to_string(heads.q.width()));
+  }
+  const bool cross = queries == cells && keys == preset.cross_text && preset.cross_text > 0;
+  if (!cross && (queries != preset.tokens() || keys != queries)) {
+    throw usage_error(option + " has " + std::to_string(preset.tokens()) + " tokens, but " +
+                      facts.name() + " has " + std::to_string(queries) + " queries and " +
+                      std::to_string(keys) + " keys");
+  }
+  const TokenGrid grid = TokenGrid::video(cells, preset.grid, 0, TextPlace::none);
+  if (!facts.has("grid")) facts.set("grid", grid.grid_text(), "preset");
+  if (facts.has("text") || cross) return facts;
+  const TokenGrid whole =
+      TokenGrid::video(preset.tokens(), preset.grid, preset.text.count, preset.text.place);
+  facts.set("text", whole.text_text(), "preset");
+  return facts;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/capture/call/head_tensors.h"
+#include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/fact_overrides.h"
+
+namespace attnscope {
+
+/// The facts with what options say in place of what was recorded or guessed, a note for each that
+/// was another, and with the fact mask in any case: a tensor mask beside q and k (`has_mask`) is a
+/// recorded one, told or not.
+CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& overrides,
+                       std::vector<std::string>& notes);
+
+/// The facts with the grid and text of a model where they say nothing. Throws Error(usage) where
+/// the call is not the model's.
+CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::string& preset);
+
+}  // namespace attnscope

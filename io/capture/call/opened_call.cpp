@@ -1,0 +1,46 @@
+#include "io/capture/call/opened_call.h"
+
+#include "io/capture/call/packed_sequences.h"
+#include "io/capture/facts/tensor_reference.h"
+#include "io/tensors/open_tensor_file.h"
+
+namespace attnscope {
+
+OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& overrides,
+                          const ReadControl& control) {
+  const std::string path = call_file.path.string();
+  const auto file = call_file.opened ? call_file.opened : open_tensor_file(call_file.path, control);
+  const auto& metadata = file->metadata();
+  const auto format = metadata.find("format");
+  if (format != metadata.end()) check_capture_format(format->second, path);
+  OpenedCall call{call_file.path, CallFacts(path), {}};
+  call.facts.add_metadata(metadata, path);
+  if (call_file.listing) {
+    const auto& [catalogue, root, index] = *call_file.listing;
+    call.facts.add_entry((*root)["calls"][index], catalogue);
+    call.facts.add_shared(*root, catalogue);
+  }
+  call.guess = format == metadata.end() && !call_file.listing;
+  FoundTensors found = call.guess ? usual_tensors(*file) : format_tensors(*file);
+  call.unknown = std::move(found.unknown);
+  call.tensors = with_packed_options(std::move(found.tensors), overrides, control, call.notes);
+  if (call.guess) {
+    call.notes.push_back(path + ": has no format \"" + std::string(kCaptureFormat) +
+                         "\": taken as one call for its tensors " + found.q_key + " and " +
+                         found.k_key);
+  }
+  return call;
+}
+
+OpenedCall open_bare_tensors(const BareTensors& bare, const FactOverrides& overrides,
+                             const ReadControl& control) {
+  OpenedCall call{bare.q, CallFacts(bare.q), {}, {}, true};
+  CallTensors tensors;
+  tensors.q = open_tensor_reference(bare.q, usual_names("q"), control);
+  tensors.k = open_tensor_reference(bare.k, usual_names("k"), control);
+  if (!bare.v.empty()) tensors.v = open_tensor_reference(bare.v, usual_names("v"), control);
+  call.tensors = with_packed_options(std::move(tensors), overrides, control, call.notes);
+  return call;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,197 @@
+#include "io/capture/facts/call_facts.h"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "core/base/error.h"
+#include "io/files/strict_json.h"
+
+namespace attnscope {
+namespace {
+
+enum class FactType : uint8_t { text, integer, number, strings, integers, token_lists, any };
+
+struct FactName {
+  std::string_view name;
+  FactType type;
+};
+
+constexpr std::array<FactName, 20> kFacts{
+    {{"format", FactType::text},         {"model", FactType::text},
+     {"prompt", FactType::text},         {"step", FactType::integer},
+     {"timestep", FactType::number},     {"layer", FactType::integer},
+     {"layer_name", FactType::text},     {"kind", FactType::text},
+     {"branches", FactType::strings},    {"layout", FactType::text},
+     {"scale", FactType::number},        {"mask", FactType::text},
+     {"axes", FactType::text},           {"grid", FactType::text},
+     {"text", FactType::text},           {"text_valid", FactType::integers},
+     {"tokens", FactType::token_lists},  {"q_state", FactType::text},
+     {"head_offset", FactType::integer}, {"extra", FactType::any}}};
+
+const FactName* find_fact(std::string_view name) {
+  for (const FactName& fact : kFacts) {
+    if (fact.name == name) return &fact;
+  }
+  return nullptr;
+}
+
+bool all_of(const nlohmann::json& list, bool (*test)(const nlohmann::json&)) {
+  for (const nlohmann::json& value : list) {
+    if (!test(value)) return false;
+  }
+  return true;
+}
+
+bool is_text(const nlohmann::json& value) { return value.is_string(); }
+/// Steps, layers, counts: never negative, and they must fit the type that holds them.
+bool is_integer(const nlohmann::json& value) {
+  return value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
+}
+bool is_text_list(const nlohmann::json& value) {
+  return value.is_array() && all_of(value, is_text);
+}
+
+bool has_type(const nlohmann::json& value, FactType type) {
+  switch (type) {
+    case FactType::text:
+      return value.is_string();
+    case FactType::integer:
+      return is_integer(value);
+    case FactType::number:
+      return value.is_number();
+    case FactType::strings:
+      return is_text_list(value) && !value.empty();
+    case FactType::integers:
+      return is_integer(value) || (value.is_array() && !value.empty() && all_of(value, is_integer));
+    case FactType::token_lists:
+      return is_text_list(value) || (value.is_array() && all_of(value, is_text_list));
+    case FactType::any:
+      return true;
+  }
+  return false;
+}
+
+std::string_view type_text(FactType type) {
+  switch (type) {
+    case FactType::text:
+      return "a string";
+    case FactType::integer:
+      return "a whole number from 0 to 2^63-1";
+    case FactType::number:
+      return "a number";
+    case FactType::strings:
+      return "a list of strings";
+    case FactType::integers:
+      return "a whole number from 0 to 2^63-1, or a list of them";
+    case FactType::token_lists:
+      return "a list of strings, or a list of such lists";
+    case FactType::any:
+      return "any value";
+  }
+  return "";
+}
+
+/// At most so much of a value is quoted in a message.
+std::string quoted(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+}  // namespace
+
+void check_capture_format(const nlohmann::json& format, const std::string& file) {
+  if (format == kCaptureFormat) return;
+  throw file_error(file, "format",
+                   "expected \"" + std::string(kCaptureFormat) + "\" (got " + format.dump() + ")");
+}
+
+std::optional<double> parse_number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
+                             const std::string& file) {
+  for (const auto& [name, text] : metadata) {
+    const FactName* fact = find_fact(name);
+    if (fact == nullptr) {
+      unknown_.push_back(one_line("metadata key " + name));
+    } else if (fact->type == FactType::text) {
+      record(name, text, file);
+    } else {
+      record(name, parse_strict_json(text, file, "metadata key " + name), file);
+    }
+  }
+}
+
+void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file,
+                          const std::string& origin) {
+  for (const auto& [name, value] : entry.items()) {
+    if (name == "file") continue;
+    if (find_fact(name) == nullptr) {
+      unknown_.push_back(one_line("capture.json key " + name));
+    } else {
+      record(name, value, file, origin);
+    }
+  }
+}
+
+void CallFacts::add_shared(const nlohmann::json& root, const std::string& file) {
+  for (const char* name : {"model", "prompt"}) {
+    if (root.contains(name)) record(name, root[name], file);
+  }
+}
+
+void CallFacts::record(const std::string& name, nlohmann::json value, const std::string& file,
+                       const std::string& origin) {
+  const FactType type = find_fact(name)->type;
+  if (!has_type(value, type)) {
+    throw file_error(file, name,
+                     "expected " + std::string(type_text(type)) + " (got " + quoted(value) + ")");
+  }
+  const auto known = facts_.find(name);
+  if (known == facts_.end()) {
+    facts_[name] = {std::move(value), origin, file};
+    return;
+  }
+  if (known->second.value != value) {
+    throw file_error(file, name,
+                     "is " + quoted(value) + ", but " + known->second.source + " says " +
+                         quoted(known->second.value));
+  }
+}
+
+void CallFacts::set(const std::string& fact, nlohmann::json value, std::string origin) {
+  facts_[fact] = {std::move(value), std::move(origin), ""};
+}
+
+const CallFacts::Fact* CallFacts::find(const std::string& fact) const {
+  const auto found = facts_.find(fact);
+  return found == facts_.end() ? nullptr : &found->second;
+}
+
+std::optional<std::string> CallFacts::text(const std::string& fact) const {
+  const Fact* found = find(fact);
+  return found ? std::optional(found->value.get<std::string>()) : std::nullopt;
+}
+
+std::optional<int64_t> CallFacts::integer(const std::string& fact) const {
+  const Fact* found = find(fact);
+  return found ? std::optional(found->value.get<int64_t>()) : std::nullopt;
+}
+
+std::optional<double> CallFacts::number(const std::string& fact) const {
+  const Fact* found = find(fact);
+  return found ? std::optional(found->value.get<double>()) : std::nullopt;
+}
+
+std::vector<std::string> CallFacts::strings(const std::string& fact) const {
+  const Fact* found = find(fact);
+  return found ? found->value.get<std::vector<std::string>>() : std::vector<std::string>();
+}
+
+}  // namespace attnscope

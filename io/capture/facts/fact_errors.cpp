@@ -1,0 +1,12 @@
+#include "io/capture/facts/fact_errors.h"
+
+namespace attnscope {
+
+Error bad_fact(const CallFacts& facts, const std::string& fact, const std::string& what,
+               const std::string& option) {
+  const CallFacts::Fact* found = facts.find(fact);
+  if (found == nullptr || !found->source.empty()) return file_error(facts.name(), fact, what);
+  return usage_error((option.empty() ? "--" + fact : option) + ": " + what);
+}
+
+}  // namespace attnscope
