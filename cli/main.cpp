@@ -3,8 +3,13 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <new>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/common/command.h"
 #include "cli/common/console.h"
@@ -64,6 +69,47 @@ int reject_extras(const CLI::App& parser, const std::vector<std::string>& extras
       kExitUsage);
 }
 
+bool asks_for_help(const std::string& word) {
+  return word == "--help" || word == "-h" || word == "--version";
+}
+
+/// Options that every command understands alike: they may stand before its name as well.
+struct CommonOption {
+  std::string_view name;
+  bool has_value;
+};
+constexpr std::array<CommonOption, 5> kCommonOptions{{{"--memory", true},
+                                                      {"--threads", true},
+                                                      {"--backend", true},
+                                                      {"--quiet", false},
+                                                      {"--json", false}}};
+
+/// How many words stand before the first subcommand's name, all of them common options with their
+/// values; as many as there are where none is named. Throws Error(usage) for an option that belongs
+/// behind the name; stops at any other word, which the parser refuses.
+size_t leading_options(const std::vector<std::string>& words,
+                       const std::vector<std::string>& subcommands) {
+  size_t at = 0;
+  while (at < words.size()) {
+    const std::string& word = words[at];
+    const std::string name = word.substr(0, word.find('='));
+    const auto option = std::find_if(kCommonOptions.begin(), kCommonOptions.end(),
+                                     [&](const CommonOption& o) { return o.name == name; });
+    if (option == kCommonOptions.end()) break;
+    at += option->has_value && word.size() == name.size() ? 2 : 1;
+  }
+  const bool is_option = at < words.size() && words[at].size() > 1 && words[at][0] == '-';
+  const auto named =
+      std::find_first_of(words.begin(), words.end(), subcommands.begin(), subcommands.end());
+  if (is_option && !asks_for_help(words[at]) && named != words.end()) {
+    throw usage_error(fmt::format(
+        "{}: before the subcommand only --memory, --threads, --backend, --quiet and --json may "
+        "stand",
+        words[at]));
+  }
+  return std::min(at, words.size());
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "See what video diffusion transformers look at: exact attention maps from dumped Q "
@@ -72,15 +118,35 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string(version()));
   app.require_subcommand(0, 1);
   app.allow_extras();
-  app.footer("Every subcommand has its own --help with examples.");
+  app.footer(
+      "Every subcommand has its own --help with examples. --memory, --threads, --backend, --quiet\n"
+      "and --json, where it has them, may also stand before its name.");
   const std::vector<Command> commands{
       add_info_command(app),    add_export_command(app), add_query_command(app),
       add_stats_command(app),   add_render_command(app), add_mask_command(app),
       add_rollout_command(app), add_view_command(app),   add_synth_command(app),
       add_convert_command(app), add_verify_command(app), add_bench_command(app)};
   for (const Command& command : commands) command.parser.app().allow_extras();
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.parser.app().get_name());
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const size_t leading = leading_options(words, names);
+  if (!words.empty() && leading == words.size()) {
+    return fail(fmt::format("{}: which subcommand? (see attnscope --help)", words.back()),
+                kExitUsage);
+  }
+  if (leading < words.size()) {
+    if (std::find(names.begin(), names.end(), words[leading]) != names.end()) {
+      // The subcommand takes what stood before its name, or says that it does not know it.
+      const auto name = words.begin() + static_cast<int64_t>(leading);
+      std::rotate(words.begin(), name, name + 1);
+    } else if (!asks_for_help(words[leading])) {
+      return reject_extras(app, {words[leading]});
+    }
+  }
+  std::reverse(words.begin(), words.end());  // as the parser takes them
   try {
-    app.parse(argc, argv);
+    app.parse(words);
   } catch (const CLI::CallForHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {

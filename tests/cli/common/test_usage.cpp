@@ -64,6 +64,51 @@ TEST_CASE("misspelt words are errors with a suggestion") {
   }
 }
 
+TEST_CASE("what stands before the subcommand is taken or refused, never ignored") {
+  const std::string capture = sample("moving-shapes");
+  const std::vector<std::string> stats{"stats", capture, "--layers", "0", "--heads", "0"};
+  const auto with = [&](std::vector<std::string> before, const std::vector<std::string>& after) {
+    before.insert(before.end(), stats.begin(), stats.end());
+    before.insert(before.end(), after.begin(), after.end());
+    return run_attnscope(before);
+  };
+  SECTION("options that every command understands work in both places") {
+    const auto behind = with(
+        {}, {"--json", "--quiet", "--threads", "1", "--backend", "reference", "--memory=1GiB"});
+    REQUIRE(behind.exit_code == 0);
+    CHECK(contains(behind.out, "attnscope-stats/1"));
+    const auto before = with(
+        {"--json", "--quiet", "--threads", "1", "--backend", "reference", "--memory=1GiB"}, {});
+    CHECK(before.exit_code == 0);
+    CHECK(before.err.empty());
+    CHECK(before.out == behind.out);
+  }
+  SECTION("they are obeyed") {
+    const auto small = with({"--memory", "1KB"}, {});
+    CHECK(small.exit_code != 0);
+    CHECK(is_one_error_line(small.err));
+    const auto unknown = with({"--backend", "cpuu"}, {});
+    CHECK(unknown.exit_code == 2);
+    CHECK(contains(unknown.err, "did you mean cpu?"));
+    const auto stranger = run_attnscope({"--threads", "2", "info", capture});
+    CHECK(stranger.exit_code == 2);
+    CHECK(contains(stranger.err, "--threads"));
+  }
+  SECTION("everything else is an error that names it") {
+    for (const std::string word : {"zzz", "--layers", "--layers=0", "-o", capture.c_str()}) {
+      const auto result = with({word}, {});
+      INFO(word << "\n" << result.err);
+      CHECK(result.exit_code == 2);
+      CHECK(is_one_error_line(result.err));
+      CHECK(contains(result.err, word.substr(0, 8)));
+      CHECK(result.out.empty());
+    }
+    const auto lost = run_attnscope({"--memory", "1GiB"});
+    CHECK(lost.exit_code == 2);
+    CHECK(contains(lost.err, "which subcommand?"));
+  }
+}
+
 TEST_CASE("requests that cannot be meant are refused and leave nothing behind") {
   const TemporaryFolder folder;
   const std::string capture = sample("moving-shapes");
