@@ -1,6 +1,8 @@
 #include "core/base/error.h"
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <system_error>
 
 namespace attnscope {
@@ -12,21 +14,54 @@ constexpr size_t kTailBytes = 400;
 
 bool continues_utf8(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-void append_printable(std::string& line, std::string_view text) {
+/// A control character, and how many bytes of UTF-8 it takes.
+struct Control {
+  uint32_t code = 0;
+  size_t bytes = 1;
+};
+
+/// The one that begins at byte `i`, if one does: C0, DEL, C1, the separators of lines and
+/// paragraphs, and those that turn the direction in which a terminal shows what follows, so that
+/// one name could pass for another.
+std::optional<Control> control_at(std::string_view text, size_t i) {
+  const auto low_bits = [&](size_t k) -> std::optional<uint32_t> {
+    if (k >= text.size() || !continues_utf8(text[k])) return std::nullopt;
+    return static_cast<unsigned char>(text[k]) & 0x3f;
+  };
+  const uint32_t first = static_cast<unsigned char>(text[i]);
+  if (first < 0x20 || first == 0x7f) return Control{first, 1};
+  const auto second = low_bits(i + 1);
+  if (!second) return std::nullopt;
+  if (first == 0xc2 && *second < 0x20) return Control{0x80 | *second, 2};
+  if (first == 0xd8 && *second == 0x1c) return Control{0x61c, 2};
+  const auto third = low_bits(i + 2);
+  if (first != 0xe2 || !third) return std::nullopt;
+  const uint32_t code = 0x2000 | *second << 6 | *third;
+  const bool turns = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+  if (turns || code == 0x2028 || code == 0x2029) return Control{code, 3};
+  return std::nullopt;
+}
+
+/// \n, \t, \x1b or \u202e.
+void append_escaped(std::string& line, uint32_t code) {
   constexpr std::array<char, 17> kDigits{"0123456789abcdef"};
+  if (code == '\n' || code == '\t') {
+    line += code == '\n' ? "\\n" : "\\t";
+    return;
+  }
+  line += code < 0x100 ? "\\x" : "\\u";
+  for (int shift = code < 0x100 ? 4 : 12; shift >= 0; shift -= 4) {
+    line += kDigits[code >> shift & 15];
+  }
+}
+
+void append_printable(std::string& line, std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters as well: \xc2 and \x80 to \x9f in UTF-8.
-    const bool wide = c == 0xc2 && i + 1 < text.size() &&
-                      static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
-                      static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (c == '\n') {
-      line += "\\n";
-    } else if (c == '\t') {
-      line += "\\t";
-    } else if (c < 0x20 || c == 0x7f || wide) {
-      const auto code = wide ? static_cast<unsigned char>(text[++i]) : c;
-      line += {'\\', 'x', kDigits[code >> 4], kDigits[code & 15]};
+    const auto control = control_at(text, i);
+    if (control) {
+      append_escaped(line, control->code);
+      i += control->bytes - 1;
     } else {
       line += text[i];
     }

@@ -21,6 +21,12 @@ TEST_CASE("text from files becomes one printable line") {
   // U+009B starts a terminal's command as ESC [ does; U+00A0 is a mere space.
   CHECK(one_line("\xc2\x9b"
                  "31m\xc2\xa0") == "\\x9b31m\xc2\xa0");
+  // What turns the direction of writing would show "gpj.exe" as "exe.jpg".
+  CHECK(one_line("a\u202egpj.exe\u202c \u2066b\u2069 \u061c \u200e\u200f") ==
+        "a\\u202egpj.exe\\u202c \\u2066b\\u2069 \\u061c \\u200e\\u200f");
+  CHECK(one_line("one\u2028two\u2029three") == "one\\u2028two\\u2029three");
+  CHECK(one_line("مرحبا, שלום, \u2010 \u2070") == "مرحبا, שלום, \u2010 \u2070");
+  CHECK(one_line("cut \xe2\x80") == "cut \xe2\x80");
   CHECK(one_line("cut at \xc2") == "cut at \xc2");
   const Error error = file_error("a\n.npy", "b\r", "c\x1b");
   CHECK(std::string(error.what()) == "a\\n.npy: b\\x0d: c\\x1b");
