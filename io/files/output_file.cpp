@@ -173,8 +173,17 @@ void OutputFile::open_new_part(int64_t bytes) {
                       "export is complete (--resume goes on then)");
 }
 
+void OutputFile::require_written(const path& file, const FileIdentity& written) {
+  if (file_identity(file) == written) return;
+  // Whatever stands there now is not ours to remove.
+  keep_ = true;
+  throw file_error(file.string(), "",
+                   "is not the file that this run wrote: somebody put another in its place");
+}
+
 void OutputFile::publish_part() {
   if (sync_) data_.sync();
+  require_written(new_part_, data_.identity());
   rename_file(new_part_, part_, true);
   data_.set_path(part_);
   if (sync_) sync_folder_of(part_);
@@ -198,9 +207,13 @@ void OutputFile::commit_new_part() { give_name(new_part_); }
 
 void OutputFile::give_name(const path& from) {
   if (sync_) data_.sync();
+  const FileIdentity written = data_.identity();
   data_.close();
+  require_written(from, written);
   rename_file(from, out_, force_);
   committed_ = true;
+  // A name can be taken between the look at it and the rename.
+  require_written(out_, written);
   std::string late;
   try {
     if (sync_) sync_folder_of(out_);

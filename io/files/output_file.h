@@ -89,7 +89,8 @@ class OutputFile {
   /// What was written so far reaches the disk before anything that is written later; nothing
   /// without `sync`.
   void sync_data() const;
-  /// Makes OUT.part durable (with `sync`), renames it to OUT and removes the journal.
+  /// Makes OUT.part durable (with `sync`), renames it to OUT and removes the journal. Throws
+  /// Error(file) where the name OUT.part is another file's by now, which is left alone.
   void commit();
   /// The same with what open_new_part() opened; OUT.part, which held the work until now, goes when
   /// OUT has its name.
@@ -97,6 +98,7 @@ class OutputFile {
 
  private:
   void give_name(const std::filesystem::path& from);
+  void require_written(const std::filesystem::path& file, const FileIdentity& written);
   void remove_own() noexcept;
 
   std::filesystem::path out_;

@@ -42,10 +42,16 @@ Error errno_error(const std::filesystem::path& file, const std::string& what, in
                file.string() + ": " + what + ": " + errno_text(error_number));
 }
 
+std::optional<FileIdentity> file_identity(const std::filesystem::path& file) {
+  struct stat info {};
+  if (::lstat(file.c_str(), &info) != 0) return std::nullopt;
+  return FileIdentity{info.st_dev, info.st_ino};
+}
+
 PosixFile::PosixFile(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
   // Opening a pipe or a device must not wait for its other end.
   const int flags = mode == Mode::create     ? O_RDWR | O_CREAT | O_EXCL
-                    : mode == Mode::existing ? O_RDWR | O_NONBLOCK
+                    : mode == Mode::existing ? O_RDWR | O_NONBLOCK | O_NOFOLLOW
                                              : O_RDONLY | O_NONBLOCK;
   descriptor_ = ::open(path_.c_str(), flags | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
@@ -76,6 +82,12 @@ int64_t PosixFile::size() const {
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) throw errno_error(path_, "cannot be examined", errno);
   return info.st_size;
+}
+
+FileIdentity PosixFile::identity() const {
+  struct stat info {};
+  if (fstat(descriptor_, &info) != 0) throw errno_error(path_, "cannot be looked at", errno);
+  return {info.st_dev, info.st_ino};
 }
 
 void PosixFile::write_at(std::span<const std::byte> bytes, int64_t offset) const {

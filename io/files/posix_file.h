@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 
 #include "core/base/error.h"
@@ -13,14 +14,23 @@ namespace attnscope {
 /// "FILE: WHAT: errno's text".
 Error errno_error(const std::filesystem::path& file, const std::string& what, int error_number);
 
+/// Which file of the system a name or a descriptor stands for: equal values, the same file.
+struct FileIdentity {
+  uint64_t device = 0, number = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+/// Of what has this name now, a symbolic link itself and not what it leads to; nothing where
+/// nothing has it.
+std::optional<FileIdentity> file_identity(const std::filesystem::path& file);
+
 /// A file open for writing through a descriptor of its own. Movable; closed on destruction.
 /// write_at may be called from several threads at once, everything else from one.
 class PosixFile {
  public:
   enum class Mode : uint8_t {
     create,    ///< must not exist yet (a symbolic link counts as existing)
-    existing,  ///< must exist and be a regular file; the content stays
-    read_only  ///< the same; the file is only read
+    existing,  ///< must exist and be a regular file, no link to one; the content stays
+    read_only  ///< must exist and lead to a regular file, which is only read
   };
 
   PosixFile() = default;
@@ -35,6 +45,8 @@ class PosixFile {
   void set_path(std::filesystem::path path) { path_ = std::move(path); }
   bool is_open() const { return descriptor_ >= 0; }
   int64_t size() const;
+  /// Throws Error(file).
+  FileIdentity identity() const;
 
   /// Writes all of `bytes` at `offset`, resuming after signals and short writes. Throws
   /// Error(file or resource) naming the offset.
