@@ -31,8 +31,13 @@ void add_cache_option(CommandParser& command, std::string& cache) {
 
 std::vector<fs::path> cache_folders(const std::string& cache, const Capture& capture) {
   if (cache == "none") return {};
-  if (!cache.empty()) return {cache};
   std::error_code none;
+  if (!cache.empty()) {
+    // Who names a link means what it leads to; links that merely stand in a capture are not
+    // followed.
+    const fs::path folder = fs::weakly_canonical(cache, none);
+    return {none ? fs::path(cache) : folder};
+  }
   const bool folder = fs::is_directory(capture.path(), none);
   const fs::path home = folder ? capture.path() : folder_of(capture.files().front());
   std::vector<fs::path> folders{home / ".attnscope"};

@@ -1,5 +1,6 @@
 #include "io/capture/lse_cache.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,11 +67,29 @@ void unpack(std::span<const std::byte> payload, std::span<RowNorm> norms) {
   }
 }
 
+/// Whether the open file is this user's own and has its name itself, not through a link.
+bool is_own(const PosixFile& file) {
+  struct stat info {};
+  return ::lstat(file.path().c_str(), &info) == 0 && info.st_uid == geteuid() &&
+         file_identity(file.path()) == file.identity();
+}
+
+/// A sum that a row can have: RowNorm's form, an exponent with which sums and differences stay in
+/// range.
+bool is_plausible(const RowNorm& norm) {
+  constexpr int64_t kMaxExponent = int64_t{1} << 61;
+  const bool normal = norm.sum == 0 || (norm.sum >= 1 && norm.sum < 2);
+  return normal && norm.exponent >= -kMaxExponent && norm.exponent <= kMaxExponent;
+}
+
 bool load_file(const fs::path& path, const std::string& key, std::span<RowNorm> norms) {
   std::error_code missing;
-  if (!fs::is_regular_file(path, missing)) return false;
+  if (fs::is_symlink(path.parent_path(), missing) || !fs::is_regular_file(path, missing)) {
+    return false;
+  }
   try {
     const PosixFile file(path, PosixFile::Mode::read_only);
+    if (!is_own(file)) return false;
     std::vector<std::byte> payload(norms.size() * kRowBytes);
     if (file.size() != static_cast<int64_t>(sizeof(Header) + payload.size())) return false;
     Header header;
@@ -79,7 +98,7 @@ bool load_file(const fs::path& path, const std::string& key, std::span<RowNorm> 
     const Header expected = make_header(key, static_cast<int64_t>(norms.size()), payload);
     if (std::memcmp(&header, &expected, sizeof header) != 0) return false;
     unpack(payload, norms);
-    return true;
+    return std::all_of(norms.begin(), norms.end(), is_plausible);
   } catch (const Error&) {
     // A cache that cannot be read is one that is not there.
     return false;
@@ -91,6 +110,9 @@ void store_file(const fs::path& folder, const std::string& key, std::span<const 
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) throw errno_error(folder, "cannot be created", failed.value());
+  if (fs::is_symlink(folder, failed)) {
+    throw file_error(folder.string(), "", "is a link, through which nothing is kept");
+  }
   // Other processes may write the same file at the same time.
   const fs::path part = folder / (file_name(key) + "." + std::to_string(getpid()) + ".part");
   fs::remove(part, failed);

@@ -19,7 +19,9 @@ namespace attnscope {
 class LseCache : public NormStore {
  public:
   /// Files are looked for in all of `folders`, and written to the first that takes them; missing
-  /// folders are created then. None: nothing is ever found or written.
+  /// folders are created then. None: nothing is ever found or written. Files of other
+  /// users and links, also as a folder's last part, are passed over: somebody may have laid them
+  /// into a capture.
   explicit LseCache(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
 
   bool enabled() const { return !folders_.empty(); }
@@ -29,7 +31,7 @@ class LseCache : public NormStore {
   std::string key(const NormSource& source, std::string_view backend,
                   std::stop_token stop) override;
 
-  /// A file that is damaged or not readable is none.
+  /// A file that is damaged or not readable is none, nor one with a sum that no row can have.
   bool load(const std::string& key, std::span<RowNorm> norms) const override;
 
   /// Writes a file under a temporary name and renames it. Returns what went wrong in every folder.

@@ -1,9 +1,13 @@
+#include <unistd.h>
+
 #include <filesystem>
+#include <limits>
 
 #include "core/tensor/memory_tensor.h"
 #include "io/capture/lse_cache.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace attnscope;
@@ -124,6 +128,56 @@ TEST_CASE("a file under another key's name is not believed") {
   fs::rename(folder.path() / ("lse-" + kKey + ".bin"), folder.path() / ("lse-" + other + ".bin"));
   std::vector<RowNorm> norms(4);
   CHECK_FALSE(cache.load(other, norms));
+}
+
+TEST_CASE("sums that no row can have are not believed") {
+  const TemporaryFolder folder;
+  LseCache cache({folder.path()});
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const RowNorm impossible[] = {{2, 0},    {2.5, 3},   {0.5, 0},    {-1.5, 0}, {kNan, 0},
+                                {kInf, 0}, {1, kMost}, {1, -kMost}, {0, kMost}};
+  for (const RowNorm& norm : impossible) {
+    INFO(norm.sum << " * 2^" << norm.exponent);
+    std::vector<RowNorm> norms = some_norms();
+    norms[2] = norm;
+    REQUIRE_FALSE(cache.store(kKey, norms));
+    CHECK_FALSE(cache.load(kKey, norms));
+  }
+  REQUIRE_FALSE(cache.store(kKey, some_norms()));
+  std::vector<RowNorm> norms(4);
+  CHECK(cache.load(kKey, norms));
+}
+
+TEST_CASE("what lies behind a link is no cache") {
+  const TemporaryFolder folder;
+  const fs::path real = folder.path() / "real", link = folder.path() / "link";
+  REQUIRE_FALSE(LseCache({real}).store(kKey, some_norms()));
+  const std::string name = "lse-" + kKey + ".bin";
+  std::vector<RowNorm> norms(4);
+  fs::create_directory_symlink(real, link);
+  CHECK_FALSE(LseCache({link}).load(kKey, norms));
+  const auto problem = LseCache({link}).store(kKey, some_norms());
+  REQUIRE(problem);
+  CHECK(contains(*problem, link.string() + ": is a link"));
+  const fs::path other = folder.path() / "other";
+  fs::create_directory(other);
+  fs::create_symlink(real / name, other / name);
+  CHECK_FALSE(LseCache({other}).load(kKey, norms));
+  CHECK(LseCache({real}).load(kKey, norms));
+}
+
+TEST_CASE("another user's file is no cache") {
+  if (geteuid() != 0) return skip_test("files can be given away by root only");
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / ("lse-" + kKey + ".bin");
+  LseCache cache({folder.path()});
+  REQUIRE_FALSE(cache.store(kKey, some_norms()));
+  std::vector<RowNorm> norms(4);
+  REQUIRE(cache.load(kKey, norms));
+  REQUIRE(chown(file.c_str(), 65534, 65534) == 0);
+  CHECK_FALSE(cache.load(kKey, norms));
 }
 
 TEST_CASE("the first folder that can be written takes the norms, all are looked through") {
