@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/files/staged_file.h"
+#include "io/results/csv_field.h"
 
 namespace attnscope {
 namespace {
@@ -43,20 +44,6 @@ Json row_json(const MaskRow& row, bool timed) {
 
 std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:8.4f}", *value) : fmt::format("{:>8}", "-");
-}
-
-std::string csv_cell(const Json& value) {
-  if (value.is_null()) return "";
-  if (!value.is_string()) return value.dump();
-  const auto text = value.get<std::string>();
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted(1, '"');
-  for (char c : text) {
-    if (c == '"') quoted.push_back('"');
-    quoted.push_back(c);
-  }
-  quoted.push_back('"');
-  return quoted;
 }
 
 }  // namespace
@@ -97,7 +84,7 @@ void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::fil
     const Json json = row_json(row, timed);
     for (const auto& [name, value] : json.items()) {
       names.push_back(name);
-      cells.push_back(csv_cell(value));
+      cells.push_back(csv_value(value));
     }
     if (text.empty()) text = fmt::format("{}\n", fmt::join(names, ","));
     text.append(fmt::format("{}\n", fmt::join(cells, ",")));

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/common/console.h"
-#include "cli/common/head_name.h"
+#include "cli/common/head_table.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/problem/score.h"
@@ -13,14 +13,7 @@
 namespace attnscope {
 namespace {
 
-HeadName name_of(const RenderHead& h) {
-  return {h.call->id.step,
-          h.call->id.layer,
-          branch_of(h.call->id, h.batch),
-          std::string(kind_name(h.call->id.kind)),
-          h.batch,
-          h.head};
-}
+HeadName name_of(const RenderHead& h) { return head_name(h.call->id, h.batch, h.head); }
 
 HeadTable table_of(const RenderJob& job) {
   std::vector<HeadName> names;

@@ -12,13 +12,14 @@
 #include "cli/common/stream_run.h"
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
-#include "cli/stats/stats_record.h"
-#include "cli/stats/stats_sink.h"
+#include "cli/stats/stats_table.h"
 #include "core/base/error.h"
+#include "core/products/head_record_sink.h"
 #include "core/reduce/reduction_stream.h"
 #include "core/stream/value_check.h"
 #include "io/results/output_provenance.h"
 #include "io/results/stats_files.h"
+#include "io/results/stats_hdf5.h"
 #include "io/results/stats_journal.h"
 
 namespace attnscope {
@@ -72,14 +73,24 @@ void say_start(const Console& console, const RunPlan& f) {
                           format_bytes(f.memory_bytes), format_bytes(f.budget_bytes)));
 }
 
-/// Runs the jobs that are left; throws Error(interrupted) when it was stopped.
-void compute(const StatsJobs& s, const ReductionPlan& plan, const TileBackend& backend,
-             MemoryBudget& budget, RecordSink& sink, const StatsJournal* journal, size_t kept,
-             const InterruptWatch& interrupts, const Console& console) {
+/// Runs the jobs that are left, and returns their records; throws Error(interrupted) when it was
+/// stopped.
+std::vector<HeadRecord> compute(const StatsOptions& o, const ClassThresholds& thresholds,
+                                const StatsJobs& s, const TileBackend& backend,
+                                MemoryBudget& budget, StatsJournal* journal,
+                                const InterruptWatch& interrupts, const Console& console) {
+  std::vector<HeadRecord> records;
+  if (s.jobs.empty()) return records;
+  HeadRecordSink sink(s.jobs, {o.arrays(), thresholds, s.tokens}, [&](HeadRecord record) {
+    if (journal != nullptr) journal->append(record);
+    records.push_back(std::move(record));
+  });
+  const ReductionPlan plan = plan_reductions(s.jobs, backend, budget.available(), o.run.threads);
   if (run_reductions({console, "stats", backend, budget, interrupts.token()}, s.jobs, plan, sink)) {
-    return;
+    return records;
   }
-  const size_t done = kept + sink.done();
+  const size_t kept = journal == nullptr ? 0 : journal->kept().size();
+  const size_t done = kept + records.size();
   throw Error(ErrorCode::interrupted,
               journal == nullptr || done == 0
                   ? std::string("interrupted: nothing was kept")
@@ -88,7 +99,7 @@ void compute(const StatsJobs& s, const ReductionPlan& plan, const TileBackend& b
 }
 
 void write_output(const std::string& extension, StatsJournal& journal, const Json& about,
-                  const ExportSpec& spec, const std::vector<Json>& records) {
+                  const ExportSpec& spec, const std::vector<HeadRecord>& records) {
   journal.finish([&](const std::filesystem::path& path) {
     if (extension == ".json") write_stats_json(about, records, path);
     if (extension == ".csv") write_stats_csv(records, path);
@@ -106,12 +117,10 @@ bool finished_already(const StatsOptions& o, const Json& about, const Console& c
   return true;
 }
 
-void print_records(const StatsOptions& o, const Json& about, const std::vector<Json>& records) {
+void print_records(const StatsOptions& o, const Json& about,
+                   const std::vector<HeadRecord>& records) {
   if (o.json) {
-    Json json{{"format", "attnscope-stats/1"}};
-    json.update(about);
-    json["heads"] = records;
-    print_json(json, true);
+    print_json(stats_json(about, records), true);
   } else if (o.out.empty()) {
     print_stats_table(records);
   }
@@ -126,8 +135,8 @@ int run_stats(const StatsOptions& o) {
   const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   const MemoryReservation rows_held =
-      budget.reserve(RecordSink::bytes(o, s.jobs, 2), "the rows' values");
-  ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
+      budget.reserve(HeadRecordSink::bytes(o.arrays(), s.jobs, 2), "the rows' values");
+  const ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
   RunPlan forecast = plan_of("stats", static_cast<int64_t>(s.jobs.size()), plan, budget);
   if (wants_estimate(o.dry_run, plan.flops)) {
     forecast.seconds = ReductionStream(*backend, budget).expected_seconds(s.jobs, plan);
@@ -152,29 +161,25 @@ int run_stats(const StatsOptions& o) {
                    {"options", options}};
   if (finished_already(o, about, console)) return kExitOk;
   std::optional<StatsJournal> journal;
-  std::vector<Json> kept;
   const ExportSpec spec = stats_spec(s, capture, options, hash);
+  std::vector<HeadRecord> records;
   if (!o.out.empty()) {
     journal.emplace(
         o.out,
         Json{{"format", "attnscope-stats-part/1"}, {"capture_hash", hash}, {"options", options}},
         capture.path().filename().string(), file_options);
-    kept = journal->kept();
-    if (!kept.empty()) {
+    records = journal->kept();
+    if (!records.empty()) {
       console.say(fmt::format("resuming {}: {} of {} heads are there",
-                              journal->part_path().string(), kept.size(), s.jobs.size()));
-      drop_known(s, kept);
+                              journal->part_path().string(), records.size(), s.jobs.size()));
+      drop_known(s, records);
     }
   }
-  RecordSink sink(s.jobs, s.call_of_job, o, thresholds, journal ? &*journal : nullptr);
-  if (!s.jobs.empty()) {
-    plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
-    compute(s, plan, *backend, budget, sink, journal ? &*journal : nullptr, kept.size(), interrupts,
-            console);
+  for (HeadRecord& record : compute(o, thresholds, s, *backend, budget,
+                                    journal ? &*journal : nullptr, interrupts, console)) {
+    records.push_back(std::move(record));
   }
-  std::vector<Json> records = sink.take_records();
-  records.insert(records.end(), kept.begin(), kept.end());
-  sort_records(records, o.sort);
+  sort_records(records, find_head_field(o.sort));
   if (journal) {
     write_output(extension_of(o), *journal, about, spec, records);
     console.say(fmt::format("wrote {} ({} heads)", o.out, records.size()));
