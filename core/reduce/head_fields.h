@@ -71,7 +71,8 @@ using HeadMember = std::variant<Estimate HeadMetrics::*, std::optional<double> H
 
 /// A number of HeadMetrics for whoever computes, writes, reads, sorts by or prints all of them.
 struct HeadField {
-  std::string_view name;  ///< in JSON, CSV, HDF5, --sort and --metric
+  std::string_view name;       ///< in JSON, CSV, HDF5, --sort and --metric
+  std::string_view long_name;  ///< what it is, with its unit where it has one
   HeadMember member;
   /// The mean over rows of this value; head_metrics() derives the other numbers from such means.
   std::optional<RowValue> mean_of = {};

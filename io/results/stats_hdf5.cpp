@@ -1,5 +1,7 @@
 #include "io/results/stats_hdf5.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -42,12 +44,13 @@ class GroupWriter {
     for (const size_t place : places) write_array(place);
     write_classes();
     for (const HeadField& field : head_fields()) {
-      write_numbers(std::string(field.name), field, number_of);
+      write_numbers(std::string(field.name), std::string(field.long_name), field, number_of);
       const auto has_error = [&](const HeadRecord* record) {
         return standard_error_of(record->metrics, field).has_value();
       };
       if (std::any_of(records_.begin(), records_.end(), has_error)) {
-        write_numbers(field.error_name(), field, standard_error_of);
+        write_numbers(field.error_name(), fmt::format("standard error of {}", field.name), field,
+                      standard_error_of);
       }
     }
     write_sinks();
@@ -74,13 +77,15 @@ class GroupWriter {
   }
 
   using NumberOf = std::optional<double>(const HeadMetrics&, const HeadField&);
-  void write_numbers(const std::string& name, const HeadField& field, NumberOf number) {
+  void write_numbers(const std::string& name, const std::string& long_name, const HeadField& field,
+                     NumberOf number) {
     std::vector<double> values;
     for (const HeadRecord* record : records_) {
       values.push_back(number(record->metrics, field).value_or(kUndefined));
     }
     const Hdf5Dataset dataset =
         writer_.write<double>(group_.id(), name, std::span(values), shape_with({}));
+    writer_.attribute(dataset.id(), "long_name", long_name);
     const Hdf5Dataset* const scales[] = {&scales_["batch"], &scales_["head"]};
     writer_.attach_scales(dataset, scales);
   }

@@ -15,6 +15,7 @@ TEST_CASE("every number of a head has a name of its own") {
   for (const HeadField& field : head_fields()) {
     CHECK(names.insert(field.name).second);
     CHECK(find_head_field(field.name) == &field);
+    CHECK_FALSE(field.long_name.empty());
     CHECK(number_of(sample_record(0, false).metrics, field).has_value());
     // Only an Estimate can be a mean over rows.
     if (field.mean_of) CHECK(std::holds_alternative<Estimate HeadMetrics::*>(field.member));

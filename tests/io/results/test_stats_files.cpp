@@ -142,7 +142,11 @@ TEST_CASE("an HDF5 file of numbers holds every field, the sinks and the arrays")
     // In the order of the heads, whatever that of the records.
     CHECK(numbers.values[0] == number_of(records[1].metrics, field));
     CHECK(numbers.values[1] == number_of(records[0].metrics, field));
+    CHECK(read_text_attribute(out, "long_name", kGroup + std::string(field.name)) ==
+          field.long_name);
   }
+  CHECK(read_text_attribute(out, "long_name", kGroup + "entropy_stderr") ==
+        "standard error of entropy");
   const auto keys = read_dataset(out, kGroup + "sink_keys");
   CHECK(keys.shape == std::vector<int64_t>{1, 2, 5});
   CHECK(std::vector<double>(keys.values.begin(), keys.values.begin() + 5) ==
