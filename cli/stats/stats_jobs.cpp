@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/problem/sampled_rows.h"
 
 namespace attnscope {
 namespace {
@@ -21,9 +22,9 @@ StatsJobs make_stats_jobs(const StatsOptions& o, const Capture& capture) {
     const AttentionProblem& problem = *selected.call->problem;
     const int64_t rows = problem.num_queries();
     const bool sampled = o.sample > 0 && o.sample < rows;
-    s.rows.push_back(sampled ? spread_rows(rows, o.sample) : std::vector<int64_t>());
+    s.rows.push_back(sampled ? sampled_rows(rows, o.sample) : std::vector<int64_t>());
     const int64_t taken = sampled ? o.sample : rows;
-    std::vector<int64_t> shares = spread_rows(taken, o.exact ? taken : kShareRows);
+    std::vector<int64_t> shares = sampled_rows(taken, o.exact ? taken : kShareRows);
     if (sampled) {
       for (int64_t& row : shares) row = s.rows.back()[static_cast<size_t>(row)];
     }

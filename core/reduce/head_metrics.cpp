@@ -157,15 +157,4 @@ ReductionRequest metrics_request(const AttentionProblem& problem,
   return request;
 }
 
-std::vector<int64_t> spread_rows(int64_t rows, int64_t count) {
-  count = std::min(rows, count);
-  std::vector<int64_t> chosen;
-  chosen.reserve(static_cast<size_t>(count));
-  // ⌊(2i + 1)·rows / (2·count)⌋, in integers.
-  for (int64_t i = 0; i < count; ++i) {
-    chosen.push_back(static_cast<int64_t>(static_cast<__int128>(2 * i + 1) * rows / (2 * count)));
-  }
-  return chosen;
-}
-
 }  // namespace attnscope

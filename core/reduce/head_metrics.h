@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/reduce/head_fields.h"
 #include "core/reduce/head_totals.h"
@@ -30,8 +29,5 @@ HeadMetrics head_metrics(const HeadTotals& totals, const HeadTask& task,
 ReductionRequest metrics_request(const AttentionProblem& problem,
                                  std::span<const int64_t> share_rows,
                                  std::optional<int64_t> band = {});
-
-/// `count` rows of `rows`, evenly spread: ⌊(i + ½)·rows/count⌋; all where count ≥ rows.
-std::vector<int64_t> spread_rows(int64_t rows, int64_t count);
 
 }  // namespace attnscope
