@@ -17,13 +17,13 @@ using Json = nlohmann::ordered_json;
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json row_json(const MaskRow& row, bool timed) {
-  const MaskQuality& s = row.score;
-  Json json{{"step", row.step},
-            {"layer", row.layer},
-            {"branch", row.branch},
-            {"kind", row.kind},
-            {"batch", row.batch},
-            {"head", row.head},
+  const MaskQuality& s = row.quality;
+  Json json{{"step", row.name.step},
+            {"layer", row.name.layer},
+            {"branch", row.name.branch},
+            {"kind", row.name.kind},
+            {"batch", row.name.batch},
+            {"head", row.name.head},
             {"mask", row.mask},
             {"density", s.density},
             {"effective_density", s.effective_density},
@@ -59,16 +59,17 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
   for (const MaskRow& row : rows) width = std::max(width, one_line(row.mask).size());
   std::string before;
   for (const MaskRow& row : rows) {
-    const std::string call = fmt::format("step {} layer {} {} {} batch {}", row.step, row.layer,
-                                         one_line(row.branch), row.kind, row.batch);
+    const HeadName& name = row.name;
+    const std::string call = fmt::format("step {} layer {} {} {} batch {}", name.step, name.layer,
+                                         one_line(name.branch), name.kind, name.batch);
     if (call != before) {
       fmt::print("{}{}\n", before.empty() ? "" : "\n", call);
       fmt::print("head  {:<{}}   density   recall      p05   oracle  out.err  err.p95{}\n", "mask",
                  width, timed ? "     time" : "");
       before = call;
     }
-    const MaskQuality& s = row.score;
-    fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {} {}{}\n", row.head, one_line(row.mask), width,
+    const MaskQuality& s = row.quality;
+    fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {} {}{}\n", name.head, one_line(row.mask), width,
                s.density, cell(s.recall), cell(s.recall_p05), cell(s.oracle_recall),
                cell(s.output_error), cell(s.output_error_p95),
                timed ? fmt::format(" {}", cell(row.time_ratio)) : std::string());

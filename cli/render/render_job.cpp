@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cli/common/console.h"
 #include "cli/common/head_table.h"
+#include "cli/render/render_report.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/problem/score.h"
@@ -99,18 +99,8 @@ void write_picture(RenderJob& job, const Canvas& canvas) {
 }
 
 void report_picture(RenderJob& job, int width, int height) {
-  job.console.say(fmt::format("wrote {} ({}, {} head{}, {} × {} pixels)", job.request.out,
-                              picture_name(job.kind), job.heads.size(),
-                              job.heads.size() == 1 ? "" : "s", width, height));
-  if (!job.request.json) return;
-  nlohmann::ordered_json json{{"format", "attnscope-render/1"},
-                              {"file", job.request.out},
-                              {"picture", picture_name(job.kind)},
-                              {"heads", job.heads.size()},
-                              {"width", width},
-                              {"height", height}};
-  json.update(job.facts);
-  print_json(json, true);
+  report_written(job.request, job.console,
+                 {picture_name(job.kind), job.heads.size(), width, height, {}, job.facts});
 }
 
 }  // namespace attnscope
