@@ -15,6 +15,7 @@
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
 #include "cli/export/export_pooled.h"
+#include "cli/export/export_result.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/tile_plan.h"
@@ -237,16 +238,13 @@ void say_start(const Console& console, const ExportOptions& o, const ExportSpec&
   for (const std::string& key : unknown) console.say("note: not understood: " + key);
 }
 
-void print_result(const ExportOptions& o, const ExportSink& sink, double seconds) {
-  if (!o.json) return;
-  print_json({{"format", "attnscope-export-result/1"},
-              {"out", o.out},
-              {"heads", sink.tasks().size()},
-              {"tiles", sink.tiles_total()},
-              {"tiles_kept", sink.resume().tiles_kept},
-              {"bytes_written", sink.bytes_written()},
-              {"seconds", seconds}},
-             false);
+ExportResult result_of(const ExportOptions& o, const ExportSink& sink, double seconds) {
+  return {o.out,
+          static_cast<int64_t>(sink.tasks().size()),
+          sink.tiles_total(),
+          sink.resume().tiles_kept,
+          sink.bytes_written(),
+          seconds};
 }
 
 KeptParts parts_of(const ExportSink& sink, int64_t done) {
@@ -331,7 +329,7 @@ int run_export(const ExportOptions& o) {
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
     say_complete(console, o.out);
-    print_result(o, sink, 0);
+    if (o.json) print_export_result(result_of(o, sink, 0));
     return kExitOk;
   }
   for (const std::string& warning : sink.warnings()) console.warn(warning);
@@ -339,7 +337,7 @@ int run_export(const ExportOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   stream_export(console, tiles, *backend, budget, sink, run.stop());
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  print_result(o, sink, spent.count());
+  if (o.json) print_export_result(result_of(o, sink, spent.count()));
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
                           format_seconds(spent.count()),
                           format_count(static_cast<double>(sink.bytes_written()) / spent.count())));

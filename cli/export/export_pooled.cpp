@@ -10,6 +10,7 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
+#include "cli/export/export_result.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
 
@@ -20,16 +21,6 @@ namespace {
 nlohmann::ordered_json identity_of(const ExportSpec& spec) {
   return {{"capture_hash", spec.capture_hash},
           {"options", nlohmann::ordered_json::parse(spec.options_json)}};
-}
-
-void print_written(const PooledRun& r, const RunPlan& f, double seconds) {
-  if (!r.json) return;
-  print_json({{"format", "attnscope-export-result/1"},
-              {"out", r.out},
-              {"heads", f.heads},
-              {"bytes_written", seconds > 0 ? *f.payload_bytes : 0},
-              {"seconds", seconds}},
-             false);
 }
 
 }  // namespace
@@ -60,7 +51,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   plan.spec.capture_hash = r.capture.content_hash(plan.spec.selection(), false, run.stop());
   if (r.write.resume && !r.write.force &&
       is_complete_already(r.console, r.out, "pooled", identity_of(plan.spec))) {
-    print_written(r, forecast, 0);
+    if (r.json) print_export_result({.out = r.out, .heads = forecast.heads});
     return kExitOk;
   }
   PooledExport pooled(std::move(plan), r.out, r.write);
@@ -71,7 +62,12 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   }
   pooled.end();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  print_written(r, forecast, spent.count());
+  if (r.json) {
+    print_export_result({.out = r.out,
+                         .heads = forecast.heads,
+                         .bytes_written = *forecast.payload_bytes,
+                         .seconds = spent.count()});
+  }
   r.console.say(fmt::format("wrote {} ({} in {})", r.out, format_bytes(*forecast.payload_bytes),
                             format_seconds(spent.count())));
   return kExitOk;
