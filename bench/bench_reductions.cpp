@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/problem/sampled_rows.h"
 #include "core/reduce/head_metrics.h"
 #include "core/reduce/reduction_stream.h"
 #include "core/tensor/memory_tensor.h"
@@ -68,7 +69,7 @@ void bench(const TokenGrid& tokens, int64_t width, int rounds, const TileBackend
   parts.name = "bench";
   const AttentionProblem problem = AttentionProblem::make(std::move(parts));
   const HeadTask task{&problem, 0, 0, {0, tokens.tokens()}, {}, {0, tokens.tokens()}};
-  const std::vector<int64_t> spread = spread_rows(tokens.tokens(), 256);
+  const std::vector<int64_t> spread = sampled_rows(tokens.tokens(), 256);
 
   ReductionRequest pyramid;
   pyramid.block = 16;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/head_name.h"
+#include "cli/common/head_table.h"
 #include "core/problem/token_grid.h"
 #include "io/export/read/stored_maps.h"
 

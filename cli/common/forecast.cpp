@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/stream/streaming_engine.h"
 
@@ -43,6 +44,12 @@ Sample compute(HeadTask task, int64_t rows, const TileRequest& request, const Ti
   return {part.flops, spent.count()};
 }
 
+bool wants_estimate(bool dry_run, double flops) {
+  // Some seconds on a few cores.
+  constexpr double kLongFlops = 2e12;
+  return dry_run || flops > kLongFlops;
+}
+
 }  // namespace
 
 double expected_seconds(std::span<const HeadTask> tasks, const TileRequest& request,
@@ -59,6 +66,26 @@ double expected_seconds(std::span<const HeadTask> tasks, const TileRequest& requ
   }
   const double packing = std::max(0.0, few.seconds - few.flops / flops * seconds);
   return packing + plan.flops / flops * seconds;
+}
+
+RunPlan forecast_run(std::string command, std::span<const HeadTask> tasks,
+                     const TileRequest& request, const TilePlan& plan, const TileBackend& backend,
+                     MemoryBudget& budget, bool dry_run) {
+  RunPlan run = plan_of(std::move(command), static_cast<int64_t>(tasks.size()), plan, budget);
+  if (wants_estimate(dry_run, plan.flops)) {
+    run.seconds = expected_seconds(tasks, request, plan, backend, budget);
+  }
+  return run;
+}
+
+RunPlan forecast_run(std::string command, std::span<const ReductionJob> jobs,
+                     const ReductionPlan& plan, const TileBackend& backend, MemoryBudget& budget,
+                     bool dry_run) {
+  RunPlan run = plan_of(std::move(command), static_cast<int64_t>(jobs.size()), plan, budget);
+  if (wants_estimate(dry_run, plan.flops)) {
+    run.seconds = ReductionStream(backend, budget).expected_seconds(jobs, plan);
+  }
+  return run;
 }
 
 }  // namespace attnscope

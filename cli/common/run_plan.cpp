@@ -74,12 +74,6 @@ RunPlan plan_of(std::string command, int64_t heads, const ReductionPlan& reducti
   return plan;
 }
 
-bool wants_estimate(bool dry_run, double flops) {
-  // Some seconds on a few cores.
-  constexpr double kLongFlops = 2e12;
-  return dry_run || flops > kLongFlops;
-}
-
 void print_plan(const RunPlan& p, bool json) {
   if (json) return print_plan_json(p);
   if (p.layers) {

@@ -42,10 +42,6 @@ RunPlan plan_of(std::string command, int64_t heads, const TilePlan& tiles,
 RunPlan plan_of(std::string command, int64_t heads, const ReductionPlan& reductions,
                 const MemoryBudget& budget);
 
-/// Whether seconds are worth estimating, which computes a little itself: for a dry run, and for
-/// what is not soon done.
-bool wants_estimate(bool dry_run, double flops);
-
 /// "attnscope-plan/1" on standard output: the same fields from every command; or lines for people.
 void print_plan(const RunPlan& plan, bool json);
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/common/capture_options.h"
-#include "cli/common/head_name.h"
+#include "cli/common/head_table.h"
 #include "io/export/read/stored_maps.h"
 
 namespace attnscope {

@@ -3,10 +3,8 @@
 #include <atomic>
 
 #include "cli/common/forecast.h"
-#include "cli/common/interrupt.h"
-#include "core/base/error.h"
+#include "cli/common/run_steps.h"
 #include "core/stream/streaming_engine.h"
-#include "core/stream/value_check.h"
 
 namespace attnscope {
 
@@ -38,10 +36,6 @@ bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
   return ReductionStream(job.backend, job.budget).run(jobs, plan, sink, control);
 }
 
-Error nothing_written() {
-  return Error(ErrorCode::interrupted, "interrupted: nothing was written");
-}
-
 StreamRun::StreamRun(const RunOptions& options, const Console& console, std::string title)
     : console_(console),
       title_(std::move(title)),
@@ -55,32 +49,24 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
   const TileRequest request = sink.request();
   const TilePlan plan = plan_tiles(tasks, request, *backend_, budget_.available(), threads_);
   if (plan_only_) {
-    forecast_ = plan_of(title_, static_cast<int64_t>(tasks.size()), plan, budget_);
-    forecast_.seconds = expected_seconds(tasks, request, plan, *backend_, budget_);
+    forecast_ = forecast_run(title_, tasks, request, plan, *backend_, budget_, true);
     return;
   }
-  const InterruptWatch interrupts(console_);
-  check_values(tasks, interrupts.token());
-  if (!run_tiles({console_, title_, *backend_, budget_, interrupts.token()}, tasks, plan, sink)) {
-    throw nothing_written();
+  const CheckedRun run(console_, tasks);
+  if (!run_tiles({console_, title_, *backend_, budget_, run.stop()}, tasks, plan, sink)) {
+    throw interrupted_error(kNothingWritten);
   }
 }
 
 void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) {
   const ReductionPlan plan = plan_reductions(jobs, *backend_, budget_.available(), threads_);
-  ReductionStream stream(*backend_, budget_);
   if (plan_only_) {
-    forecast_ = plan_of(title_, static_cast<int64_t>(jobs.size()), plan, budget_);
-    forecast_.seconds = stream.expected_seconds(jobs, plan);
+    forecast_ = forecast_run(title_, jobs, plan, *backend_, budget_, true);
     return;
   }
-  const InterruptWatch interrupts(console_);
-  std::vector<HeadTask> tasks;
-  for (const ReductionJob& job : jobs) tasks.push_back(job.task);
-  check_values(tasks, interrupts.token());
-  if (!run_reductions({console_, title_, *backend_, budget_, interrupts.token()}, jobs, plan,
-                      sink)) {
-    throw nothing_written();
+  const CheckedRun run(console_, jobs);
+  if (!run_reductions({console_, title_, *backend_, budget_, run.stop()}, jobs, plan, sink)) {
+    throw interrupted_error(kNothingWritten);
   }
 }
 

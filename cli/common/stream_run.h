@@ -9,7 +9,6 @@
 #include "cli/common/console.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
-#include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/products/map_reductions.h"
 #include "core/stream/tile_backend.h"
@@ -34,8 +33,6 @@ bool run_tiles(const StreamJob& job, std::span<const HeadTask> tasks, const Tile
 /// The same for reductions.
 bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
                     const ReductionPlan& plan, ReductionSink& sink);
-/// What is thrown where a run that keeps nothing was stopped.
-Error nothing_written();
 
 /// The backend and the budget of a command that streams tiles into a sink: planned, with progress,
 /// stopped by signals. Not thread-safe.

@@ -9,17 +9,17 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
-#include "cli/common/interrupt.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
+#include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
 #include "cli/export/export_pooled.h"
+#include "cli/export/export_result.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/stream/tile_plan.h"
-#include "core/stream/value_check.h"
 #include "io/export/write/make_export.h"
 #include "io/files/posix_file.h"
 
@@ -227,12 +227,10 @@ ExportSpec make_spec(const ExportOptions& o, const Capture& capture, const TileB
 /// What is about to happen, in one line.
 void say_start(const Console& console, const ExportOptions& o, const ExportSpec& spec,
                const RunPlan& f, const TileBackend& backend) {
-  const std::string time =
-      f.seconds < 0 ? "" : fmt::format(", about {} of computation", format_seconds(f.seconds));
-  console.say(fmt::format("{} of {} head{}: {}{} to {}{}{}; {}; {}",
-                          export_product_name(spec.product), f.heads, f.heads == 1 ? "" : "s",
-                          f.at_most ? "at most " : "", format_bytes(*f.file_bytes), o.out,
-                          free_text(f), time, backend.description(), f.how));
+  console.say(fmt::format("{} of {}: {}{} to {}{}{}; {}; {}", export_product_name(spec.product),
+                          heads_text(f.heads), f.at_most ? "at most " : "",
+                          format_bytes(*f.file_bytes), o.out, free_text(f),
+                          about_text(f, f.seconds_note), backend.description(), f.how));
   std::set<std::string> unknown;
   for (const ExportCall& call : spec.calls) {
     const CallEntry& entry = *call.selected.call;
@@ -241,33 +239,27 @@ void say_start(const Console& console, const ExportOptions& o, const ExportSpec&
   for (const std::string& key : unknown) console.say("note: not understood: " + key);
 }
 
-void print_result(const ExportOptions& o, const ExportSink& sink, double seconds) {
-  if (!o.json) return;
-  print_json({{"format", "attnscope-export-result/1"},
-              {"out", o.out},
-              {"heads", sink.tasks().size()},
-              {"tiles", sink.tiles_total()},
-              {"tiles_kept", sink.resume().tiles_kept},
-              {"bytes_written", sink.bytes_written()},
-              {"seconds", seconds}},
-             false);
+ExportResult result_of(const ExportOptions& o, const ExportSink& sink, double seconds) {
+  return {o.out,
+          static_cast<int64_t>(sink.tasks().size()),
+          sink.tiles_total(),
+          sink.resume().tiles_kept,
+          sink.bytes_written(),
+          seconds};
+}
+
+KeptParts parts_of(const ExportSink& sink, int64_t done) {
+  return {done, sink.tiles_total(), "tiles", sink.partial_path()};
 }
 
 void say_resume(const Console& console, const ExportResume& resume, const ExportSink& sink) {
   if (!resume.resumed) return;
-  console.say(fmt::format("resuming {}: {} of {} tiles are there ({} read back)",
-                          sink.partial_path().string(), resume.tiles_kept, sink.tiles_total(),
+  console.say(fmt::format("{} ({} read back)", resuming_text(parts_of(sink, resume.tiles_kept)),
                           format_bytes(resume.bytes_checked)));
   if (resume.tiles_dropped > 0) {
     console.warn(fmt::format("{}: {} tiles were not as its journal says and are computed again",
                              sink.partial_path().string(), resume.tiles_dropped));
   }
-}
-
-/// What an export that did not end leaves: for whoever decides what to do next.
-std::string leftover_text(const ExportSink& sink) {
-  return fmt::format("{} of {} tiles are in {}; --resume goes on", sink.tiles_done(),
-                     sink.tiles_total(), sink.partial_path().string());
 }
 
 /// Streams the maps; throws Error(interrupted) when it was stopped. Whatever stops it, what is
@@ -283,13 +275,10 @@ void stream_export(const Console& console, const TilePlan& plan, const TileBacke
                          sink.resume().resumed ? SkipTile(there) : SkipTile());
     if (!complete) sink.suspend();
   } catch (const std::exception&) {
-    if (sink.tiles_done() > 0) console.warn(leftover_text(sink));
+    if (sink.tiles_done() > 0) console.warn(leftover_text(parts_of(sink, sink.tiles_done())));
     throw;
   }
-  if (complete) return;
-  throw Error(ErrorCode::interrupted,
-              "interrupted: " +
-                  (sink.tiles_done() > 0 ? leftover_text(sink) : std::string("nothing was kept")));
+  if (!complete) throw interrupted_error(leftover_text(parts_of(sink, sink.tiles_done())));
 }
 
 int run_export(const ExportOptions& o) {
@@ -315,15 +304,13 @@ int run_export(const ExportOptions& o) {
   const TilePlan tiles =
       plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(), o.run.threads);
   const ExportSize size = estimate_export(plan);
-  RunPlan forecast = plan_of("export", static_cast<int64_t>(plan.tasks.size()), tiles, budget);
+  RunPlan forecast =
+      forecast_run("export", plan.tasks, plan.request(), tiles, *backend, budget, o.dry_run);
   forecast.payload_bytes = size.payload_bytes;
   forecast.file_bytes = size.file_bytes;
   forecast.at_most = size.at_most;
   forecast.free_bytes = free_disk_bytes(o.out);
   forecast.seconds_note = " of computation";
-  if (wants_estimate(o.dry_run, tiles.flops)) {
-    forecast.seconds = expected_seconds(plan.tasks, plan.request(), tiles, *backend, budget);
-  }
   if (o.dry_run) {
     print_plan(forecast, o.json);
     return kExitOk;
@@ -336,23 +323,22 @@ int run_export(const ExportOptions& o) {
   check_export_target(o.out, write_options);
   say_start(console, o, spec, forecast, *backend);
 
-  const InterruptWatch interrupts(console);
   const bool with_values = spec.product == ExportProduct::output;
-  check_values(plan.tasks, interrupts.token(), with_values);
-  plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, interrupts.token());
+  const CheckedRun run(console, plan.tasks, with_values);
+  plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, run.stop());
   const auto owned = make_export(std::move(plan), o.out, write_options);
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
-    console.say(o.out + " is complete already");
-    print_result(o, sink, 0);
+    say_complete(console, o.out);
+    if (o.json) print_export_result(result_of(o, sink, 0));
     return kExitOk;
   }
   for (const std::string& warning : sink.warnings()) console.warn(warning);
   say_resume(console, sink.resume(), sink);
   const auto start = std::chrono::steady_clock::now();
-  stream_export(console, tiles, *backend, budget, sink, interrupts.token());
+  stream_export(console, tiles, *backend, budget, sink, run.stop());
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  print_result(o, sink, spent.count());
+  if (o.json) print_export_result(result_of(o, sink, spent.count()));
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
                           format_seconds(spent.count()),
                           format_count(static_cast<double>(sink.bytes_written()) / spent.count())));

@@ -7,18 +7,17 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
-#include "cli/common/interrupt.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
+#include "cli/common/run_steps.h"
 #include "cli/mask/mask_choice.h"
 #include "cli/mask/mask_report.h"
-#include "cli/mask/mask_run.h"
-#include "cli/mask/mask_timing.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/mask/mask_cover.h"
+#include "core/patterns/mask_measurement.h"
+#include "core/patterns/mask_timing.h"
 #include "core/stream/row_stream.h"
-#include "core/stream/value_check.h"
 #include "io/capture/call/block_mask_file.h"
 #include "io/files/output_file.h"
 
@@ -44,11 +43,10 @@ struct MaskOptions {
 /// What block-sparse kernels use most.
 constexpr int64_t kDefaultBlock = 128;
 
-/// The heads, each with its place in the capture.
+/// The selected heads.
 struct MaskTasks {
   std::vector<SelectedCall> calls;
   std::vector<HeadTask> tasks;
-  std::vector<const CallEntry*> call_of_task;
 };
 
 MaskTasks make_tasks(const MaskOptions& o, const Capture& capture) {
@@ -64,7 +62,6 @@ MaskTasks make_tasks(const MaskOptions& o, const Capture& capture) {
       for (int64_t h : selected.heads) {
         m.tasks.push_back(
             {&problem, b, h, {0, problem.num_queries()}, {}, {0, problem.num_keys()}});
-        m.call_of_task.push_back(selected.call);
       }
     }
   }
@@ -111,9 +108,7 @@ void save_blocks(BlockMaskWriter& writer, const HeadTask& task, const Mask& mask
                  const std::stop_token& stop) {
   const int64_t rows = task.problem->num_queries();
   for (int64_t first = 0; first < rows; first += block) {
-    if (stop.stop_requested()) {
-      throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
-    }
+    if (stop.stop_requested()) throw interrupted_error(kNothingWritten);
     writer.append(kept_blocks(mask, task.batch, task.head, {first, std::min(first + block, rows)},
                               task.problem->num_keys(), block));
   }
@@ -127,8 +122,7 @@ class MaskLab {
       : o_(options), m_(tasks), choices_(masks), backend_(backend), budget_(budget) {}
 
   std::vector<MaskRow> run(const Console& console, int64_t entries) {
-    const InterruptWatch interrupts(console);
-    check_values(m_.tasks, interrupts.token());
+    const CheckedRun run(console, m_.tasks);
     std::optional<BlockMaskWriter> writer;
     if (!o_.save.empty()) {
       const AttentionProblem& problem = *m_.tasks.front().problem;
@@ -141,7 +135,7 @@ class MaskLab {
                       static_cast<double>(entries) / static_cast<double>(heads * kSteps),
                       "entries");
     for (int64_t i = 0; i < heads; ++i) {
-      add_head(static_cast<size_t>(i), interrupts.token(), writer, [&](double share) {
+      add_head(static_cast<size_t>(i), run.stop(), writer, [&](double share) {
         progress.update(i * kSteps + static_cast<int64_t>(share * kSteps));
       });
     }
@@ -164,17 +158,12 @@ class MaskLab {
       masks.push_back(
           choice.build(*task.problem, task.batch, task.head, {backend_, budget_, stop}));
     }
-    const auto scores = score_masks(task, masks, {backend_, budget_, stop, o_.exact}, progress);
+    const auto qualities =
+        measure_masks(task, masks, {backend_, budget_, stop, o_.exact}, progress);
     for (size_t m = 0; m < masks.size(); ++m) {
-      const CallId& id = m_.call_of_task[i]->id;
-      MaskRow row{id.step,
-                  id.layer,
-                  task.batch,
-                  task.head,
-                  branch_of(id, task.batch),
-                  std::string(kind_name(id.kind)),
+      MaskRow row{head_name(task.problem->id(), task.batch, task.head),
                   choices_[m].name(),
-                  scores[m],
+                  qualities[m],
                   {}};
       if (o_.time) row.time_ratio = mask_time_ratio(task, masks[m], block(), backend_, budget_);
       rows_.push_back(std::move(row));
@@ -203,9 +192,9 @@ int run_mask(const MaskOptions& o) {
   check_outputs(o, capture, m);
   const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
   if (o.dry_run) {
-    RunPlan plan = plan_of("mask", static_cast<int64_t>(m.tasks.size()), stream.plan, budget);
+    RunPlan plan =
+        forecast_run("mask", m.tasks, stream.request, stream.plan, *backend, budget, true);
     plan.masks = static_cast<int64_t>(o.masks.size());
-    plan.seconds = expected_seconds(m.tasks, stream.request, stream.plan, *backend, budget);
     plan.seconds_note = " for the weights; masks come on top";
     print_plan(plan, o.json);
     return kExitOk;
@@ -216,11 +205,9 @@ int run_mask(const MaskOptions& o) {
     write_mask_csv(rows, o.time, o.out, o.force);
     console.say(fmt::format("wrote {} ({} rows)", o.out, rows.size()));
   }
-  if (o.json) {
-    print_json(mask_json(rows, o.time), true);
-  } else if (o.out.empty()) {
-    print_mask_table(rows, o.time);
-  }
+  print_result(
+      o.json, !o.out.empty(), [&] { return mask_json(rows, o.time); },
+      [&] { print_mask_table(rows, o.time); });
   return kExitOk;
 }
 

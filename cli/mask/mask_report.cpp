@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/files/staged_file.h"
+#include "io/results/csv_field.h"
 
 namespace attnscope {
 namespace {
@@ -16,13 +17,13 @@ using Json = nlohmann::ordered_json;
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json row_json(const MaskRow& row, bool timed) {
-  const MaskQuality& s = row.score;
-  Json json{{"step", row.step},
-            {"layer", row.layer},
-            {"branch", row.branch},
-            {"kind", row.kind},
-            {"batch", row.batch},
-            {"head", row.head},
+  const MaskQuality& s = row.quality;
+  Json json{{"step", row.name.step},
+            {"layer", row.name.layer},
+            {"branch", row.name.branch},
+            {"kind", row.name.kind},
+            {"batch", row.name.batch},
+            {"head", row.name.head},
             {"mask", row.mask},
             {"density", s.density},
             {"effective_density", s.effective_density},
@@ -45,20 +46,6 @@ std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:8.4f}", *value) : fmt::format("{:>8}", "-");
 }
 
-std::string csv_cell(const Json& value) {
-  if (value.is_null()) return "";
-  if (!value.is_string()) return value.dump();
-  const auto text = value.get<std::string>();
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted(1, '"');
-  for (char c : text) {
-    if (c == '"') quoted.push_back('"');
-    quoted.push_back(c);
-  }
-  quoted.push_back('"');
-  return quoted;
-}
-
 }  // namespace
 
 Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
@@ -72,16 +59,17 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
   for (const MaskRow& row : rows) width = std::max(width, one_line(row.mask).size());
   std::string before;
   for (const MaskRow& row : rows) {
-    const std::string call = fmt::format("step {} layer {} {} {} batch {}", row.step, row.layer,
-                                         one_line(row.branch), row.kind, row.batch);
+    const HeadName& name = row.name;
+    const std::string call = fmt::format("step {} layer {} {} {} batch {}", name.step, name.layer,
+                                         one_line(name.branch), name.kind, name.batch);
     if (call != before) {
       fmt::print("{}{}\n", before.empty() ? "" : "\n", call);
       fmt::print("head  {:<{}}   density   recall      p05   oracle  out.err  err.p95{}\n", "mask",
                  width, timed ? "     time" : "");
       before = call;
     }
-    const MaskQuality& s = row.score;
-    fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {} {}{}\n", row.head, one_line(row.mask), width,
+    const MaskQuality& s = row.quality;
+    fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {} {}{}\n", name.head, one_line(row.mask), width,
                s.density, cell(s.recall), cell(s.recall_p05), cell(s.oracle_recall),
                cell(s.output_error), cell(s.output_error_p95),
                timed ? fmt::format(" {}", cell(row.time_ratio)) : std::string());
@@ -97,7 +85,7 @@ void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::fil
     const Json json = row_json(row, timed);
     for (const auto& [name, value] : json.items()) {
       names.push_back(name);
-      cells.push_back(csv_cell(value));
+      cells.push_back(csv_value(value));
     }
     if (text.empty()) text = fmt::format("{}\n", fmt::join(names, ","));
     text.append(fmt::format("{}\n", fmt::join(cells, ",")));

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "core/patterns/mask_summary.h"
-#include "core/problem/attention_problem.h"
+#include "core/problem/head_name.h"
 
 namespace attnscope {
 
 /// One line of the table: a mask on a head.
 struct MaskRow {
-  int64_t step = 0, layer = 0, batch = 0, head = 0;
-  std::string branch, kind, mask;
-  MaskQuality score;
+  HeadName name;
+  std::string mask;
+  MaskQuality quality;
   std::optional<double> time_ratio;  ///< masked / unmasked seconds, where it was asked for
 };
 

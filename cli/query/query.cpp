@@ -66,7 +66,7 @@ int run_query(const QueryRequest& o) {
                             mean.any() ? "volume" : "head", volumes.volumes.size() == 1 ? "" : "s",
                             describe_output(volumes)));
   }
-  if (!format || o.json) print_summaries(o, volumes, heads);
+  print_summaries(o, volumes, heads);
   return kExitOk;
 }
 

@@ -6,15 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/forecast.h"
-#include "cli/common/interrupt.h"
 #include "cli/common/run_plan.h"
+#include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
-#include "core/base/error.h"
 #include "core/products/reverse_query.h"
 #include "core/products/row_collector.h"
 #include "core/products/value_norms.h"
 #include "core/stream/streaming_engine.h"
-#include "core/stream/value_check.h"
 
 namespace attnscope {
 namespace {
@@ -26,21 +24,22 @@ int64_t value_bytes(const QueryTasks& q) {
   return bytes;
 }
 
-void print_query_plan(const QueryRun& run, const TilePlan& tiles, double seconds) {
-  RunPlan plan = plan_of("query", static_cast<int64_t>(run.tasks.tasks.size()), tiles, run.budget);
+/// The plan of a query whose stream has these tasks.
+void print_query_plan(const QueryRun& run, std::span<const HeadTask> tasks,
+                      const TileRequest& request, const TilePlan& tiles) {
+  RunPlan plan = forecast_run("query", tasks, request, tiles, run.backend, run.budget, true);
+  plan.heads = static_cast<int64_t>(run.tasks.tasks.size());
   plan.payload_bytes = value_bytes(run.tasks);
   plan.payload_word = "values";
-  plan.seconds = seconds;
   if (run.tasks.reverse) plan.seconds_note = " (less what the cache has)";
   print_plan(plan, run.request.json);
 }
 
 void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows) {
-  const InterruptWatch interrupts(run.console);
-  check_values(run.tasks.tasks, interrupts.token());
-  if (!run_tiles({run.console, "query", run.backend, run.budget, interrupts.token()},
-                 run.tasks.tasks, plan, rows)) {
-    throw nothing_written();
+  const CheckedRun checked(run.console, run.tasks.tasks);
+  if (!run_tiles({run.console, "query", run.backend, run.budget, checked.stop()}, run.tasks.tasks,
+                 plan, rows)) {
+    throw interrupted_error(kNothingWritten);
   }
 }
 
@@ -81,8 +80,7 @@ std::optional<QueryValues> compute_rows(const QueryRun& run) {
   const TilePlan plan =
       plan_tiles(tasks, rows.request(), run.backend, run.budget.available(), threads);
   if (run.request.dry_run) {
-    print_query_plan(run, plan,
-                     expected_seconds(tasks, rows.request(), plan, run.backend, run.budget));
+    print_query_plan(run, tasks, rows.request(), plan);
     return std::nullopt;
   }
   collect_rows(run, plan, rows);
@@ -103,21 +101,18 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
                      run.backend, run.budget);
   const TilePlan plan = query.plan();
   if (run.request.dry_run) {
-    print_query_plan(
-        run, plan,
-        expected_seconds(query.norm_tasks(), query.norm_request(), plan, run.backend, run.budget));
+    print_query_plan(run, query.norm_tasks(), query.norm_request(), plan);
     return std::nullopt;
   }
   QueryValues result;
   {
-    const InterruptWatch interrupts(run.console);
-    check_values(run.tasks.tasks, interrupts.token());
+    const CheckedRun checked(run.console, run.tasks.tasks);
     constexpr double kTicks = 1000;
     const auto ticks = static_cast<double>(query.steps()) * kTicks;
     Progress progress(run.console, "query", static_cast<int64_t>(ticks),
                       static_cast<double>(plan.entries) / ticks, "entries");
     result.values = query.run(cache.enabled() ? &cache : nullptr,
-                              {interrupts.token(), [&](double steps) {
+                              {checked.stop(), [&](double steps) {
                                  progress.update(static_cast<int64_t>(steps * kTicks));
                                }});
   }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cli/common/command.h"
+#include "cli/common/run_steps.h"
 #include "cli/common/stored_input.h"
 #include "cli/query/query_output.h"
 #include "cli/query/query_summary.h"
@@ -167,10 +168,11 @@ int query_export(const QueryRequest& o, const Console& console) {
   }
   if (format) {
     write_volumes(*format, volumes, o.out, o.force);
-    console.say(fmt::format("wrote {} ({} head{} of an export, {})", o.out, volumes.volumes.size(),
-                            volumes.volumes.size() == 1 ? "" : "s", describe_output(volumes)));
+    console.say(fmt::format("wrote {} ({} of an export, {})", o.out,
+                            heads_text(static_cast<int64_t>(volumes.volumes.size())),
+                            describe_output(volumes)));
   }
-  if (!format || o.json) print_summaries(o, volumes, summaries);
+  print_summaries(o, volumes, summaries);
   return kExitOk;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "cli/common/console.h"
+#include "cli/common/run_steps.h"
 #include "cli/query/query_summary.h"
 #include "core/base/error.h"
 #include "io/files/output_file.h"
@@ -52,19 +52,20 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
 
 void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
                      const nlohmann::ordered_json& heads) {
-  if (!o.json) {
+  const auto json = [&] {
+    return Json{{"format", "attnscope-query/1"},
+                {"query", volumes.query_text},
+                {"text_token", text_token_json(o.queries)},
+                {"reverse", volumes.reverse},
+                {"domain", o.domain},
+                {"weighting", volumes.weighting},
+                {"mean", volumes.mean},
+                {"heads", heads}};
+  };
+  print_result(o.json, !o.out.empty(), json, [&] {
     fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
-    return print_row_summaries(heads, volumes.reverse);
-  }
-  print_json({{"format", "attnscope-query/1"},
-              {"query", volumes.query_text},
-              {"text_token", text_token_json(o.queries)},
-              {"reverse", volumes.reverse},
-              {"domain", o.domain},
-              {"weighting", volumes.weighting},
-              {"mean", volumes.mean},
-              {"heads", heads}},
-             true);
+    print_row_summaries(heads, volumes.reverse);
+  });
 }
 
 }  // namespace attnscope

@@ -26,7 +26,7 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& request, const Sho
 /// "domain video, weighting value, mean over heads"
 std::string describe_output(const QueryVolumes& volumes);
 
-/// The summaries of all heads on standard output, as text or JSON.
+/// The summaries of all heads on standard output: as JSON with --json, as text without -o.
 void print_summaries(const QueryRequest& request, const QueryVolumes& volumes,
                      const nlohmann::ordered_json& heads);
 

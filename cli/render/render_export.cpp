@@ -9,6 +9,7 @@
 #include "cli/common/command.h"
 #include "cli/common/export_maps.h"
 #include "cli/common/stored_input.h"
+#include "cli/render/render_report.h"
 #include "cli/render/render_stats.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -134,25 +135,16 @@ void set_text(PictureText& text, const ExportPicture& picture, const std::string
 
 /// Writes the picture; `facts` joins what --json prints.
 void write_picture(const ExportPicture& picture, const Canvas& canvas, int64_t missing,
-                   int64_t cells, nlohmann::ordered_json facts) {
+                   int64_t cells, const nlohmann::ordered_json& facts) {
   const RenderRequest& o = picture.request;
   write_canvas_png(canvas, o.out, o.force);
-  const size_t heads = picture.heads.size();
-  picture.console.say(fmt::format(
-      "wrote {} ({}, {} head{}, {} × {} pixels{})", o.out, picture_name(picture.kind), heads,
-      heads == 1 ? "" : "s", canvas.width(), canvas.height(),
-      missing == 0 ? "" : fmt::format("; {} of {} cells are not there", missing, cells)));
-  if (!o.json) return;
-  nlohmann::ordered_json json{{"format", "attnscope-render/1"},
-                              {"file", o.out},
-                              {"picture", picture_name(picture.kind)},
-                              {"heads", heads},
-                              {"width", canvas.width()},
-                              {"height", canvas.height()},
-                              {"pool", o.pool}};
-  json.update(facts);
-  json["missing_cells"] = missing;
-  print_json(json, true);
+  nlohmann::ordered_json all_facts{{"pool", o.pool}};
+  all_facts.update(facts);
+  all_facts["missing_cells"] = missing;
+  report_written(o, picture.console,
+                 {picture_name(picture.kind), picture.heads.size(), canvas.width(), canvas.height(),
+                  missing == 0 ? "" : fmt::format("; {} of {} cells are not there", missing, cells),
+                  std::move(all_facts)});
 }
 
 void draw_matrix(const ExportPicture& picture) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cli/common/console.h"
-#include "cli/common/head_name.h"
+#include "cli/common/head_table.h"
+#include "cli/render/render_report.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/problem/score.h"
@@ -13,14 +13,7 @@
 namespace attnscope {
 namespace {
 
-HeadName name_of(const RenderHead& h) {
-  return {h.call->id.step,
-          h.call->id.layer,
-          branch_of(h.call->id, h.batch),
-          std::string(kind_name(h.call->id.kind)),
-          h.batch,
-          h.head};
-}
+HeadName name_of(const RenderHead& h) { return head_name(h.call->id, h.batch, h.head); }
 
 HeadTable table_of(const RenderJob& job) {
   std::vector<HeadName> names;
@@ -106,18 +99,8 @@ void write_picture(RenderJob& job, const Canvas& canvas) {
 }
 
 void report_picture(RenderJob& job, int width, int height) {
-  job.console.say(fmt::format("wrote {} ({}, {} head{}, {} × {} pixels)", job.request.out,
-                              picture_name(job.kind), job.heads.size(),
-                              job.heads.size() == 1 ? "" : "s", width, height));
-  if (!job.request.json) return;
-  nlohmann::ordered_json json{{"format", "attnscope-render/1"},
-                              {"file", job.request.out},
-                              {"picture", picture_name(job.kind)},
-                              {"heads", job.heads.size()},
-                              {"width", width},
-                              {"height", height}};
-  json.update(job.facts);
-  print_json(json, true);
+  report_written(job.request, job.console,
+                 {picture_name(job.kind), job.heads.size(), width, height, {}, job.facts});
 }
 
 }  // namespace attnscope

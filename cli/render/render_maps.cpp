@@ -200,8 +200,9 @@ void render_heatmap(RenderJob& job) {
                       std::numeric_limits<float>::quiet_NaN());
   const std::vector<size_t> places = head_places(job);
   auto values = nlohmann::ordered_json::array();
+  const HeadField& field = *find_head_field(metric);
   for (size_t i = 0; i < heads.size(); ++i) {
-    const auto value = heads[i].find(metric);
+    const auto value = number_of(heads[i], field);
     if (value) table.values[places[i]] = static_cast<float>(*value);
     values.push_back({{"head", head_label(job.heads[i])},
                       {metric, value ? nlohmann::ordered_json(*value) : nullptr}});

@@ -9,6 +9,7 @@
 
 #include "cli/common/command.h"
 #include "cli/common/stored_input.h"
+#include "cli/render/render_report.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/export/read/stored_stats.h"
@@ -101,19 +102,13 @@ int render_stats(const RenderRequest& o, const Console& console) {
   table.colours = parse_colours(colours, ScaleKind::linear);
   const Canvas canvas = HeatTablePicture(table).draw();
   write_canvas_png(canvas, o.out, o.force);
-  console.say(fmt::format("wrote {} (heatmap, {} head{}, {} × {} pixels)", o.out, selected.size(),
-                          selected.size() == 1 ? "" : "s", canvas.width(), canvas.height()));
-  if (o.json) {
-    print_json({{"format", "attnscope-render/1"},
-                {"file", o.out},
-                {"picture", "heatmap"},
-                {"heads", selected.size()},
-                {"width", canvas.width()},
-                {"height", canvas.height()},
-                {"metric", o.metric},
-                {"values", std::move(json_values)}},
-               true);
-  }
+  report_written(o, console,
+                 {"heatmap",
+                  selected.size(),
+                  canvas.width(),
+                  canvas.height(),
+                  {},
+                  {{"metric", o.metric}, {"values", std::move(json_values)}}});
   return kExitOk;
 }
 

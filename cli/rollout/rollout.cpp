@@ -10,16 +10,15 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
-#include "cli/common/interrupt.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
+#include "cli/common/run_steps.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
 #include "core/products/rollout_steps.h"
 #include "core/products/text_token.h"
-#include "core/stream/value_check.h"
 #include "io/files/output_file.h"
 #include "io/results/volume_output.h"
 
@@ -109,17 +108,19 @@ RunPlan make_run_plan(const std::vector<RolloutStep>& layers, const TileBackend&
 std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
                            const ChosenTokens& start, const TileBackend& backend,
                            MemoryBudget& budget, const Console& console) {
-  const InterruptWatch interrupts(console);
-  for (const RolloutStep& layer : layers) check_values(layer.tasks, interrupts.token());
+  std::vector<HeadTask> tasks;
+  for (const RolloutStep& layer : layers) {
+    tasks.insert(tasks.end(), layer.tasks.begin(), layer.tasks.end());
+  }
+  const CheckedRun run(console, tasks);
   constexpr double kTicks = 1000;
   const RolloutStep& first = o.reverse ? layers.front() : layers.back();
   const RowStream stream = plan_rollout_step(first, backend, budget);
   Progress progress(console, "rollout",
                     static_cast<int64_t>(static_cast<double>(layers.size()) * kTicks),
                     static_cast<double>(stream.plan.entries) / kTicks, "entries");
-  const RolloutControl control{interrupts.token(), [&](double done) {
-                                 progress.update(static_cast<int64_t>(done * kTicks));
-                               }};
+  const RolloutControl control{
+      run.stop(), [&](double done) { progress.update(static_cast<int64_t>(done * kTicks)); }};
   return follow_influence(layers, start_influence(start, first.problem().num_queries()),
                           o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs,
                           backend, budget, control);
@@ -217,11 +218,8 @@ int run_rollout(const RolloutOptions& o) {
     write_volumes(*format, volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({})", o.out, volumes.query_text));
   }
-  if (o.json) {
-    print_json(summary, true);
-  } else if (!format) {
-    print_summary(summary);
-  }
+  print_result(
+      o.json, format.has_value(), [&] { return summary; }, [&] { print_summary(summary); });
   return kExitOk;
 }
 

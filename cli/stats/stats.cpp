@@ -3,22 +3,23 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stop_token>
 
 #include "cli/common/command.h"
 #include "cli/common/console.h"
-#include "cli/common/interrupt.h"
+#include "cli/common/forecast.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
+#include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
-#include "cli/stats/stats_record.h"
-#include "cli/stats/stats_sink.h"
-#include "core/base/error.h"
+#include "cli/stats/stats_table.h"
+#include "core/products/head_record_sink.h"
 #include "core/reduce/reduction_stream.h"
-#include "core/stream/value_check.h"
-#include "io/results/output_provenance.h"
+#include "io/files/output_file.h"
 #include "io/results/stats_files.h"
+#include "io/results/stats_hdf5.h"
 #include "io/results/stats_journal.h"
 
 namespace attnscope {
@@ -66,55 +67,54 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
 
 /// What is about to happen, in one line.
 void say_start(const Console& console, const RunPlan& f) {
-  console.say(fmt::format("stats of {} head{}: {}FLOP{}, {} of {}", f.heads,
-                          f.heads == 1 ? "" : "s", format_count(f.flops),
-                          f.seconds < 0 ? "" : ", about " + format_seconds(f.seconds),
-                          format_bytes(f.memory_bytes), format_bytes(f.budget_bytes)));
+  console.say(fmt::format("stats of {}: {}FLOP{}, {} of {}", heads_text(f.heads),
+                          format_count(f.flops), about_text(f), format_bytes(f.memory_bytes),
+                          format_bytes(f.budget_bytes)));
 }
 
-/// Runs the jobs that are left; throws Error(interrupted) when it was stopped.
-void compute(const StatsJobs& s, const ReductionPlan& plan, const TileBackend& backend,
-             MemoryBudget& budget, RecordSink& sink, const StatsJournal* journal, size_t kept,
-             const InterruptWatch& interrupts, const Console& console) {
-  if (run_reductions({console, "stats", backend, budget, interrupts.token()}, s.jobs, plan, sink)) {
-    return;
+/// What heads are measured with. Borrows.
+struct Measurement {
+  const StatsOptions& options;
+  const ClassThresholds& thresholds;
+  const TileBackend& backend;
+  MemoryBudget& budget;
+  const Console& console;
+  std::stop_token stop;
+};
+
+/// The records of all jobs; of those that the journal has, the jobs are taken out. Throws
+/// Error(interrupted) when it was stopped.
+std::vector<HeadRecord> measure(const Measurement& m, StatsJobs& s, StatsJournal* journal) {
+  const auto parts = [&, total = static_cast<int64_t>(s.jobs.size())](size_t done) {
+    return KeptParts{static_cast<int64_t>(done), total, "heads", journal->part_path()};
+  };
+  std::vector<HeadRecord> records;
+  if (journal != nullptr && !journal->kept().empty()) {
+    records = journal->kept();
+    m.console.say(resuming_text(parts(records.size())));
+    drop_known(s, records);
   }
-  const size_t done = kept + sink.done();
-  throw Error(ErrorCode::interrupted,
-              journal == nullptr || done == 0
-                  ? std::string("interrupted: nothing was kept")
-                  : fmt::format("interrupted: {} of {} heads are in {}; --resume goes on", done,
-                                kept + s.jobs.size(), journal->part_path().string()));
+  if (s.jobs.empty()) return records;
+  HeadRecordSink sink(s.jobs, {m.options.arrays(), m.thresholds, s.tokens}, [&](HeadRecord record) {
+    if (journal != nullptr) journal->append(record);
+    records.push_back(std::move(record));
+  });
+  const ReductionPlan plan =
+      plan_reductions(s.jobs, m.backend, m.budget.available(), m.options.run.threads);
+  if (run_reductions({m.console, "stats", m.backend, m.budget, m.stop}, s.jobs, plan, sink)) {
+    return records;
+  }
+  throw interrupted_error(journal == nullptr ? std::string(kNothingKept)
+                                             : leftover_text(parts(records.size())));
 }
 
 void write_output(const std::string& extension, StatsJournal& journal, const Json& about,
-                  const ExportSpec& spec, const std::vector<Json>& records) {
+                  const ExportSpec& spec, const std::vector<HeadRecord>& records) {
   journal.finish([&](const std::filesystem::path& path) {
     if (extension == ".json") write_stats_json(about, records, path);
     if (extension == ".csv") write_stats_csv(records, path);
     if (extension == ".h5") write_stats_hdf5(spec, records, path);
   });
-}
-
-/// Whether --resume finds the output complete; throws Error(file) where it is of another run.
-bool finished_already(const StatsOptions& o, const Json& about, const Console& console) {
-  std::error_code none;
-  if (!o.resume || o.force || !std::filesystem::exists(o.out, none)) return false;
-  expect_same_run(output_provenance(o.out, "stats"),
-                  {{"capture_hash", about["capture_hash"]}, {"options", about["options"]}}, o.out);
-  console.say(o.out + " is complete already");
-  return true;
-}
-
-void print_records(const StatsOptions& o, const Json& about, const std::vector<Json>& records) {
-  if (o.json) {
-    Json json{{"format", "attnscope-stats/1"}};
-    json.update(about);
-    json["heads"] = records;
-    print_json(json, true);
-  } else if (o.out.empty()) {
-    print_stats_table(records);
-  }
 }
 
 int run_stats(const StatsOptions& o) {
@@ -126,60 +126,45 @@ int run_stats(const StatsOptions& o) {
   const auto backend = make_run_backend(o.run, console);
   MemoryBudget budget(memory_limit(o.run));
   const MemoryReservation rows_held =
-      budget.reserve(RecordSink::bytes(o, s.jobs, 2), "the rows' values");
-  ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
-  RunPlan forecast = plan_of("stats", static_cast<int64_t>(s.jobs.size()), plan, budget);
-  if (wants_estimate(o.dry_run, plan.flops)) {
-    forecast.seconds = ReductionStream(*backend, budget).expected_seconds(s.jobs, plan);
-  }
+      budget.reserve(HeadRecordSink::bytes(o.arrays(), s.jobs, 2), "the rows' values");
+  const ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
+  const RunPlan forecast = forecast_run("stats", s.jobs, plan, *backend, budget, o.dry_run);
   const OutputFileOptions file_options{
       .force = o.force, .resumable = true, .resume = o.resume, .inputs = capture.files()};
-  if (!o.out.empty() && !o.dry_run) OutputFile::check_target(o.out, file_options);
   if (o.dry_run) {
     print_plan(forecast, o.json);
     return kExitOk;
   }
+  if (!o.out.empty()) OutputFile::check_target(o.out, file_options);
   say_start(console, forecast);
 
-  const InterruptWatch interrupts(console);
-  std::vector<HeadTask> tasks;
-  for (const ReductionJob& job : s.jobs) tasks.push_back(job.task);
-  check_values(tasks, interrupts.token());
-  const std::string hash = capture.content_hash(s.calls, false, interrupts.token());
+  const CheckedRun run(console, s.jobs);
+  const std::string hash = capture.content_hash(s.calls, false, run.stop());
   const Json options = content_options(o, thresholds, recorded_backend(*backend, s.calls));
-  const Json about{{"capture", capture.path().filename().string()},
-                   {"capture_hash", hash},
-                   {"options", options}};
-  if (finished_already(o, about, console)) return kExitOk;
+  const std::string name = capture.path().filename().string();
+  const Json identity{{"capture_hash", hash}, {"options", options}};
+  if (o.resume && !o.force && is_complete_already(console, o.out, "stats", identity)) {
+    return kExitOk;
+  }
   std::optional<StatsJournal> journal;
-  std::vector<Json> kept;
   const ExportSpec spec = stats_spec(s, capture, options, hash);
   if (!o.out.empty()) {
-    journal.emplace(
-        o.out,
-        Json{{"format", "attnscope-stats-part/1"}, {"capture_hash", hash}, {"options", options}},
-        capture.path().filename().string(), file_options);
-    kept = journal->kept();
-    if (!kept.empty()) {
-      console.say(fmt::format("resuming {}: {} of {} heads are there",
-                              journal->part_path().string(), kept.size(), s.jobs.size()));
-      drop_known(s, kept);
-    }
+    Json first{{"format", "attnscope-stats-part/1"}};
+    first.update(identity);
+    journal.emplace(o.out, std::move(first), name, file_options);
   }
-  RecordSink sink(s.jobs, s.call_of_job, o, thresholds, journal ? &*journal : nullptr);
-  if (!s.jobs.empty()) {
-    plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
-    compute(s, plan, *backend, budget, sink, journal ? &*journal : nullptr, kept.size(), interrupts,
-            console);
-  }
-  std::vector<Json> records = sink.take_records();
-  records.insert(records.end(), kept.begin(), kept.end());
-  sort_records(records, o.sort);
+  std::vector<HeadRecord> records = measure({o, thresholds, *backend, budget, console, run.stop()},
+                                            s, journal ? &*journal : nullptr);
+  sort_records(records, find_head_field(o.sort));
+  Json about{{"capture", name}};
+  about.update(identity);
   if (journal) {
     write_output(extension_of(o), *journal, about, spec, records);
     console.say(fmt::format("wrote {} ({} heads)", o.out, records.size()));
   }
-  print_records(o, about, records);
+  print_result(
+      o.json, journal.has_value(), [&] { return stats_json(about, records); },
+      [&] { print_stats_table(records); });
   return kExitOk;
 }
 

@@ -1,27 +1,15 @@
 #include "cli/stats/stats_jobs.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/problem/sampled_rows.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// Rows on which keys are counted unless --exact asks for all of them.
 constexpr int64_t kShareRows = 256;
-
-/// A head's place among the records, whatever order they came in.
-std::string record_key(const Json& record) {
-  return fmt::format("{}/{}/{}/{}/{}/{}", record["step"].dump(), record["layer"].dump(),
-                     record["branch"].dump(), record["kind"].dump(), record["batch"].dump(),
-                     record["head"].dump());
-}
 
 }  // namespace
 
@@ -34,18 +22,16 @@ StatsJobs make_stats_jobs(const StatsOptions& o, const Capture& capture) {
     const AttentionProblem& problem = *selected.call->problem;
     const int64_t rows = problem.num_queries();
     const bool sampled = o.sample > 0 && o.sample < rows;
-    s.rows.push_back(sampled ? spread_rows(rows, o.sample) : std::vector<int64_t>());
+    s.rows.push_back(sampled ? sampled_rows(rows, o.sample) : std::vector<int64_t>());
     const int64_t taken = sampled ? o.sample : rows;
-    std::vector<int64_t> shares = spread_rows(taken, o.exact ? taken : kShareRows);
+    std::vector<int64_t> shares = sampled_rows(taken, o.exact ? taken : kShareRows);
     if (sampled) {
       for (int64_t& row : shares) row = s.rows.back()[static_cast<size_t>(row)];
     }
     s.share_rows.push_back(std::move(shares));
     ReductionRequest request = metrics_request(problem, s.share_rows.back(),
                                                o.band < 0 ? std::nullopt : std::optional(o.band));
-    request.max_keys = o.wants("max_key_rows");
-    request.diagonals = o.wants("diagonal_profile");
-    request.offsets = o.wants("offset_kernel");
+    request_arrays(request, o.arrays());
     if (request.offsets && !request.places) {
       throw usage_error("--with offset_kernel: queries and keys of " + problem.name() +
                         " are not the same tokens of a known grid; give --grid TxHxW");
@@ -54,49 +40,25 @@ StatsJobs make_stats_jobs(const StatsOptions& o, const Capture& capture) {
       for (int64_t h : selected.heads) {
         s.jobs.push_back(
             {{&problem, b, h, {0, rows}, s.rows.back(), {0, problem.num_keys()}}, request});
-        s.call_of_job.push_back(selected.call);
+        s.tokens.push_back(selected.call->tokens_of(b));
       }
     }
   }
   return s;
 }
 
-void drop_known(StatsJobs& s, const std::vector<Json>& kept) {
-  std::set<std::string> known;
-  for (const Json& record : kept) known.insert(record_key(record));
+void drop_known(StatsJobs& s, std::span<const HeadRecord> kept) {
+  std::set<HeadName> known;
+  for (const HeadRecord& record : kept) known.insert(record.name);
   StatsJobs left;
   for (size_t i = 0; i < s.jobs.size(); ++i) {
-    const CallId& id = s.call_of_job[i]->id;
     const HeadTask& task = s.jobs[i].task;
-    const Json key{{"step", id.step},
-                   {"layer", id.layer},
-                   {"branch", branch_of(id, task.batch)},
-                   {"kind", kind_name(id.kind)},
-                   {"batch", task.batch},
-                   {"head", task.head}};
-    if (known.count(record_key(key)) != 0) continue;
+    if (known.count(head_name(task.problem->id(), task.batch, task.head)) != 0) continue;
     left.jobs.push_back(s.jobs[i]);
-    left.call_of_job.push_back(s.call_of_job[i]);
+    left.tokens.push_back(s.tokens[i]);
   }
   s.jobs = std::move(left.jobs);
-  s.call_of_job = std::move(left.call_of_job);
-}
-
-void sort_records(std::vector<Json>& records, const std::string& by) {
-  const auto place = [](const Json& r) {
-    return std::make_tuple(r["step"].get<int64_t>(), r["layer"].get<int64_t>(),
-                           r["batch"].get<int64_t>(), r["kind"].get<std::string>(),
-                           r["head"].get<int64_t>());
-  };
-  std::sort(records.begin(), records.end(),
-            [&](const Json& a, const Json& b) { return place(a) < place(b); });
-  if (by.empty()) return;
-  // Undefined values last.
-  const auto value = [&](const Json& r) {
-    return r[by].is_number() ? r[by].get<double>() : -std::numeric_limits<double>::infinity();
-  };
-  std::stable_sort(records.begin(), records.end(),
-                   [&](const Json& a, const Json& b) { return value(a) > value(b); });
+  s.tokens = std::move(left.tokens);
 }
 
 }  // namespace attnscope

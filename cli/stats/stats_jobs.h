@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "cli/stats/stats_options.h"
+#include "core/products/head_record.h"
 #include "core/reduce/reduction_stream.h"
 #include "io/capture/capture.h"
 
@@ -15,14 +17,12 @@ struct StatsJobs {
   std::vector<SelectedCall> calls;
   std::vector<std::vector<int64_t>> rows, share_rows;  ///< of each call
   std::vector<ReductionJob> jobs;
-  std::vector<const CallEntry*> call_of_job;
+  std::vector<std::span<const std::string>> tokens;  ///< [job], of the text
 };
 
 /// Borrows the capture.
 StatsJobs make_stats_jobs(const StatsOptions& options, const Capture& capture);
 /// Takes the jobs out whose records are there.
-void drop_known(StatsJobs& jobs, const std::vector<nlohmann::ordered_json>& kept);
-/// By step, layer, batch item, kind and head; or by the number `by`, the largest first.
-void sort_records(std::vector<nlohmann::ordered_json>& records, const std::string& by);
+void drop_known(StatsJobs& jobs, std::span<const HeadRecord> kept);
 
 }  // namespace attnscope

@@ -7,19 +7,17 @@
 #include <filesystem>
 #include <map>
 
-#include "cli/stats/stats_record.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
-#include "io/results/stats_files.h"
 
 namespace attnscope {
 namespace {
 
 void check_extras(const StatsOptions& o) {
   std::vector<std::string> names;
-  for (const StatsArray& array : stats_arrays()) names.push_back(array.name);
+  for (const HeadArrayInfo& array : head_arrays()) names.emplace_back(array.name);
   for (const std::string& extra : o.extras) {
-    if (std::find(names.begin(), names.end(), extra) != names.end()) continue;
+    if (parse_head_array(extra)) continue;
     const std::string nearest = nearest_word(extra, names);
     throw usage_error(fmt::format("--with {}: there is no such array{} (there are {})", extra,
                                   nearest.empty() ? "" : "; did you mean " + nearest + "?",
@@ -43,8 +41,13 @@ void check_sort(const StatsOptions& o) {
 
 }  // namespace
 
-bool StatsOptions::wants(std::string_view array) const {
-  return std::find(extras.begin(), extras.end(), array) != extras.end();
+std::vector<HeadArray> StatsOptions::arrays() const {
+  std::vector<HeadArray> arrays;
+  for (const std::string& extra : extras) {
+    const HeadArray array = parse_head_array(extra).value();
+    if (std::find(arrays.begin(), arrays.end(), array) == arrays.end()) arrays.push_back(array);
+  }
+  return arrays;
 }
 
 void check_stats_options(const StatsOptions& o) {

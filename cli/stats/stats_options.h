@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/common/capture_options.h"
 #include "cli/common/parser.h"
+#include "core/products/head_arrays.h"
 #include "core/reduce/head_metrics.h"
 
 namespace attnscope {
@@ -22,8 +22,8 @@ struct StatsOptions {
   int64_t band = -1;
   bool exact = false, resume = false, force = false, dry_run = false, json = false, quiet = false;
 
-  /// Whether --with names the array.
-  bool wants(std::string_view array) const;
+  /// What --with names, each once, in its order; once check_stats_options() found them good.
+  std::vector<HeadArray> arrays() const;
 };
 
 void add_stats_options(CommandParser& command, StatsOptions& options);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/checked_math.h"
+#include "core/problem/sampled_rows.h"
 
 namespace attnscope {
 namespace {
@@ -176,7 +177,7 @@ std::vector<HeadMetrics> metrics_of_heads(std::span<const HeadTask> tasks, Reduc
   std::vector<ReductionJob> jobs;
   share_rows.reserve(tasks.size());
   for (const HeadTask& task : tasks) {
-    share_rows.push_back(spread_rows(task.problem->num_queries(), kShareRows));
+    share_rows.push_back(sampled_rows(task.problem->num_queries(), kShareRows));
     jobs.push_back({task, metrics_request(*task.problem, share_rows.back())});
   }
   return collect<HeadMetrics>(jobs, run, [&](size_t i, const HeadTotals& totals) {

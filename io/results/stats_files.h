@@ -1,37 +1,24 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
 
-#include "io/export/format/export_spec.h"
+#include "core/products/head_record.h"
 
 namespace attnscope {
 
-/// What a head's record holds beside its numbers; see docs/metrics.md.
-struct StatsArray {
-  std::string name;               ///< key in the record and name of the dataset
-  std::vector<std::string> axes;  ///< after batch and head
-  std::string long_name;
-};
-/// The arrays that can be asked for.
-const std::vector<StatsArray>& stats_arrays();
+/// {"format": "attnscope-stats/1", …about, "heads": records}; `about` is a JSON object.
+nlohmann::ordered_json stats_json(const nlohmann::ordered_json& about,
+                                  std::span<const HeadRecord> records);
 
-/// Records of heads, one JSON object each: step, layer, branch, kind, batch, head, the metrics by
-/// name (null where undefined, NAME_stderr where sampled), sinks, class, class_scores, and the
-/// arrays that were asked for.
-using StatsRecords = std::vector<nlohmann::ordered_json>;
+/// Both create `path`, which must not exist, and throw Error(file).
 
-/// {"format": "attnscope-stats/1", …about, "heads": records}. All three create `path`, which must
-/// not exist, and throw Error(file).
-void write_stats_json(const nlohmann::ordered_json& about, const StatsRecords& records,
+/// stats_json() as a file.
+void write_stats_json(const nlohmann::ordered_json& about, std::span<const HeadRecord> records,
                       const std::filesystem::path& path);
-/// A line a head, the scalars of the records.
-void write_stats_csv(const StatsRecords& records, const std::filesystem::path& path);
-/// The export format: (batch, head) variables in a group a call and branch; NaN where undefined.
-/// The records must be those of the spec's heads.
-void write_stats_hdf5(const ExportSpec& spec, const StatsRecords& records,
-                      const std::filesystem::path& path);
+/// A line a head (RFC 4180): its name, class and numbers, undefined ones empty, and sink_key. A
+/// standard error is a column where any head has it.
+void write_stats_csv(std::span<const HeadRecord> records, const std::filesystem::path& path);
 
 }  // namespace attnscope

@@ -1,39 +1,30 @@
+#include "io/results/stats_hdf5.h"
+
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
+#include <string>
+#include <vector>
 
+#include "core/base/error.h"
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
-#include "io/results/stats_files.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
-double number_of(const Json& value) {
-  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
-void flatten(const Json& value, std::vector<double>& values, std::vector<int64_t>& shape,
-             size_t depth) {
-  if (!value.is_array()) {
-    values.push_back(number_of(value));
-    return;
-  }
-  shape[depth] = static_cast<int64_t>(value.size());
-  for (const Json& item : value) flatten(item, values, shape, depth + 1);
-}
+using Records = std::vector<const HeadRecord*>;
 
 /// One group: the heads of a call and branch.
 class GroupWriter {
  public:
-  GroupWriter(const Hdf5Writer& writer, hid_t parent, const ExportGroup& layout,
-              std::vector<const Json*> records)
+  GroupWriter(const Hdf5Writer& writer, hid_t parent, const ExportGroup& layout, Records records)
       : writer_(writer),
         group_(writer.create_group(parent, layout.name)),
         layout_(layout),
@@ -44,27 +35,28 @@ class GroupWriter {
   void write() {
     scales_["batch"] = write_scale("batch", layout_.batch, "batch item");
     scales_["head"] = write_scale("head", layout_.heads, "head");
-    std::set<std::string> arrays;
-    for (const StatsArray& array : stats_arrays()) {
-      arrays.insert(array.name);
-      if (records_.front()->contains(array.name)) write_array(array);
-    }
-    for (const auto& [name, value] : records_.front()->items()) {
-      if (kIdentity.count(name) != 0 || arrays.count(name) != 0) continue;
-      if (name == "class") {
-        write_classes();
-      } else if (name == "sinks") {
-        write_sinks();
-      } else if (!value.is_structured()) {
-        write_numbers(name);
+    const std::vector<HeadArrayValues>& arrays = records_.front()->arrays;
+    std::vector<size_t> places(arrays.size());
+    std::iota(places.begin(), places.end(), 0);
+    // The file does not depend on the order that they were asked for in.
+    std::sort(places.begin(), places.end(),
+              [&](size_t a, size_t b) { return arrays[a].which < arrays[b].which; });
+    for (const size_t place : places) write_array(place);
+    write_classes();
+    for (const HeadField& field : head_fields()) {
+      write_numbers(std::string(field.name), std::string(field.long_name), field, number_of);
+      const auto has_error = [&](const HeadRecord* record) {
+        return standard_error_of(record->metrics, field).has_value();
+      };
+      if (std::any_of(records_.begin(), records_.end(), has_error)) {
+        write_numbers(field.error_name(), fmt::format("standard error of {}", field.name), field,
+                      standard_error_of);
       }
     }
+    write_sinks();
   }
 
  private:
-  inline static const std::set<std::string> kIdentity{"step", "layer", "branch",
-                                                      "kind", "batch", "head"};
-
   Hdf5Dataset write_scale(const std::string& name, const std::vector<int64_t>& values,
                           std::string_view long_name) const {
     const auto extent = static_cast<int64_t>(values.size());
@@ -84,18 +76,25 @@ class GroupWriter {
     return shape;
   }
 
-  void write_numbers(const std::string& name) {
+  using NumberOf = std::optional<double>(const HeadMetrics&, const HeadField&);
+  void write_numbers(const std::string& name, const std::string& long_name, const HeadField& field,
+                     NumberOf number) {
     std::vector<double> values;
-    for (const Json* record : records_) values.push_back(number_of(record->at(name)));
+    for (const HeadRecord* record : records_) {
+      values.push_back(number(record->metrics, field).value_or(kUndefined));
+    }
     const Hdf5Dataset dataset =
         writer_.write<double>(group_.id(), name, std::span(values), shape_with({}));
+    writer_.attribute(dataset.id(), "long_name", long_name);
     const Hdf5Dataset* const scales[] = {&scales_["batch"], &scales_["head"]};
     writer_.attach_scales(dataset, scales);
   }
 
   void write_classes() {
     std::vector<std::string> values;
-    for (const Json* record : records_) values.push_back(record->at("class").get<std::string>());
+    for (const HeadRecord* record : records_) {
+      values.emplace_back(head_class_name(record->metrics.head_class));
+    }
     const Hdf5Dataset dataset = writer_.write_strings(group_.id(), "class", values, shape_with({}));
     const Hdf5Dataset* const scales[] = {&scales_["batch"], &scales_["head"]};
     writer_.attach_scales(dataset, scales);
@@ -103,20 +102,19 @@ class GroupWriter {
 
   /// sink_keys and sink_masses, (batch, head, rank); -1 and NaN where there are fewer keys.
   void write_sinks() {
-    constexpr size_t kRanks = 5;
     std::vector<int32_t> keys;
     std::vector<double> masses;
-    for (const Json* record : records_) {
-      const Json& sinks = record->at("sinks");
-      for (size_t i = 0; i < kRanks; ++i) {
-        keys.push_back(i < sinks.size() ? sinks[i].at("key").get<int32_t>() : -1);
-        masses.push_back(number_of(i < sinks.size() ? sinks[i].at("mass") : Json()));
+    for (const HeadRecord* record : records_) {
+      const std::vector<Sink>& sinks = record->metrics.sinks;
+      for (size_t i = 0; i < kMostSinks; ++i) {
+        keys.push_back(i < sinks.size() ? static_cast<int32_t>(sinks[i].key) : -1);
+        masses.push_back(i < sinks.size() ? sinks[i].mass : kUndefined);
       }
     }
-    std::vector<int64_t> ranks(kRanks);
+    std::vector<int64_t> ranks(kMostSinks);
     std::iota(ranks.begin(), ranks.end(), 0);
     scales_["sink_rank"] = write_scale("sink_rank", ranks, "place among the largest columns");
-    const std::vector<int64_t> shape = shape_with({static_cast<int64_t>(kRanks)});
+    const std::vector<int64_t> shape = shape_with({static_cast<int64_t>(kMostSinks)});
     const Hdf5Dataset key_set =
         writer_.write<int32_t>(group_.id(), "sink_keys", std::span(keys), shape);
     const Hdf5Dataset mass_set =
@@ -140,17 +138,21 @@ class GroupWriter {
     return scales_[axis] = write_scale(axis, values, axis);
   }
 
-  void write_array(const StatsArray& array) {
+  /// The array at `place` of every record.
+  void write_array(size_t place) {
+    const HeadArrayValues& first = records_.front()->arrays[place];
+    const HeadArrayInfo& info = info_of(first.which);
     std::vector<double> values;
-    std::vector<int64_t> inner(array.axes.size());
-    for (const Json* record : records_) flatten(record->at(array.name), values, inner, 0);
-    const std::vector<int64_t> shape = shape_with(inner);
-    const Hdf5Dataset dataset =
-        writer_.write<double>(group_.id(), array.name, std::span(values), shape);
-    writer_.attribute(dataset.id(), "long_name", array.long_name);
+    for (const HeadRecord* record : records_) {
+      const std::vector<double>& more = record->arrays[place].values;
+      values.insert(values.end(), more.begin(), more.end());
+    }
+    const Hdf5Dataset dataset = writer_.write<double>(group_.id(), std::string(info.name),
+                                                      std::span(values), shape_with(first.shape));
+    writer_.attribute(dataset.id(), "long_name", info.long_name);
     std::vector<const Hdf5Dataset*> scales{&scales_["batch"], &scales_["head"]};
-    for (size_t i = 0; i < array.axes.size(); ++i) {
-      scales.push_back(&scale_of(array.axes[i], inner[i]));
+    for (size_t i = 0; i < info.axes.size(); ++i) {
+      scales.push_back(&scale_of(std::string(info.axes[i]), first.shape[i]));
     }
     writer_.attach_scales(dataset, scales);
   }
@@ -158,15 +160,43 @@ class GroupWriter {
   const Hdf5Writer& writer_;
   const Hdf5Group group_;
   const ExportGroup& layout_;
-  const std::vector<const Json*> records_;
+  const Records records_;
   std::map<std::string, Hdf5Dataset> scales_;
 };
 
+/// The records of a group's heads, in the order of its datasets.
+Records records_of(const ExportGroup& group, const std::map<HeadName, const HeadRecord*>& all) {
+  Records records;
+  for (const int64_t item : group.batch) {
+    for (const int64_t head : group.heads) {
+      records.push_back(all.at(head_name(group.call->id, item, head)));
+    }
+  }
+  return records;
+}
+
+/// Throws Error(file) unless all records have arrays of the same kinds and shapes.
+void expect_like_arrays(const Records& records, const std::filesystem::path& path) {
+  const auto alike = [](const HeadArrayValues& a, const HeadArrayValues& b) {
+    return a.which == b.which && a.shape == b.shape;
+  };
+  const std::vector<HeadArrayValues>& first = records.front()->arrays;
+  for (const HeadRecord* record : records) {
+    if (std::equal(first.begin(), first.end(), record->arrays.begin(), record->arrays.end(),
+                   alike)) {
+      continue;
+    }
+    throw file_error(path.string(), "", "heads of one call have unlike arrays");
+  }
+}
+
 }  // namespace
 
-void write_stats_hdf5(const ExportSpec& spec, const StatsRecords& records,
+void write_stats_hdf5(const ExportSpec& spec, std::span<const HeadRecord> records,
                       const std::filesystem::path& path) {
   const ExportLayout layout = make_export_layout(spec);
+  std::map<HeadName, const HeadRecord*> by_name;
+  for (const HeadRecord& record : records) by_name[record.name] = &record;
   const Hdf5Session session;
   ExportManifest stored;
   Hdf5Writer writer(path);
@@ -175,19 +205,8 @@ void write_stats_hdf5(const ExportSpec& spec, const StatsRecords& records,
     create_export_marks(writer, "1 when every head is there", stored);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
     for (const ExportGroup& group : layout.groups) {
-      std::vector<const Json*> chosen;
-      for (int64_t item : group.batch) {
-        for (int64_t head : group.heads) {
-          for (const Json& record : records) {
-            const CallId& id = group.call->id;
-            if (record.at("step") == id.step && record.at("layer") == id.layer &&
-                record.at("kind") == kind_name(id.kind) && record.at("branch") == group.branch &&
-                record.at("batch") == item && record.at("head") == head) {
-              chosen.push_back(&record);
-            }
-          }
-        }
-      }
+      Records chosen = records_of(group, by_name);
+      expect_like_arrays(chosen, path);
       GroupWriter group_writer(writer, calls.id(), group, std::move(chosen));
       write_group_attributes(writer, group_writer.id(), spec, group);
       group_writer.write();

@@ -7,6 +7,7 @@
 #include "core/base/version.h"
 #include "io/export/format/export_header.h"
 #include "io/export/format/interrupted_run.h"
+#include "io/results/head_json.h"
 #include "io/results/output_provenance.h"
 
 namespace attnscope {
@@ -72,10 +73,10 @@ void StatsJournal::load() {
   expect_same_run(found, identity_, file_.part_path());
   size_ = static_cast<int64_t>(lines.front().size()) + 1;
   for (size_t i = 1; i < lines.size(); ++i) {
-    Json record = Json::parse(lines[i], nullptr, false);
-    if (record.is_discarded() || !record.is_object()) return;
+    std::optional<HeadRecord> record = parse_head_json(Json::parse(lines[i], nullptr, false));
+    if (!record) return;
     size_ += static_cast<int64_t>(lines[i].size()) + 1;
-    kept_.push_back(std::move(record));
+    kept_.push_back(std::move(*record));
   }
 }
 
@@ -85,8 +86,8 @@ void StatsJournal::write_line(const Json& json) {
   size_ += static_cast<int64_t>(line.size());
 }
 
-void StatsJournal::append(const Json& record) {
-  write_line(record);
+void StatsJournal::append(const HeadRecord& record) {
+  write_line(head_json(record));
   file_.sync_data();
   file_.keep_partial();
 }

@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "core/products/head_record.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -23,11 +23,11 @@ class StatsJournal {
   StatsJournal(std::filesystem::path out, nlohmann::ordered_json identity, std::string capture,
                const OutputFileOptions& options);
 
-  /// Records of earlier runs.
-  const std::vector<nlohmann::ordered_json>& kept() const { return kept_; }
+  /// Records of earlier runs. A line that is none ends the list: it was not written to its end.
+  const std::vector<HeadRecord>& kept() const { return kept_; }
   const std::filesystem::path& part_path() const { return file_.part_path(); }
   /// Adds a record and makes it durable.
-  void append(const nlohmann::ordered_json& record);
+  void append(const HeadRecord& record);
   /// `write` creates the output's final form at the path that it is given; it then takes the name
   /// OUT. Until it has it, OUT.part is as it was.
   void finish(const std::function<void(const std::filesystem::path&)>& write);
@@ -38,7 +38,7 @@ class StatsJournal {
 
   nlohmann::ordered_json identity_;
   OutputFile file_;
-  std::vector<nlohmann::ordered_json> kept_;
+  std::vector<HeadRecord> kept_;
   int64_t size_ = 0;
 };
 

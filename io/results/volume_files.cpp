@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "io/files/staged_file.h"
+#include "io/results/csv_field.h"
 #include "io/results/volume_check.h"
 #include "io/tensors/npy_header.h"
 
@@ -11,16 +12,6 @@ namespace {
 
 std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
 }
 
 /// Collects lines and hands them on in pieces, so that a long volume takes no more memory.
@@ -43,11 +34,11 @@ class LineWriter {
 };
 
 void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v) {
-  const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_field(v.branch),
+  const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_text(v.branch),
                                        v.kind, v.batch, v.head);
   const std::vector<std::string>& tokens = volumes.tokens_of(v);
   for (size_t i = 0; i < v.text.size(); ++i) {
-    const std::string token = i < tokens.size() ? csv_field(tokens[i]) : "";
+    const std::string token = i < tokens.size() ? csv_text(tokens[i]) : "";
     lines.add(fmt::format("{},text,{},,,,{},{}\n", head, i, token, v.text[i]));
   }
   const auto& [frames, height, width] = volumes.grid;

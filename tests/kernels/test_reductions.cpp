@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/problem/sampled_rows.h"
 #include "core/reduce/head_metrics.h"
 #include "core/reduce/reduction_stream.h"
 #include "tests/support/backend_harness.h"
@@ -313,7 +314,7 @@ void check_case(const AttentionCase& description, ReductionRequest request) {
   const Oracle oracle(description);
   const AttentionProblem& problem = oracle.problem();
   request.entropy = request.entropy && is_normalised(problem.score());
-  const std::vector<int64_t> share_rows = spread_rows(problem.num_queries(), 5);
+  const std::vector<int64_t> share_rows = sampled_rows(problem.num_queries(), 5);
   if (request.rows) request.share_rows = share_rows;
   const int64_t batch = problem.batch() - 1;
   const int64_t head = problem.num_heads() - 1;
@@ -393,7 +394,7 @@ TEST_CASE("reductions of long rows agree with double precision", "[numbers]") {
   static const std::vector<NamedBackend> backends = all_backends();
   const Oracle oracle(description);
   const AttentionProblem& problem = oracle.problem();
-  const std::vector<int64_t> rows = spread_rows(problem.num_queries(), 110);
+  const std::vector<int64_t> rows = sampled_rows(problem.num_queries(), 110);
   ExpectedHead expected;
   expected.weights.resize(9030);
   expected.masked.resize(9030);

@@ -59,9 +59,11 @@ DatasetValues read_dataset(const std::string& file, const std::string& path) {
   return result;
 }
 
-std::string read_text_attribute(const std::string& file, const std::string& name) {
+std::string read_text_attribute(const std::string& file, const std::string& name,
+                                const std::string& object) {
   const Handle f(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, file);
-  const Handle attribute(H5Aopen(f, name.c_str(), H5P_DEFAULT), H5Aclose, name);
+  const Handle attribute(H5Aopen_by_name(f, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose, name);
   const Handle type(H5Aget_type(attribute), H5Tclose, "type");
   if (H5Tis_variable_str(type) > 0) {
     char* text = nullptr;

@@ -15,8 +15,9 @@ struct DatasetValues {
 
 /// Throws std::runtime_error when it cannot be read.
 DatasetValues read_dataset(const std::string& file, const std::string& path);
-/// A text attribute of the file's root.
-std::string read_text_attribute(const std::string& file, const std::string& name);
+/// A text attribute of an object, the file's root unless told.
+std::string read_text_attribute(const std::string& file, const std::string& name,
+                                const std::string& object = "/");
 /// Member names of a group, in name order.
 std::vector<std::string> group_members(const std::string& file, const std::string& path);
 

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -250,4 +251,28 @@ TEST_CASE("a dry run tells sizes and writes nothing") {
   CHECK(result.out.find("\"payload_bytes\":" + std::to_string(2 * 1024 * (1024 * 2 + 4))) !=
         std::string::npos);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("what an export has written is told as JSON, also of one that was complete") {
+  const TemporaryFolder folder;
+  for (const bool pooled : {false, true}) {
+    const std::string out = folder / (pooled ? "blocks.h5" : "maps.h5");
+    std::vector<std::string> arguments{
+        "export", sample("moving-shapes"), "--layers", "1", "--json", "--resume", "-o", out};
+    if (pooled) arguments.insert(arguments.end(), {"--block", "64"});
+    for (const bool again : {false, true}) {
+      const auto result = run_attnscope(arguments);
+      INFO(result.err);
+      REQUIRE(result.exit_code == 0);
+      const auto json = nlohmann::json::parse(result.out);
+      CHECK(json["format"] == "attnscope-export-result/1");
+      CHECK(json["out"] == out);
+      CHECK(json["heads"] == 4);
+      CHECK((json["bytes_written"] > 0) == !again);
+      CHECK((json["seconds"] > 0) == !again);
+      CHECK(json.contains("tiles") == !pooled);
+      if (!pooled) CHECK(json["tiles_kept"] == (again ? json["tiles"] : nlohmann::json(0)));
+      CHECK((result.err.find("is complete already") != std::string::npos) == again);
+    }
+  }
 }

@@ -2,7 +2,9 @@
 #include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
@@ -213,6 +215,41 @@ TEST_CASE("stats files hold the same numbers in every format", "[numbers]") {
     const auto cells = static_cast<size_t>(frames.shape[2] * frames.shape[3]);
     CHECK(frames.values[h * cells + 1] == head["frame_frame"][0][1].get<double>());
   }
+}
+
+TEST_CASE("a call whose keys are counted on all rows stands beside one of more rows") {
+  const TemporaryFolder folder;
+  CallFile()
+      .pair({1, 1, 300, 8}, {1, 1, 300, 8})
+      .fact("layer", "0")
+      .write(folder / "a.safetensors");
+  CallFile()
+      .pair({1, 1, 100, 8}, {1, 1, 100, 8})
+      .fact("layer", "1")
+      .write(folder / "b.safetensors");
+  write_bytes(folder / "capture.json", R"({"format": "attnscope-capture/1", "calls": [
+      {"file": "a.safetensors"}, {"file": "b.safetensors"}]})");
+  for (const std::string name : {"s.csv", "s.h5", "s.json"}) {
+    const auto result = run_attnscope({"stats", folder / ".", "-o", folder / name, "--quiet"});
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+  }
+  const json stats = json::parse(read_file(folder / "s.json"));
+  CHECK(stats["heads"][0].contains("keys_for_50_stderr"));
+  CHECK_FALSE(stats["heads"][1].contains("keys_for_50_stderr"));
+  const std::string csv = read_file(folder / "s.csv");
+  std::istringstream lines(csv);
+  std::string heading, first, second;
+  for (std::string* line : {&heading, &first, &second}) std::getline(lines, *line);
+  CHECK(heading.find(",keys_for_50_stderr,") != std::string::npos);
+  const auto commas = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), ',');
+  };
+  CHECK(commas(first) == commas(heading));
+  CHECK(commas(second) == commas(heading));
+  const auto members = group_members(folder / "s.h5", "/calls/step0000_layer001_all_self");
+  CHECK(std::count(members.begin(), members.end(), "keys_for_50") == 1);
+  CHECK(std::count(members.begin(), members.end(), "keys_for_50_stderr") == 0);
 }
 
 TEST_CASE("stats have the same bytes whatever the memory and threads") {

@@ -114,9 +114,9 @@ TEST_CASE("segment masses and the metrics made of them") {
         }
         CHECK(mass.live_rows[a] == begin(a + 1) - begin(a));
       }
-      CHECK(near(metrics[t].find("text_mass").value(), text));
-      CHECK(near(metrics[t].find("video_mass").value(), video));
-      CHECK(near(metrics[t].find("same_frame_mass").value(), own));
+      CHECK(near(metrics[t].text_mass.value.value(), text));
+      CHECK(near(metrics[t].video_mass.value.value(), video));
+      CHECK(near(metrics[t].same_frame_mass.value.value(), own));
     }
   }
 }

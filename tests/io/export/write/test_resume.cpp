@@ -15,6 +15,7 @@
 #include "io/results/stats_journal.h"
 #include "tests/support/catch.h"
 #include "tests/support/export_fixture.h"
+#include "tests/support/head_records.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
@@ -190,7 +191,7 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
     const std::string out = folder / "out.h5";
     if (left == "stats") {
       StatsJournal journal(out, identity, "dump", {});
-      journal.append({{"head", 0}});
+      journal.append(sample_record(0, false));
     } else {
       // In order, all of the first of two equal calls: its shard is complete.
       const auto sink = make_export(spec_of(left), out, kFresh);

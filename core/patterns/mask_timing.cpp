@@ -1,4 +1,4 @@
-#include "cli/mask/mask_timing.h"
+#include "core/patterns/mask_timing.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,21 +17,6 @@ namespace {
 
 constexpr int64_t kPanelRows = 96;
 constexpr int64_t kPanels = 8;
-
-AttentionProblem with_mask(const AttentionProblem& problem, const Mask& mask) {
-  AttentionProblem::Parts parts;
-  parts.q = problem.q();
-  parts.k = problem.k();
-  parts.v = problem.v();
-  parts.scale = problem.scale();
-  parts.score = problem.score();
-  parts.mask = problem.mask() & mask;
-  parts.query_tokens = problem.query_tokens();
-  parts.key_tokens = problem.key_tokens();
-  parts.id = problem.id();
-  parts.name = problem.name();
-  return AttentionProblem::make(std::move(parts));
-}
 
 /// The rows of the panels, panel by panel.
 std::vector<IndexRange> spread_panels(int64_t rows) {
@@ -103,10 +88,10 @@ double mask_time_ratio(const HeadTask& head, const Mask& mask, int64_t block,
   const std::vector<IndexRange> panels = spread_panels(plain.num_queries());
   const auto blocks =
       checked_mul(ceil_div(plain.num_queries(), block), ceil_div(plain.num_keys(), block) * 2);
-  if (!blocks) throw Error(ErrorCode::resource, "--time: the blocks are too many for any memory");
+  if (!blocks) throw Error(ErrorCode::resource, "the timed blocks are too many for any memory");
   const MemoryReservation reserved = budget.reserve(*blocks, "the timed blocks");
   const AttentionProblem masked =
-      with_mask(plain, Mask::blocks(cover_panels(head, mask, panels, block)));
+      plain.with_mask(Mask::blocks(cover_panels(head, mask, panels, block)));
   const double with = time_panels(masked, head, panels, backend, budget);
   return with / time_panels(plain, head, panels, backend, budget);
 }

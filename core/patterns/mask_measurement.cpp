@@ -1,4 +1,4 @@
-#include "cli/mask/mask_run.h"
+#include "core/patterns/mask_measurement.h"
 
 #include <algorithm>
 #include <memory>
@@ -13,20 +13,20 @@ namespace {
 
 /// Streams the task's rows through a probe; `progress` gets the share of it that is done.
 std::unique_ptr<MaskRecall> probe_rows(const HeadTask& task, std::span<const Mask> masks,
-                                       MaskRecall::Wanted wanted, const MaskRun& run,
+                                       MaskRecall::Wanted wanted, const MaskMeasurement& how,
                                        const std::function<void(double)>& progress) {
   constexpr int64_t kMostTileRows = 64;
-  const int workers = run.backend.workers();
+  const int workers = how.backend.workers();
   const int64_t kept = MaskRecall::bytes(task, masks.size(), wanted, kMostTileRows, workers);
-  const RowStream stream = plan_row_stream({&task, 1}, run.backend, run.budget, kept);
+  const RowStream stream = plan_row_stream({&task, 1}, how.backend, how.budget, kept);
   auto probe =
-      std::make_unique<MaskRecall>(task, masks, wanted, stream.request, workers, run.budget);
+      std::make_unique<MaskRecall>(task, masks, wanted, stream.request, workers, how.budget);
   StreamControl control;
-  control.stop = run.stop;
+  control.stop = how.stop;
   control.progress = [&](const StreamProgress& p) {
     progress(static_cast<double>(p.tiles_done) / static_cast<double>(p.tiles_total));
   };
-  StreamingEngine engine(run.backend, run.budget);
+  StreamingEngine engine(how.backend, how.budget);
   if (!engine.run({&task, 1}, stream.plan, *probe, control)) {
     throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
   }
@@ -35,30 +35,34 @@ std::unique_ptr<MaskRecall> probe_rows(const HeadTask& task, std::span<const Mas
 
 }  // namespace
 
-std::vector<MaskQuality> score_masks(const HeadTask& head, std::span<const Mask> masks,
-                                     const MaskRun& run,
-                                     const std::function<void(double)>& progress) {
+std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mask> masks,
+                                       const MaskMeasurement& how,
+                                       const std::function<void(double)>& progress) {
   const AttentionProblem& problem = *head.problem;
   const MaskRecall::Wanted detail{true, static_cast<bool>(problem.v())};
-  const std::vector<int64_t> some = sampled_rows(problem.num_queries(), MaskRun::kSampledRows);
+  const std::vector<int64_t> some =
+      sampled_rows(problem.num_queries(), MaskMeasurement::kSampledRows);
   const auto total = static_cast<double>(problem.num_queries());
-  const bool all_rows = run.exact || static_cast<int64_t>(some.size()) == problem.num_queries();
+  const bool all_rows = how.exact || static_cast<int64_t>(some.size()) == problem.num_queries();
   const double share = all_rows ? 1 : total / (total + static_cast<double>(some.size()));
-  const auto all = probe_rows(head, masks, all_rows ? detail : MaskRecall::Wanted(), run,
-                              [&](double done) { progress(done * share); });
+  const auto tell = [&](double done) {
+    if (progress) progress(done);
+  };
+  const auto all = probe_rows(head, masks, all_rows ? detail : MaskRecall::Wanted(), how,
+                              [&](double done) { tell(done * share); });
   std::unique_ptr<MaskRecall> sampled;
   if (!all_rows) {
     HeadTask task = head;
     task.row_list = some;
-    sampled = probe_rows(task, masks, detail, run,
-                         [&](double done) { progress(share + done * (1 - share)); });
+    sampled = probe_rows(task, masks, detail, how,
+                         [&](double done) { tell(share + done * (1 - share)); });
   }
-  std::vector<MaskQuality> scores;
+  std::vector<MaskQuality> qualities;
   for (size_t m = 0; m < masks.size(); ++m) {
-    scores.push_back(
+    qualities.push_back(
         summarise_mask(*all, sampled ? *sampled : *all, m, problem.num_keys(), detail.values));
   }
-  return scores;
+  return qualities;
 }
 
 }  // namespace attnscope

@@ -1,4 +1,4 @@
-#include "cli/common/head_name.h"
+#include "cli/common/head_table.h"
 
 #include <fmt/core.h>
 

@@ -1,19 +1,13 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "core/problem/head_name.h"
 #include "io/pictures/table_layout.h"
 
 namespace attnscope {
-
-/// What names a head of a capture or of an export.
-struct HeadName {
-  int64_t step = 0, layer = 0;
-  std::string branch, kind;
-  int64_t batch = 0, head = 0;
-};
 
 /// "step 10 layer 2 cond joint batch 0 head 3", one printable line.
 std::string head_label(const HeadName& head);

@@ -1,0 +1,75 @@
+#include "cli/common/run_steps.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/stream/value_check.h"
+#include "io/results/output_provenance.h"
+
+namespace attnscope {
+namespace {
+
+std::vector<HeadTask> tasks_of(std::span<const ReductionJob> jobs) {
+  std::vector<HeadTask> tasks;
+  for (const ReductionJob& job : jobs) tasks.push_back(job.task);
+  return tasks;
+}
+
+}  // namespace
+
+std::string heads_text(int64_t heads) {
+  return fmt::format("{} head{}", heads, heads == 1 ? "" : "s");
+}
+
+std::string about_text(const RunPlan& plan, std::string_view note) {
+  return plan.seconds < 0 ? "" : fmt::format(", about {}{}", format_seconds(plan.seconds), note);
+}
+
+CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks, bool with_values)
+    : interrupts_(console) {
+  check_values(tasks, interrupts_.token(), with_values);
+}
+
+CheckedRun::CheckedRun(const Console& console, std::span<const ReductionJob> jobs)
+    : CheckedRun(console, tasks_of(jobs)) {}
+
+bool is_complete_already(const Console& console, const std::filesystem::path& out,
+                         std::string_view product, const nlohmann::ordered_json& identity) {
+  std::error_code none;
+  if (!std::filesystem::exists(out, none)) return false;
+  expect_same_run(output_provenance(out, product), identity, out);
+  say_complete(console, out);
+  return true;
+}
+
+void say_complete(const Console& console, const std::filesystem::path& out) {
+  console.say(out.string() + " is complete already");
+}
+
+std::string leftover_text(const KeptParts& kept) {
+  if (kept.done == 0) return std::string(kNothingKept);
+  return fmt::format("{} of {} {} are in {}; --resume goes on", kept.done, kept.total, kept.what,
+                     kept.path.string());
+}
+
+std::string resuming_text(const KeptParts& kept) {
+  return fmt::format("resuming {}: {} of {} {} are there", kept.path.string(), kept.done,
+                     kept.total, kept.what);
+}
+
+Error interrupted_error(std::string_view left) {
+  return {ErrorCode::interrupted, fmt::format("interrupted: {}", left)};
+}
+
+void print_result(bool as_json, bool in_file, const std::function<nlohmann::ordered_json()>& json,
+                  const std::function<void()>& print_text) {
+  if (as_json) {
+    print_json(json(), true);
+  } else if (!in_file) {
+    print_text();
+  }
+}
+
+}  // namespace attnscope

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "cli/common/console.h"
+#include "cli/common/interrupt.h"
+#include "cli/common/run_plan.h"
+#include "core/base/error.h"
+#include "core/reduce/reduction_stream.h"
+#include "core/stream/tile_sink.h"
+
+namespace attnscope {
+
+// What runs of commands do before and after their streams (stream_run.h), in the same words.
+
+/// "1 head", "6 heads".
+std::string heads_text(int64_t heads);
+/// ", about 4 min 10 s", and the note; nothing where the time was not estimated.
+std::string about_text(const RunPlan& plan, std::string_view note = {});
+
+/// A run whose inputs were found good, while it lives: signals request its stop.
+class CheckedRun {
+ public:
+  /// Scans q and k of the tasks, and v `with_values`, for NaN and Inf. Throws Error(value) naming
+  /// the first, Error(interrupted).
+  CheckedRun(const Console& console, std::span<const HeadTask> tasks, bool with_values = false);
+  CheckedRun(const Console& console, std::span<const ReductionJob> jobs);
+  std::stop_token stop() const { return interrupts_.token(); }
+
+ private:
+  InterruptWatch interrupts_;
+};
+
+/// Whether --resume finds the output of this very run at `out`, and then says so. `identity` is
+/// {"capture_hash", "options"}, `product` as of output_provenance(). Throws Error(file) where the
+/// output is of another run, or does not say what it was made of.
+bool is_complete_already(const Console& console, const std::filesystem::path& out,
+                         std::string_view product, const nlohmann::ordered_json& identity);
+void say_complete(const Console& console, const std::filesystem::path& out);
+
+/// What an output that is not finished holds.
+struct KeptParts {
+  int64_t done = 0, total = 0;
+  std::string_view what;       ///< "tiles", "heads"
+  std::filesystem::path path;  ///< OUT.part
+};
+/// "3 of 12 tiles are in OUT.part; --resume goes on", or kNothingKept where none is.
+std::string leftover_text(const KeptParts& kept);
+/// "resuming OUT.part: 3 of 12 tiles are there".
+std::string resuming_text(const KeptParts& kept);
+
+/// What is thrown where a run was stopped: "interrupted: " and what is left of it, as
+/// leftover_text() says it.
+inline constexpr std::string_view kNothingKept = "nothing was kept";
+inline constexpr std::string_view kNothingWritten = "nothing was written";
+Error interrupted_error(std::string_view left);
+
+/// A run's result on standard output: JSON where it was asked for, else text unless the result went
+/// into a file.
+void print_result(bool as_json, bool in_file, const std::function<nlohmann::ordered_json()>& json,
+                  const std::function<void()>& print_text);
+
+}  // namespace attnscope

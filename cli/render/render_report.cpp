@@ -1,0 +1,22 @@
+#include "cli/render/render_report.h"
+
+#include <fmt/core.h>
+
+#include "cli/common/run_steps.h"
+
+namespace attnscope {
+
+void report_written(const RenderRequest& request, const Console& console,
+                    const WrittenPicture& written) {
+  console.say(fmt::format("wrote {} ({}, {}, {} × {} pixels{})", request.out, written.picture,
+                          heads_text(static_cast<int64_t>(written.heads)), written.width,
+                          written.height, written.note));
+  if (!request.json) return;
+  nlohmann::ordered_json json{{"format", "attnscope-render/1"}, {"file", request.out},
+                              {"picture", written.picture},     {"heads", written.heads},
+                              {"width", written.width},         {"height", written.height}};
+  json.update(written.facts);
+  print_json(json, true);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,37 @@
+#include "cli/stats/stats_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+
+void print_stats_table(std::span<const HeadRecord> records) {
+  size_t branch_width = 6;
+  for (const HeadRecord& record : records) {
+    branch_width = std::max(branch_width, one_line(record.name.branch).size());
+  }
+  fmt::print("{:>5} {:>5} {:<{}} {:<5} {:>2} {:>4} {:<8}", "step", "layer", "branch", branch_width,
+             "kind", "b", "head", "class");
+  for (const HeadField& field : head_fields()) {
+    if (!field.heading.empty()) fmt::print(" {:>8}", field.heading);
+  }
+  fmt::print("\n");
+  for (const HeadRecord& record : records) {
+    const HeadName& name = record.name;
+    fmt::print("{:>5} {:>5} {:<{}} {:<5} {:>2} {:>4} {:<8}", name.step, name.layer,
+               one_line(name.branch), branch_width, name.kind, name.batch, name.head,
+               head_class_name(record.metrics.head_class));
+    for (const HeadField& field : head_fields()) {
+      if (field.heading.empty()) continue;
+      const auto value = number_of(record.metrics, field);
+      fmt::print(" {:>8}", value ? fmt::format("{:.{}f}", *value, field.decimals) : "-");
+    }
+    fmt::print("\n");
+  }
+}
+
+}  // namespace attnscope

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "core/base/memory_budget.h"
+#include "core/mask/mask.h"
+#include "core/patterns/mask_summary.h"
+#include "core/stream/tile_backend.h"
+#include "core/stream/tile_sink.h"
+
+namespace attnscope {
+
+/// How masks are measured. Borrows.
+struct MaskMeasurement {
+  const TileBackend& backend;
+  MemoryBudget& budget;
+  std::stop_token stop = {};
+  /// Oracle and output errors on all rows instead of kSampledRows spread ones.
+  bool exact = false;
+
+  static constexpr int64_t kSampledRows = 256;
+};
+
+/// What the masks keep of one head (all its rows and keys), in mask order; its rows are streamed
+/// once, and the sampled ones again. `progress`, where it is not empty, is told which share of the
+/// head is done, from one thread at a time. Throws Error(interrupted) on a stop, Error(resource)
+/// where the budget has no room.
+std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mask> masks,
+                                       const MaskMeasurement& how,
+                                       const std::function<void(double)>& progress = {});
+
+}  // namespace attnscope

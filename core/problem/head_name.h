@@ -1,0 +1,23 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "core/problem/attention_problem.h"
+
+namespace attnscope {
+
+/// What names a head of a capture or of an export.
+struct HeadName {
+  int64_t step = 0, layer = 0;
+  std::string branch, kind;
+  int64_t batch = 0, head = 0;
+
+  friend auto operator<=>(const HeadName&, const HeadName&) = default;
+};
+
+/// A head of a batch item of a call.
+HeadName head_name(const CallId& call, int64_t batch, int64_t head);
+
+}  // namespace attnscope

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/problem/token_grid.h"
+#include "core/reduce/head_totals.h"
+
+namespace attnscope {
+
+/// A mean over rows; no value where it is not defined (no grid, no text, no rows).
+struct Estimate {
+  std::optional<double> value;
+  /// Of the value, where it comes from a sample of the rows.
+  std::optional<double> standard_error;
+};
+
+/// A key that draws mass from all rows, and which token it is.
+struct Sink {
+  int64_t key = 0;
+  std::optional<LatentCoord> place;   ///< of a video token
+  std::optional<int64_t> text_index;  ///< of a text token, within the text
+  std::optional<std::string> token;   ///< its string, where one was recorded
+  double mass = 0;                    ///< mean over rows of P[:, key]
+};
+/// How many sinks a head has at most.
+inline constexpr size_t kMostSinks = 5;
+
+/// What a head is called: the first that holds; undefined for scores that are not normalised.
+enum class HeadClass : uint8_t { sink, text, temporal, spatial, local, global, undefined };
+std::string_view head_class_name(HeadClass which);
+std::optional<HeadClass> parse_head_class(std::string_view name);
+
+/// The scores that decide the class. A lift is how many times more mass a part has than it would
+/// have if all keys had the same weight.
+struct ClassScores {
+  std::optional<double> sink, text, temporal, temporal_lift, spatial, spatial_lift, local;
+};
+struct ClassScoreField {
+  std::string_view name;
+  std::optional<double> ClassScores::*member;
+};
+/// All of them, in the order in which they are written.
+std::span<const ClassScoreField> class_score_fields();
+
+/// The numbers of a head. Definitions: docs/metrics.md.
+struct HeadMetrics {
+  Estimate entropy, effective_keys, max_weight;
+  std::optional<double> max_weight_peak;
+  Estimate text_mass, padding_mass, video_mass, same_frame_mass, same_position_mass;
+  Estimate spatial_score, temporal_score, local_mass;
+  std::optional<double> sink_mass;
+  Estimate keys_for_50, keys_for_90, keys_for_95;
+  std::optional<int64_t> band;  ///< the reach of temporal_score
+  int64_t rows = 0, masked_rows = 0;
+  /// The kMostSinks keys of largest column mass, descending; equal ones by the lower key.
+  std::vector<Sink> sinks;
+  HeadClass head_class = HeadClass::undefined;
+  ClassScores class_scores;
+};
+
+/// Where HeadMetrics holds a number. The type says what the number is: an Estimate has a standard
+/// error where rows were sampled, int64_t is a count, an optional one may be undefined.
+using HeadMember = std::variant<Estimate HeadMetrics::*, std::optional<double> HeadMetrics::*,
+                                std::optional<int64_t> HeadMetrics::*, int64_t HeadMetrics::*>;
+
+/// A number of HeadMetrics for whoever computes, writes, reads, sorts by or prints all of them.
+struct HeadField {
+  std::string_view name;       ///< in JSON, CSV, HDF5, --sort and --metric
+  std::string_view long_name;  ///< what it is, with its unit where it has one
+  HeadMember member;
+  /// The mean over rows of this value; head_metrics() derives the other numbers from such means.
+  std::optional<RowValue> mean_of = {};
+  std::string_view heading = {};  ///< in the printed table; empty: not in it
+  int decimals = 0;               ///< in the printed table
+
+  /// Whether it is measured, not a count.
+  bool is_metric() const;
+  /// What the standard error is called in JSON, CSV and HDF5: NAME_stderr.
+  std::string error_name() const;
+};
+
+/// Every number of HeadMetrics, in the order in which they are written.
+std::span<const HeadField> head_fields();
+/// Null where there is none of the name.
+const HeadField* find_head_field(std::string_view name);
+/// The names of the fields that are metrics, in order.
+std::vector<std::string_view> metric_names();
+
+/// The number, and its standard error; none where they are not defined.
+std::optional<double> number_of(const HeadMetrics& head, const HeadField& field);
+std::optional<double> standard_error_of(const HeadMetrics& head, const HeadField& field);
+
+}  // namespace attnscope

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace attnscope {
+
+/// A text as a field of a CSV line has it (RFC 4180): quoted where it holds a comma, a quote or a
+/// line break.
+std::string csv_text(std::string_view text);
+/// A text, or a number with the digits that JSON gives it; null is empty.
+std::string csv_value(const nlohmann::ordered_json& value);
+
+}  // namespace attnscope
