@@ -45,16 +45,16 @@ void print_written(const PooledRun& r, const RunPlan& f, double seconds) {
 
 int export_pooled(ExportPlan plan, const PooledRun& r) {
   MemoryBudget budget(memory_limit(r.run));
-  const std::vector<ReductionJob> wanted = PooledExport::jobs_of(plan);
+  const std::vector<ReductionJob> wanted = pooled_jobs(plan);
   ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), r.run.threads);
   // Panels of all workers may be under way, out of order.
   const int64_t levels =
-      PooledExport::memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
+      pooled_memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
   const MemoryReservation held = budget.reserve(levels, "the coarser levels");
   reductions = plan_reductions(wanted, r.backend, budget.available(), r.run.threads);
   ReductionStream stream(r.backend, budget);
   RunPlan forecast = plan_of("export", static_cast<int64_t>(wanted.size()), reductions, budget);
-  forecast.payload_bytes = PooledExport::payload_bytes(plan);
+  forecast.payload_bytes = pooled_payload_bytes(plan);
   forecast.free_bytes = free_disk_bytes(r.out);
   forecast.seconds_note = " of computation";
   if (wants_estimate(r.dry_run, reductions.flops)) {
@@ -80,13 +80,13 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
     print_written(r, forecast, 0);
     return kExitOk;
   }
-  PooledExport pooled(std::move(plan), r.out, r.write);
+  const auto pooled = make_pooled_export(std::move(plan), r.out, r.write);
   const auto start = std::chrono::steady_clock::now();
-  if (!run_reductions({r.console, "export", r.backend, budget, interrupts.token()}, pooled.jobs(),
-                      reductions, pooled)) {
+  if (!run_reductions({r.console, "export", r.backend, budget, interrupts.token()}, pooled->jobs(),
+                      reductions, *pooled)) {
     throw Error(ErrorCode::interrupted, "interrupted: nothing was kept");
   }
-  pooled.end();
+  pooled->end();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   print_written(r, forecast, spent.count());
   r.console.say(fmt::format("wrote {} ({} in {})", r.out, format_bytes(*forecast.payload_bytes),

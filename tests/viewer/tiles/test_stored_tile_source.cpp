@@ -131,9 +131,9 @@ void check_all_tiles(StoredHarness& harness, const HeadId& head, Quantity quanti
 
 void write_export(const ExportSpec& spec, const std::string& out, const FedValues& values,
                   const FeedOrder& order = {}) {
-  Hdf5Export sink(spec, out, kQuick);
-  feed(sink, values, order);
-  sink.suspend();
+  const auto sink = make_export(spec, out, kQuick);
+  feed(*sink, values, order);
+  sink->suspend();
 }
 
 void flip(const std::string& path, int64_t offset) {
@@ -297,7 +297,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
       return static_cast<float>(1 + head) / static_cast<float>(2 + r * 7 + c * 3);
     };
     {
-      PooledExport sink(spec, out, kQuick);
+      const auto sink = make_pooled_export(spec, out, kQuick);
       for (int64_t head = 0; head < 2; ++head) {
         for (int64_t r = 0; r < rows; ++r) {
           std::vector<float> max;
@@ -308,11 +308,11 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
             const int64_t width = std::min(block, 618 - c * block);
             sum.push_back(0.25 * max.back() * static_cast<double>(height * width));
           }
-          sink.block_row(head, r, max, sum);
+          sink->block_row(head, r, max, sum);
         }
-        sink.head(head, {});
+        sink->head(head, {});
       }
-      sink.end();
+      sink->end();
     }
     const auto blocks = std::make_shared<const StoredBlocks>(out);
     REQUIRE(blocks->groups().size() == 1);
