@@ -50,6 +50,8 @@ inline constexpr double kPieceFlops = 2e9;
 /// Rows that cost `flops` with `keys` keys; at least 1.
 int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops = kPieceFlops);
 
+/// One entry: some milliseconds, where the head is bound.
+std::shared_ptr<MapJob> make_probe_job(const ProbeRequest& request);
 std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadCache& head);
 /// Of a tile finer than the base level.
 std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadCache& head);

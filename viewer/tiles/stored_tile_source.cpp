@@ -100,7 +100,7 @@ struct StoredHeadTiles {
   uint64_t used = 0;
 };
 
-using Key = std::variant<LineRequest, TileId, HeadId>;
+using Key = std::variant<LineRequest, TileId, HeadId, ProbeRequest>;
 
 }  // namespace
 
@@ -130,13 +130,16 @@ class StoredTileSource::Impl {
     const std::lock_guard lock(mutex_);
     return store_.find(request);
   }
+  std::optional<ProbedEntry> find(const ProbeRequest& request) {
+    const std::lock_guard lock(mutex_);
+    return store_.find(request);
+  }
   bool exact(const HeadId& id) const {
     const std::lock_guard lock(mutex_);
     const auto found = heads_.find(id);
     return found != heads_.end() && found->second.complete;
   }
   TileSourceStatus status() const;
-  const TexelReader& reader() const { return *reader_; }
 
  private:
   /// Reads without the lock; what it returns takes the result in, under the lock.
@@ -151,6 +154,7 @@ class StoredTileSource::Impl {
   void work();
   void fail(const Key& key, const std::string& problem);
   std::optional<Task> choose();
+  std::optional<Task> probe_task(const ProbeRequest& request);
   std::optional<Task> line_task(const LineRequest& request);
   std::optional<Task> tile_task(const TileId& id);
   std::optional<Task> pass_task(const HeadId& id);
@@ -228,6 +232,7 @@ void StoredTileSource::Impl::want(WantedTiles wishes) {
   for (const auto& line : {wishes_.line, wishes_.other_line}) {
     if (line) wanted.insert(*line);
   }
+  wanted.insert(wishes_.probes.begin(), wishes_.probes.end());
   for (const TileId& tile : wishes_.tiles) {
     mark(tile.head);
     wanted.insert(tile);
@@ -323,6 +328,10 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::choose() {
       return std::nullopt;
     }
   };
+  for (const ProbeRequest& probe : wishes_.probes) {
+    if (!is_idle(probe) || store_.find(probe)) continue;
+    if (auto task = attempt(probe, [&] { return probe_task(probe); })) return task;
+  }
   for (const auto& line : {wishes_.line, wishes_.other_line}) {
     if (!line || !is_idle(*line) || store_.find(*line)) continue;
     if (auto task = attempt(*line, [&] { return line_task(*line); })) return task;
@@ -337,6 +346,18 @@ std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::choose() {
     if (auto task = attempt(id, [&] { return pass_task(id); })) return task;
   }
   return std::nullopt;
+}
+
+std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::probe_task(
+    const ProbeRequest& request) {
+  Task task{request, {}, {}};
+  task.memory.push_back(reserve(reader_->buffer_bytes(request.head), "an entry's chunk"));
+  task.read = [this, request]() -> Completion {
+    const ProbedEntry entry = reader_->probe(request.head, request.query, request.key);
+    return [this, request, entry] { store_.put(request, entry); };
+  };
+  running_.insert(request);
+  return task;
 }
 
 std::optional<StoredTileSource::Impl::Task> StoredTileSource::Impl::line_task(
@@ -457,6 +478,9 @@ MemoryReservation StoredTileSource::Impl::reserve(int64_t bytes, std::string_vie
 TileSourceStatus StoredTileSource::Impl::status() const {
   const std::lock_guard lock(mutex_);
   TileSourceStatus status;
+  for (const ProbeRequest& probe : wishes_.probes) {
+    if (!failed_.contains(probe) && !store_.holds(probe)) ++status.queue;
+  }
   for (const auto& line : {wishes_.line, wishes_.other_line}) {
     if (line && !failed_.contains(*line) && !store_.holds(*line)) ++status.queue;
   }
@@ -506,12 +530,8 @@ std::shared_ptr<const MapLine> StoredTileSource::find_line(const LineRequest& re
 
 bool StoredTileSource::exact(const HeadId& head) const { return impl_->exact(head); }
 
-ProbedEntry StoredTileSource::probe(const HeadId& head, int64_t query, int64_t key) {
-  const MapSource& call = impl_->call(head);
-  if (query < 0 || query >= call.queries.tokens() || key < 0 || key >= call.keys.tokens()) {
-    throw usage_error("the map has no entry " + std::to_string(query) + ", " + std::to_string(key));
-  }
-  return impl_->reader().probe(head, query, key);
+std::optional<ProbedEntry> StoredTileSource::find_probe(const ProbeRequest& request) const {
+  return impl_->find(request);
 }
 
 TileSourceStatus StoredTileSource::status() const { return impl_->status(); }

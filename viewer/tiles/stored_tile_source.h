@@ -8,10 +8,10 @@
 
 namespace attnscope {
 
-/// Tiles and lines of an export, read on threads of its own: the line first, then tiles below the
-/// base level one by one, then a pass over all rows that makes the whole pyramid. Nothing is
-/// sampled. Where a texel covers entries that are not in the file, it shows those that are; where
-/// there are none, its numbers are NaN, as those of a line are.
+/// Tiles and lines of an export, read on threads of its own: the entry and the line under the mouse
+/// first, then tiles below the base level one by one, then a pass over all rows that makes the
+/// whole pyramid. Nothing is sampled. Where a texel covers entries that are not in the file, it
+/// shows those that are; where there are none, its numbers are NaN, as those of a line are.
 ///
 /// What failed is told by status().problem and not tried again before it was not wanted for once.
 class StoredTileSource : public TileSource {
@@ -28,13 +28,12 @@ class StoredTileSource : public TileSource {
   ~StoredTileSource() override;
 
   MapGeometry geometry(const HeadId& head) const override;
-  /// Throws Error(usage) where the export has no such head, numbers, tile or token.
+  /// Throws Error(usage) where the export has no such head, numbers, tile, token or entry.
   void want(WantedTiles wishes) override;
   std::shared_ptr<const MapTile> find(const TileId& id) const override;
   std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
   bool exact(const HeadId& head) const override;
-  /// Reads the entry's chunk now. Throws Error(file).
-  ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) override;
+  std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
   TileSourceStatus status() const override;
 
  private:

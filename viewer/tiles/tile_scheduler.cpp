@@ -11,8 +11,18 @@ namespace {
 
 /// How many pieces on the key's quantity are under way.
 int64_t& running_on(HeadCache& head, const JobKey& key) {
-  const Quantity quantity = std::visit([](const auto& k) { return k.quantity; }, key);
+  const Quantity quantity = std::visit(
+      [](const auto& k) {
+        if constexpr (requires { k.quantity; }) return k.quantity;
+        return Quantity::weights;
+      },
+      key);
   return head.running_on[static_cast<size_t>(quantity)];
+}
+
+/// What the thread of lines takes too, so that it follows the mouse.
+bool follows_mouse(const JobKey& key) {
+  return std::holds_alternative<LineRequest>(key) || std::holds_alternative<ProbeRequest>(key);
 }
 
 /// Heads that stay bound: side A and B, and what was looked at before.
@@ -88,8 +98,8 @@ bool TileScheduler::exact(const HeadId& id) const {
 std::optional<Assignment> TileScheduler::choose(bool only_lines) {
   for (size_t i = 0; i < order_.size(); ++i) {
     const Ordered& ordered = order_[i];
-    // Lines come first.
-    if (only_lines && !std::holds_alternative<LineRequest>(ordered.key)) return std::nullopt;
+    // They come first.
+    if (only_lines && !follows_mouse(ordered.key)) return std::nullopt;
     HeadCache& head = heads_.at(ordered.job->head());
     if (is_failed(ordered.key, head.id) || ordered.job->done(head)) continue;
     Assignment assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};

@@ -28,7 +28,7 @@ struct PassKey {
   friend auto operator<=>(const PassKey&, const PassKey&) = default;
 };
 /// What a job makes.
-using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey>;
+using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest>;
 
 /// What a worker is to do next: a piece of a job, or, without one, binding the head.
 struct Assignment {
@@ -55,7 +55,7 @@ class TileScheduler {
   void want(WantedTiles wishes);
   /// Nothing where all that is wanted is done or under way.
   std::optional<Assignment> choose() { return choose(false); }
-  /// A piece of a line that can be begun with at once; nothing where there is none.
+  /// A piece of a line or a probe that can be begun with at once; nothing where there is none.
   std::optional<Assignment> choose_line() { return choose(true); }
   /// The results of a piece; true where something new can be found.
   bool finish(const Assignment& done, const Completion& take_in);
@@ -68,6 +68,7 @@ class TileScheduler {
 
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request) { return store_.find(request); }
+  std::optional<ProbedEntry> find(const ProbeRequest& request) { return store_.find(request); }
   bool exact(const HeadId& head) const;
   TileSourceStatus status(int workers) const;
 
@@ -82,6 +83,7 @@ class TileScheduler {
     std::shared_ptr<MapJob> job;
   };
   void order_jobs();
+  void order_probe(const ProbeRequest& request);
   void order_line(const LineRequest& request);
   void order_tile(const TileId& id);
   void order_pass(const HeadId& id, Quantity quantity);

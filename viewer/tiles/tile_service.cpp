@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -30,7 +29,6 @@ class TileService::Impl {
         buffer_bytes_(settings.memory / kBufferShare / workers_),
         wake_(std::move(wake)),
         scheduler_(std::move(calls), settings.memory),
-        probe_scratch_(backend, buffer_bytes_, reserve_unlocked()),
         keeper_(
             settings.cache_folders, backend.name(), reserve_unlocked(),
             [this](const HeadId& id, std::vector<RowNorm> norms) { take_norms(id, norms); },
@@ -60,7 +58,6 @@ class TileService::Impl {
     changed_.notify_all();
   }
 
-  ProbedEntry probe(const HeadId& id, int64_t query, int64_t key);
   int workers() const { return workers_; }
 
  private:
@@ -73,7 +70,7 @@ class TileService::Impl {
 
   /// A worker's thread: what is most wanted, piece by piece.
   void work();
-  /// The thread of the line that follows the mouse, which waits for nobody's piece.
+  /// The thread of the line and the entry that follow the mouse, which wait for nobody's piece.
   void follow_lines();
   WorkerScratch make_bench();
   void run(const Assignment& assignment, WorkerScratch& scratch);
@@ -97,8 +94,6 @@ class TileService::Impl {
   std::condition_variable changed_;
   bool stopping_ = false;
   TileScheduler scheduler_;
-  std::mutex probe_mutex_;
-  WorkerScratch probe_scratch_;
   NormCache keeper_;
   std::vector<std::jthread> threads_;
 };
@@ -255,54 +250,6 @@ void TileService::Impl::take_warning(const std::string& problem) {
   wake_();
 }
 
-ProbedEntry TileService::Impl::probe(const HeadId& id, int64_t query, int64_t key) {
-  std::unique_lock lock(mutex_);
-  HeadCache& head = scheduler_.head(id);
-  if (query < 0 || query >= head.geometry.rows || key < 0 || key >= head.geometry.cols) {
-    throw usage_error("the map has no entry " + std::to_string(query) + ", " + std::to_string(key));
-  }
-  changed_.wait(lock, [&] { return !head.binding; });
-  if (head.bound == nullptr) {
-    head.binding = true;
-    ++head.running;
-    const bool checked = head.checked;
-    lock.unlock();
-    std::shared_ptr<const BoundMap> bound;
-    std::exception_ptr failure;
-    try {
-      bound = make_bound(id, *head.problem, checked);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    lock.lock();
-    scheduler_.finish_binding(head, std::move(bound));
-    changed_.notify_all();
-    if (failure) std::rethrow_exception(failure);
-  }
-  const std::shared_ptr<const BoundMap> bound = head.bound;
-  const bool divided = needs_norms(head.problem->score(), Quantity::weights);
-  const bool known = divided && head.norms.known(IndexRange{query, query + 1});
-  RowNorm norm = known ? head.norms.norms()[static_cast<size_t>(query)] : RowNorm();
-  lock.unlock();
-  ProbedEntry entry{query, key, 0, std::numeric_limits<double>::quiet_NaN()};
-  {
-    const std::lock_guard probing(probe_mutex_);
-    probe_scratch_.bind_to(bound);
-    const QueryBlock row = probe_scratch_.read(IndexRange{query, query + 1});
-    const IndexRange keys{key, key + 1};
-    entry.weight = *probe_scratch_.entries(row, {&norm, 1}, known, keys, Quantity::weights);
-    if (!is_linear(head.problem->score())) {
-      entry.logit = *probe_scratch_.entries(row, {}, true, keys, Quantity::logits);
-    }
-    probe_scratch_.bind_to(nullptr);
-  }
-  if (divided && !known) {
-    lock.lock();
-    head.norms.set(query, {&norm, 1});
-  }
-  return entry;
-}
-
 TileService::TileService(std::vector<MapCall> calls, const TileBackend& backend,
                          const Settings& settings, std::function<void()> wake)
     : impl_(std::make_unique<Impl>(std::move(calls), backend, settings, std::move(wake))) {}
@@ -327,8 +274,8 @@ bool TileService::exact(const HeadId& head) const {
   return impl_->locked([&](TileScheduler& s) { return s.exact(head); });
 }
 
-ProbedEntry TileService::probe(const HeadId& head, int64_t query, int64_t key) {
-  return impl_->probe(head, query, key);
+std::optional<ProbedEntry> TileService::find_probe(const ProbeRequest& request) const {
+  return impl_->locked([&](TileScheduler& s) { return s.find(request); });
 }
 
 TileSourceStatus TileService::status() const {

@@ -13,11 +13,11 @@
 namespace attnscope {
 
 /// Computes tiles and lines from Q and K on threads of its own, in pieces of a fraction of a
-/// second. What is most wanted comes first: the line, which has a thread for itself before which
-/// the others give way, then tiles (of the base level and above at once from sampled rows, in up to
-/// three refinements; finer ones exactly), then passes that make whole pyramids exact. Exact
-/// numbers are those of an export: entries bit for bit, texels the largest of them and their mean.
-/// Row norms found in a pass are kept on disk for the next time.
+/// second. What is most wanted comes first: the entry and the line under the mouse, which have a
+/// thread for themselves before which the others give way, then tiles (of the base level and above
+/// at once from sampled rows, in up to three refinements; finer ones exactly), then passes that
+/// make whole pyramids exact. Exact numbers are those of an export: entries bit for bit, texels the
+/// largest of them and their mean. Row norms found in a pass are kept on disk for the next time.
 ///
 /// Logits: a pass of their own makes their pyramid exact while tiles of it are wanted for a head of
 /// WantedTiles::exact. A reverse line needs all row norms of its head and brings about the pass
@@ -43,14 +43,13 @@ class TileService : public TileSource {
   ~TileService() override;
 
   MapGeometry geometry(const HeadId& head) const override;
-  /// Throws Error(usage) where the capture has no such head, tile or token.
+  /// Throws Error(usage) where the capture has no such head, tile, token or entry.
   void want(WantedTiles wishes) override;
   std::shared_ptr<const MapTile> find(const TileId& id) const override;
   std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
   bool exact(const HeadId& head) const override;
-  /// Binds the head where nobody has, and waits for who is at it. Throws what the backend throws.
   /// Scores without logits have NaN.
-  ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) override;
+  std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
   TileSourceStatus status() const override;
 
  private:

@@ -17,6 +17,14 @@ void check_line(const LineRequest& request, const MapGeometry& geometry) {
   }
 }
 
+void check_probe(const ProbeRequest& probe, const MapGeometry& geometry) {
+  if (probe.query < 0 || probe.query >= geometry.rows || probe.key < 0 ||
+      probe.key >= geometry.cols) {
+    throw usage_error("the map has no entry " + std::to_string(probe.query) + ", " +
+                      std::to_string(probe.key));
+  }
+}
+
 void check_tile(const TileId& id, const MapGeometry& geometry) {
   if (id.level < 0 || id.level > geometry.top_level || id.row < 0 || id.col < 0 ||
       id.row >= geometry.tile_rows(id.level) || id.col >= geometry.tile_cols(id.level)) {
@@ -33,6 +41,7 @@ void check_wishes(const WantedTiles& wishes,
   for (const auto& line : {wishes.line, wishes.other_line}) {
     if (line) check_line(*line, geometry(line->head));
   }
+  for (const ProbeRequest& probe : wishes.probes) check_probe(probe, geometry(probe.head));
   for (const TileId& tile : wishes.tiles) check_tile(tile, geometry(tile.head));
   for (const HeadId& head : wishes.exact) geometry(head);
 }
@@ -49,6 +58,7 @@ void TileScheduler::want(WantedTiles wishes) {
   for (const auto& line : {wishes_.line, wishes_.other_line}) {
     if (line) mark(line->head);
   }
+  for (const ProbeRequest& probe : wishes_.probes) mark(probe.head);
   for (const TileId& tile : wishes_.tiles) mark(tile.head);
   for (const HeadId& id : wishes_.exact) mark(id);
   pinned_ = std::set<TileId>(wishes_.tiles.begin(), wishes_.tiles.end());
@@ -64,6 +74,7 @@ void TileScheduler::want(WantedTiles wishes) {
 void TileScheduler::order_jobs() {
   order_.clear();
   ordered_.clear();
+  for (const ProbeRequest& probe : wishes_.probes) order_probe(probe);
   if (wishes_.line) order_line(*wishes_.line);
   if (wishes_.other_line) order_line(*wishes_.other_line);
   for (const TileId& tile : wishes_.tiles) order_tile(tile);
@@ -86,6 +97,11 @@ void TileScheduler::order(JobKey key, HeadCache& head,
   std::shared_ptr<MapJob>& job = jobs_[key];
   if (job == nullptr) job = make();
   order_.push_back({std::move(key), job});
+}
+
+void TileScheduler::order_probe(const ProbeRequest& request) {
+  if (store_.find(request)) return;
+  order(request, head(request.head), [&] { return make_probe_job(request); });
 }
 
 void TileScheduler::order_line(const LineRequest& request) {

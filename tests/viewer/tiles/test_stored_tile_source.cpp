@@ -37,6 +37,16 @@ class StoredHarness {
   ~StoredHarness() { source_.reset(); }
 
   StoredTileSource& source() { return *source_; }
+  /// Wants an entry alone and waits for it.
+  ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) {
+    WantedTiles wishes;
+    wishes.probes = {{head, query, key}};
+    source_->want(wishes);
+    REQUIRE(wait_idle());
+    const auto found = source_->find_probe(wishes.probes.front());
+    REQUIRE(found);
+    return *found;
+  }
   bool wait_idle() {
     std::unique_lock lock(mutex_);
     for (int i = 0; i < 3000; ++i) {
@@ -174,10 +184,10 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
     };
     const Quantity quantity = logits ? Quantity::logits : Quantity::weights;
     check_all_tiles(harness, {0, 0, 1}, quantity, entry);
-    const ProbedEntry probed = harness.source().probe({0, 0, 1}, 400, 77);
+    const ProbedEntry probed = harness.probe({0, 0, 1}, 400, 77);
     CHECK(same(logits ? probed.logit : probed.weight, entry(400, 77)));
-    CHECK(std::isnan(harness.source().probe({0, 0, 1}, 99, 77).weight));
-    CHECK(std::isnan(harness.source().probe({0, 0, 1}, 99, 77).logit));
+    CHECK(std::isnan(harness.probe({0, 0, 1}, 99, 77).weight));
+    CHECK(std::isnan(harness.probe({0, 0, 1}, 99, 77).logit));
     for (const bool reverse : {false, true}) {
       const LineRequest request{{0, 0, 1}, quantity, reverse, {200, 201, 260}};
       harness.source().want({request, std::nullopt, {}, {}});
@@ -346,11 +356,11 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
         }
       }
     }
-    const ProbedEntry probed = harness.source().probe(head, 400, 77);
+    const ProbedEntry probed = harness.probe(head, 400, 77);
     CHECK(probed.block == block);
     CHECK(same(probed.weight, value(400, 77)));
     CHECK(same(probed.mean, 0.25 * value(400, 77)));
-    CHECK(std::isnan(harness.source().probe(head, 3, 77).weight));
+    CHECK(std::isnan(harness.probe(head, 3, 77).weight));
     CHECK_THROWS_AS(
         harness.source().want({LineRequest{head, Quantity::weights, false, {400}}, {}, {}, {}}),
         Error);

@@ -95,9 +95,11 @@ TEST_CASE("lines come before tiles, coarse tiles before what refines them, passe
   CHECK(order == std::vector<std::string>{"overview", "tile", "pass"});
   CHECK(steps.scheduler.find(top));
   CHECK(steps.scheduler.find(kFine));
-  // A line that comes in now is next.
+  // A line that comes in now is next, after an entry.
   const LineRequest other{kHead, Quantity::weights, false, {18}};
-  steps.scheduler.want({other, {}, {top, kFine}, {kHead}});
+  const ProbeRequest probe{kHead, 1, 2};
+  steps.scheduler.want({other, {}, {top, kFine}, {kHead}, {probe}});
+  CHECK(std::get<ProbeRequest>(steps.scheduler.choose_line()->key) == probe);
   CHECK(std::get<LineRequest>(steps.scheduler.choose()->key) == other);
 }
 
@@ -283,7 +285,6 @@ TEST_CASE("a failing piece is told and not tried forever") {
   service.want({row, column, {top, kFine}, {kHead}});
   REQUIRE(wait_idle());
   CHECK(calls == tried);
-  CHECK(refused([&] { service.probe(kHead, 1, 1); }, ErrorCode::file, {"shorter"}) == "");
   // The file is whole again.
   broken = false;
   service.want({});
@@ -352,9 +353,9 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
     const LineRequest line{head, Quantity::weights, i % 5 == 0, {i * 7, i * 7 + 3}};
     const TileId tile{head, i % 4 == 0 ? Quantity::logits : Quantity::weights,
                       static_cast<int>(i % 3), 0, 0};
-    harness.want({line, {}, {tile}, {head}});
-    const ProbedEntry probed = service.probe(head, 2599, i);
-    CHECK(probed.weight > 0);
+    const auto probed = harness.probe({head, 2599, i}, {line, {}, {tile}, {head}});
+    REQUIRE(probed);
+    CHECK(probed->weight > 0);
     if (i % 10 == 9) {
       REQUIRE(harness.wait([&] { return service.find_line(line) && service.find(tile); }));
     }
