@@ -11,8 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "viewer/tiles/map_call.h"
-#include "viewer/tiles/map_job.h"
+#include "viewer/tiles/map_work.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {
@@ -44,14 +43,14 @@ struct Assignment {
 /// of HeadCache, is under its owner's lock.
 class TileScheduler {
  public:
-  TileScheduler(std::vector<MapCall> calls, int64_t memory);
+  TileScheduler(std::unique_ptr<const MapWork> work, int64_t memory);
 
-  MapGeometry geometry(const HeadId& head) const;
-  const MapCall& call(const HeadId& head) const;
-  /// Throws Error(usage) where the capture has no such head.
+  const MapWork& work() const { return *work_; }
+  MapGeometry geometry(const HeadId& head) const { return work_->geometry(head); }
+  /// Throws Error(usage) where there is no such head.
   HeadCache& head(const HeadId& id);
 
-  /// Throws Error(usage) where something is not in the capture; nothing has changed then.
+  /// Throws Error(usage) where something is not there; nothing has changed then.
   void want(WantedTiles wishes);
   /// Nothing where all that is wanted is done or under way.
   std::optional<Assignment> choose() { return choose(false); }
@@ -90,13 +89,15 @@ class TileScheduler {
   void order(JobKey key, HeadCache& head, const std::function<std::shared_ptr<MapJob>()>& make);
   bool is_failed(const JobKey& key, const HeadId& head) const;
   bool wants_logits(const HeadId& head) const;
+  bool wants_pass(const HeadId& id, Quantity quantity) const;
+  bool waits_for_norms(const LineRequest& line) const;
   void mark_failed(const JobKey& key, const std::string& problem);
   void fail_dependents(const JobKey& key);
   bool make_room();
   bool any_running() const;
   const HeadCache* find_head(const HeadId& id) const;
 
-  const std::vector<MapCall> calls_;
+  const std::unique_ptr<const MapWork> work_;
   MemoryBudget budget_;
   TileStore store_;
   const JobTools tools_;

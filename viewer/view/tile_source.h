@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,11 +29,6 @@ struct WantedTiles {
   std::vector<ProbeRequest> probes = {};  ///< with the lines: under the mouse, or a script's
   friend bool operator==(const WantedTiles&, const WantedTiles&) = default;
 };
-
-/// Throws Error(usage) where a wish is for no tile, token or entry of its head's map; what
-/// `geometry` throws for an unknown head is let through.
-void check_wishes(const WantedTiles& wishes,
-                  const std::function<MapGeometry(const HeadId&)>& geometry);
 
 /// Where a tile source stands; for the status line and scripts.
 struct TileSourceStatus {

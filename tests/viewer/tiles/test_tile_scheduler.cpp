@@ -10,6 +10,7 @@
 #include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
+#include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/tile_scheduler.h"
 
 using namespace attnscope;
@@ -28,7 +29,7 @@ std::vector<MapCall> calls_of(const AttentionProblem& problem) {
 /// A scheduler whose pieces are run one by one by the test.
 struct Steps {
   explicit Steps(const AttentionProblem& problem, int64_t memory = int64_t{256} << 20)
-      : scheduler(calls_of(problem), memory),
+      : scheduler(computed_maps(calls_of(problem)), memory),
         scratch(backend, int64_t{8} << 20, [&](int64_t bytes, std::string_view purpose) {
           return scheduler.reserve(bytes, purpose);
         }) {}
@@ -43,7 +44,7 @@ struct Steps {
       return scheduler.finish_binding(head, map);
     }
     scratch.bind_to(next.bound);
-    const Completion take_in = (*next.piece)(scratch);
+    const Completion take_in = (*next.piece)(&scratch);
     scratch.bind_to(nullptr);
     scheduler.finish(next, take_in);
   }
