@@ -105,9 +105,9 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
   print_lines("a column, norms known", columns);
   std::vector<double> probes;
   for (int64_t i = 0; i < 20; ++i) {
-    const auto from = Clock::now();
-    service.probe(head, i * 7919 % geometry.rows, i);
-    probes.push_back(milliseconds_since(from));
+    const ProbeRequest probe{head, i * 7919 % geometry.rows, i};
+    service.want({{}, {}, {}, {}, {probe}});
+    probes.push_back(waiter.wait([&] { return service.find_probe(probe).has_value(); }));
   }
   print_lines("a probe", probes);
   const TileSourceStatus status = service.status();

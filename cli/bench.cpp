@@ -25,7 +25,7 @@
 #include "core/reduce/reduction_stream.h"
 #include "core/stream/streaming_engine.h"
 #include "core/tensor/memory_tensor.h"
-#include "io/export/write/hdf5_export.h"
+#include "io/export/write/make_export.h"
 #include "kernels/cpu/cpu_ceilings.h"
 
 namespace attnscope {
@@ -399,15 +399,15 @@ class Bench {
     int64_t bytes = 0;
     const double seconds = best_seconds(options_.repeats, [&] {
       std::filesystem::remove(out);
-      Hdf5Export sink(spec, out, {.sync = sync});
-      plan = plan_tiles(sink.tasks(), sink.request(), *backend_, budget_.limit(),
+      const auto sink = make_export(spec, out, {.sync = sync});
+      plan = plan_tiles(sink->tasks(), sink->request(), *backend_, budget_.limit(),
                         options_.run.threads);
       StreamControl control;
       control.stop = stop_;
-      if (!engine.run(sink.tasks(), plan, sink, control)) {
+      if (!engine.run(sink->tasks(), plan, *sink, control)) {
         throw Error(ErrorCode::interrupted, "interrupted");
       }
-      bytes = sink.bytes_written();
+      bytes = sink->bytes_written();
     });
     std::filesystem::remove(out);
     const auto entries = static_cast<double>(plan.entries);

@@ -14,7 +14,7 @@
 #include "core/stream/device_facet.h"
 #include "io/export/format/export_manifest.h"
 #include "viewer/app/run_viewer.h"
-#include "viewer/tiles/stored_tile_source.h"
+#include "viewer/tiles/export_texels.h"
 #include "viewer/tiles/tile_service.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_names.h"
@@ -150,9 +150,10 @@ int run_view(const ViewRequest& o) {
   };
   settings.make_source.of_export = [&](std::shared_ptr<const TexelReader> reader,
                                        std::function<void()> wake) {
-    const int threads = o.run.threads > 0 ? o.run.threads : backend->workers();
-    return std::make_unique<StoredTileSource>(
-        std::move(reader), StoredTileSource::Settings{memory, threads}, std::move(wake));
+    TileService::Settings service;
+    service.memory = memory;
+    service.threads = o.run.threads > 0 ? o.run.threads : backend->workers();
+    return std::make_unique<TileService>(std::move(reader), service, std::move(wake));
   };
   if (const DeviceFacet* const device = backend->device(); device != nullptr) {
     settings.link_textures = [device] { return device->link_textures(); };

@@ -27,15 +27,15 @@ nlohmann::ordered_json identity_of(const ExportSpec& spec) {
 
 int export_pooled(ExportPlan plan, const PooledRun& r) {
   MemoryBudget budget(memory_limit(r.run));
-  const std::vector<ReductionJob> wanted = PooledExport::jobs_of(plan);
+  const std::vector<ReductionJob> wanted = pooled_jobs(plan);
   ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), r.run.threads);
   // Panels of all workers may be under way, out of order.
   const int64_t levels =
-      PooledExport::memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
+      pooled_memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
   const MemoryReservation held = budget.reserve(levels, "the coarser levels");
   reductions = plan_reductions(wanted, r.backend, budget.available(), r.run.threads);
   RunPlan forecast = forecast_run("export", wanted, reductions, r.backend, budget, r.dry_run);
-  forecast.payload_bytes = PooledExport::payload_bytes(plan);
+  forecast.payload_bytes = pooled_payload_bytes(plan);
   forecast.free_bytes = free_disk_bytes(r.out);
   forecast.seconds_note = " of computation";
   if (r.dry_run) {
@@ -54,13 +54,13 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
     if (r.json) print_export_result({.out = r.out, .heads = forecast.heads});
     return kExitOk;
   }
-  PooledExport pooled(std::move(plan), r.out, r.write);
+  const auto pooled = make_pooled_export(std::move(plan), r.out, r.write);
   const auto start = std::chrono::steady_clock::now();
-  if (!run_reductions({r.console, "export", r.backend, budget, run.stop()}, pooled.jobs(),
-                      reductions, pooled)) {
+  if (!run_reductions({r.console, "export", r.backend, budget, run.stop()}, pooled->jobs(),
+                      reductions, *pooled)) {
     throw interrupted_error(kNothingKept);
   }
-  pooled.end();
+  pooled->end();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   if (r.json) {
     print_export_result({.out = r.out,

@@ -1,5 +1,8 @@
 #include "io/hdf5/hdf5_reader.h"
 
+#include <algorithm>
+#include <array>
+
 #include "core/base/error.h"
 
 namespace attnscope {
@@ -82,6 +85,25 @@ int64_t Hdf5Reader::address(const Hdf5Dataset& d, const std::string& what) const
     bad(what, "has no place in the file");
   }
   return static_cast<int64_t>(offset);
+}
+
+std::vector<Hdf5Filter> Hdf5Reader::filters(const Hdf5Properties& creation) const {
+  const int count = H5Pget_nfilters(creation.id());
+  check(count, "filters");
+  std::vector<Hdf5Filter> filters;
+  for (int i = 0; i < count; ++i) {
+    std::array<unsigned, 16> values{};
+    size_t used = values.size();
+    std::array<char, 64> name{};
+    unsigned flags = 0, config = 0;
+    const H5Z_filter_t id = H5Pget_filter2(creation.id(), static_cast<unsigned>(i), &flags, &used,
+                                           values.data(), name.size(), name.data(), &config);
+    check(id, "filters");
+    name.back() = '\0';
+    used = std::min(used, values.size());
+    filters.push_back({static_cast<int>(id), name.data(), {values.begin(), values.begin() + used}});
+  }
+  return filters;
 }
 
 std::vector<int64_t> Hdf5Reader::integers(hid_t group, const std::string& name,

@@ -8,6 +8,13 @@
 
 namespace attnscope {
 
+/// A step in which chunks are packed, as the file tells it.
+struct Hdf5Filter {
+  int id = 0;
+  std::string name;
+  std::vector<unsigned> values;  ///< its parameters, the first 16
+};
+
 /// Reads pieces of a file with the HDF5 library, trusting nothing: for use in a child process,
 /// within an Hdf5Session. Every method throws Error(file) that names the file and the place.
 class Hdf5Reader {
@@ -30,6 +37,8 @@ class Hdf5Reader {
   std::vector<int64_t> shape(const Hdf5Dataset& d, const std::string& what) const;
   /// Where a contiguous dataset stands, in this very file.
   int64_t address(const Hdf5Dataset& d, const std::string& what) const;
+  /// A dataset's filters, in the order in which they packed it.
+  std::vector<Hdf5Filter> filters(const Hdf5Properties& creation) const;
   /// A contiguous list of 1 to `most` integers.
   std::vector<int64_t> integers(hid_t group, const std::string& name, int64_t most) const;
 

@@ -9,22 +9,9 @@
 
 #include "core/tensor/tensor_source.h"
 #include "io/files/input_file.h"
+#include "io/tensors/chunk_packing.h"
 
 namespace attnscope {
-
-/// How chunks are packed, in the order in which it was done.
-struct ChunkFilter {
-  enum class Kind : uint8_t { deflate, shuffle, fletcher32 };
-  Kind kind = Kind::deflate;
-  int64_t element = 0;  ///< shuffle: bytes of an element
-};
-
-/// Where a chunk stands in the file.
-struct ChunkPlace {
-  int64_t offset = -1;
-  int64_t bytes = 0;
-  uint32_t skipped = 0;  ///< bit i: filter i was not applied to it
-};
 
 /// A dataset in chunks, all of full size, its values checked against the file.
 struct ChunkedLayout {
@@ -32,22 +19,24 @@ struct ChunkedLayout {
   std::vector<int64_t> shape;
   bool big_endian = false;
   std::vector<int64_t> chunk;
-  int64_t chunk_bytes = 0;  ///< unpacked
-  std::vector<ChunkFilter> filters;
+  ChunkPacking packing;
   std::vector<ChunkPlace> places;  ///< row-major over the grid of chunks; empty: no elements
 };
 
-/// Unpacked chunks of one file, those used last: at most 16 MiB, or one chunk. Thread-safe; chunks
-/// are unpacked one at a time.
+/// Unpacked chunks, those used last: at most 16 MiB, or one chunk. Thread-safe; chunks are unpacked
+/// one at a time.
 class ChunkCache {
  public:
+  static constexpr int64_t kMostBytes = 16 << 20;
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
-  /// The chunk at `offset` of the file, unpacked by `unpack` where it is not there.
-  Bytes get(int64_t offset, const std::function<std::vector<std::byte>()>& unpack);
+  /// Whose chunk (its file, its dataset), and where or which.
+  using Key = std::pair<const void*, int64_t>;
+  /// The chunk, unpacked by `unpack` where it is not there. What that throws is passed on.
+  Bytes get(const Key& key, const std::function<std::vector<std::byte>()>& unpack);
 
  private:
   std::mutex mutex_;
-  std::list<std::pair<int64_t, Bytes>> entries_;  ///< the one used last first
+  std::list<std::pair<Key, Bytes>> entries_;  ///< the one used last first
   int64_t bytes_ = 0;
 };
 

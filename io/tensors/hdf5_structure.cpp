@@ -172,34 +172,15 @@ class StructureReader : private Hdf5Reader {
       for (int axis = 0; axis < rank; ++axis) {
         json["chunk"].push_back(chunk[static_cast<size_t>(axis)]);
       }
-      read_filters(creation, json);
+      json["filters"] = Json::array();
+      for (const Hdf5Filter& filter : filters(creation)) {
+        json["filters"].push_back(
+            {{"id", filter.id}, {"name", filter.name}, {"values", filter.values}});
+      }
     } else if (layout == H5D_VIRTUAL) {
       bad("", "is a virtual dataset: its data stand elsewhere");
     } else {
       bad("", "is stored in its header (compact): save it contiguous");
-    }
-  }
-
-  void read_filters(const Hdf5Properties& creation, Json& json) const {
-    json["filters"] = Json::array();
-    const int filters = H5Pget_nfilters(creation.id());
-    check(filters, "filters");
-    for (int i = 0; i < filters; ++i) {
-      std::array<unsigned, 16> values{};
-      size_t count = values.size();
-      std::array<char, 64> name{};
-      unsigned flags = 0, config = 0;
-      const H5Z_filter_t id =
-          H5Pget_filter2(creation.id(), static_cast<unsigned>(i), &flags, &count, values.data(),
-                         name.size(), name.data(), &config);
-      check(id, "filters");
-      name.back() = '\0';
-      json["filters"].push_back(
-          {{"id", static_cast<int>(id)},
-           {"name", std::string(name.data())},
-           {"values", std::vector<unsigned>(
-                          values.begin(), values.begin() + static_cast<std::ptrdiff_t>(
-                                                               std::min(count, values.size())))}});
     }
   }
 

@@ -18,10 +18,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kMaxChunkBytes = 16 << 20;
-/// Deflate packs no byte string into less than this share of it.
-constexpr int64_t kMaxRatio = 1032;
-
 /// A number that the child told; it may be anything.
 int64_t size_of(const Json& value) {
   if (value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{1} << 62) {
@@ -133,11 +129,12 @@ class Hdf5TensorFile : public TensorFile {
     const auto count = sane ? checked_count(layout.chunk) : std::nullopt;
     const auto bytes = count ? checked_mul(*count, dtype_bytes(layout.dtype)) : std::nullopt;
     if (!bytes) fail(key, "its chunks have no sensible shape");
-    layout.chunk_bytes = *bytes;
-    for (const Json& filter : dataset["filters"]) layout.filters.push_back(filter_of(key, filter));
-    if (!layout.filters.empty() && *bytes > kMaxChunkBytes) {
+    layout.packing.chunk_bytes = *bytes;
+    for (const Json& filter : dataset["filters"])
+      layout.packing.filters.push_back(filter_of(key, filter));
+    if (!layout.packing.filters.empty() && *bytes > kMaxPackedChunkBytes) {
       fail(key, "its packed chunks are too large (got " + std::to_string(*bytes) +
-                    " bytes each, limit " + std::to_string(kMaxChunkBytes) +
+                    " bytes each, limit " + std::to_string(kMaxPackedChunkBytes) +
                     "): save it in smaller chunks or without compression");
     }
     if (bytes_of(base) > 0) read_places(key, layout);
@@ -146,10 +143,8 @@ class Hdf5TensorFile : public TensorFile {
 
   ChunkFilter filter_of(const std::string& key, const Json& filter) const {
     const int id = filter["id"].get<int>();
-    const auto values = filter["values"].get<std::vector<unsigned>>();
-    if (id == 1) return {ChunkFilter::Kind::deflate, 0};
-    if (id == 2 && !values.empty() && values[0] > 0) return {ChunkFilter::Kind::shuffle, values[0]};
-    if (id == 3) return {ChunkFilter::Kind::fletcher32, 0};
+    const auto known = chunk_filter(id, filter["values"].get<std::vector<unsigned>>());
+    if (known) return *known;
     fail(key, "is packed by the filter " + filter["name"].dump() + " (number " +
                   std::to_string(id) + "): only gzip, shuffle and fletcher32 can be read");
   }
@@ -188,19 +183,11 @@ class Hdf5TensorFile : public TensorFile {
 
   ChunkPlace checked_place(const std::string& key, const ChunkedLayout& layout, int64_t offset,
                            int64_t bytes, int64_t mask) const {
-    if (offset < 0 || bytes < 0 || offset > file_->size() || bytes > file_->size() - offset) {
-      fail(key, "a chunk lies beyond the end of the file");
-    }
-    const bool packed = !layout.filters.empty();
-    // What deflate cannot pack grows by a few bytes, and a checksum takes four.
-    const int64_t most = layout.chunk_bytes + (packed ? layout.chunk_bytes / 1000 + 256 : 0);
-    const int64_t least = packed ? layout.chunk_bytes / kMaxRatio : layout.chunk_bytes;
-    if (bytes > most || bytes < least) {
-      fail(key, "a chunk of " + std::to_string(layout.chunk_bytes) + " bytes cannot be stored in " +
-                    std::to_string(bytes));
-    }
+    const ChunkPlace place{offset, bytes, static_cast<uint32_t>(mask)};
+    const std::string fault = place_fault(place, layout.packing, file_->size());
+    if (!fault.empty()) fail(key, fault);
     if (mask < 0 || mask > std::numeric_limits<uint32_t>::max()) fail(key, "a chunk is damaged");
-    return {offset, bytes, static_cast<uint32_t>(mask)};
+    return place;
   }
 
   std::shared_ptr<const InputFile> file_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/export/write/hdf5_export.h"
+#include "io/export/write/make_export.h"
 
 namespace attnscope::test {
 

@@ -36,6 +36,14 @@ bool ServiceHarness::wait(const std::function<bool()>& ready) {
   return true;
 }
 
+std::optional<ProbedEntry> ServiceHarness::probe(const ProbeRequest& request, WantedTiles wishes) {
+  wishes.probes = {request};
+  want(std::move(wishes));
+  std::optional<ProbedEntry> found;
+  wait([&] { return (found = service_->find_probe(request)) || !service_->status().busy; });
+  return found;
+}
+
 MapReference::MapReference(const Oracle& oracle, const HeadId& head, Quantity which)
     : rows(oracle.problem().num_queries()), cols(oracle.problem().num_keys()), quantity(which) {
   double magnitude = 0;

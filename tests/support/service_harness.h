@@ -29,6 +29,8 @@ class ServiceHarness {
     return wait([&] { return !service_->status().busy; });
   }
   void want(WantedTiles wishes) { service_->want(std::move(wishes)); }
+  /// Wants an entry, beside these wishes, and waits for it; nothing when it does not come.
+  std::optional<ProbedEntry> probe(const ProbeRequest& request, WantedTiles wishes = {});
 
  private:
   std::mutex mutex_;

@@ -73,10 +73,11 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
   }
 }
 
-ScriptHost::Probed AppScriptHost::probe(int64_t query, int64_t key) {
-  Document* document = app_->document();
-  if (document == nullptr) throw usage_error("no capture is open");
-  return {document->tiles->probe(document->history.now().head, query, key), true};
+std::optional<ScriptHost::Probed> AppScriptHost::probe(int64_t query, int64_t key) {
+  if (app_->document() == nullptr) throw usage_error("no capture is open");
+  const auto entry = app_->probe(query, key);
+  if (!entry) return std::nullopt;
+  return Probed{*entry, true};
 }
 
 void AppScriptHost::print(const std::string& line) {

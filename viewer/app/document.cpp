@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
+#include "viewer/tiles/export_texels.h"
 
 namespace attnscope {
 

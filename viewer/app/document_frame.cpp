@@ -1,10 +1,11 @@
 // How the window's frame of an open capture is made: what is wished for, uploaded, and shown.
+#include "viewer/app/document.h"
+
 #include <imgui.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "core/base/error.h"
 #include "viewer/app/viewer_app.h"
 
 namespace attnscope {
@@ -26,11 +27,6 @@ int64_t first_followed(const TokenGrid& grid, IndexRange there) {
   return all.begin + all.size() / 2;
 }
 
-bool same(const WantedTiles& a, const WantedTiles& b) {
-  return a.line == b.line && a.other_line == b.other_line && a.tiles == b.tiles &&
-         a.exact == b.exact;
-}
-
 }  // namespace
 
 /// Asks for what is seen, where that has changed.
@@ -41,7 +37,10 @@ void ViewerApp::wish() {
   wishes.line = line_wanted_;
   wishes.tiles = wanted_tiles(state, geometry, panels_.matrix().pane_size());
   wishes.exact = {state.head};
-  if (same(wishes, wishes_)) return;
+  for (const auto& probe : {hovered_probe(), script_probe_}) {
+    if (probe) wishes.probes.push_back(*probe);
+  }
+  if (wishes == wishes_) return;
   wishes_ = wishes;
   document_->tiles->want(std::move(wishes));
 }
@@ -77,28 +76,24 @@ void ViewerApp::refresh_line() {
   }
 }
 
+/// The entry under the mouse.
+std::optional<ProbeRequest> ViewerApp::hovered_probe() const {
+  if (!hovered_) return std::nullopt;
+  const HeadId& head = document_->history.now().head;
+  const MapGeometry geometry = document_->tiles->geometry(head);
+  if (hovered_->query >= geometry.rows || hovered_->key >= geometry.cols) return std::nullopt;
+  return ProbeRequest{head, hovered_->query, hovered_->key};
+}
+
 void ViewerApp::refresh_readout() {
-  if (!hovered_) {
+  const std::optional<ProbeRequest> probe = hovered_probe();
+  if (!probe) {
     readout_.reset();
     return;
   }
-  const ViewState& state = document_->history.now();
-  const MapGeometry geometry = document_->tiles->geometry(state.head);
-  if (hovered_->query >= geometry.rows || hovered_->key >= geometry.cols) {
-    readout_.reset();
-    return;
-  }
-  if (!readout_ || !(readout_->point == *hovered_)) readout_ = PointReadout{*hovered_, {}, {}};
-  // Before anything of the head is there, asking for an entry would wait for the head to be read.
-  if (!readout_->entry && panels_.matrix().seen().complete) {
-    try {
-      readout_->entry = document_->tiles->probe(state.head, hovered_->query, hovered_->key);
-    } catch (const Error& e) {
-      fail("This entry cannot be computed", e.what());
-      readout_.reset();
-      return;
-    }
-  }
+  if (!readout_ || probe != readout_of_) readout_ = PointReadout{*hovered_, {}, {}};
+  readout_of_ = probe;
+  if (auto found = document_->tiles->find_probe(*probe)) readout_->entry = found;
   const bool own_row = line_ && !line_->request.reverse && line_->request.tokens.size() == 1 &&
                        line_->request.tokens.front() == hovered_->query;
   readout_->rank.reset();

@@ -83,6 +83,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   line_wanted_.reset();
   hovered_.reset();
   readout_.reset();
+  script_probe_.reset();
   if (counting_.valid()) counting_.wait();
   counting_ = {};
   histogram_ = {};
@@ -291,6 +292,7 @@ bool ViewerApp::working() const { return is_source_busy() || histogram_stale_ ||
 /// What the workers have brought is what somebody is waiting for.
 bool ViewerApp::is_awaited() const {
   if (!document_ || !counters_.first_picture_ms) return true;
+  if (readout_ && !readout_->entry && document_->tiles->find_probe(*readout_of_)) return true;
   if (!line_wanted_ || (line_ && line_->request == *line_wanted_)) return false;
   return document_->tiles->find_line(*line_wanted_) != nullptr;
 }
@@ -339,6 +341,17 @@ TileSourceStatus ViewerApp::source_status() const {
   return document_ ? document_->tiles->status() : TileSourceStatus{};
 }
 
+std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
+  script_probe_ = ProbeRequest{document_->history.now().head, query, key};
+  wish();
+  // Before the entry is looked for: a source that has nothing more to do has found it, or failed.
+  const TileSourceStatus status = document_->tiles->status();
+  const auto found = document_->tiles->find_probe(*script_probe_);
+  if (!found && !status.busy) throw Error(ErrorCode::file, status.problem);
+  if (found) script_probe_.reset();
+  return found;
+}
+
 bool ViewerApp::exact() const {
   return document_ && panels_.matrix().seen().exact && !histogram_stale_ && !uploads_left_;
 }
@@ -347,13 +360,14 @@ bool ViewerApp::reached(WaitFor what) const {
   if (!document_ || changed_) return false;
   const bool line =
       document_->call().block > 1 || (line_ && line_wanted_ && line_->request == *line_wanted_);
+  const bool read = !readout_ || readout_->entry;
   switch (what) {
     case WaitFor::picture:
       return panels_.matrix().seen().complete;
     case WaitFor::query:
-      return line;
+      return line && read;
     case WaitFor::exact:
-      return exact() && line && window_->frames_due() == 0;
+      return exact() && line && read && window_->frames_due() == 0;
     case WaitFor::idle: {
       const TileSourceStatus status = document_->tiles->status();
       const bool looked = !document_->quick_check || document_->warning_told;

@@ -73,6 +73,9 @@ class ViewerApp {
   /// How tiles come to their textures, see TileTextures.
   std::string_view upload_way() const { return textures_.upload_way(); }
   TileSourceStatus source_status() const;
+  /// An entry of the head that is shown: asks for it, and tells it once it is there. Throws
+  /// Error(file) where it cannot be had.
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key);
   Window& window() { return *window_; }
   double seconds() const { return clock_.milliseconds() / 1000; }
 
@@ -82,6 +85,7 @@ class ViewerApp {
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void wish();
   void refresh_line();
+  std::optional<ProbeRequest> hovered_probe() const;
   void refresh_readout();
   void refresh_histogram();
   void apply(PanelRequests& requests);
@@ -129,6 +133,7 @@ class ViewerApp {
   double line_since_ = 0;
   std::optional<MapPoint> hovered_;
   std::optional<PointReadout> readout_;
+  std::optional<ProbeRequest> readout_of_, script_probe_;
   ValueHistogram histogram_;
   std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
   struct HistogramKey {

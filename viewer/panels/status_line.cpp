@@ -65,6 +65,9 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
     if (!std::isnan(e.logit)) value("logit ", fmt::format("{:<8.3f}", e.logit));
     if (std::isnan(e.weight) && std::isnan(e.logit)) value("", "not in the file");
     if (r.rank) value("rank ", fmt::format("{}", *r.rank));
+  } else {
+    line.word(fonts.secondary, theme.secondary, "\u2026");
+    line.gap();
   }
   line.word(fonts.secondary, theme.secondary, resolution);
 }

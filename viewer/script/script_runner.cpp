@@ -135,13 +135,17 @@ struct ScriptRunner::Step {
   After operator()(const word::NotYet& w) const {
     throw usage_error(w.name + ": not in this window yet");
   }
+  /// For what comes by itself: throws when that takes longer than `limit` seconds.
+  After again_within(double limit, const std::string& what) const {
+    if (seconds < limit) return After::again;
+    const std::string reason = host.waiting_for();
+    throw usage_error(fmt::format("{}: not there after {:g} s{}", what, limit,
+                                  reason.empty() ? "" : " (" + one_line(reason) + ")"));
+  }
   After operator()(const word::Wait& w) const {
     calls();
     if (host.reached(w.what)) return After::take_up;
-    if (seconds < w.seconds) return After::again;
-    const std::string reason = host.waiting_for();
-    throw usage_error(fmt::format("wait {}: not there after {:g} s{}", wait_name(w.what), w.seconds,
-                                  reason.empty() ? "" : " (" + one_line(reason) + ")"));
+    return again_within(w.seconds, "wait " + std::string(wait_name(w.what)));
   }
   After operator()(const word::Probe& w) const {
     const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
@@ -150,15 +154,16 @@ struct ScriptRunner::Step {
                                     w.query, w.key, call.queries.tokens() - 1,
                                     call.keys.tokens() - 1));
     }
-    const ScriptHost::Probed probed = host.probe(w.query, w.key);
+    const std::optional<ScriptHost::Probed> probed = host.probe(w.query, w.key);
+    if (!probed) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
     nlohmann::ordered_json json;
-    json["q"] = probed.entry.query;
-    json["k"] = probed.entry.key;
-    json["weight"] = probed.entry.weight;
+    json["q"] = probed->entry.query;
+    json["k"] = probed->entry.key;
+    json["weight"] = probed->entry.weight;
     // JSON has no −inf: null is a masked entry's logit.
     json["logit"] = nullptr;
-    if (std::isfinite(probed.entry.logit)) json["logit"] = probed.entry.logit;
-    json["exact"] = probed.exact;
+    if (std::isfinite(probed->entry.logit)) json["logit"] = probed->entry.logit;
+    json["exact"] = probed->exact;
     host.print(json.dump());
     return After::take_up;
   }

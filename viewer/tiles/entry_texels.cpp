@@ -1,3 +1,5 @@
+#include "viewer/tiles/entry_texels.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -5,8 +7,6 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "io/export/read/stored_maps.h"
-#include "viewer/tiles/texel_reader.h"
 
 namespace attnscope {
 namespace {

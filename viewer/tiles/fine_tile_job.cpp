@@ -1,9 +1,10 @@
+#include "viewer/tiles/fine_tile_job.h"
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 
 #include "core/base/checked_math.h"
-#include "viewer/tiles/map_job.h"
 
 namespace attnscope {
 namespace {
@@ -48,8 +49,8 @@ class FineTileJob : public MapJob {
     std::vector<RowNorm> norms(divided_ ? static_cast<size_t>(slab.size()) : 0);
     const bool known = divided_ && head.norms.known(slab);
     if (known) std::copy_n(head.norms.norms().begin() + slab.begin, slab.size(), norms.begin());
-    return [this, slab, known, norms](WorkerScratch& scratch) mutable -> Completion {
-      fill(scratch, slab, norms, known);
+    return [this, slab, known, norms](WorkerScratch* scratch) mutable -> Completion {
+      fill(*scratch, slab, norms, known);
       return [this, slab, known, norms](HeadCache& of, TileStore& store) {
         if (!known) of.norms.set(slab.begin, norms);
         if (++done_ < slabs_) return false;
@@ -117,11 +118,6 @@ class FineTileJob : public MapJob {
 };
 
 }  // namespace
-
-int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops) {
-  const double row = 2.0 * static_cast<double>(problem.head_dim()) * static_cast<double>(keys);
-  return std::max<int64_t>(1, static_cast<int64_t>(std::min(flops / row, 1e9)));
-}
 
 std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadCache& head) {
   return std::make_shared<FineTileJob>(id, head);

@@ -76,7 +76,7 @@ struct HeadCache {
   };
 
   HeadId id;
-  const AttentionProblem* problem = nullptr;
+  const AttentionProblem* problem = nullptr;  ///< null: its map is read, not computed
   MapGeometry geometry;
   NormTable norms;
   std::shared_ptr<const BoundMap> bound;

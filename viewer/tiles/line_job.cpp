@@ -1,10 +1,11 @@
+#include "viewer/tiles/line_job.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "core/base/checked_math.h"
 #include "core/products/key_runs.h"
 #include "core/products/row_mean.h"
-#include "viewer/tiles/map_job.h"
 
 namespace attnscope {
 namespace {
@@ -50,8 +51,8 @@ class RowLineJob : public MapJob {
       norms[i] = head.norms.norms()[static_cast<size_t>(rows[i])];
     }
     return
-        [this, group, known, divided, rows, norms](WorkerScratch& scratch) mutable -> Completion {
-          auto part = std::make_shared<RowSums>(sum_rows(scratch, rows, norms, known));
+        [this, group, known, divided, rows, norms](WorkerScratch* scratch) mutable -> Completion {
+          auto part = std::make_shared<RowSums>(sum_rows(*scratch, rows, norms, known));
           return [this, group, divided, rows, norms, part](HeadCache& of, TileStore& store) {
             if (divided) of.norms.set(rows, norms);
             return add(group, std::move(*part), store);
@@ -132,8 +133,8 @@ class ColumnLineJob : public MapJob {
     if (divided) {
       norms.assign(head.norms.norms().begin() + slab.begin, head.norms.norms().begin() + slab.end);
     }
-    return [this, slab, norms](WorkerScratch& scratch) mutable -> Completion {
-      fill(scratch, slab, norms);
+    return [this, slab, norms](WorkerScratch* scratch) mutable -> Completion {
+      fill(*scratch, slab, norms);
       return [this](HeadCache&, TileStore& store) {
         if (++done_ < slabs_) return false;
         store.put(std::move(line_), std::move(memory_));

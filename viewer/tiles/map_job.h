@@ -13,16 +13,17 @@ namespace attnscope {
 /// Takes a piece's results in. Called with the service's lock held; true where something new can be
 /// found.
 using Completion = std::function<bool(HeadCache& head, TileStore& store)>;
-/// A piece of work: some milliseconds of arithmetic, called without the lock.
-using WorkItem = std::function<Completion(WorkerScratch& scratch)>;
+/// A piece of work: some milliseconds, called without the lock. Pieces of bound heads get the
+/// scratch of the thread that runs them; others null.
+using WorkItem = std::function<Completion(WorkerScratch* scratch)>;
 
 /// What jobs may use; with the service's lock held.
 struct JobTools {
   Reserve reserve;
 };
 
-/// A tile, line, overview or pass that is wanted, cut into pieces for the workers. Members are
-/// called with the service's lock held; pieces own or share all that they use.
+/// A tile, line, entry, overview or pass that is wanted, cut into pieces for the workers. Members
+/// are called with the service's lock held; pieces own or share all that they use.
 class MapJob {
  public:
   explicit MapJob(const HeadId& head) : head_(head) {}
@@ -34,7 +35,8 @@ class MapJob {
   virtual bool done(const HeadCache& head) const = 0;
   /// Pieces that are not done.
   virtual int64_t pieces_left(const HeadCache& head) const = 0;
-  /// The next piece, or nothing while there is nothing to begin with. May throw Error.
+  /// The next piece, or nothing while there is nothing to begin with. May throw Error; then it may
+  /// be asked again.
   virtual std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) = 0;
   /// A piece failed: what was kept with the head for it is of no use any more.
   virtual void abandon(HeadCache& head) { (void)head; }
@@ -45,19 +47,24 @@ class MapJob {
   const HeadId head_;
 };
 
+/// A job of one piece.
+class OnePieceJob : public MapJob {
+ public:
+  using MapJob::MapJob;
+  bool done(const HeadCache&) const final { return done_; }
+  int64_t pieces_left(const HeadCache&) const final { return done_ ? 0 : 1; }
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) final;
+
+ protected:
+  virtual WorkItem piece(HeadCache& head, const JobTools& tools) = 0;
+
+ private:
+  bool taken_ = false, done_ = false;
+};
+
 /// Multiplications of a piece, times two: some 10 ms of one core.
 inline constexpr double kPieceFlops = 2e9;
 /// Rows that cost `flops` with `keys` keys; at least 1.
 int64_t piece_rows(const AttentionProblem& problem, int64_t keys, double flops = kPieceFlops);
-
-std::shared_ptr<MapJob> make_line_job(const LineRequest& request, const HeadCache& head);
-/// Of a tile finer than the base level.
-std::shared_ptr<MapJob> make_fine_tile_job(const TileId& id, const HeadCache& head);
-/// Samples rows of the head, stage by stage, until it is exact.
-std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity);
-/// Cuts a tile of the base level or above from the overview after each of its stages.
-std::shared_ptr<MapJob> make_cut_job(const TileId& id);
-/// The pass that makes the base level and all above exact, and finds all row norms.
-std::shared_ptr<MapJob> make_pass_job(const HeadId& id, Quantity quantity);
 
 }  // namespace attnscope

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "viewer/tiles/overview_job.h"
 
-#include "viewer/tiles/map_job.h"
+#include <algorithm>
 
 namespace attnscope {
 namespace {
@@ -70,8 +70,8 @@ class OverviewJob : public MapJob {
       }
     }
     return [shared = sampled, batch, geometry = head.geometry,
-            quantity = quantity_](WorkerScratch& scratch) mutable -> Completion {
-      add_batch(scratch, batch, geometry, quantity, shared->overview);
+            quantity = quantity_](WorkerScratch* scratch) mutable -> Completion {
+      add_batch(*scratch, batch, geometry, quantity, shared->overview);
       return [shared, batch](HeadCache& of, TileStore&) {
         if (!batch.norms.empty()) of.norms.set(batch.rows, batch.norms);
         take_in(*shared, batch.rows.size());
@@ -132,7 +132,7 @@ class CutJob : public MapJob {
     auto memory = std::make_shared<MemoryReservation>(
         tools.reserve(tile_bytes(id_, head.geometry), "a tile of the map"));
     const int stages = sampled->stages_done;
-    return [this, sampled, memory, stages](WorkerScratch&) -> Completion {
+    return [this, sampled, memory, stages](WorkerScratch*) -> Completion {
       std::shared_ptr<MapTile> tile =
           sampled->overview.cut(id_, sampled->plan.exponent(stages - 1));
       return [this, sampled, tile, memory, stages](HeadCache& of, TileStore& store) {

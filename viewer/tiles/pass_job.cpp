@@ -1,8 +1,9 @@
+#include "viewer/tiles/pass_job.h"
+
 #include <algorithm>
 #include <chrono>
 
 #include "core/base/checked_math.h"
-#include "viewer/tiles/map_job.h"
 
 namespace attnscope {
 namespace {
@@ -11,13 +12,6 @@ namespace {
 /// meet K together.
 constexpr int64_t kMostPanelRows = 384;
 constexpr double kPanelFlops = 1.2e10;
-
-/// What a panel of rows gives.
-struct PanelResult {
-  std::vector<TilePtr> completed;
-  std::vector<RowNorm> norms;
-  double seconds = 0;
-};
 
 /// Where rows of blocks are reduced by the backend in the pass over the weights; blocks of one
 /// entry are the entries, with the bits that emit gives.
@@ -68,61 +62,13 @@ void pool_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& geom
   }
 }
 
-class PassJob : public MapJob {
+/// A panel's rows, computed.
+class ComputedPass : public PassJob {
  public:
-  PassJob(const HeadId& id, Quantity quantity) : MapJob(id), quantity_(quantity) {}
-
-  bool done(const HeadCache& head) const override {
-    return head.quantities[static_cast<size_t>(quantity_)].complete;
-  }
-
-  int64_t pieces_left(const HeadCache& head) const override {
-    const HeadCache::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
-    if (of.complete) return 0;
-    const int64_t done = of.pass ? of.pass->rows_done : 0;
-    return ceil_div(head.geometry.rows - done, panel_rows(head));
-  }
-
-  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
-    HeadCache::OfQuantity& of = head.of(quantity_);
-    const bool divided = needs_norms(head.problem->score(), quantity_);
-    if (!of.pass) {
-      if (divided) head.norms.prepare(head.geometry.rows, tools.reserve);
-      of.exact_memory =
-          tools.reserve(PyramidTiles::bytes(head.geometry), "the exact overview of a map");
-      of.pass = std::make_shared<PassProgress>(head.id, quantity_, head.geometry);
-    }
-    const int64_t first = of.pass->next_row;
-    if (first == head.geometry.rows) return std::nullopt;
-    const IndexRange rows{first, std::min(head.geometry.rows, first + panel_rows(head))};
-    of.pass->next_row = rows.end;
-    return [shared = of.pass, rows, divided, geometry = head.geometry,
-            quantity = quantity_](WorkerScratch& scratch) -> Completion {
-      const auto start = std::chrono::steady_clock::now();
-      auto result = std::make_shared<PanelResult>();
-      result->norms.resize(divided ? static_cast<size_t>(rows.size()) : 0);
-      if (reduces(quantity, geometry)) {
-        reduce_panel(scratch, rows, geometry, shared->tiles, *result);
-      } else {
-        pool_panel(scratch, rows, geometry, quantity, shared->tiles, *result);
-      }
-      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-      result->seconds = spent.count();
-      return [shared, rows, result, quantity](HeadCache& to, TileStore& store) {
-        return take_in(*shared, rows, *result, quantity, to, store);
-      };
-    };
-  }
-
-  void abandon(HeadCache& head) override {
-    HeadCache::OfQuantity& of = head.of(quantity_);
-    of.pass = nullptr;
-    of.exact.clear();
-    of.exact_memory = {};
-  }
+  using PassJob::PassJob;
 
  private:
-  int64_t panel_rows(const HeadCache& head) const {
+  int64_t panel_rows(const HeadCache& head) const override {
     ReductionRequest request;
     request.block = int64_t{1} << head.geometry.base_level;
     const int64_t multiple = PanelReduction::row_multiple(request);
@@ -131,32 +77,94 @@ class PassJob : public MapJob {
     return std::max<int64_t>(1, wanted / multiple) * multiple;
   }
 
-  static bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result,
-                      Quantity quantity, HeadCache& to, TileStore& store) {
-    if (!result.norms.empty()) to.norms.set(rows.begin, result.norms);
-    HeadCache::OfQuantity& of = to.of(quantity);
-    // A pass that failed elsewhere, or was dropped with its head.
-    if (of.pass.get() != &pass) return false;
-    pass.rows_done += rows.size();
-    pass.worker_seconds += result.seconds;
-    for (const TilePtr& tile : result.completed) {
-      of.exact.insert_or_assign(tile->id, tile);
-      store.erase(tile->id);
-    }
-    if (pass.rows_done < to.geometry.rows) return !result.completed.empty();
-    of.complete = true;
-    of.sampled = nullptr;
-    of.pass = nullptr;
-    return true;
+  bool divided(const HeadCache& head) const {
+    return needs_norms(head.problem->score(), quantity());
   }
 
-  const Quantity quantity_;
+  void prepare(HeadCache& head, const JobTools& tools) override {
+    if (divided(head)) head.norms.prepare(head.geometry.rows, tools.reserve);
+  }
+
+  Panel panel(HeadCache& head, IndexRange rows, const JobTools&) override {
+    return [rows, divided = divided(head), geometry = head.geometry, quantity = quantity()](
+               WorkerScratch* scratch, PyramidTiles& tiles, PanelResult& result) {
+      result.norms.resize(divided ? static_cast<size_t>(rows.size()) : 0);
+      if (reduces(quantity, geometry)) {
+        reduce_panel(*scratch, rows, geometry, tiles, result);
+      } else {
+        pool_panel(*scratch, rows, geometry, quantity, tiles, result);
+      }
+    };
+  }
 };
+
+bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result, Quantity quantity,
+             HeadCache& to, TileStore& store) {
+  if (!result.norms.empty()) to.norms.set(rows.begin, result.norms);
+  HeadCache::OfQuantity& of = to.of(quantity);
+  // A pass that failed elsewhere, or was dropped with its head.
+  if (of.pass.get() != &pass) return false;
+  pass.rows_done += rows.size();
+  pass.worker_seconds += result.seconds;
+  for (const TilePtr& tile : result.completed) {
+    of.exact.insert_or_assign(tile->id, tile);
+    store.erase(tile->id);
+  }
+  if (pass.rows_done < to.geometry.rows) return !result.completed.empty();
+  of.complete = true;
+  of.sampled = nullptr;
+  of.pass = nullptr;
+  return true;
+}
 
 }  // namespace
 
+bool PassJob::done(const HeadCache& head) const {
+  return head.quantities[static_cast<size_t>(quantity_)].complete;
+}
+
+int64_t PassJob::pieces_left(const HeadCache& head) const {
+  const HeadCache::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
+  if (of.complete) return 0;
+  const int64_t done = of.pass ? of.pass->rows_done : 0;
+  return ceil_div(head.geometry.rows - done, panel_rows(head));
+}
+
+std::optional<WorkItem> PassJob::take(HeadCache& head, const JobTools& tools) {
+  HeadCache::OfQuantity& of = head.of(quantity_);
+  if (!of.pass) {
+    prepare(head, tools);
+    of.exact_memory =
+        tools.reserve(PyramidTiles::bytes(head.geometry), "the exact overview of a map");
+    of.pass = std::make_shared<PassProgress>(head.id, quantity_, head.geometry);
+  }
+  const int64_t first = of.pass->next_row;
+  if (first == head.geometry.rows) return std::nullopt;
+  const IndexRange rows{first, std::min(head.geometry.rows, first + panel_rows(head))};
+  const Panel work = panel(head, rows, tools);
+  of.pass->next_row = rows.end;
+  return
+      [shared = of.pass, rows, work, quantity = quantity_](WorkerScratch* scratch) -> Completion {
+        const auto start = std::chrono::steady_clock::now();
+        auto result = std::make_shared<PanelResult>();
+        work(scratch, shared->tiles, *result);
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+        result->seconds = spent.count();
+        return [shared, rows, result, quantity](HeadCache& to, TileStore& store) {
+          return take_in(*shared, rows, *result, quantity, to, store);
+        };
+      };
+}
+
+void PassJob::abandon(HeadCache& head) {
+  HeadCache::OfQuantity& of = head.of(quantity_);
+  of.pass = nullptr;
+  of.exact.clear();
+  of.exact_memory = {};
+}
+
 std::shared_ptr<MapJob> make_pass_job(const HeadId& id, Quantity quantity) {
-  return std::make_shared<PassJob>(id, quantity);
+  return std::make_shared<ComputedPass>(id, quantity);
 }
 
 }  // namespace attnscope

@@ -1,8 +1,5 @@
 #include "viewer/tiles/texel_reader.h"
 
-#include "io/export/read/stored_blocks.h"
-#include "io/export/read/stored_maps.h"
-
 namespace attnscope {
 
 MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
@@ -18,13 +15,6 @@ MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& ba
   call.keys = facts.key_tokens;
   call.score = parse_score(facts.score).value_or(ScoreFunction::softmax);
   return call;
-}
-
-std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& path) {
-  if (read_manifest(path).product == "pooled") {
-    return read_texels(std::make_shared<const StoredBlocks>(path));
-  }
-  return read_texels(std::make_shared<const StoredMaps>(path));
 }
 
 }  // namespace attnscope

@@ -1,20 +1,15 @@
 #pragma once
 
-#include <filesystem>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/base/index_range.h"
+#include "io/export/read/stored_call.h"
 #include "viewer/tiles/texel_row.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/map_tile.h"
 
 namespace attnscope {
-
-class StoredBlocks;
-class StoredMaps;
-struct StoredFacts;
 
 /// What an export holds of its maps, as texels and lines. Rows and columns are places in the whole
 /// sequences; what is not in the file is left out. All members are thread-safe and throw
@@ -47,12 +42,4 @@ class TexelReader {
 /// What an export says of a call; its name, and what of its maps is there, are left to fill in.
 MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& heads);
-/// Exports of weights, rows and logits.
-std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredMaps> maps);
-/// Pooled exports.
-std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredBlocks> blocks);
-/// Any of them, by its product. Throws Error(usage) where an export has no maps, Error(file) where
-/// it is damaged.
-std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& path);
-
 }  // namespace attnscope

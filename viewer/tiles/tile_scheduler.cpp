@@ -5,47 +5,38 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "viewer/tiles/check_wishes.h"
+#include "viewer/tiles/overview_job.h"
 
 namespace attnscope {
 namespace {
 
 /// How many pieces on the key's quantity are under way.
 int64_t& running_on(HeadCache& head, const JobKey& key) {
-  const Quantity quantity = std::visit([](const auto& k) { return k.quantity; }, key);
+  const Quantity quantity = std::visit(
+      [](const auto& k) {
+        if constexpr (requires { k.quantity; }) return k.quantity;
+        return Quantity::weights;
+      },
+      key);
   return head.running_on[static_cast<size_t>(quantity)];
+}
+
+/// What the thread of lines takes too, so that it follows the mouse.
+bool follows_mouse(const JobKey& key) {
+  return std::holds_alternative<LineRequest>(key) || std::holds_alternative<ProbeRequest>(key);
 }
 
 /// Heads that stay bound: side A and B, and what was looked at before.
 constexpr int kMostBound = 4;
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
-std::string name_of(const HeadId& id) {
-  return "call " + std::to_string(id.call) + ", batch item " + std::to_string(id.batch) +
-         ", head " + std::to_string(id.head);
-}
-
 }  // namespace
 
-TileScheduler::TileScheduler(std::vector<MapCall> calls, int64_t memory)
-    : calls_(std::move(calls)),
+TileScheduler::TileScheduler(std::unique_ptr<const MapWork> work, int64_t memory)
+    : work_(std::move(work)),
       budget_(memory),
       tools_{[this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); }} {}
-
-const MapCall& TileScheduler::call(const HeadId& id) const {
-  const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls_.size());
-  const AttentionProblem* problem =
-      known ? calls_[static_cast<size_t>(id.call)].problem.get() : nullptr;
-  if (problem == nullptr || id.batch < 0 || id.batch >= problem->batch() || id.head < 0 ||
-      id.head >= problem->num_heads()) {
-    throw usage_error("the capture has no map of " + name_of(id));
-  }
-  return calls_[static_cast<size_t>(id.call)];
-}
-
-MapGeometry TileScheduler::geometry(const HeadId& id) const {
-  const AttentionProblem& problem = *call(id).problem;
-  return MapGeometry::of(problem.num_queries(), problem.num_keys());
-}
 
 HeadCache& TileScheduler::head(const HeadId& id) {
   const auto found = heads_.find(id);
@@ -53,7 +44,7 @@ HeadCache& TileScheduler::head(const HeadId& id) {
   const MapGeometry sizes = geometry(id);
   HeadCache& data = heads_[id];
   data.id = id;
-  data.problem = call(id).problem.get();
+  if (const MapCall* const call = work_->call(id)) data.problem = call->problem.get();
   data.geometry = sizes;
   return data;
 }
@@ -79,17 +70,125 @@ bool TileScheduler::wants_logits(const HeadId& head) const {
   });
 }
 
+/// Of a head whose pyramid is to be exact.
+bool TileScheduler::wants_pass(const HeadId& id, Quantity quantity) const {
+  if (!work_->has(id, quantity)) return false;
+  return quantity == Quantity::weights || wants_logits(id) || !work_->has(id, Quantity::weights);
+}
+
+bool TileScheduler::waits_for_norms(const LineRequest& line) const {
+  const HeadCache& of = heads_.at(line.head);
+  return line.reverse && of.problem != nullptr && needs_norms(of.problem->score(), line.quantity) &&
+         !of.norms.complete();
+}
+
 bool TileScheduler::exact(const HeadId& id) const {
   const HeadCache* data = find_head(id);
-  if (data == nullptr || !data->quantities[0].complete) return false;
-  return data->quantities[1].complete || !wants_logits(id);
+  if (data == nullptr) return false;
+  for (const Quantity quantity : {Quantity::weights, Quantity::logits}) {
+    if (!data->quantities[static_cast<size_t>(quantity)].complete && wants_pass(id, quantity)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void TileScheduler::want(WantedTiles wishes) {
+  check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
+  work_->check(wishes);
+  wishes_ = std::move(wishes);
+  for (auto& [id, head] : heads_) head.wanted = false;
+  const auto mark = [&](const HeadId& id) {
+    HeadCache& data = head(id);
+    data.wanted = true;
+    data.used = store_.tick();
+  };
+  for (const auto& line : {wishes_.line, wishes_.other_line}) {
+    if (line) mark(line->head);
+  }
+  for (const ProbeRequest& probe : wishes_.probes) mark(probe.head);
+  for (const TileId& tile : wishes_.tiles) mark(tile.head);
+  for (const HeadId& id : wishes_.exact) mark(id);
+  pinned_ = std::set<TileId>(wishes_.tiles.begin(), wishes_.tiles.end());
+  std::erase_if(failed_heads_, [&](const HeadId& id) { return !head(id).wanted; });
+  order_jobs();
+  std::erase_if(failed_, [&](const JobKey& key) { return !ordered_.contains(key); });
+  if (failed_.empty() && failed_heads_.empty()) problem_.clear();
+  std::erase_if(jobs_, [&](const auto& job) {
+    return !ordered_.contains(job.first) && job.second->running == 0;
+  });
+}
+
+void TileScheduler::order_jobs() {
+  order_.clear();
+  ordered_.clear();
+  for (const ProbeRequest& probe : wishes_.probes) order_probe(probe);
+  if (wishes_.line) order_line(*wishes_.line);
+  if (wishes_.other_line) order_line(*wishes_.other_line);
+  for (const TileId& tile : wishes_.tiles) order_tile(tile);
+  for (const HeadId& id : wishes_.exact) {
+    for (const Quantity quantity : {Quantity::logits, Quantity::weights}) {
+      if (wants_pass(id, quantity)) order_pass(id, quantity);
+    }
+  }
+  for (const auto& line : {wishes_.line, wishes_.other_line}) {
+    if (line && waits_for_norms(*line)) order_pass(line->head, Quantity::weights);
+  }
+}
+
+void TileScheduler::order(JobKey key, HeadCache& head,
+                          const std::function<std::shared_ptr<MapJob>()>& make) {
+  if (!ordered_.insert(key).second || is_failed(key, head.id)) return;
+  std::shared_ptr<MapJob>& job = jobs_[key];
+  if (job == nullptr) job = make();
+  order_.push_back({std::move(key), job});
+}
+
+void TileScheduler::order_probe(const ProbeRequest& request) {
+  if (store_.find(request)) return;
+  order(request, head(request.head), [&] { return work_->probe_job(request); });
+}
+
+void TileScheduler::order_line(const LineRequest& request) {
+  if (store_.find(request) != nullptr) return;
+  HeadCache& of = head(request.head);
+  order(request, of, [&] { return work_->line_job(request, of); });
+}
+
+void TileScheduler::order_tile(const TileId& id) {
+  HeadCache& of = head(id.head);
+  if (id.level < of.geometry.base_level) {
+    if (store_.find(id) == nullptr) order(id, of, [&] { return work_->tile_job(id, of); });
+    return;
+  }
+  if (of.exact_tile(id) != nullptr) return;
+  // What is read is not sampled.
+  const int stages = of.problem == nullptr ? 0 : SamplePlan(of.geometry.rows).stages();
+  if (stages == 0) return order_pass(id.head, id.quantity);
+  const auto& sampled = of.of(id.quantity).sampled;
+  if (sampled && store_.find(id) == nullptr) sampled->cut.erase(id);
+  // Cutting comes first: each stage of the overview is shown before the next begins.
+  if (!sampled || sampled->stages_of(id) < stages) order(id, of, [&] { return make_cut_job(id); });
+  if (sampled && sampled->stages_done == stages) return;
+  order(OverviewKey{id.head, id.quantity}, of,
+        [&] { return make_overview_job(id.head, id.quantity); });
+}
+
+void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
+  HeadCache& of = head(id);
+  if (of.of(quantity).complete) return;
+  order(PassKey{id, quantity}, of, [&] { return work_->pass_job(id, quantity); });
+}
+
+bool TileScheduler::is_failed(const JobKey& key, const HeadId& head) const {
+  return failed_heads_.contains(head) || failed_.contains(key);
 }
 
 std::optional<Assignment> TileScheduler::choose(bool only_lines) {
   for (size_t i = 0; i < order_.size(); ++i) {
     const Ordered& ordered = order_[i];
-    // Lines come first.
-    if (only_lines && !std::holds_alternative<LineRequest>(ordered.key)) return std::nullopt;
+    // They come first.
+    if (only_lines && !follows_mouse(ordered.key)) return std::nullopt;
     HeadCache& head = heads_.at(ordered.job->head());
     if (is_failed(ordered.key, head.id) || ordered.job->done(head)) continue;
     Assignment assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
@@ -175,8 +274,8 @@ void TileScheduler::fail_dependents(const JobKey& key) {
     const auto* pass = std::get_if<PassKey>(&key);
     const auto* overview = std::get_if<OverviewKey>(&key);
     const bool waits =
-        (pass && line && line->reverse && line->head == pass->head &&
-         pass->quantity == Quantity::weights && !heads_.at(line->head).norms.complete()) ||
+        (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
+         waits_for_norms(*line)) ||
         (overview && tile && tile->head == overview->head && tile->quantity == overview->quantity &&
          tile->level >= heads_.at(tile->head).geometry.base_level);
     if (waits) mark_failed(other.key, problem_);
@@ -215,7 +314,8 @@ bool TileScheduler::make_room() {
   for (auto& [id, other] : heads_) {
     // Also of a head whose weights are being worked on: it may be the one that needs the room.
     const bool idle_logits = other.running_on[static_cast<size_t>(Quantity::logits)] == 0;
-    if (other.wanted && idle_logits && !wants_logits(id) && other.drop(Quantity::logits)) {
+    if (other.wanted && idle_logits && !wants_pass(id, Quantity::logits) &&
+        other.drop(Quantity::logits)) {
       return true;
     }
     if (other.running > 0) continue;
@@ -256,7 +356,7 @@ TileSourceStatus TileScheduler::status(int workers) const {
   const HeadCache& head = heads_.at(first);
   double done = 0, all = 0, seconds = 0;
   for (size_t q = 0; q < head.quantities.size(); ++q) {
-    if (q == static_cast<size_t>(Quantity::logits) && !wants_logits(first)) continue;
+    if (!wants_pass(first, static_cast<Quantity>(q))) continue;
     const HeadCache::OfQuantity& of = head.quantities[q];
     const auto rows = static_cast<double>(head.geometry.rows);
     all += rows;

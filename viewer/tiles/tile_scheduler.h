@@ -11,8 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "viewer/tiles/map_call.h"
-#include "viewer/tiles/map_job.h"
+#include "viewer/tiles/map_work.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {
@@ -28,7 +27,7 @@ struct PassKey {
   friend auto operator<=>(const PassKey&, const PassKey&) = default;
 };
 /// What a job makes.
-using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey>;
+using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest>;
 
 /// What a worker is to do next: a piece of a job, or, without one, binding the head.
 struct Assignment {
@@ -44,18 +43,18 @@ struct Assignment {
 /// of HeadCache, is under its owner's lock.
 class TileScheduler {
  public:
-  TileScheduler(std::vector<MapCall> calls, int64_t memory);
+  TileScheduler(std::unique_ptr<const MapWork> work, int64_t memory);
 
-  MapGeometry geometry(const HeadId& head) const;
-  const MapCall& call(const HeadId& head) const;
-  /// Throws Error(usage) where the capture has no such head.
+  const MapWork& work() const { return *work_; }
+  MapGeometry geometry(const HeadId& head) const { return work_->geometry(head); }
+  /// Throws Error(usage) where there is no such head.
   HeadCache& head(const HeadId& id);
 
-  /// Throws Error(usage) where something is not in the capture; nothing has changed then.
+  /// Throws Error(usage) where something is not there; nothing has changed then.
   void want(WantedTiles wishes);
   /// Nothing where all that is wanted is done or under way.
   std::optional<Assignment> choose() { return choose(false); }
-  /// A piece of a line that can be begun with at once; nothing where there is none.
+  /// A piece of a line or a probe that can be begun with at once; nothing where there is none.
   std::optional<Assignment> choose_line() { return choose(true); }
   /// The results of a piece; true where something new can be found.
   bool finish(const Assignment& done, const Completion& take_in);
@@ -68,6 +67,7 @@ class TileScheduler {
 
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request) { return store_.find(request); }
+  std::optional<ProbedEntry> find(const ProbeRequest& request) { return store_.find(request); }
   bool exact(const HeadId& head) const;
   TileSourceStatus status(int workers) const;
 
@@ -82,19 +82,22 @@ class TileScheduler {
     std::shared_ptr<MapJob> job;
   };
   void order_jobs();
+  void order_probe(const ProbeRequest& request);
   void order_line(const LineRequest& request);
   void order_tile(const TileId& id);
   void order_pass(const HeadId& id, Quantity quantity);
   void order(JobKey key, HeadCache& head, const std::function<std::shared_ptr<MapJob>()>& make);
   bool is_failed(const JobKey& key, const HeadId& head) const;
   bool wants_logits(const HeadId& head) const;
+  bool wants_pass(const HeadId& id, Quantity quantity) const;
+  bool waits_for_norms(const LineRequest& line) const;
   void mark_failed(const JobKey& key, const std::string& problem);
   void fail_dependents(const JobKey& key);
   bool make_room();
   bool any_running() const;
   const HeadCache* find_head(const HeadId& id) const;
 
-  const std::vector<MapCall> calls_;
+  const std::unique_ptr<const MapWork> work_;
   MemoryBudget budget_;
   TileStore store_;
   const JobTools tools_;

@@ -8,16 +8,21 @@
 
 #include "core/stream/tile_backend.h"
 #include "viewer/tiles/map_call.h"
+#include "viewer/tiles/texel_reader.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {
 
-/// Computes tiles and lines from Q and K on threads of its own, in pieces of a fraction of a
-/// second. What is most wanted comes first: the line, which has a thread for itself before which
-/// the others give way, then tiles (of the base level and above at once from sampled rows, in up to
-/// three refinements; finer ones exactly), then passes that make whole pyramids exact. Exact
-/// numbers are those of an export: entries bit for bit, texels the largest of them and their mean.
-/// Row norms found in a pass are kept on disk for the next time.
+/// Brings tiles, lines and entries on threads of its own, in pieces of a fraction of a second:
+/// computed from Q and K, or read from an export. What is most wanted comes first: the entry and
+/// the line under the mouse, which have a thread for themselves before which the others give way,
+/// then tiles, then passes that make whole pyramids exact.
+///
+/// Tiles that are computed come of the base level and above at once from sampled rows, in up to
+/// three refinements; finer ones exactly. Exact numbers are those of an export: entries bit for
+/// bit, texels the largest of them and their mean. Row norms found in a pass are kept on disk for
+/// the next time. Of an export nothing is sampled: its tiles of the base level and above come with
+/// the pass (see export_maps()).
 ///
 /// Logits: a pass of their own makes their pyramid exact while tiles of it are wanted for a head of
 /// WantedTiles::exact. A reverse line needs all row norms of its head and brings about the pass
@@ -29,7 +34,7 @@ class TileService : public TileSource {
   struct Settings {
     /// For all that is held: tiles, lines, pyramids, norms, bound heads, buffers.
     int64_t memory = int64_t{2} << 30;
-    int threads = 0;  ///< 0: the backend's own number
+    int threads = 0;  ///< 0: the backend's own number; two that read
     /// Where row norms are kept: all are looked through, the first that can be written takes new
     /// ones. None: they are not kept.
     std::vector<std::filesystem::path> cache_folders;
@@ -39,18 +44,21 @@ class TileService : public TileSource {
   /// be found; it must not throw.
   TileService(std::vector<MapCall> calls, const TileBackend& backend, const Settings& settings,
               std::function<void()> wake);
+  /// Reads; the settings' cache is not used.
+  TileService(std::shared_ptr<const TexelReader> reader, const Settings& settings,
+              std::function<void()> wake);
   /// Ends the workers as soon as their pieces are done.
   ~TileService() override;
 
   MapGeometry geometry(const HeadId& head) const override;
-  /// Throws Error(usage) where the capture has no such head, tile or token.
+  /// Throws Error(usage) where the capture or export has no such head, numbers, tile, token or
+  /// entry.
   void want(WantedTiles wishes) override;
   std::shared_ptr<const MapTile> find(const TileId& id) const override;
   std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
   bool exact(const HeadId& head) const override;
-  /// Binds the head where nobody has, and waits for who is at it. Throws what the backend throws.
   /// Scores without logits have NaN.
-  ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) override;
+  std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
   TileSourceStatus status() const override;
 
  private:

@@ -1,5 +1,6 @@
 #include "viewer/tiles/tile_store.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace attnscope {
@@ -7,9 +8,17 @@ namespace {
 
 /// Lines that follow a mouse are not worth a cache of tiles.
 constexpr size_t kMostLines = 64;
+constexpr size_t kMostProbes = 64;
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
+
+template <typename Key, typename T>
+auto TileStore::oldest_of(const KeptMap<Key, T>& kept) {
+  return std::min_element(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
+    return a.second.used < b.second.used;
+  });
+}
 
 TilePtr TileStore::find(const TileId& id) {
   const auto found = tiles_.find(id);
@@ -25,18 +34,30 @@ LinePtr TileStore::find(const LineRequest& request) {
   return found->second.value;
 }
 
+std::optional<ProbedEntry> TileStore::find(const ProbeRequest& request) {
+  const auto found = probes_.find(request);
+  if (found == probes_.end()) return std::nullopt;
+  found->second.used = tick();
+  return found->second.value;
+}
+
 void TileStore::put(TilePtr tile, MemoryReservation memory) {
   const TileId id = tile->id;
-  tiles_.insert_or_assign(id, Kept<MapTile>{std::move(tile), std::move(memory), tick()});
+  tiles_.insert_or_assign(id, Kept<TilePtr>{std::move(tile), std::move(memory), tick()});
 }
 
 void TileStore::put(LinePtr line, MemoryReservation memory) {
-  while (lines_.size() >= kMostLines) lines_.erase(oldest_line());
+  while (lines_.size() >= kMostLines) lines_.erase(oldest_of(lines_));
   const LineRequest request = line->request;
-  lines_.insert_or_assign(request, Kept<MapLine>{std::move(line), std::move(memory), tick()});
+  lines_.insert_or_assign(request, Kept<LinePtr>{std::move(line), std::move(memory), tick()});
 }
 
-std::map<TileId, TileStore::Kept<MapTile>>::const_iterator TileStore::oldest_tile(
+void TileStore::put(const ProbeRequest& request, const ProbedEntry& entry) {
+  while (probes_.size() >= kMostProbes) probes_.erase(oldest_of(probes_));
+  probes_.insert_or_assign(request, Kept<ProbedEntry>{entry, {}, tick()});
+}
+
+TileStore::KeptMap<TileId, TilePtr>::const_iterator TileStore::oldest_tile(
     const Pinned& pinned) const {
   auto oldest = tiles_.end();
   for (auto it = tiles_.begin(); it != tiles_.end(); ++it) {
@@ -46,24 +67,16 @@ std::map<TileId, TileStore::Kept<MapTile>>::const_iterator TileStore::oldest_til
   return oldest;
 }
 
-std::map<LineRequest, TileStore::Kept<MapLine>>::const_iterator TileStore::oldest_line() const {
-  auto oldest = lines_.begin();
-  for (auto it = lines_.begin(); it != lines_.end(); ++it) {
-    if (it->second.used < oldest->second.used) oldest = it;
-  }
-  return oldest;
-}
-
 uint64_t TileStore::oldest(const Pinned& pinned) const {
   const auto tile = oldest_tile(pinned);
-  const auto line = oldest_line();
+  const auto line = oldest_of(lines_);
   return std::min(tile == tiles_.end() ? kNever : tile->second.used,
                   line == lines_.end() ? kNever : line->second.used);
 }
 
 void TileStore::drop_oldest(const Pinned& pinned) {
   const auto tile = oldest_tile(pinned);
-  const auto line = oldest_line();
+  const auto line = oldest_of(lines_);
   if (tile == tiles_.end() && line == lines_.end()) return;
   if (line == lines_.end() || (tile != tiles_.end() && tile->second.used < line->second.used)) {
     tiles_.erase(tile);

@@ -4,30 +4,36 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "core/base/memory_budget.h"
 #include "viewer/view/map_tile.h"
+#include "viewer/view/tile_source.h"
 
 namespace attnscope {
 
 using LinePtr = std::shared_ptr<const MapLine>;
 using TilePtr = std::shared_ptr<const MapTile>;
 
-/// Finished tiles and lines, and when they were last asked for. Whole pyramids are kept with their
-/// head. Not thread-safe.
+/// Finished tiles, lines and entries, and when they were last asked for. Whole pyramids are kept
+/// with their head. Not thread-safe.
 class TileStore {
  public:
   /// Null where there is none. Asking counts as use.
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request);
+  std::optional<ProbedEntry> find(const ProbeRequest& request);
 
   /// Whether there is one; does not count as use.
   bool holds(const TileId& id) const { return tiles_.contains(id); }
   bool holds(const LineRequest& request) const { return lines_.contains(request); }
+  bool holds(const ProbeRequest& request) const { return probes_.contains(request); }
 
   /// `memory` is what the tile was reserved with. Replaces an older one.
   void put(TilePtr tile, MemoryReservation memory);
   void put(LinePtr line, MemoryReservation memory);
+  /// Some are kept, for no memory worth counting.
+  void put(const ProbeRequest& request, const ProbedEntry& entry);
   void erase(const TileId& id) { tiles_.erase(id); }
 
   /// A time stamp: how often anything was used so far.
@@ -43,16 +49,20 @@ class TileStore {
  private:
   template <typename T>
   struct Kept {
-    std::shared_ptr<const T> value;
+    T value;
     MemoryReservation memory;
     uint64_t used = 0;
   };
-  std::map<TileId, Kept<MapTile>>::const_iterator oldest_tile(const Pinned& pinned) const;
-  std::map<LineRequest, Kept<MapLine>>::const_iterator oldest_line() const;
+  template <typename Key, typename T>
+  using KeptMap = std::map<Key, Kept<T>>;
+  KeptMap<TileId, TilePtr>::const_iterator oldest_tile(const Pinned& pinned) const;
+  template <typename Key, typename T>
+  static auto oldest_of(const KeptMap<Key, T>& kept);
 
   uint64_t clock_ = 0;
-  std::map<TileId, Kept<MapTile>> tiles_;
-  std::map<LineRequest, Kept<MapLine>> lines_;
+  KeptMap<TileId, TilePtr> tiles_;
+  KeptMap<LineRequest, LinePtr> lines_;
+  KeptMap<ProbeRequest, ProbedEntry> probes_;
 };
 
 }  // namespace attnscope

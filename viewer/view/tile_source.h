@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,14 @@
 
 namespace attnscope {
 
+/// An entry whose numbers are wanted.
+struct ProbeRequest {
+  HeadId head;
+  int64_t query = 0;
+  int64_t key = 0;
+  friend auto operator<=>(const ProbeRequest&, const ProbeRequest&) = default;
+};
+
 /// What the window would like to have, most wanted first. It replaces what was wanted before: work
 /// that nobody wants any more is cancelled, finished work stays cached.
 struct WantedTiles {
@@ -19,12 +26,9 @@ struct WantedTiles {
   std::vector<TileId> tiles;              ///< coarser first, then nearest to the view's centre
   /// Heads whose exact pyramid (and row norms) should be computed when nothing else is to be done.
   std::vector<HeadId> exact;
+  std::vector<ProbeRequest> probes = {};  ///< with the lines: under the mouse, or a script's
+  friend bool operator==(const WantedTiles&, const WantedTiles&) = default;
 };
-
-/// Throws Error(usage) where a wish is for no tile or token of its head's map; what `geometry`
-/// throws for an unknown head is let through.
-void check_wishes(const WantedTiles& wishes,
-                  const std::function<MapGeometry(const HeadId&)>& geometry);
 
 /// Where a tile source stands; for the status line and scripts.
 struct TileSourceStatus {
@@ -36,9 +40,10 @@ struct TileSourceStatus {
   std::string problem;             ///< the last failure, one line; empty: none
 };
 
-/// Computes (or reads) tiles and lines of maps in the background. All members are called by the
-/// window's thread and never wait for arithmetic; results appear in find…() some time after they
-/// were wished for, and the wake function given at construction is called (from any thread) then.
+/// Computes (or reads) tiles, lines and entries of maps in the background. All members are called
+/// by the window's thread and wait neither for arithmetic nor for files; results appear in find…()
+/// some time after they were wished for, and the wake function given at construction is called
+/// (from any thread) then.
 class TileSource {
  public:
   virtual ~TileSource() = default;
@@ -50,9 +55,8 @@ class TileSource {
   virtual std::shared_ptr<const MapLine> find_line(const LineRequest& request) const = 0;
   /// Whether a head's whole pyramid is exact by now.
   virtual bool exact(const HeadId& head) const = 0;
-  /// One entry, computed or read now by the caller's thread: a row of S·d multiplications, some
-  /// milliseconds at most.
-  virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) = 0;
+  /// The entry, or nothing while it is not there. The last ones stay.
+  virtual std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const = 0;
   virtual TileSourceStatus status() const = 0;
 };
 

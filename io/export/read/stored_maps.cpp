@@ -183,16 +183,17 @@ void StoredMaps::open_shards() {
   for (const Shard& shard : stored_.shards) {
     const std::filesystem::path file =
         path_.parent_path() / stored_.shard_folder / (shard.name + ".h5");
-    groups_.push_back(read_shard_group(file, shard.name));
+    shards_.emplace_back(file, shard.name);
+    groups_.push_back(shards_.back().group());
     facts_.push_back(read_stored_facts(file, {groups_.back()}).front());
-    shards_.push_back(file);
-    shard_files_.emplace_back(file, PosixFile::Mode::read_only);
   }
 }
 
 int64_t StoredMaps::buffer_bytes(const StoredHead& head) const {
-  const ChunkGrid& grid = head.group->grid;
-  return shards_.empty() ? grid.chunk_bytes() : CompressedChunks::kept_bytes(grid);
+  const int64_t chunk = head.group->grid.chunk_bytes();
+  if (shards_.empty()) return chunk;
+  return std::max(ChunkCache::kMostBytes, chunk) + chunk +
+         shards_[group_of(head)].unpacking_bytes();
 }
 
 Encoding StoredMaps::encoding_of(const StoredGroup& group) const {
@@ -234,12 +235,9 @@ bool StoredMaps::has_chunk(const StoredHead& head, int64_t row_chunk, int64_t co
   return is_there(head, row_chunk, col_chunk, recorded_checksum(head, number));
 }
 
-std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int64_t row_chunk,
-                                                    int64_t col_chunk) const {
-  if (!shards_.empty()) {
-    return numbers_of(head, packed_.chunk(shards_[group_of(head)], *head.group, head.place,
-                                          row_chunk, col_chunk));
-  }
+std::optional<std::vector<std::byte>> StoredMaps::plain_chunk(const StoredHead& head,
+                                                              int64_t row_chunk,
+                                                              int64_t col_chunk) const {
   const ChunkGrid& grid = head.group->grid;
   const int64_t number = grid.chunk_number(head.place, row_chunk, col_chunk);
   const uint32_t recorded = recorded_checksum(head, number);
@@ -252,15 +250,25 @@ std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int6
                          ", columns from " + std::to_string(col_chunk * grid.chunk_cols) +
                          " are not what was written (attnscope verify tells all)");
   }
-  return numbers_of(head, bytes);
+  return bytes;
 }
 
-std::vector<float> StoredMaps::numbers_of(const StoredHead& head,
-                                          const std::vector<std::byte>& bytes) const {
+std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int64_t row_chunk,
+                                                    int64_t col_chunk) const {
   const ChunkGrid& grid = head.group->grid;
   std::vector<float> values(static_cast<size_t>(grid.chunk_rows * grid.chunk_cols));
-  decode(encoding_of(*head.group), bytes.data(), static_cast<int64_t>(values.size()),
-         values.data());
+  const auto decode_to_values = [&](const std::vector<std::byte>& bytes) {
+    decode(encoding_of(*head.group), bytes.data(), static_cast<int64_t>(values.size()),
+           values.data());
+  };
+  if (shards_.empty()) {
+    const auto bytes = plain_chunk(head, row_chunk, col_chunk);
+    if (!bytes) return std::nullopt;
+    decode_to_values(*bytes);
+  } else {
+    const StoredShard& shard = shards_[group_of(head)];
+    decode_to_values(*shard.chunk(unpacked_, head.place, row_chunk, col_chunk));
+  }
   return values;
 }
 
@@ -280,13 +288,7 @@ std::optional<std::vector<float>> StoredMaps::row(const StoredHead& head, int64_
 
 double StoredMaps::lse(const StoredHead& head, int64_t row) const {
   if (!head.group->has_lse) return std::numeric_limits<double>::quiet_NaN();
-  if (!shards_.empty()) {
-    float lse = 0;
-    const int64_t at = head.place * head.group->grid.rows + row;
-    shard_files_[group_of(head)].read_at(std::as_writable_bytes(std::span(&lse, 1)),
-                                         head.group->places.lse + at * 4);
-    return static_cast<double>(lse);
-  }
+  if (!shards_.empty()) return static_cast<double>(shards_[group_of(head)].lse(head.place, row));
   TileReader reader(stored_, file_);
   return static_cast<double>(reader.lse(*head.group, head.place, {row, row + 1}).front());
 }

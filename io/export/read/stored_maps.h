@@ -27,8 +27,7 @@ struct StoredHead {
 
 /// The maps of an export (weights, rows, logits), also of an OUT.part: entries as numbers, and
 /// which of them are there. Entries are read by our own pread; each chunk is held against its
-/// checksum. Compressed ones are unpacked from their shards: see CompressedChunks. Immutable;
-/// thread-safe.
+/// checksum. Compressed ones are unpacked from their shards. Immutable; thread-safe.
 class StoredMaps {
  public:
   /// Throws Error(file) where the file is no export or damaged, Error(usage) where it holds no maps
@@ -63,18 +62,18 @@ class StoredMaps {
   size_t group_of(const StoredHead& head) const {
     return static_cast<size_t>(head.group - groups_.data());
   }
-  std::vector<float> numbers_of(const StoredHead& head, const std::vector<std::byte>& bytes) const;
+  std::optional<std::vector<std::byte>> plain_chunk(const StoredHead& head, int64_t row_chunk,
+                                                    int64_t col_chunk) const;
   void open_shards();
 
   const std::filesystem::path path_;
   const ExportManifest stored_;
-  std::vector<StoredGroup> groups_;            ///< of the file, or of its shards
-  std::vector<std::filesystem::path> shards_;  ///< one a group; empty: none
+  std::vector<StoredGroup> groups_;  ///< of the file, or of its shards
+  std::vector<StoredShard> shards_;  ///< one a group; empty: none
   std::vector<StoredFacts> facts_;
   std::vector<StoredHead> heads_;
   PosixFile file_;
-  std::vector<PosixFile> shard_files_;  ///< one a shard
-  mutable CompressedChunks packed_;
+  mutable ChunkCache unpacked_;  ///< of the shards
   bool complete_ = false, has_journal_ = false;
   CompletedTiles completed_;
 };

@@ -1,11 +1,13 @@
 #include "io/export/read/stored_shards.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/checksum.h"
 #include "io/files/child_task.h"
 #include "io/hdf5/hdf5_reader.h"
 
@@ -15,13 +17,16 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kMaxIndices = 1 << 20;
-constexpr size_t kKeptPieces = 4;
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
-constexpr int64_t kMaxChunkBytes = int64_t{16} << 20;
 
-/// Chunks in a row that are unpacked together.
-int64_t piece_chunks(const ChunkGrid& grid) {
-  return std::max<int64_t>(1, kPieceBytes / grid.chunk_bytes());
+/// Where the object header of a dataset stands.
+uint64_t header_address(const Hdf5Reader& reader, const Hdf5Dataset& d, const std::string& what) {
+  const Hdf5Properties creation(H5Fget_create_plist(reader.root()), reader.path(), what);
+  hsize_t block = 0;
+  reader.check(H5Pget_userblock(creation.id(), &block), what);
+  if (block != 0) reader.bad("", "has a user block, which attnscope writes none of");
+  H5O_info_t info{};
+  reader.check(H5Oget_info1(d.id(), &info), what);
+  return info.addr;
 }
 
 std::string read_structure(const std::string& path, const std::string& name) {
@@ -32,7 +37,7 @@ std::string read_structure(const std::string& path, const std::string& name) {
   Json json;
   json["batch"] = reader.integers(group.id(), "batch", kMaxIndices);
   json["heads"] = reader.integers(group.id(), "head", kMaxIndices);
-  const char* const entries =
+  const std::string entries =
       H5Lexists(group.id(), "weights", H5P_DEFAULT) > 0 ? "weights" : "logits";
   json["entries_name"] = entries;
   const Hdf5Dataset d = reader.dataset(group.id(), entries);
@@ -44,8 +49,17 @@ std::string read_structure(const std::string& path, const std::string& name) {
   }
   const Hdf5Type type(H5Dget_type(d.id()), path, entries);
   json["shape"] = reader.shape(d, entries);
-  json["chunk"] = {chunk[2], chunk[3]};
+  json["chunk"] = chunk;
   json["element_bytes"] = H5Tget_size(type.id());
+  json["header"] = header_address(reader, d, entries);
+  json["filters"] = Json::array();
+  for (const Hdf5Filter& filter : reader.filters(creation)) {
+    json["filters"].push_back({filter.id, filter.values});
+  }
+  const std::string sums = "checksums/" + entries;
+  const Hdf5Dataset checksums = reader.dataset(group.id(), sums);
+  json["checksums_shape"] = reader.shape(checksums, sums);
+  json["checksums"] = reader.address(checksums, sums);
   if (H5Lexists(group.id(), "lse", H5P_DEFAULT) > 0) {
     const Hdf5Dataset lse = reader.dataset(group.id(), "lse");
     json["lse_shape"] = reader.shape(lse, "lse");
@@ -54,37 +68,8 @@ std::string read_structure(const std::string& path, const std::string& name) {
   return json.dump();
 }
 
-/// Rows and columns of one head's entries, as they are stored.
-std::string read_entries(const std::string& path, const StoredGroup& group, int64_t head,
-                         IndexRange rows, IndexRange cols) {
-  const Hdf5Session session;
-  const Hdf5Reader reader(path);
-  const std::string name = "calls/" + group.name + "/" + group.entries_name;
-  const Hdf5Dataset d = reader.dataset(reader.root(), name);
-  const Hdf5Type type(H5Dget_type(d.id()), path, name);
-  const auto heads = static_cast<int64_t>(group.heads.size());
-  const auto size = [](int64_t n) { return static_cast<hsize_t>(n); };
-  const hsize_t begin[] = {size(head / heads), size(head % heads), size(rows.begin),
-                           size(cols.begin)};
-  const hsize_t count[] = {1, 1, size(rows.size()), size(cols.size())};
-  const Hdf5Space file(H5Dget_space(d.id()), path, name);
-  reader.check(H5Sselect_hyperslab(file.id(), H5S_SELECT_SET, begin, nullptr, count, nullptr),
-               name);
-  const Hdf5Space memory(H5Screate_simple(4, count, nullptr), path, name);
-  std::string bytes(static_cast<size_t>(rows.size() * cols.size() * group.grid.element_bytes),
-                    '\0');
-  if (static_cast<int64_t>(H5Tget_size(type.id())) != group.grid.element_bytes) {
-    reader.bad(name, "has changed");
-  }
-  reader.check(H5Dread(d.id(), type.id(), memory.id(), file.id(), H5P_DEFAULT, bytes.data()), name);
-  return bytes;
-}
-
-}  // namespace
-
-StoredGroup read_shard_group(const std::filesystem::path& shard, const std::string& name) {
-  const std::string path = shard.string();
-  const Json json = Json::parse(run_in_child(path, [&] { return read_structure(path, name); }));
+/// The group's shape; nothing where the datasets do not fit each other.
+std::optional<StoredGroup> group_of(const Json& json, const std::string& name) {
   StoredGroup group;
   group.name = name;
   group.entries_name = json["entries_name"].get<std::string>();
@@ -95,83 +80,101 @@ StoredGroup read_shard_group(const std::filesystem::path& shard, const std::stri
   ChunkGrid& grid = group.grid;
   grid.heads = static_cast<int64_t>(group.batch.size() * group.heads.size());
   grid.element_bytes = json["element_bytes"].get<int64_t>();
-  grid.chunk_rows = chunk[0];
-  grid.chunk_cols = chunk[1];
-  bool good = shape.size() == 4 && shape[0] * shape[1] == grid.heads && shape[2] > 0 &&
-              shape[3] > 0 && chunk[0] > 0 && chunk[1] > 0;
-  if (good) {
-    grid.rows = shape[2];
-    grid.cols = shape[3];
-    const int64_t all[] = {grid.heads,
-                           ceil_div(grid.rows, chunk[0]),
-                           ceil_div(grid.cols, chunk[1]),
-                           chunk[0],
-                           chunk[1],
-                           grid.element_bytes};
-    const int64_t one[] = {chunk[0], chunk[1], grid.element_bytes};
-    const auto bytes = checked_count(one);
-    good = checked_count(all).has_value() && bytes && *bytes <= kMaxChunkBytes;
+  grid.chunk_rows = chunk[2];
+  grid.chunk_cols = chunk[3];
+  const std::vector extents{std::ssize(group.batch), std::ssize(group.heads)};
+  const auto fits = [&](const std::vector<int64_t>& whole, size_t rank) {
+    return whole.size() == rank && std::equal(extents.begin(), extents.end(), whole.begin());
+  };
+  if (!fits(shape, 4) || shape[2] < 1 || shape[3] < 1 || chunk[0] != 1 || chunk[1] != 1 ||
+      chunk[2] < 1 || chunk[3] < 1) {
+    return std::nullopt;
   }
-  if (good && json.contains("lse")) {
+  grid.rows = shape[2];
+  grid.cols = shape[3];
+  const int64_t one[] = {chunk[2], chunk[3], grid.element_bytes};
+  const int64_t all[] = {grid.heads,
+                         ceil_div(grid.rows, chunk[2]),
+                         ceil_div(grid.cols, chunk[3]),
+                         chunk[2],
+                         chunk[3],
+                         grid.element_bytes};
+  const auto bytes = checked_count(one);
+  if (!bytes || *bytes > kMaxPackedChunkBytes || !checked_count(all)) return std::nullopt;
+  const auto sums = json["checksums_shape"].get<std::vector<int64_t>>();
+  if (!fits(sums, 4) || sums[2] != grid.row_chunks() || sums[3] != grid.col_chunks()) {
+    return std::nullopt;
+  }
+  if (json.contains("lse")) {
     const auto lse = json["lse_shape"].get<std::vector<int64_t>>();
-    good = lse.size() == 3 && lse[0] * lse[1] == grid.heads && lse[2] == grid.rows;
+    if (!fits(lse, 3) || lse[2] != grid.rows) return std::nullopt;
     group.has_lse = true;
     group.places.lse = json["lse"].get<int64_t>();
   }
-  if (!good) throw file_error(path, name, "its datasets do not fit each other");
   return group;
 }
 
-int64_t CompressedChunks::kept_bytes(const ChunkGrid& grid) {
-  const int64_t piece = piece_chunks(grid) * grid.chunk_bytes();
-  // Those that are kept, one on its way from the child in two copies, and a chunk.
-  return (static_cast<int64_t>(kKeptPieces) + 2) * piece + grid.chunk_bytes();
+/// "calls/NAME/weights: batch 0 head 3 rows from 384, columns from 0".
+std::string chunk_name(const StoredGroup& group, int64_t head, int64_t row_chunk,
+                       int64_t col_chunk) {
+  const auto heads = static_cast<int64_t>(group.heads.size());
+  return fmt::format("calls/{}/{}: batch {} head {} rows from {}, columns from {}", group.name,
+                     group.entries_name, group.batch[static_cast<size_t>(head / heads)],
+                     group.heads[static_cast<size_t>(head % heads)],
+                     row_chunk * group.grid.chunk_rows, col_chunk * group.grid.chunk_cols);
 }
 
-const CompressedChunks::WorkItem& CompressedChunks::piece(const std::filesystem::path& shard,
-                                                          const StoredGroup& group, int64_t head,
-                                                          int64_t row_chunk, int64_t first_chunk) {
-  for (auto it = pieces_.begin(); it != pieces_.end(); ++it) {
-    if (it->head == head && it->row_chunk == row_chunk && it->first_chunk == first_chunk &&
-        it->shard == shard) {
-      pieces_.splice(pieces_.begin(), pieces_, it);
-      return *it;
-    }
+}  // namespace
+
+StoredShard::StoredShard(const std::filesystem::path& path, const std::string& name)
+    : file_(std::make_shared<InputFile>(path)) {
+  const std::string file = path.string();
+  const Json json = Json::parse(run_in_child(file, [&] { return read_structure(file, name); }));
+  auto group = group_of(json, name);
+  if (!group) throw file_error(file, name, "its datasets do not fit each other");
+  group_ = std::move(*group);
+  packing_.chunk_bytes = group_.grid.chunk_bytes();
+  for (const Json& filter : json["filters"]) {
+    const auto known = chunk_filter(filter[0].get<int>(), filter[1].get<std::vector<unsigned>>());
+    if (!known) throw file_error(file, name, "is packed by a filter that attnscope does not use");
+    packing_.filters.push_back(*known);
   }
-  if (pieces_.size() == kKeptPieces) pieces_.pop_back();
-  const ChunkGrid& grid = group.grid;
-  const IndexRange rows{row_chunk * grid.chunk_rows,
-                        std::min(grid.rows, (row_chunk + 1) * grid.chunk_rows)};
-  const IndexRange cols{first_chunk * grid.chunk_cols,
-                        std::min(grid.cols, (first_chunk + piece_chunks(grid)) * grid.chunk_cols)};
-  const std::string name = shard.string();
-  std::string bytes =
-      run_in_child(name, [&] { return read_entries(name, group, head, rows, cols); });
-  if (static_cast<int64_t>(bytes.size()) != rows.size() * cols.size() * grid.element_bytes) {
-    throw file_error(name, group.name, "its entries cannot be read");
-  }
-  pieces_.push_front({shard, head, row_chunk, first_chunk, cols, std::move(bytes)});
-  return pieces_.front();
+  checksums_ = json["checksums"].get<int64_t>();
+  index_.emplace(file_, "calls/" + name + "/" + group_.entries_name, json["header"].get<int64_t>(),
+                 group_.grid.chunks());
 }
 
-std::vector<std::byte> CompressedChunks::chunk(const std::filesystem::path& shard,
-                                               const StoredGroup& group, int64_t head,
-                                               int64_t row_chunk, int64_t col_chunk) {
-  const ChunkGrid& grid = group.grid;
-  const std::lock_guard lock(mutex_);
-  const WorkItem& from =
-      piece(shard, group, head, row_chunk, col_chunk / piece_chunks(grid) * piece_chunks(grid));
-  std::vector<std::byte> chunk(static_cast<size_t>(grid.chunk_bytes()));
-  const IndexRange cols{col_chunk * grid.chunk_cols,
-                        std::min(grid.cols, (col_chunk + 1) * grid.chunk_cols)};
-  const int64_t rows = std::min(grid.chunk_rows, grid.rows - row_chunk * grid.chunk_rows);
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t at = row * from.cols.size() + cols.begin - from.cols.begin;
-    std::memcpy(chunk.data() + row * grid.chunk_cols * grid.element_bytes,
-                from.bytes.data() + at * grid.element_bytes,
-                static_cast<size_t>(cols.size() * grid.element_bytes));
+ChunkCache::Bytes StoredShard::chunk(ChunkCache& cache, int64_t head, int64_t row_chunk,
+                                     int64_t col_chunk) const {
+  const int64_t number = group_.grid.chunk_number(head, row_chunk, col_chunk);
+  return cache.get({file_.get(), number}, [&] {
+    return read_chunk(number, chunk_name(group_, head, row_chunk, col_chunk));
+  });
+}
+
+std::vector<std::byte> StoredShard::read_chunk(int64_t number, const std::string& where) const {
+  const std::string name = file_->path().string();
+  uint32_t recorded = 0;
+  file_->read_at(checksums_ + number * 4, std::as_writable_bytes(std::span(&recorded, 1)));
+  const auto place = index_->place(number);
+  std::vector<std::byte> stored;
+  if (place) {
+    const std::string fault = place_fault(*place, packing_, file_->size());
+    if (!fault.empty()) throw file_error(name, where, fault);
+    stored.resize(static_cast<size_t>(place->bytes));
+    file_->read_at(place->offset, stored);
   }
-  return chunk;
+  // That of a chunk which was left out is over no bytes.
+  if (checksum(stored) != recorded) throw file_error(name, where, "is not what was written");
+  if (!place) return std::vector<std::byte>(static_cast<size_t>(packing_.chunk_bytes));
+  return unpack_chunk(std::move(stored), place->skipped, packing_, name, where);
+}
+
+float StoredShard::lse(int64_t head, int64_t row) const {
+  float value = 0;
+  file_->read_at(group_.places.lse + (head * group_.grid.rows + row) * 4,
+                 std::as_writable_bytes(std::span(&value, 1)));
+  return value;
 }
 
 }  // namespace attnscope

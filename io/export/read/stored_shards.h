@@ -2,46 +2,45 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <list>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 
-#include "core/base/index_range.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/input_file.h"
+#include "io/tensors/hdf5_chunk_index.h"
+#include "io/tensors/hdf5_chunks.h"
 
 namespace attnscope {
 
-/// The group of a shard file of compressed maps; its entries have no places. Read in a child
-/// process. Throws Error(file) where the file is no such shard.
-StoredGroup read_shard_group(const std::filesystem::path& shard, const std::string& name);
-
-/// Compressed chunks, unpacked by the HDF5 library in a child process, some neighbours in a row at
-/// a time; the last ones are kept, 16 MiB at most (or a chunk). deflate's own checksum guards each
-/// chunk; chunks that were left out are zeros, as the library says. Thread-safe; one child at a
-/// time.
-class CompressedChunks {
+/// A shard file of compressed maps, open. The HDF5 library tells its structure, in a child process,
+/// once; chunks are found, read and unpacked here. Immutable; thread-safe.
+class StoredShard {
  public:
-  /// Bytes that are kept, and that a call takes on top, for chunks of this size.
-  static int64_t kept_bytes(const ChunkGrid& grid);
+  /// Throws Error(file) where the file is no shard of the group `name`.
+  StoredShard(const std::filesystem::path& path, const std::string& name);
 
-  /// One chunk as it would stand uncompressed, [chunk_rows, chunk_cols], zeros beyond the edges.
-  /// Throws Error(file).
-  std::vector<std::byte> chunk(const std::filesystem::path& shard, const StoredGroup& group,
-                               int64_t head, int64_t row_chunk, int64_t col_chunk);
+  /// Its entries and their checksums have no places.
+  const StoredGroup& group() const { return group_; }
+
+  /// One chunk as it would stand uncompressed, [chunk_rows, chunk_cols], from the cache where it
+  /// has it; zeros where it was left out. Throws Error(file) naming file, dataset and chunk where
+  /// that is not what was written.
+  ChunkCache::Bytes chunk(ChunkCache& cache, int64_t head, int64_t row_chunk,
+                          int64_t col_chunk) const;
+  /// Bytes that chunk() takes on top of the cache and its result.
+  int64_t unpacking_bytes() const { return 2 * packing_.chunk_bytes; }
+
+  float lse(int64_t head, int64_t row) const;
 
  private:
-  struct WorkItem {
-    std::filesystem::path shard;
-    int64_t head = 0, row_chunk = 0, first_chunk = 0;
-    IndexRange cols;
-    std::string bytes;  ///< [rows that exist, cols]
-  };
-  const WorkItem& piece(const std::filesystem::path& shard, const StoredGroup& group, int64_t head,
-                        int64_t row_chunk, int64_t first_chunk);
+  std::vector<std::byte> read_chunk(int64_t number, const std::string& where) const;
 
-  std::mutex mutex_;
-  std::list<WorkItem> pieces_;  ///< the one used last first
+  std::shared_ptr<const InputFile> file_;
+  StoredGroup group_;
+  ChunkPacking packing_;
+  int64_t checksums_ = 0;  ///< where those of the chunks stand
+  std::optional<Hdf5ChunkIndex> index_;
 };
 
 }  // namespace attnscope

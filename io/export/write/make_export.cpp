@@ -10,9 +10,9 @@ namespace attnscope {
 std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path out,
                                         const ExportWriteOptions& options) {
   if (plan.spec.is_sharded()) {
-    return std::make_unique<ShardedExport>(std::move(plan), std::move(out), options);
+    return make_sharded_export(std::move(plan), std::move(out), options);
   }
-  return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options);
+  return make_hdf5_export(std::move(plan), std::move(out), options);
 }
 
 void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options) {

@@ -8,8 +8,8 @@
 
 namespace attnscope {
 
-/// The sink that writes the plan's export: one file, or shards and their master. Throws what the
-/// constructors of Hdf5Export and ShardedExport throw.
+/// The sink that writes the plan's export: one file, or shards and their master. Throws what
+/// make_hdf5_export() and make_sharded_export() throw.
 std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path out,
                                         const ExportWriteOptions& options);
 

@@ -3,16 +3,14 @@
 #include <fmt/core.h>
 
 #include <deque>
-#include <map>
-#include <mutex>
+#include <optional>
 
 #include "core/base/checked_math.h"
 #include "core/reduce/pyramid_rows.h"
-#include "io/export/format/export_header.h"
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
-#include "io/export/format/interrupted_run.h"
 #include "io/export/write/export_attributes.h"
+#include "io/export/write/export_resumption.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -63,64 +61,90 @@ std::vector<int32_t> first_indices(int64_t begin, int64_t block, int64_t count) 
   return values;
 }
 
-}  // namespace
-
-struct PooledExport::Impl {
-  Impl(ExportPlan the_plan, std::filesystem::path out, const ExportWriteOptions& options)
-      : plan(std::move(the_plan)),
-        file(std::move(out), options.for_file(payload_bytes(plan), false)),
-        jobs(jobs_of(plan)) {
-    take_up_interrupted(file, RunForm::nothing, [this](const std::string& there) {
-      return header_difference(there, make_manifest(plan.spec, plan.layout, {}),
-                               file.journal_path().string());
-    });
+class PooledFile final : public PooledExport {
+ public:
+  PooledFile(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options)
+      : plan_(std::move(plan)),
+        file_(std::move(out), options.for_file(pooled_payload_bytes(plan_), false)),
+        jobs_(pooled_jobs(plan_)) {
+    take_up_same_export(file_, RunForm::nothing, make_manifest(plan_.spec, plan_.layout, {}));
     const Hdf5Session session;
     try {
       create_file();
     } catch (...) {
       // While the session lives.
-      groups.clear();
-      writer.reset();
+      groups_.clear();
+      writer_.reset();
       throw;
     }
     // Jobs follow the groups' heads.
-    for (size_t g = 0; g < groups.size(); ++g) {
-      for (int64_t head = 0; head < groups[g].layout->num_heads(); ++head) {
-        pyramids.emplace_back(groups[g].layout->num_rows(), groups[g].layout->keys.size(),
-                              plan.spec.blocks().side, plan.spec.blocks().pyramid,
-                              [this, g, head](int64_t level, int64_t row, auto max, auto mean) {
-                                write(groups[g], head, level, row, max, mean);
-                              });
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (int64_t head = 0; head < groups_[g].layout->num_heads(); ++head) {
+        pyramids_.emplace_back(groups_[g].layout->num_rows(), groups_[g].layout->keys.size(),
+                               plan_.spec.blocks().side, plan_.spec.blocks().pyramid,
+                               [this, g, head](int64_t level, int64_t row, auto max, auto mean) {
+                                 write(groups_[g], head, level, row, max, mean);
+                               });
       }
     }
   }
 
+  ~PooledFile() override {
+    const Hdf5Session session;
+    pyramids_.clear();
+    groups_.clear();
+    writer_.reset();
+  }
+
+  const std::vector<ReductionJob>& jobs() const override { return jobs_; }
+
+  void block_row(int64_t job, int64_t row, std::span<const float> max,
+                 std::span<const double> sum) override {
+    pyramids_[static_cast<size_t>(job)].add(row, max, sum);
+  }
+
+  void head(int64_t, const HeadTotals&) override {}
+
+  void end() override {
+    {
+      const Hdf5Session session;
+      groups_.clear();
+      writer_->close();
+      writer_.reset();
+    }
+    file_.open_new_part(static_cast<int64_t>(std::filesystem::file_size(file_.new_part_path())));
+    seal_export(stored_, file_.data());
+    file_.publish_part();
+    file_.commit();
+  }
+
+ private:
   void create_file() {
-    writer.emplace(file.new_part_path());
-    write_root_attributes(*writer, plan.spec);
-    create_export_marks(*writer, "1 when every block is there", stored);
-    const Hdf5Group calls = writer->create_group(writer->root(), "calls");
-    for (const ExportGroup& group : plan.layout.groups) create_group(calls.id(), group);
+    writer_.emplace(file_.new_part_path());
+    write_root_attributes(*writer_, plan_.spec);
+    create_export_marks(*writer_, "1 when every block is there", stored_);
+    const Hdf5Group calls = writer_->create_group(writer_->root(), "calls");
+    for (const ExportGroup& group : plan_.layout.groups) create_group(calls.id(), group);
   }
 
   void create_group(hid_t calls, const ExportGroup& group) {
-    GroupData data{&group, writer->create_group(calls, group.name),
-                   levels_of(plan.spec.blocks(), group)};
-    write_group_attributes(*writer, data.group.id(), plan.spec, group);
+    GroupData data{&group, writer_->create_group(calls, group.name),
+                   levels_of(plan_.spec.blocks(), group)};
+    write_group_attributes(*writer_, data.group.id(), plan_.spec, group);
     const std::vector<int32_t> items(group.batch.begin(), group.batch.end());
     const std::vector<int32_t> head_numbers(group.heads.begin(), group.heads.end());
-    const Hdf5Dataset batch = write_scale(*writer, data.group.id(), "batch", items, "batch item");
-    const Hdf5Dataset head = write_scale(*writer, data.group.id(), "head", head_numbers, "head");
+    const Hdf5Dataset batch = write_scale(*writer_, data.group.id(), "batch", items, "batch item");
+    const Hdf5Dataset head = write_scale(*writer_, data.group.id(), "head", head_numbers, "head");
     for (LevelData& level : data.levels) {
       std::optional<Hdf5Group> inner;
-      if (plan.spec.blocks().pyramid) {
-        inner.emplace(writer->create_group(data.group.id(), fmt::format("level_{}", level.block)));
+      if (plan_.spec.blocks().pyramid) {
+        inner.emplace(writer_->create_group(data.group.id(), fmt::format("level_{}", level.block)));
       }
       const hid_t parent = inner ? inner->id() : data.group.id();
       const Hdf5Dataset queries = write_scale(
-          *writer, parent, "query_block",
+          *writer_, parent, "query_block",
           first_indices(group.row_range.begin, level.block, level.rows), "first query of a block");
-      const Hdf5Dataset keys = write_scale(*writer, parent, "key_block",
+      const Hdf5Dataset keys = write_scale(*writer_, parent, "key_block",
                                            first_indices(group.keys.begin, level.block, level.cols),
                                            "first key of a block");
       const Hdf5Dataset* const scales[] = {&batch, &head, &queries, &keys};
@@ -128,7 +152,7 @@ struct PooledExport::Impl {
       level.mean = create(parent, level, group, "weights_mean",
                           "mean weight of a block over the entries that exist", scales);
     }
-    groups.push_back(std::move(data));
+    groups_.push_back(std::move(data));
   }
 
   Hdf5Dataset create(hid_t parent, const LevelData& level, const ExportGroup& group,
@@ -136,12 +160,12 @@ struct PooledExport::Impl {
                      std::span<const Hdf5Dataset* const> scales) const {
     const int64_t shape[] = {static_cast<int64_t>(group.batch.size()),
                              static_cast<int64_t>(group.heads.size()), level.rows, level.cols};
-    Hdf5Dataset dataset = writer->create_dataset(parent, name, Hdf5Writer::file_type<float>(),
-                                                 shape, Hdf5Storage::contiguous);
-    writer->attribute(dataset.id(), "long_name", long_name);
-    writer->attribute(dataset.id(), "units", "1");
-    writer->attribute(dataset.id(), "block", level.block);
-    writer->attach_scales(dataset, scales);
+    Hdf5Dataset dataset = writer_->create_dataset(parent, name, Hdf5Writer::file_type<float>(),
+                                                  shape, Hdf5Storage::contiguous);
+    writer_->attribute(dataset.id(), "long_name", long_name);
+    writer_->attribute(dataset.id(), "units", "1");
+    writer_->attribute(dataset.id(), "block", level.block);
+    writer_->attach_scales(dataset, scales);
     return dataset;
   }
 
@@ -152,48 +176,27 @@ struct PooledExport::Impl {
     const int64_t begin[] = {head / heads, head % heads, row, 0};
     const int64_t count[] = {1, 1, 1, data.cols};
     const Hdf5Session session;
-    writer->write_block<float>(data.max, max, begin, count, "weights_max");
-    writer->write_block<float>(data.mean, mean, begin, count, "weights_mean");
+    writer_->write_block<float>(data.max, max, begin, count, "weights_max");
+    writer_->write_block<float>(data.mean, mean, begin, count, "weights_mean");
   }
 
-  void end() {
-    {
-      const Hdf5Session session;
-      groups.clear();
-      writer->close();
-      writer.reset();
-    }
-    file.open_new_part(static_cast<int64_t>(std::filesystem::file_size(file.new_part_path())));
-    seal_export(stored, file.data());
-    file.publish_part();
-    file.commit();
-  }
-
-  ~Impl() {
-    const Hdf5Session session;
-    pyramids.clear();
-    groups.clear();
-    writer.reset();
-  }
-
-  const ExportPlan plan;
-  OutputFile file;
-  const std::vector<ReductionJob> jobs;
-  ExportManifest stored;
-  std::optional<Hdf5Writer> writer;
-  std::vector<GroupData> groups;
-  std::deque<PyramidRows> pyramids;  ///< one a job
+  const ExportPlan plan_;
+  OutputFile file_;
+  const std::vector<ReductionJob> jobs_;
+  ExportManifest stored_;
+  std::optional<Hdf5Writer> writer_;
+  std::vector<GroupData> groups_;
+  std::deque<PyramidRows> pyramids_;  ///< one a job
 };
 
-PooledExport::PooledExport(ExportPlan plan, std::filesystem::path out,
-                           const ExportWriteOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(plan), std::move(out), options)) {}
+}  // namespace
 
-PooledExport::~PooledExport() = default;
+std::unique_ptr<PooledExport> make_pooled_export(ExportPlan plan, std::filesystem::path out,
+                                                 const ExportWriteOptions& options) {
+  return std::make_unique<PooledFile>(std::move(plan), std::move(out), options);
+}
 
-const std::vector<ReductionJob>& PooledExport::jobs() const { return impl_->jobs; }
-
-std::vector<ReductionJob> PooledExport::jobs_of(const ExportPlan& plan) {
+std::vector<ReductionJob> pooled_jobs(const ExportPlan& plan) {
   ReductionRequest request;
   request.block = plan.spec.blocks().side;
   std::vector<ReductionJob> jobs;
@@ -201,7 +204,7 @@ std::vector<ReductionJob> PooledExport::jobs_of(const ExportPlan& plan) {
   return jobs;
 }
 
-int64_t PooledExport::payload_bytes(const ExportPlan& plan) {
+int64_t pooled_payload_bytes(const ExportPlan& plan) {
   int64_t bytes = 0;
   for (const ExportGroup& group : plan.layout.groups) {
     for (const LevelData& level : levels_of(plan.spec.blocks(), group)) {
@@ -211,7 +214,7 @@ int64_t PooledExport::payload_bytes(const ExportPlan& plan) {
   return bytes;
 }
 
-int64_t PooledExport::memory_bytes(const ExportPlan& plan, int64_t rows) {
+int64_t pooled_memory_bytes(const ExportPlan& plan, int64_t rows) {
   const PoolBlocks& blocks = plan.spec.blocks();
   if (!blocks.pyramid) return 0;
   int64_t most = 0;
@@ -222,14 +225,5 @@ int64_t PooledExport::memory_bytes(const ExportPlan& plan, int64_t rows) {
   }
   return most;
 }
-
-void PooledExport::block_row(int64_t job, int64_t row, std::span<const float> max,
-                             std::span<const double> sum) {
-  impl_->pyramids[static_cast<size_t>(job)].add(row, max, sum);
-}
-
-void PooledExport::head(int64_t, const HeadTotals&) {}
-
-void PooledExport::end() { impl_->end(); }
 
 }  // namespace attnscope

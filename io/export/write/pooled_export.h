@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -16,28 +17,22 @@ namespace attnscope {
 /// ReductionSink says.
 class PooledExport : public ReductionSink {
  public:
-  /// Throws what OutputFile's constructor and take_up_interrupted() throw, and Error(resource) when
-  /// the disk has too little space. The plan must be of the product `pooled`.
-  PooledExport(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options);
-  ~PooledExport() override;
-
-  /// One a selected head, in the file's order. Valid while this lives.
-  const std::vector<ReductionJob>& jobs() const;
-  static std::vector<ReductionJob> jobs_of(const ExportPlan& plan);
-  /// Bytes of the datasets.
-  static int64_t payload_bytes(const ExportPlan& plan);
-  /// Bytes that coarser levels hold while rows are missing, when `rows` rows are under way.
-  static int64_t memory_bytes(const ExportPlan& plan, int64_t rows);
-
-  void block_row(int64_t job, int64_t row, std::span<const float> max,
-                 std::span<const double> sum) override;
-  void head(int64_t job, const HeadTotals& totals) override;
-  /// Completes the file and gives it its name.
-  void end();
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  /// pooled_jobs() of the plan. Valid while this lives.
+  virtual const std::vector<ReductionJob>& jobs() const = 0;
+  /// Completes the file and gives it its name. Throws Error(file).
+  virtual void end() = 0;
 };
+
+/// Throws what OutputFile's constructor and take_up_interrupted() throw, and Error(resource) when
+/// the disk has too little space. The plan must be of the product `pooled`, as below.
+std::unique_ptr<PooledExport> make_pooled_export(ExportPlan plan, std::filesystem::path out,
+                                                 const ExportWriteOptions& options);
+
+/// One a selected head, in the file's order. Borrows the plan's lists.
+std::vector<ReductionJob> pooled_jobs(const ExportPlan& plan);
+/// Bytes of the datasets.
+int64_t pooled_payload_bytes(const ExportPlan& plan);
+/// Bytes that coarser levels hold while rows are missing, when `rows` rows are under way.
+int64_t pooled_memory_bytes(const ExportPlan& plan, int64_t rows);
 
 }  // namespace attnscope

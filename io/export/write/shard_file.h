@@ -1,43 +1,28 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "core/stream/tile_sink.h"
 #include "io/export/format/export_layout.h"
+#include "io/export/write/export_coordinates.h"
+#include "io/export/write/prepared_tile.h"
+#include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
 
-/// A tile as a shard stores it: made by the worker that computed the tile, outside any lock.
-struct PreparedTile {
-  int64_t head = 0;  ///< within the group
-  IndexRange rows;
-  int64_t first_chunk = 0;
-  std::vector<std::vector<std::byte>> chunks;  ///< compressed; empty where all entries are 0
-  std::vector<uint32_t> checksums;             ///< of the chunks as they are stored
-  std::vector<float> lse;       ///< of the rows; empty but in the first tile of a row
-  std::vector<float> weights;   ///< topk: [rows, k]; threshold: of all rows
-  std::vector<int32_t> keys;    ///< of the weights
-  std::vector<float> mass;      ///< [rows]
-  std::vector<int64_t> counts;  ///< threshold: weights a row
-};
-
-/// Compresses or reduces a tile. Thread-safe.
-PreparedTile prepare_tile(const ExportSpec& spec, const ExportLayout& layout,
-                          const ExportGroup& group, int64_t head, const Tile& tile);
-
 /// One group of a sharded export, as an export file of its own: /calls/NAME with the same
 /// attributes and coordinates. Tiles come in the order of heads, rows and keys, so that the same
-/// export gives the same bytes. Not thread-safe.
+/// export gives the same bytes. To be made, used and destroyed within an Hdf5Session; not
+/// thread-safe.
 class ShardFile {
  public:
-  /// Creates the file, which must not exist. Throws Error(file).
+  /// Creates the file, which must not exist. Borrows the spec, layout and group. Throws
+  /// Error(file).
   ShardFile(const ExportSpec& spec, const ExportLayout& layout, const ExportGroup& group,
             const std::filesystem::path& path);
-  ~ShardFile();
   ShardFile(const ShardFile&) = delete;
   ShardFile& operator=(const ShardFile&) = delete;
 
@@ -47,8 +32,29 @@ class ShardFile {
   void close();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  int64_t num_heads() const { return static_cast<int64_t>(group_.heads.size()); }
+  int64_t num_items() const { return static_cast<int64_t>(group_.batch.size()); }
+  void create_entries();
+  int64_t write_entries(const PreparedTile& tile);
+  void write_sums(const Hdf5Group& sums, const std::string& name, std::span<const uint32_t> values,
+                  std::span<const int64_t> shape, std::span<const Hdf5Dataset* const> axes);
+  void finish_entries();
+  void create_topk();
+  int64_t write_topk(const PreparedTile& tile);
+  void begin_head(int64_t head);
+  int64_t write_kept(const PreparedTile& tile);
+
+  const ExportSpec& spec_;
+  const ExportLayout& layout_;
+  const ExportGroup& group_;
+  Hdf5Writer writer_;
+  Hdf5Group parent_, head_group_;
+  ExportScales scales_;
+  Hdf5Dataset entries_, keys_, mass_;
+  std::vector<int64_t> shape_;
+  std::vector<uint32_t> checksums_;
+  std::vector<float> lse_, kept_;
+  std::vector<int64_t> starts_;
 };
 
 }  // namespace attnscope

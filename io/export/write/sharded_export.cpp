@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -12,7 +13,8 @@
 #include "io/export/format/export_journal.h"
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_marks.h"
-#include "io/export/format/interrupted_run.h"
+#include "io/export/write/export_resumption.h"
+#include "io/export/write/prepared_tile.h"
 #include "io/export/write/shard_file.h"
 #include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
@@ -35,11 +37,30 @@ bool is_there(const path& file) {
   return std::filesystem::exists(std::filesystem::symlink_status(file, error));
 }
 
-}  // namespace
+class ShardedExport final : public ExportSink {
+ public:
+  ShardedExport(ExportPlan plan, path out, const ExportWriteOptions& options);
+  ~ShardedExport() override;
 
-struct ShardedExport::Impl {
-  Impl(ExportPlan the_plan, path the_out, const ExportWriteOptions& options);
+  const ExportResume& resume() const override { return resume_; }
+  const std::vector<std::string>& warnings() const override { return file_.warnings(); }
+  std::span<const HeadTask> tasks() const override { return plan_.tasks; }
+  bool has_tile(int64_t task_index, IndexRange, IndexRange) const override {
+    return before_[task_places_[static_cast<size_t>(task_index)].first];
+  }
+  void suspend() override;
+  path partial_path() const override { return new_folder_; }
+  int64_t tiles_done() const override { return tiles_done_; }
+  int64_t tiles_total() const override { return first_tile_.back(); }
+  int64_t bytes_written() const override { return bytes_; }
 
+  TileRequest request() const override { return plan_.request(); }
+  void begin(std::span<const HeadTask> tasks, int workers) override;
+  void consume(const Tile& tile) override;
+  void end() override;
+  void abort() noexcept override;
+
+ private:
   void start(const ExportWriteOptions& options);
   bool take_folder_back(const JournalContent& old) const;
   void take_up(const JournalContent& old, bool verify_all);
@@ -49,71 +70,78 @@ struct ShardedExport::Impl {
   void swap_folders() const;
   int64_t unit(size_t task, const Tile& tile) const;
   path shard_path(size_t group) const {
-    return new_folder / (plan.layout.groups[group].name + ".h5");
+    return new_folder_ / (plan_.layout.groups[group].name + ".h5");
   }
 
-  const ExportPlan plan;
-  std::vector<std::pair<size_t, int64_t>> task_places;  ///< group, head within it
-  std::vector<int64_t> first_tile;                      ///< of each task, and one past the last
-  bool sync;
-  std::string header;
-  OutputFile file;
-  const path &folder, &new_folder;  ///< OUT.d, OUT.d.part
-  ExportResume resume;
-  std::vector<Shard> shards;
-  std::vector<bool> before;  ///< groups that earlier runs completed; fixed once tiles come
-  std::optional<ExportJournal> journal;
-  std::atomic<int64_t> bytes{0};
-  std::atomic<int64_t> tiles_done{0};
+  const ExportPlan plan_;
+  std::vector<std::pair<size_t, int64_t>> task_places_;  ///< group, head within it
+  std::vector<int64_t> first_tile_;                      ///< of each task, and one past the last
+  bool sync_;
+  std::string header_;
+  OutputFile file_;
+  const path &folder_, &new_folder_;  ///< OUT.d, OUT.d.part
+  ExportResume resume_;
+  std::vector<Shard> shards_;
+  std::vector<bool> before_;  ///< groups that earlier runs completed; fixed once tiles come
+  std::optional<ExportJournal> journal_;
+  std::atomic<int64_t> bytes_{0};
+  std::atomic<int64_t> tiles_done_{0};
 
-  std::mutex mutex;  ///< of what follows
-  std::condition_variable turn;
-  int64_t next = 0;  ///< the tile whose turn it is
-  bool stopped = false;
-  std::unique_ptr<ShardFile> open;  ///< the shard that is being written
+  std::mutex mutex_;  ///< of what follows
+  std::condition_variable turn_;
+  int64_t next_ = 0;  ///< the tile whose turn it is
+  bool stopped_ = false;
+  std::unique_ptr<ShardFile> open_;  ///< the shard that is being written
 };
 
-ShardedExport::Impl::Impl(ExportPlan the_plan, path the_out, const ExportWriteOptions& options)
-    : plan(std::move(the_plan)),
-      sync(options.sync),
-      header(make_export_header(make_manifest(plan.spec, plan.layout, {}))),
-      file(std::move(the_out), options.for_file(0)),
-      folder(file.shards_path()),
-      new_folder(file.part_shards_path()),
-      shards(plan.layout.groups.size()) {
-  first_tile.push_back(0);
-  for (size_t g = 0; g < plan.layout.groups.size(); ++g) {
-    const ChunkGrid& grid = plan.layout.groups[g].grid;
-    shards[g].name = plan.layout.groups[g].name;
+ShardedExport::ShardedExport(ExportPlan plan, path out, const ExportWriteOptions& options)
+    : plan_(std::move(plan)),
+      sync_(options.sync),
+      header_(make_export_header(make_manifest(plan_.spec, plan_.layout, {}))),
+      file_(std::move(out), options.for_file(0)),
+      folder_(file_.shards_path()),
+      new_folder_(file_.part_shards_path()),
+      shards_(plan_.layout.groups.size()) {
+  first_tile_.push_back(0);
+  for (size_t g = 0; g < plan_.layout.groups.size(); ++g) {
+    const ChunkGrid& grid = plan_.layout.groups[g].grid;
+    shards_[g].name = plan_.layout.groups[g].name;
     for (int64_t head = 0; head < grid.heads; ++head) {
-      task_places.push_back({g, head});
-      first_tile.push_back(first_tile.back() + grid.row_chunks() * grid.col_chunks());
+      task_places_.push_back({g, head});
+      first_tile_.push_back(first_tile_.back() + grid.row_chunks() * grid.col_chunks());
     }
   }
   start(options);
 }
 
-void ShardedExport::Impl::start(const ExportWriteOptions& options) {
-  const ExportManifest wanted = make_manifest(plan.spec, plan.layout, {});
-  if (options.resume && !options.force && is_there(file.out())) {
-    const ExportManifest there = read_manifest(file.out());
-    const std::string difference = content_difference(there, wanted);
-    if (!difference.empty()) {
-      throw file_error(file.out().string(), "", "is another export: " + difference);
-    }
-    resume.complete = true;
-    return;
+ShardedExport::~ShardedExport() {
+  if (open_) {
+    const Hdf5Session session;
+    open_.reset();
   }
-  auto old = take_up_interrupted(file, RunForm::shards, [&](const std::string& there) {
-    return header_difference(there, wanted, file.journal_path().string());
-  });
+  // Nothing is worth keeping where no shard was completed, by this run or an earlier one.
+  const bool any = std::any_of(shards_.begin(), shards_.end(),
+                               [](const Shard& shard) { return shard.bytes > 0; });
+  if (any || resume_.complete) return;
+  try {
+    remove_shards(new_folder_);
+  } catch (const std::exception&) {
+    // It stays, and the next run says so.
+  }
+}
+
+void ShardedExport::start(const ExportWriteOptions& options) {
+  const ExportManifest wanted = make_manifest(plan_.spec, plan_.layout, {});
+  resume_.complete = is_complete_already(file_, wanted, options);
+  if (resume_.complete) return;
+  auto old = take_up_same_export(file_, RunForm::shards, wanted);
   const bool goes_on = old && take_folder_back(*old);
-  if (!options.force && is_there(folder) && !is_there(file.out())) {
-    throw file_error(folder.string(), "", "already exists (--force replaces it)");
+  if (!options.force && is_there(folder_) && !is_there(file_.out())) {
+    throw file_error(folder_.string(), "", "already exists (--force replaces it)");
   }
   if (old && !goes_on) {
     // The shards themselves are gone.
-    file.remove_partial();
+    file_.remove_partial();
     old.reset();
   }
   JournalEnd end;
@@ -123,216 +151,186 @@ void ShardedExport::Impl::start(const ExportWriteOptions& options) {
   } else {
     // A folder of shards has a journal whenever the run is killed, so that the next one knows
     // whose it is: the folder goes before the journal and comes after it.
-    end = ExportJournal::create(file.journal_path(), header, sync);
+    end = ExportJournal::create(file_.journal_path(), header_, sync_);
     std::error_code error;
-    std::filesystem::create_directory(new_folder, error);
-    if (error) throw errno_error(new_folder, "cannot be created", error.value());
-    if (sync) sync_folder_of(new_folder);
+    std::filesystem::create_directory(new_folder_, error);
+    if (error) throw errno_error(new_folder_, "cannot be created", error.value());
+    if (sync_) sync_folder_of(new_folder_);
   }
-  journal.emplace(file.journal_path(), end, sync, [] {});
-  for (const Shard& shard : shards) before.push_back(shard.bytes > 0);
+  journal_.emplace(file_.journal_path(), end, sync_, [] {});
+  for (const Shard& shard : shards_) before_.push_back(shard.bytes > 0);
   skip_complete();
 }
 
 /// Where a run ended between the new names of its folder and of its master, the folder is given its
 /// old name: the shards in OUT.d are known to be this journal's by their sizes. Whether there is a
 /// folder to go on with.
-bool ShardedExport::Impl::take_folder_back(const JournalContent& old) const {
-  if (is_there(new_folder)) return true;
-  if (old.records.size() < shards.size()) return false;
+bool ShardedExport::take_folder_back(const JournalContent& old) const {
+  if (is_there(new_folder_)) return true;
+  if (old.records.size() < shards_.size()) return false;
   for (const JournalRecord& record : old.records) {
-    if (record.task < 0 || static_cast<size_t>(record.task) >= shards.size()) return false;
+    if (record.task < 0 || static_cast<size_t>(record.task) >= shards_.size()) return false;
     std::error_code error;
-    const path shard = folder / shard_path(static_cast<size_t>(record.task)).filename();
+    const path shard = folder_ / shard_path(static_cast<size_t>(record.task)).filename();
     if (static_cast<int64_t>(std::filesystem::file_size(shard, error)) != record.row_begin) {
       return false;
     }
   }
-  rename_file(folder, new_folder, true);
+  rename_file(folder_, new_folder_, true);
   // That of the older export which this one is to replace.
-  const path replaced = with_suffix(folder, ".old");
-  if (is_there(replaced)) rename_file(replaced, folder, true);
+  const path replaced = with_suffix(folder_, ".old");
+  if (is_there(replaced)) rename_file(replaced, folder_, true);
   return true;
 }
 
-void ShardedExport::Impl::take_up(const JournalContent& old, bool verify_all) {
-  resume.resumed = true;
+void ShardedExport::take_up(const JournalContent& old, bool verify_all) {
+  resume_.resumed = true;
   const bool all = verify_all || machine_restarted_since(old.header);
-  constexpr int64_t kRecheckBytes = int64_t{1} << 30;
   for (size_t i = old.records.size(); i-- > 0;) {
     const JournalRecord& record = old.records[i];
-    if (record.task < 0 || static_cast<size_t>(record.task) >= shards.size()) continue;
-    Shard& shard = shards[static_cast<size_t>(record.task)];
+    if (record.task < 0 || static_cast<size_t>(record.task) >= shards_.size()) continue;
+    Shard& shard = shards_[static_cast<size_t>(record.task)];
     const path file_path = shard_path(static_cast<size_t>(record.task));
     std::error_code error;
     const auto size = std::filesystem::file_size(file_path, error);
-    const ChunkGrid& grid = plan.layout.groups[static_cast<size_t>(record.task)].grid;
+    const ChunkGrid& grid = plan_.layout.groups[static_cast<size_t>(record.task)].grid;
     const int64_t tiles = grid.heads * grid.row_chunks() * grid.col_chunks();
     const uint64_t sum = static_cast<uint64_t>(static_cast<uint32_t>(record.first_chunk)) << 32 |
                          record.data_checksum;
     bool good = !error && static_cast<int64_t>(size) == record.row_begin && shard.bytes == 0;
-    if (good && (all || resume.bytes_checked < kRecheckBytes)) {
+    if (good && (all || resume_.bytes_checked < kRecheckBytes)) {
       good = file_checksum(file_path, {}) == sum;
-      resume.bytes_checked += record.row_begin;
+      resume_.bytes_checked += record.row_begin;
     }
     if (!good) {
-      resume.tiles_dropped += tiles;
+      resume_.tiles_dropped += tiles;
       continue;
     }
     shard.bytes = record.row_begin;
     shard.checksum = sum;
-    resume.tiles_kept += tiles;
+    resume_.tiles_kept += tiles;
   }
-  tiles_done = resume.tiles_kept;
+  tiles_done_ = resume_.tiles_kept;
 }
 
 /// Moves the turn past groups that earlier runs completed.
-void ShardedExport::Impl::skip_complete() {
-  for (size_t t = 0; t < plan.tasks.size(); ++t) {
-    if (next == first_tile[t] && before[task_places[t].first]) next = first_tile[t + 1];
+void ShardedExport::skip_complete() {
+  for (size_t t = 0; t < plan_.tasks.size(); ++t) {
+    if (next_ == first_tile_[t] && before_[task_places_[t].first]) next_ = first_tile_[t + 1];
   }
 }
 
-int64_t ShardedExport::Impl::unit(size_t task, const Tile& tile) const {
-  const ChunkGrid& grid = plan.layout.groups[task_places[task].first].grid;
-  return first_tile[task] + tile.rows.begin / plan.layout.request.chunk_rows * grid.col_chunks() +
-         tile.cols.begin / plan.layout.request.chunk_cols;
+int64_t ShardedExport::unit(size_t task, const Tile& tile) const {
+  const ChunkGrid& grid = plan_.layout.groups[task_places_[task].first].grid;
+  return first_tile_[task] + tile.rows.begin / plan_.layout.request.chunk_rows * grid.col_chunks() +
+         tile.cols.begin / plan_.layout.request.chunk_cols;
 }
 
-void ShardedExport::Impl::write_in_turn(const PreparedTile& tile, size_t group, int64_t first,
-                                        int64_t count) {
-  std::unique_lock lock(mutex);
-  turn.wait(lock, [&] { return stopped || next == first; });
-  if (stopped) return;
+void ShardedExport::write_in_turn(const PreparedTile& tile, size_t group, int64_t first,
+                                  int64_t count) {
+  std::unique_lock lock(mutex_);
+  turn_.wait(lock, [&] { return stopped_ || next_ == first; });
+  if (stopped_) return;
   const Hdf5Session session;
-  if (!open) {
+  if (!open_) {
     const path temporary = with_suffix(shard_path(group), ".tmp");
     std::error_code ignored;
     std::filesystem::remove(temporary, ignored);
-    open =
-        std::make_unique<ShardFile>(plan.spec, plan.layout, plan.layout.groups[group], temporary);
+    open_ = std::make_unique<ShardFile>(plan_.spec, plan_.layout, plan_.layout.groups[group],
+                                        temporary);
   }
-  bytes += open->write(tile);
-  next += count;
-  tiles_done += count;
+  bytes_ += open_->write(tile);
+  next_ += count;
+  tiles_done_ += count;
   const auto last_task = static_cast<size_t>(
-      std::upper_bound(first_tile.begin(), first_tile.end(), next - 1) - first_tile.begin());
-  const bool group_ends = next == first_tile[last_task] &&
-                          (last_task == plan.tasks.size() || task_places[last_task].first != group);
+      std::upper_bound(first_tile_.begin(), first_tile_.end(), next_ - 1) - first_tile_.begin());
+  const bool group_ends =
+      next_ == first_tile_[last_task] &&
+      (last_task == plan_.tasks.size() || task_places_[last_task].first != group);
   if (group_ends) finish_group(group);
   skip_complete();
-  turn.notify_all();
+  turn_.notify_all();
 }
 
 /// Closes a shard, makes it durable, gives it its name and tells the journal.
-void ShardedExport::Impl::finish_group(size_t group) {
+void ShardedExport::finish_group(size_t group) {
   const path temporary = with_suffix(shard_path(group), ".tmp");
-  open->close();
-  open.reset();
-  if (sync) PosixFile(temporary, PosixFile::Mode::existing).sync();
+  open_->close();
+  open_.reset();
+  if (sync_) PosixFile(temporary, PosixFile::Mode::existing).sync();
   rename_file(temporary, shard_path(group), true);
-  if (sync) sync_folder_of(temporary);
-  Shard& shard = shards[group];
+  if (sync_) sync_folder_of(temporary);
+  Shard& shard = shards_[group];
   int64_t size = 0;
   shard.checksum = file_checksum(shard_path(group), {}, &size);
   shard.bytes = size;
-  file.keep_partial();
-  journal->add({static_cast<int64_t>(group), size, 1,
-                static_cast<int32_t>(static_cast<uint32_t>(shard.checksum >> 32)), 0, 0,
-                static_cast<uint32_t>(shard.checksum)},
-               0);
-  journal->flush();
+  file_.keep_partial();
+  journal_->add({static_cast<int64_t>(group), size, 1,
+                 static_cast<int32_t>(static_cast<uint32_t>(shard.checksum >> 32)), 0, 0,
+                 static_cast<uint32_t>(shard.checksum)},
+                0);
+  journal_->flush();
 }
 
 /// OUT.d.part becomes OUT.d; an older OUT.d goes.
-void ShardedExport::Impl::swap_folders() const {
-  const path old = with_suffix(folder, ".old");
+void ShardedExport::swap_folders() const {
+  const path old = with_suffix(folder_, ".old");
   remove_shards(old);
-  if (is_there(folder)) rename_file(folder, old, true);
-  rename_file(new_folder, folder, true);
+  if (is_there(folder_)) rename_file(folder_, old, true);
+  rename_file(new_folder_, folder_, true);
   remove_shards(old);
 }
 
-ShardedExport::ShardedExport(ExportPlan plan, path out, const ExportWriteOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(plan), std::move(out), options)) {}
-
-ShardedExport::~ShardedExport() {
-  if (impl_->open) {
-    const Hdf5Session session;
-    impl_->open.reset();
-  }
-  // Nothing is worth keeping where no shard was completed, by this run or an earlier one.
-  const bool any = std::any_of(impl_->shards.begin(), impl_->shards.end(),
-                               [](const Shard& shard) { return shard.bytes > 0; });
-  if (any || impl_->resume.complete) return;
-  try {
-    remove_shards(impl_->new_folder);
-  } catch (const std::exception&) {
-    // It stays, and the next run says so.
-  }
-}
-
-const ExportResume& ShardedExport::resume() const { return impl_->resume; }
-const std::vector<std::string>& ShardedExport::warnings() const { return impl_->file.warnings(); }
-std::span<const HeadTask> ShardedExport::tasks() const { return impl_->plan.tasks; }
-TileRequest ShardedExport::request() const { return impl_->plan.layout.request; }
-int64_t ShardedExport::tiles_done() const { return impl_->tiles_done; }
-int64_t ShardedExport::tiles_total() const { return impl_->first_tile.back(); }
-int64_t ShardedExport::bytes_written() const { return impl_->bytes; }
-
-bool ShardedExport::has_tile(int64_t task_index, IndexRange, IndexRange) const {
-  return impl_->before[impl_->task_places[static_cast<size_t>(task_index)].first];
-}
-
-void ShardedExport::begin(std::span<const HeadTask> tasks, int) {
-  if (tasks.data() != impl_->plan.tasks.data() || !impl_->journal) {
-    throw std::logic_error("ShardedExport: the stream must be that of tasks()");
-  }
+void ShardedExport::begin([[maybe_unused]] std::span<const HeadTask> tasks, int) {
+  assert(tasks.data() == plan_.tasks.data() && tasks.size() == plan_.tasks.size());
+  assert(journal_ && "the export is complete");
 }
 
 void ShardedExport::consume(const Tile& tile) {
   const auto task = static_cast<size_t>(tile.task_index);
-  const auto [group, head] = impl_->task_places.at(task);
-  const PreparedTile prepared = prepare_tile(impl_->plan.spec, impl_->plan.layout,
-                                             impl_->plan.layout.groups[group], head, tile);
-  impl_->write_in_turn(prepared, group, impl_->unit(task, tile),
-                       static_cast<int64_t>(tile.chunks.size()));
+  const auto [group, head] = task_places_.at(task);
+  const PreparedTile prepared =
+      prepare_tile(plan_.spec, plan_.layout, plan_.layout.groups[group], head, tile);
+  write_in_turn(prepared, group, unit(task, tile), static_cast<int64_t>(tile.chunks.size()));
 }
 
 void ShardedExport::abort() noexcept {
-  const std::lock_guard lock(impl_->mutex);
-  impl_->stopped = true;
-  impl_->turn.notify_all();
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  turn_.notify_all();
 }
 
 void ShardedExport::suspend() {
-  if (impl_->journal) impl_->journal->flush();
+  if (journal_) journal_->flush();
   // The shard that was being written is lost.
   int64_t tiles = 0;
-  for (size_t g = 0; g < impl_->shards.size(); ++g) {
-    const ChunkGrid& grid = impl_->plan.layout.groups[g].grid;
-    if (impl_->shards[g].bytes > 0) tiles += grid.heads * grid.row_chunks() * grid.col_chunks();
+  for (size_t g = 0; g < shards_.size(); ++g) {
+    const ChunkGrid& grid = plan_.layout.groups[g].grid;
+    if (shards_[g].bytes > 0) tiles += grid.heads * grid.row_chunks() * grid.col_chunks();
   }
-  impl_->tiles_done = tiles;
+  tiles_done_ = tiles;
 }
 
-path ShardedExport::partial_path() const { return impl_->new_folder; }
-
 void ShardedExport::end() {
-  if (impl_->next != impl_->first_tile.back()) {
-    throw std::logic_error("ShardedExport: every tile must be consumed once");
-  }
+  require_all_tiles(file_, next_, tiles_total());
   // An earlier run may have come as far as this.
-  impl_->file.remove_part();
-  const ExportManifest stored = write_shard_master(
-      impl_->plan.spec, impl_->shards, impl_->folder.filename(), impl_->file.new_part_path());
-  impl_->file.open_new_part(stored.file_bytes);
-  seal_export(stored, impl_->file.data());
-  impl_->file.publish_part();
-  impl_->journal.reset();
-  impl_->swap_folders();
-  if (impl_->sync) sync_folder_of(impl_->folder);
-  impl_->file.commit();
+  file_.remove_part();
+  const ExportManifest stored =
+      write_shard_master(plan_.spec, shards_, folder_.filename(), file_.new_part_path());
+  file_.open_new_part(stored.file_bytes);
+  seal_export(stored, file_.data());
+  file_.publish_part();
+  journal_.reset();
+  swap_folders();
+  if (sync_) sync_folder_of(folder_);
+  file_.commit();
+}
+
+}  // namespace
+
+std::unique_ptr<ExportSink> make_sharded_export(ExportPlan plan, path out,
+                                                const ExportWriteOptions& options) {
+  return std::make_unique<ShardedExport>(std::move(plan), std::move(out), options);
 }
 
 }  // namespace attnscope

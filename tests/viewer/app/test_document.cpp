@@ -28,7 +28,7 @@ class ReadingSource : public TileSource {
   std::shared_ptr<const MapTile> find(const TileId&) const override { return nullptr; }
   std::shared_ptr<const MapLine> find_line(const LineRequest&) const override { return nullptr; }
   bool exact(const HeadId&) const override { return false; }
-  ProbedEntry probe(const HeadId&, int64_t, int64_t) override { return {}; }
+  std::optional<ProbedEntry> find_probe(const ProbeRequest&) const override { return {}; }
   TileSourceStatus status() const override { return {}; }
 
  private:

@@ -195,7 +195,7 @@ class FullSource : public TileSource {
   }
   std::shared_ptr<const MapLine> find_line(const LineRequest&) const override { return nullptr; }
   bool exact(const HeadId&) const override { return true; }
-  ProbedEntry probe(const HeadId&, int64_t q, int64_t k) override { return {q, k, 0.5, 0}; }
+  std::optional<ProbedEntry> find_probe(const ProbeRequest&) const override { return {}; }
   TileSourceStatus status() const override { return {}; }
 
  private:

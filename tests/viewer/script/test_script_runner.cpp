@@ -54,9 +54,10 @@ class FakeHost : public ScriptHost {
   }
   std::string upload_way() const override { return "staging"; }
   bool exact() const override { return false; }
-  Probed probe(int64_t query, int64_t key) override {
+  std::optional<Probed> probe(int64_t query, int64_t key) override {
+    if (frame < probed_from) return std::nullopt;
     const double logit = key == 0 ? -std::numeric_limits<double>::infinity() : -1.5;
-    return {{query, key, std::exp(logit), logit}, true};
+    return Probed{{query, key, std::exp(logit), logit}, true};
   }
   void print(const std::string& line) override { printed.push_back(line); }
   void shot(const std::string& path) override {
@@ -70,7 +71,7 @@ class FakeHost : public ScriptHost {
   }
 
   int frame = 0;
-  int labels_from = 0;
+  int labels_from = 0, probed_from = 0;
   std::vector<std::string> log, printed;
   std::map<WaitFor, int> reached_from{
       {WaitFor::picture, 0}, {WaitFor::query, 0}, {WaitFor::exact, 0}, {WaitFor::idle, 0}};
@@ -227,4 +228,17 @@ TEST_CASE("probes and prints are lines") {
   CHECK(run.host.printed[3] == "query none");
   CHECK(run.host.printed[4] == "layer 1");
   CHECK(run.host.printed[5] == "exact false");
+}
+
+TEST_CASE("a probe waits until its numbers are there") {
+  Run run("probe 3 4\nprint layer");
+  run.host.probed_from = 20;
+  CHECK(run.go().empty());
+  CHECK(run.host.frame >= 20);
+  REQUIRE(run.host.printed.size() == 2);
+  CHECK(nlohmann::json::parse(run.host.printed[0])["logit"] == -1.5);
+  CHECK(run.host.printed[1] == "layer 1");
+  Run never("probe 3 4");
+  never.host.probed_from = 1 << 20;
+  CHECK(never.go() == "s:1: probe 3 4: not there after 60 s (queue 12)");
 }

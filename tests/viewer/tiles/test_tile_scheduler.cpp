@@ -10,6 +10,7 @@
 #include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
+#include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/tile_scheduler.h"
 
 using namespace attnscope;
@@ -28,7 +29,7 @@ std::vector<MapCall> calls_of(const AttentionProblem& problem) {
 /// A scheduler whose pieces are run one by one by the test.
 struct Steps {
   explicit Steps(const AttentionProblem& problem, int64_t memory = int64_t{256} << 20)
-      : scheduler(calls_of(problem), memory),
+      : scheduler(computed_maps(calls_of(problem)), memory),
         scratch(backend, int64_t{8} << 20, [&](int64_t bytes, std::string_view purpose) {
           return scheduler.reserve(bytes, purpose);
         }) {}
@@ -43,7 +44,7 @@ struct Steps {
       return scheduler.finish_binding(head, map);
     }
     scratch.bind_to(next.bound);
-    const Completion take_in = (*next.piece)(scratch);
+    const Completion take_in = (*next.piece)(&scratch);
     scratch.bind_to(nullptr);
     scheduler.finish(next, take_in);
   }
@@ -95,9 +96,11 @@ TEST_CASE("lines come before tiles, coarse tiles before what refines them, passe
   CHECK(order == std::vector<std::string>{"overview", "tile", "pass"});
   CHECK(steps.scheduler.find(top));
   CHECK(steps.scheduler.find(kFine));
-  // A line that comes in now is next.
+  // A line that comes in now is next, after an entry.
   const LineRequest other{kHead, Quantity::weights, false, {18}};
-  steps.scheduler.want({other, {}, {top, kFine}, {kHead}});
+  const ProbeRequest probe{kHead, 1, 2};
+  steps.scheduler.want({other, {}, {top, kFine}, {kHead}, {probe}});
+  CHECK(std::get<ProbeRequest>(steps.scheduler.choose_line()->key) == probe);
   CHECK(std::get<LineRequest>(steps.scheduler.choose()->key) == other);
 }
 
@@ -283,7 +286,6 @@ TEST_CASE("a failing piece is told and not tried forever") {
   service.want({row, column, {top, kFine}, {kHead}});
   REQUIRE(wait_idle());
   CHECK(calls == tried);
-  CHECK(refused([&] { service.probe(kHead, 1, 1); }, ErrorCode::file, {"shorter"}) == "");
   // The file is whole again.
   broken = false;
   service.want({});
@@ -352,9 +354,9 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
     const LineRequest line{head, Quantity::weights, i % 5 == 0, {i * 7, i * 7 + 3}};
     const TileId tile{head, i % 4 == 0 ? Quantity::logits : Quantity::weights,
                       static_cast<int>(i % 3), 0, 0};
-    harness.want({line, {}, {tile}, {head}});
-    const ProbedEntry probed = service.probe(head, 2599, i);
-    CHECK(probed.weight > 0);
+    const auto probed = harness.probe({head, 2599, i}, {line, {}, {tile}, {head}});
+    REQUIRE(probed);
+    CHECK(probed->weight > 0);
     if (i % 10 == 9) {
       REQUIRE(harness.wait([&] { return service.find_line(line) && service.find(tile); }));
     }

@@ -163,12 +163,12 @@ TEST_CASE("a small map: every tile, line and probe of every score and mask") {
       check_lines(harness, reference);
     }
     const MapReference weights(oracle, kHead, Quantity::weights);
-    const ProbedEntry probed = service.probe(kHead, 330, 17);
+    const ProbedEntry probed = harness.probe({kHead, 330, 17}).value();
     CHECK(weights.close(probed.weight, weights.at(330, 17)));
     if (c.logits) {
       const MapReference logits(oracle, kHead, Quantity::logits);
       CHECK(logits.close(probed.logit, logits.at(330, 17)));
-      CHECK(logits.close(service.probe(kHead, 0, 200).logit, logits.at(0, 200)));
+      CHECK(logits.close(harness.probe({kHead, 0, 200}).value().logit, logits.at(0, 200)));
     } else {
       CHECK(std::isnan(probed.logit));
     }
@@ -337,7 +337,9 @@ TEST_CASE("what the capture does not have is refused") {
         "");
   CHECK(refused_wish({LineRequest{kHead, Quantity::weights, false, {5, 5}}, {}, {}, {}},
                      "ascend") == "");
-  CHECK(refused([&] { service.probe(kHead, 331, 0); }, ErrorCode::usage, {"331"}) == "");
+  WantedTiles entry;
+  entry.probes = {{kHead, 331, 0}};
+  CHECK(refused_wish(entry, "no entry 331, 0") == "");
   CHECK_FALSE(service.find({none, Quantity::weights, 0, 0, 0}));
   CHECK_FALSE(service.exact(none));
 }

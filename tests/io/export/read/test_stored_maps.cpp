@@ -22,9 +22,9 @@ constexpr ExportWriteOptions kQuick{.force = false, .sync = false};
 
 void write_export(const ExportSpec& spec, const std::string& out, const FedValues& values,
                   const FeedOrder& order = {}) {
-  Hdf5Export sink(spec, out, kQuick);
-  feed(sink, values, order);
-  sink.suspend();
+  const auto sink = make_export(spec, out, kQuick);
+  feed(*sink, values, order);
+  sink->suspend();
 }
 
 std::string error_of(const std::string& path) {

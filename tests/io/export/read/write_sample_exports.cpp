@@ -24,16 +24,16 @@ void write_sample(const std::filesystem::path& folder, const std::string& name,
                   const ExportSpec& spec) {
   FedValues values;
   values.logits = spec.product == ExportProduct::logits;
-  Hdf5Export sink(spec, folder / (name + ".h5"), {.force = false, .sync = false});
-  feed(sink, values);
+  const auto sink = make_export(spec, folder / (name + ".h5"), {.force = false, .sync = false});
+  feed(*sink, values);
   std::vector<float> entries;
   std::vector<float> lse;
   const auto heads = static_cast<int64_t>(spec.calls[0].selected.batch.size() *
                                           spec.calls[0].selected.heads.size());
   for (int64_t task = 0; task < heads; ++task) {
-    for (int64_t r = 0; r < sink.tasks()[0].num_rows(); ++r) {
+    for (int64_t r = 0; r < sink->tasks()[0].num_rows(); ++r) {
       lse.push_back(static_cast<float>(values.norm(task, r).lse()));
-      for (int64_t c = 0; c < columns_of(sink.tasks()[0], sink.request()); ++c) {
+      for (int64_t c = 0; c < columns_of(sink->tasks()[0], sink->request()); ++c) {
         entries.push_back(static_cast<float>(decoded(values.entry(task, r, c), spec.encoding)));
       }
     }

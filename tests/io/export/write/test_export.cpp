@@ -26,9 +26,9 @@ constexpr ExportWriteOptions kQuick{.force = false, .sync = false};
 /// Exports and returns the sink's own count of bytes.
 int64_t write_export(const ExportSpec& spec, const std::string& out, const FedValues& values,
                      const FeedOrder& order = {}) {
-  Hdf5Export sink(spec, out, kQuick);
-  feed(sink, values, order);
-  return sink.bytes_written();
+  const auto sink = make_export(spec, out, kQuick);
+  feed(*sink, values, order);
+  return sink->bytes_written();
 }
 
 /// Counts entries of a group's dataset that are not what was fed; `first_task` is the group's.
@@ -384,8 +384,8 @@ TEST_CASE("the same maps give the same bytes in whatever order they come") {
   write_export(spec, folder / "another-name.h5", values,
                {.seed = 11, .threads = 3, .segment_chunks = 1});
   CHECK(read_bytes(folder / "another-name.h5") == bytes);
-  Hdf5Export synced(spec, folder / "c.h5", {.force = false, .sync = true});
-  feed(synced, values, {.seed = 12, .threads = 2, .segment_chunks = 7});
+  const auto synced = make_export(spec, folder / "c.h5", {.force = false, .sync = true});
+  feed(*synced, values, {.seed = 12, .threads = 2, .segment_chunks = 7});
   CHECK(read_bytes(folder / "c.h5") == bytes);
 }
 
@@ -418,9 +418,9 @@ TEST_CASE("no handle of the HDF5 library stays open, and its messages are on aga
   void* data = nullptr;
   H5Eget_auto2(H5E_DEFAULT, &before, &data);
   {
-    Hdf5Export sink(make_spec(calls), folder / "out.h5", kQuick);
+    const auto sink = make_export(make_spec(calls), folder / "out.h5", kQuick);
     CHECK(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL) == 0);
-    feed(sink, {});
+    feed(*sink, {});
   }
   CHECK(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL) == 0);
   H5Eget_auto2(H5E_DEFAULT, &after, &data);
@@ -475,7 +475,7 @@ TEST_CASE("an export that cannot be meant is refused before anything is created"
     INFO("case " << i);
     ErrorCode code = ErrorCode::interrupted;
     try {
-      Hdf5Export sink(bad[i], out, kQuick);
+      make_export(bad[i], out, kQuick);
     } catch (const Error& error) {
       code = error.code();
     }

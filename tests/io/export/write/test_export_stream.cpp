@@ -53,10 +53,11 @@ std::string stream(const ExportSpec& spec, const std::string& out, int64_t budge
                    int workers) {
   const auto backend = make_backend(BackendKind::reference, {workers});
   MemoryBudget budget(budget_bytes);
-  Hdf5Export sink(spec, out, {.force = false, .sync = false});
-  const TilePlan plan = plan_tiles(sink.tasks(), sink.request(), *backend, budget.limit(), workers);
+  const auto sink = make_export(spec, out, {.force = false, .sync = false});
+  const TilePlan plan =
+      plan_tiles(sink->tasks(), sink->request(), *backend, budget.limit(), workers);
   StreamingEngine engine(*backend, budget);
-  REQUIRE(engine.run(sink.tasks(), plan, sink));
+  REQUIRE(engine.run(sink->tasks(), plan, *sink));
   return read_bytes(out);
 }
 

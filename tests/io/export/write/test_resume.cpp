@@ -58,8 +58,8 @@ TEST_CASE("a resumed export is byte for byte the undisturbed one") {
     const ExportSpec spec = make_spec(calls, p.product, p.encoding);
     const FedValues values{.logits = p.product == ExportProduct::logits};
     {
-      Hdf5Export sink(spec, folder / "whole.h5", kFresh);
-      feed(sink, values);
+      const auto sink = make_export(spec, folder / "whole.h5", kFresh);
+      feed(*sink, values);
     }
     const std::string out = folder / "out.h5";
     // Several interruptions, other orders, other tile widths, other thread counts.
@@ -67,14 +67,14 @@ TEST_CASE("a resumed export is byte for byte the undisturbed one") {
     int64_t kept = 0;
     for (const int64_t stop : {0, 1, 3, 4}) {
       INFO("product " << export_product_name(p.product) << " stop after " << stop);
-      Hdf5Export sink(spec, out, kResume);
-      CHECK(sink.resume().resumed == (seed > 2));
-      CHECK(sink.resume().tiles_dropped == 0);
-      CHECK(sink.resume().tiles_kept == kept);
-      feed(sink, values,
+      const auto sink = make_export(spec, out, kResume);
+      CHECK(sink->resume().resumed == (seed > 2));
+      CHECK(sink->resume().tiles_dropped == 0);
+      CHECK(sink->resume().tiles_kept == kept);
+      feed(*sink, values,
            {.seed = seed, .threads = 2, .segment_chunks = 1 + seed % 2, .stop_after = stop});
-      sink.suspend();
-      kept = sink.tiles_done();
+      sink->suspend();
+      kept = sink->tiles_done();
       ++seed;
     }
     const VerifyReport partial = verify(out + ".part");
@@ -83,15 +83,15 @@ TEST_CASE("a resumed export is byte for byte the undisturbed one") {
     CHECK(partial.tiles_missing == partial.state.tiles_total - kept);
     CHECK_FALSE(partial.good());
     {
-      Hdf5Export sink(spec, out, kResumeAll);
-      CHECK(sink.resume().bytes_checked > 0);
-      feed(sink, values, {.threads = 2});
+      const auto sink = make_export(spec, out, kResumeAll);
+      CHECK(sink->resume().bytes_checked > 0);
+      feed(*sink, values, {.threads = 2});
     }
     CHECK(read_bytes(out) == read_bytes(folder / "whole.h5"));
     CHECK_FALSE(std::filesystem::exists(out + ".journal"));
     CHECK(verify(out).good());
-    Hdf5Export again(spec, out, kResume);
-    CHECK(again.resume().complete);
+    const auto again = make_export(spec, out, kResume);
+    CHECK(again->resume().complete);
   }
 }
 
@@ -101,26 +101,26 @@ TEST_CASE("what a partial file lost is computed again") {
   const ExportSpec spec = make_spec(calls);
   const std::string out = folder / "out.h5";
   {
-    Hdf5Export sink(spec, folder / "whole.h5", kFresh);
-    feed(sink, {});
+    const auto sink = make_export(spec, folder / "whole.h5", kFresh);
+    feed(*sink, {});
   }
   {
-    Hdf5Export sink(spec, out, kFresh);
-    feed(sink, {}, {.stop_after = 3});
+    const auto sink = make_export(spec, out, kFresh);
+    feed(*sink, {}, {.stop_after = 3});
   }
   const ExportManifest stored = read_manifest(out + ".part");
   const int64_t place = stored.groups[0].places.entries + 12345;
   poke(out + ".part", place, '\x77');
   CHECK(verify(out + ".part").bad == 1);
   {
-    Hdf5Export sink(spec, out, kResume);
-    CHECK(sink.resume().tiles_dropped == 2);
-    feed(sink, {}, {.stop_after = 1});
+    const auto sink = make_export(spec, out, kResume);
+    CHECK(sink->resume().tiles_dropped == 2);
+    feed(*sink, {}, {.stop_after = 1});
   }
   {
-    Hdf5Export sink(spec, out, kResume);
-    CHECK(sink.resume().tiles_dropped == 0);
-    feed(sink, {});
+    const auto sink = make_export(spec, out, kResume);
+    CHECK(sink->resume().tiles_dropped == 0);
+    feed(*sink, {});
   }
   CHECK(read_bytes(out) == read_bytes(folder / "whole.h5"));
 }
@@ -130,11 +130,11 @@ TEST_CASE("a partial file is gone on with by the same export alone") {
   const std::vector calls{make_call(joint_facts())};
   const std::string out = folder / "out.h5";
   {
-    Hdf5Export sink(make_spec(calls), out, kFresh);
-    feed(sink, {}, {.stop_after = 3});
+    const auto sink = make_export(make_spec(calls), out, kFresh);
+    feed(*sink, {}, {.stop_after = 3});
   }
   const auto error = [&](const ExportSpec& spec, const ExportWriteOptions& options) {
-    return thrown_text(ErrorCode::file, [&] { Hdf5Export sink(spec, out, options); });
+    return thrown_text(ErrorCode::file, [&] { make_export(spec, out, options); });
   };
   ExportSpec other = make_spec(calls);
   other.options_json = R"({"product":"weights","dtype":"u8"})";
@@ -147,9 +147,9 @@ TEST_CASE("a partial file is gone on with by the same export alone") {
   CHECK(error(make_spec(calls), kFresh).find("--resume") != std::string::npos);
   // Every refusal left it as it was.
   {
-    Hdf5Export sink(make_spec(calls), out, kResume);
-    CHECK(sink.resume().resumed);
-    feed(sink, {});
+    const auto sink = make_export(make_spec(calls), out, kResume);
+    CHECK(sink->resume().resumed);
+    feed(*sink, {});
   }
   CHECK(error(other, kResume).find("is another export") != std::string::npos);
   CHECK(verify(out).good());
@@ -179,7 +179,7 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
     if (kind == "stats") {
       const StatsJournal journal(out, identity, "dump", {.force = force, .resume = true});
     } else if (kind == "pooled") {
-      const PooledExport pooled(spec_of(kind), out, options);
+      make_pooled_export(spec_of(kind), out, options);
     } else {
       make_export(spec_of(kind), out, options);
     }
@@ -228,21 +228,21 @@ TEST_CASE("a part whose journal is gone or damaged is not believed") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
   const auto begin = [&] {
-    Hdf5Export sink(spec, out, {.force = true, .sync = false});
-    feed(sink, {}, {.stop_after = 3});
+    const auto sink = make_export(spec, out, {.force = true, .sync = false});
+    feed(*sink, {}, {.stop_after = 3});
   };
   begin();
   std::filesystem::remove(out + ".journal");
   {
-    Hdf5Export sink(spec, out, kResume);
-    CHECK_FALSE(sink.resume().resumed);
-    feed(sink, {});
+    const auto sink = make_export(spec, out, kResume);
+    CHECK_FALSE(sink->resume().resumed);
+    feed(*sink, {});
   }
   CHECK(verify(out).good());
   std::filesystem::remove(out);
   begin();
   poke(out + ".journal", 20, '\x01');
-  CHECK(thrown_text(ErrorCode::file, [&] { Hdf5Export sink(spec, out, kResume); }) != "");
+  CHECK(thrown_text(ErrorCode::file, [&] { make_export(spec, out, kResume); }) != "");
   CHECK(std::filesystem::exists(out + ".part"));
   // A structure that is not the one that was written.
   begin();
@@ -250,9 +250,8 @@ TEST_CASE("a part whose journal is gone or damaged is not believed") {
   const size_t name = bytes.find("0123456789abcdef");
   REQUIRE(name != std::string::npos);
   poke(out + ".part", static_cast<int64_t>(name), 'x');
-  CHECK(thrown_text(ErrorCode::file, [&] {
-          Hdf5Export sink(spec, out, kResume);
-        }).find("damaged") != std::string::npos);
+  CHECK(thrown_text(ErrorCode::file, [&] { make_export(spec, out, kResume); }).find("damaged") !=
+        std::string::npos);
   CHECK(std::filesystem::exists(out + ".part"));
 }
 
@@ -263,8 +262,8 @@ TEST_CASE("hundreds of kills at random times lose nothing that was committed") {
   const std::string out = folder / "out.h5";
   const auto start = std::chrono::steady_clock::now();
   {
-    Hdf5Export sink(spec, folder / "whole.h5", {.commits = {.bytes = 1}});
-    feed(sink, {}, {.segment_chunks = 1});
+    const auto sink = make_export(spec, folder / "whole.h5", {.commits = {.bytes = 1}});
+    feed(*sink, {}, {.segment_chunks = 1});
   }
   // How long a run is let live, at most: longer after one that got nowhere, shorter after one that
   // ended, so that the kills fall inside the work whatever the machine's speed or load.
@@ -282,8 +281,9 @@ TEST_CASE("hundreds of kills at random times lose nothing that was committed") {
     committed = 0;
   };
   const auto run_export = [&](unsigned run) {
-    Hdf5Export sink(spec, out, {.sync = run % 2 == 0, .resume = true, .commits = {.bytes = 1}});
-    feed(sink, {}, {.seed = run, .threads = 2, .segment_chunks = 1});
+    const auto sink =
+        make_export(spec, out, {.sync = run % 2 == 0, .resume = true, .commits = {.bytes = 1}});
+    feed(*sink, {}, {.seed = run, .threads = 2, .segment_chunks = 1});
   };
   unsigned run = 1;
   for (; kills < wanted; ++run) {
@@ -335,8 +335,8 @@ TEST_CASE("every flipped byte of an export is found", "[numbers]") {
   const std::vector calls{make_call(facts)};
   const std::string out = folder / "out.h5";
   {
-    Hdf5Export sink(make_spec(calls), out, kFresh);
-    feed(sink, {});
+    const auto sink = make_export(make_spec(calls), out, kFresh);
+    feed(*sink, {});
   }
   REQUIRE(verify(out).good());
   const std::string bytes = read_bytes(out);

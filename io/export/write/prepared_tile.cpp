@@ -1,3 +1,5 @@
+#include "io/export/write/prepared_tile.h"
+
 #include <zlib.h>
 
 #include <cstring>
@@ -6,7 +8,6 @@
 #include "core/base/error.h"
 #include "core/reduce/row_reductions.h"
 #include "io/export/write/chunk_writer.h"
-#include "io/export/write/shard_file.h"
 #include "io/files/checksum.h"
 
 namespace attnscope {

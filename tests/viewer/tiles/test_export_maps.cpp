@@ -15,7 +15,10 @@
 #include "tests/support/export_fixture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
-#include "viewer/tiles/stored_tile_source.h"
+#include "viewer/tiles/block_texels.h"
+#include "viewer/tiles/entry_texels.h"
+#include "viewer/tiles/export_texels.h"
+#include "viewer/tiles/tile_service.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -25,18 +28,28 @@ namespace {
 constexpr ExportWriteOptions kQuick{.force = false, .sync = false};
 
 /// A source, and a way to wait for what it finds.
-class StoredHarness {
+class ExportHarness {
  public:
-  explicit StoredHarness(std::shared_ptr<const TexelReader> reader,
+  explicit ExportHarness(std::shared_ptr<const TexelReader> reader,
                          int64_t memory = int64_t{64} << 20)
-      : source_(std::make_unique<StoredTileSource>(std::move(reader),
-                                                   StoredTileSource::Settings{memory, 2}, [this] {
-                                                     const std::lock_guard lock(mutex_);
-                                                     woken_.notify_all();
-                                                   })) {}
-  ~StoredHarness() { source_.reset(); }
+      : source_(std::make_unique<TileService>(std::move(reader),
+                                              TileService::Settings{memory, 2, {}}, [this] {
+                                                const std::lock_guard lock(mutex_);
+                                                woken_.notify_all();
+                                              })) {}
+  ~ExportHarness() { source_.reset(); }
 
-  StoredTileSource& source() { return *source_; }
+  TileService& source() { return *source_; }
+  /// Wants an entry alone and waits for it.
+  ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) {
+    WantedTiles wishes;
+    wishes.probes = {{head, query, key}};
+    source_->want(wishes);
+    REQUIRE(wait_idle());
+    const auto found = source_->find_probe(wishes.probes.front());
+    REQUIRE(found);
+    return *found;
+  }
   bool wait_idle() {
     std::unique_lock lock(mutex_);
     for (int i = 0; i < 3000; ++i) {
@@ -49,7 +62,7 @@ class StoredHarness {
  private:
   std::mutex mutex_;
   std::condition_variable woken_;
-  std::unique_ptr<StoredTileSource> source_;
+  std::unique_ptr<TileService> source_;
 };
 
 /// What a texel should show: NaN where `entry` is NaN for all of its entries.
@@ -114,7 +127,7 @@ std::vector<TileId> all_tiles(const MapGeometry& g, const HeadId& head, Quantity
 }
 
 template <typename Entry>
-void check_all_tiles(StoredHarness& harness, const HeadId& head, Quantity quantity, Entry entry) {
+void check_all_tiles(ExportHarness& harness, const HeadId& head, Quantity quantity, Entry entry) {
   const MapGeometry g = harness.source().geometry(head);
   const std::vector<TileId> tiles = all_tiles(g, head, quantity);
   harness.source().want({std::nullopt, std::nullopt, tiles, {head}});
@@ -131,9 +144,9 @@ void check_all_tiles(StoredHarness& harness, const HeadId& head, Quantity quanti
 
 void write_export(const ExportSpec& spec, const std::string& out, const FedValues& values,
                   const FeedOrder& order = {}) {
-  Hdf5Export sink(spec, out, kQuick);
-  feed(sink, values, order);
-  sink.suspend();
+  const auto sink = make_export(spec, out, kQuick);
+  feed(*sink, values, order);
+  sink->suspend();
 }
 
 void flip(const std::string& path, int64_t offset) {
@@ -167,17 +180,17 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
     CHECK(call.queries.tokens() == 700);
     CHECK(call.weights != logits);
     CHECK(call.logits == logits);
-    StoredHarness harness(reader);
+    ExportHarness harness(reader);
     const auto entry = [&](int64_t i, int64_t j) {
       if (!call.rows.contains(i) || !call.cols.contains(j)) return kNaN;
       return static_cast<double>(values.entry(1, i - 100, j - 31));
     };
     const Quantity quantity = logits ? Quantity::logits : Quantity::weights;
     check_all_tiles(harness, {0, 0, 1}, quantity, entry);
-    const ProbedEntry probed = harness.source().probe({0, 0, 1}, 400, 77);
+    const ProbedEntry probed = harness.probe({0, 0, 1}, 400, 77);
     CHECK(same(logits ? probed.logit : probed.weight, entry(400, 77)));
-    CHECK(std::isnan(harness.source().probe({0, 0, 1}, 99, 77).weight));
-    CHECK(std::isnan(harness.source().probe({0, 0, 1}, 99, 77).logit));
+    CHECK(std::isnan(harness.probe({0, 0, 1}, 99, 77).weight));
+    CHECK(std::isnan(harness.probe({0, 0, 1}, 99, 77).logit));
     for (const bool reverse : {false, true}) {
       const LineRequest request{{0, 0, 1}, quantity, reverse, {200, 201, 260}};
       harness.source().want({request, std::nullopt, {}, {}});
@@ -214,7 +227,7 @@ TEST_CASE("tiles of an unfinished export show what is there") {
   write_export(spec, folder / "out.h5", values, {.segment_chunks = 1, .stop_after = 3});
   const auto maps = std::make_shared<const StoredMaps>(folder / "out.h5.part");
   const ChunkGrid grid = maps->heads()[0].group->grid;
-  StoredHarness harness(read_texels(maps));
+  ExportHarness harness(read_texels(maps));
   int64_t there = 0;
   check_all_tiles(harness, {0, 0, 0}, Quantity::weights, [&](int64_t i, int64_t j) {
     if (!maps->has_chunk(maps->heads()[0], i / grid.chunk_rows, j / grid.chunk_cols)) return kNaN;
@@ -234,7 +247,7 @@ TEST_CASE("single rows are seen from afar and can be pointed at") {
   write_export(spec, folder / "rows.h5", values);
   const std::shared_ptr<const TexelReader> reader = read_export_texels(folder / "rows.h5");
   CHECK(reader->calls()[0].first_row == 201);
-  StoredHarness harness(reader);
+  ExportHarness harness(reader);
   check_all_tiles(harness, {0, 0, 0}, Quantity::weights, [&](int64_t i, int64_t j) {
     const auto found = std::find(list.begin(), list.end(), i);
     if (found == list.end()) return kNaN;
@@ -249,7 +262,7 @@ TEST_CASE("a damaged export is told, and the rest of it shown") {
   write_export(spec, folder / "out.h5", {});
   const int64_t place = read_manifest(folder / "out.h5").groups[0].places.entries;
   flip(folder / "out.h5", place + 5);
-  StoredHarness harness(read_export_texels(folder / "out.h5"));
+  ExportHarness harness(read_export_texels(folder / "out.h5"));
   harness.source().want({std::nullopt, std::nullopt, {}, {{0, 0, 0}}});
   REQUIRE(harness.wait_idle());
   CHECK(harness.source().status().problem.find("not what was written") != std::string::npos);
@@ -267,11 +280,11 @@ TEST_CASE("little memory is enough for tiles one after the other") {
   const ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::f32);
   const FedValues values;
   write_export(spec, folder / "out.h5", values);
-  StoredHarness small(read_export_texels(folder / "out.h5"), 1000);
+  ExportHarness small(read_export_texels(folder / "out.h5"), 1000);
   small.source().want({std::nullopt, std::nullopt, {}, {{0, 0, 0}}});
   REQUIRE(small.wait_idle());
   CHECK(small.source().status().problem != "");
-  StoredHarness harness(read_export_texels(folder / "out.h5"), int64_t{14} << 20);
+  ExportHarness harness(read_export_texels(folder / "out.h5"), int64_t{14} << 20);
   for (const int64_t head : {0, 1, 0}) {
     harness.source().want({std::nullopt, std::nullopt, {}, {{0, 0, head}}});
     REQUIRE(harness.wait_idle());
@@ -297,7 +310,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
       return static_cast<float>(1 + head) / static_cast<float>(2 + r * 7 + c * 3);
     };
     {
-      PooledExport sink(spec, out, kQuick);
+      const auto sink = make_pooled_export(spec, out, kQuick);
       for (int64_t head = 0; head < 2; ++head) {
         for (int64_t r = 0; r < rows; ++r) {
           std::vector<float> max;
@@ -308,17 +321,17 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
             const int64_t width = std::min(block, 618 - c * block);
             sum.push_back(0.25 * max.back() * static_cast<double>(height * width));
           }
-          sink.block_row(head, r, max, sum);
+          sink->block_row(head, r, max, sum);
         }
-        sink.head(head, {});
+        sink->head(head, {});
       }
-      sink.end();
+      sink->end();
     }
     const auto blocks = std::make_shared<const StoredBlocks>(out);
     REQUIRE(blocks->groups().size() == 1);
     CHECK(blocks->groups()[0].rows == IndexRange{20, 700});
     CHECK(blocks->groups()[0].cols == IndexRange{32, 650});
-    StoredHarness harness(read_texels(blocks));
+    ExportHarness harness(read_texels(blocks));
     const MapSource call = read_texels(blocks)->calls()[0];
     CHECK(call.block == block);
     CHECK_FALSE(call.logits);
@@ -346,11 +359,11 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
         }
       }
     }
-    const ProbedEntry probed = harness.source().probe(head, 400, 77);
+    const ProbedEntry probed = harness.probe(head, 400, 77);
     CHECK(probed.block == block);
     CHECK(same(probed.weight, value(400, 77)));
     CHECK(same(probed.mean, 0.25 * value(400, 77)));
-    CHECK(std::isnan(harness.source().probe(head, 3, 77).weight));
+    CHECK(std::isnan(harness.probe(head, 3, 77).weight));
     CHECK_THROWS_AS(
         harness.source().want({LineRequest{head, Quantity::weights, false, {400}}, {}, {}, {}}),
         Error);

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "io/export/format/export_manifest.h"
+#include "io/export/format/interrupted_run.h"
+#include "io/export/write/export_sink.h"
+#include "io/files/output_file.h"
+
+namespace attnscope {
+
+/// Resuming, so much of what was written last is read back.
+constexpr int64_t kRecheckBytes = int64_t{1} << 30;
+
+/// Whether `options` ask to resume and OUT is there already, as `wanted`. Throws Error(file) where
+/// it is another export.
+bool is_complete_already(const OutputFile& file, const ExportManifest& wanted,
+                         const ExportWriteOptions& options);
+
+/// take_up_interrupted() for a run that writes `wanted`.
+std::optional<JournalContent> take_up_same_export(OutputFile& file, RunForm form,
+                                                  const ExportManifest& wanted);
+
+/// Throws Error(file) unless all tiles are there. To be called before an export is marked complete,
+/// in every build: a mark on a file with holes would make zeros of them for ever.
+void require_all_tiles(const OutputFile& file, int64_t done, int64_t total);
+
+}  // namespace attnscope

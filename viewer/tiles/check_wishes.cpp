@@ -1,0 +1,49 @@
+#include "viewer/tiles/check_wishes.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+void check_line(const LineRequest& request, const MapGeometry& geometry) {
+  const int64_t count = request.reverse ? geometry.cols : geometry.rows;
+  const std::vector<int64_t>& tokens = request.tokens;
+  const bool ascending =
+      std::adjacent_find(tokens.begin(), tokens.end(), std::greater_equal<>()) == tokens.end();
+  if (tokens.empty() || !ascending || tokens.front() < 0 || tokens.back() >= count) {
+    throw usage_error("a line's tokens must ascend within 0 … " + std::to_string(count - 1));
+  }
+}
+
+void check_probe(const ProbeRequest& probe, const MapGeometry& geometry) {
+  if (probe.query < 0 || probe.query >= geometry.rows || probe.key < 0 ||
+      probe.key >= geometry.cols) {
+    throw usage_error("the map has no entry " + std::to_string(probe.query) + ", " +
+                      std::to_string(probe.key));
+  }
+}
+
+void check_tile(const TileId& id, const MapGeometry& geometry) {
+  if (id.level < 0 || id.level > geometry.top_level || id.row < 0 || id.col < 0 ||
+      id.row >= geometry.tile_rows(id.level) || id.col >= geometry.tile_cols(id.level)) {
+    throw usage_error("no tile at row " + std::to_string(id.row) + ", column " +
+                      std::to_string(id.col) + " of level " + std::to_string(id.level) +
+                      ": the map has levels 0 … " + std::to_string(geometry.top_level));
+  }
+}
+
+}  // namespace
+
+void check_wishes(const WantedTiles& wishes,
+                  const std::function<MapGeometry(const HeadId&)>& geometry) {
+  for (const auto& line : {wishes.line, wishes.other_line}) {
+    if (line) check_line(*line, geometry(line->head));
+  }
+  for (const ProbeRequest& probe : wishes.probes) check_probe(probe, geometry(probe.head));
+  for (const TileId& tile : wishes.tiles) check_tile(tile, geometry(tile.head));
+  for (const HeadId& head : wishes.exact) geometry(head);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,56 @@
+#include "viewer/tiles/computed_maps.h"
+
+#include "core/base/error.h"
+#include "viewer/tiles/fine_tile_job.h"
+#include "viewer/tiles/line_job.h"
+#include "viewer/tiles/pass_job.h"
+#include "viewer/tiles/probe_job.h"
+
+namespace attnscope {
+namespace {
+
+class ComputedMaps : public MapWork {
+ public:
+  explicit ComputedMaps(std::vector<MapCall> calls) : calls_(std::move(calls)) {}
+
+  MapGeometry geometry(const HeadId& id) const override {
+    const AttentionProblem& problem = *call(id)->problem;
+    return MapGeometry::of(problem.num_queries(), problem.num_keys());
+  }
+  bool has(const HeadId&, Quantity) const override { return true; }
+
+  const MapCall* call(const HeadId& id) const override {
+    const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls_.size());
+    const MapCall* const found = known ? &calls_[static_cast<size_t>(id.call)] : nullptr;
+    if (found == nullptr || id.batch < 0 || id.batch >= found->problem->batch() || id.head < 0 ||
+        id.head >= found->problem->num_heads()) {
+      throw usage_error("the capture has no map of " + head_text(id));
+    }
+    return found;
+  }
+
+  std::shared_ptr<MapJob> probe_job(const ProbeRequest& request) const override {
+    return make_probe_job(request);
+  }
+  std::shared_ptr<MapJob> line_job(const LineRequest& request,
+                                   const HeadCache& head) const override {
+    return make_line_job(request, head);
+  }
+  std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache& head) const override {
+    return make_fine_tile_job(id, head);
+  }
+  std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
+    return make_pass_job(id, quantity);
+  }
+
+ private:
+  const std::vector<MapCall> calls_;
+};
+
+}  // namespace
+
+std::unique_ptr<MapWork> computed_maps(std::vector<MapCall> calls) {
+  return std::make_unique<ComputedMaps>(std::move(calls));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "viewer/tiles/map_work.h"
+
+namespace attnscope {
+
+/// Maps that are computed from Q and K.
+std::unique_ptr<MapWork> computed_maps(std::vector<MapCall> calls);
+
+}  // namespace attnscope

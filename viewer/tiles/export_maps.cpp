@@ -1,0 +1,259 @@
+#include "viewer/tiles/export_maps.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/products/row_mean.h"
+#include "viewer/tiles/pass_job.h"
+#include "viewer/tiles/pyramid_tiles.h"
+
+namespace attnscope {
+namespace {
+
+using Reader = std::shared_ptr<const TexelReader>;
+
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+/// Bytes of a texel in a TexelRow that counts.
+constexpr int64_t kTexelBytes = sizeof(float) + sizeof(double) + sizeof(int64_t);
+
+std::vector<TexelRow> counting_rows(int64_t rows, int64_t texels) {
+  return {static_cast<size_t>(rows), TexelRow(texels, Quantity::logits)};
+}
+
+IndexRange entries_of(int64_t first_texel, int64_t texels, int level, int64_t extent) {
+  return {first_texel << level, std::min(extent, (first_texel + texels) << level)};
+}
+
+/// Texels without an entry in the file get NaN; of logits, those that are masked keep −inf.
+void mark_missing(MapTile& tile, const MapGeometry& geometry, const TexelReader& reader) {
+  const TileId& id = tile.id;
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    for (int64_t c = 0; c < tile.cols; ++c) {
+      const auto at = static_cast<size_t>(r * tile.cols + c);
+      if (tile.max[at] != kMasked) continue;
+      const bool masked =
+          id.quantity == Quantity::logits &&
+          reader.holds(id.head, entries_of(id.row * kTileSide + r, 1, id.level, geometry.rows),
+                       entries_of(id.col * kTileSide + c, 1, id.level, geometry.cols));
+      if (!masked) tile.max[at] = tile.mean[at] = kMissing;
+    }
+  }
+}
+
+TilePtr marked(const TilePtr& tile, const MapGeometry& geometry, const TexelReader& reader) {
+  if (std::find(tile->max.begin(), tile->max.end(), kMasked) == tile->max.end()) return tile;
+  auto copy = std::make_shared<MapTile>(*tile);
+  mark_missing(*copy, geometry, reader);
+  return copy;
+}
+
+TilePtr read_tile(const TileId& id, const MapGeometry& geometry, const TexelReader& reader) {
+  std::shared_ptr<MapTile> tile = make_tile(id, geometry);
+  std::vector<TexelRow> texels = counting_rows(tile->rows, tile->cols);
+  reader.add(id.head, entries_of(id.row * kTileSide, tile->rows, id.level, geometry.rows),
+             entries_of(id.col * kTileSide, tile->cols, id.level, geometry.cols),
+             int64_t{1} << id.level, texels);
+  for (int64_t r = 0; r < tile->rows; ++r) {
+    store_texels(*tile, geometry, r, 1, texels[static_cast<size_t>(r)], 0);
+  }
+  mark_missing(*tile, geometry, reader);
+  return tile;
+}
+
+/// The mean of the tokens' lines; masked logits are left out of it, and what one of them lacks is
+/// missing.
+LinePtr read_line(const LineRequest& request, const TexelReader& reader) {
+  auto line = std::make_shared<MapLine>();
+  line->request = request;
+  RowSums sums;
+  for (const int64_t token : request.tokens) {
+    const std::vector<float> values = reader.line(request.head, request.reverse, token);
+    if (token == request.tokens.front()) {
+      sums = RowSums(static_cast<int64_t>(values.size()), request.quantity);
+    }
+    sums.add(values);
+  }
+  line->values = sums.mean(static_cast<int64_t>(request.tokens.size()));
+  return line;
+}
+
+/// Memory of a piece, given back when the piece is gone; a piece can be copied.
+using Held = std::shared_ptr<MemoryReservation>;
+
+Held hold(const JobTools& tools, int64_t bytes, std::string_view purpose) {
+  return std::make_shared<MemoryReservation>(tools.reserve(bytes, purpose));
+}
+
+class ReadProbe : public OnePieceJob {
+ public:
+  ReadProbe(const ProbeRequest& request, Reader reader)
+      : OnePieceJob(request.head), request_(request), reader_(std::move(reader)) {}
+  bool needs_bound() const override { return false; }
+
+ private:
+  WorkItem piece(HeadCache&, const JobTools& tools) override {
+    const Held buffers = hold(tools, reader_->buffer_bytes(head()), "an entry's chunk");
+    return [request = request_, reader = reader_, buffers](WorkerScratch*) -> Completion {
+      const ProbedEntry entry = reader->probe(request.head, request.query, request.key);
+      return [request, entry](HeadCache&, TileStore& store) {
+        store.put(request, entry);
+        return true;
+      };
+    };
+  }
+
+  const ProbeRequest request_;
+  const Reader reader_;
+};
+
+class ReadLine : public OnePieceJob {
+ public:
+  ReadLine(const LineRequest& request, Reader reader)
+      : OnePieceJob(request.head), request_(request), reader_(std::move(reader)) {}
+  bool needs_bound() const override { return false; }
+
+ private:
+  WorkItem piece(HeadCache& head, const JobTools& tools) override {
+    const int64_t entries = request_.reverse ? head.geometry.rows : head.geometry.cols;
+    const Held memory = hold(tools, entries * 4, "a line of the map");
+    // Its sums and counts, and one row of entries.
+    const Held buffers =
+        hold(tools, entries * 16 + reader_->buffer_bytes(head.id), "the sums of a line");
+    return [request = request_, reader = reader_, memory, buffers](WorkerScratch*) -> Completion {
+      const LinePtr line = read_line(request, *reader);
+      return [line, memory](HeadCache&, TileStore& store) {
+        store.put(line, std::move(*memory));
+        return true;
+      };
+    };
+  }
+
+  const LineRequest request_;
+  const Reader reader_;
+};
+
+class ReadTile : public OnePieceJob {
+ public:
+  ReadTile(const TileId& id, Reader reader)
+      : OnePieceJob(id.head), id_(id), reader_(std::move(reader)) {}
+  bool needs_bound() const override { return false; }
+
+ private:
+  WorkItem piece(HeadCache& head, const JobTools& tools) override {
+    const Held memory = hold(tools, tile_bytes(id_, head.geometry), "a tile of the map");
+    const Held buffers =
+        hold(tools, kTileSide * kTileSide * kTexelBytes + reader_->buffer_bytes(head.id),
+             "the sums of a tile");
+    return [id = id_, sizes = head.geometry, reader = reader_, memory,
+            buffers](WorkerScratch*) -> Completion {
+      const TilePtr tile = read_tile(id, sizes, *reader);
+      return [tile, memory](HeadCache&, TileStore& store) {
+        store.put(tile, std::move(*memory));
+        return true;
+      };
+    };
+  }
+
+  const TileId id_;
+  const Reader reader_;
+};
+
+class ReadPass : public PassJob {
+ public:
+  ReadPass(const HeadId& id, Quantity quantity, Reader reader)
+      : PassJob(id, quantity), reader_(std::move(reader)) {}
+  bool needs_bound() const override { return false; }
+
+ private:
+  /// Whole panels of the file.
+  int64_t panel_rows(const HeadCache& head) const override {
+    return round_up(reader_->panel_rows(head.id), int64_t{1} << head.geometry.base_level);
+  }
+
+  Panel panel(HeadCache& head, IndexRange rows, const JobTools& tools) override {
+    const MapGeometry sizes = head.geometry;
+    const int64_t side = int64_t{1} << sizes.base_level;
+    const int64_t texel_rows = ceil_div(rows.size(), side);
+    const int64_t texel_cols = sizes.texel_cols(sizes.base_level);
+    const Held buffers =
+        hold(tools, texel_rows * texel_cols * kTexelBytes + reader_->buffer_bytes(head.id),
+             "the rows of an overview");
+    return [id = head.id, rows, side, sizes, texel_rows, texel_cols, reader = reader_, buffers](
+               WorkerScratch*, PyramidTiles& tiles, PanelResult& result) {
+      std::vector<TexelRow> texels = counting_rows(texel_rows, texel_cols);
+      reader->add(id, rows, {0, sizes.cols}, side, texels);
+      for (int64_t r = 0; r < texel_rows; ++r) {
+        for (const TilePtr& tile :
+             tiles.add(rows.begin / side + r, std::move(texels[static_cast<size_t>(r)]))) {
+          result.completed.push_back(marked(tile, sizes, *reader));
+        }
+      }
+    };
+  }
+
+  const Reader reader_;
+};
+
+class ExportMaps : public MapWork {
+ public:
+  explicit ExportMaps(Reader reader) : reader_(std::move(reader)) {}
+
+  MapGeometry geometry(const HeadId& id) const override {
+    const MapSource& shown = source(id);
+    return MapGeometry::of(shown.queries.tokens(), shown.keys.tokens());
+  }
+  bool has(const HeadId& id, Quantity quantity) const override {
+    return quantity == Quantity::logits ? source(id).logits : source(id).weights;
+  }
+  void check(const WantedTiles& wishes) const override {
+    const auto check_quantity = [this](const HeadId& id, Quantity quantity) {
+      if (!has(id, quantity)) throw usage_error("the export does not hold these numbers");
+    };
+    for (const TileId& tile : wishes.tiles) check_quantity(tile.head, tile.quantity);
+    for (const auto& line : {wishes.line, wishes.other_line}) {
+      if (!line) continue;
+      check_quantity(line->head, line->quantity);
+      if (source(line->head).block > 1) {
+        throw usage_error("the export holds blocks, no single rows");
+      }
+    }
+  }
+
+  std::shared_ptr<MapJob> probe_job(const ProbeRequest& request) const override {
+    return std::make_shared<ReadProbe>(request, reader_);
+  }
+  std::shared_ptr<MapJob> line_job(const LineRequest& request, const HeadCache&) const override {
+    return std::make_shared<ReadLine>(request, reader_);
+  }
+  std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache&) const override {
+    return std::make_shared<ReadTile>(id, reader_);
+  }
+  std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
+    return std::make_shared<ReadPass>(id, quantity, reader_);
+  }
+
+ private:
+  const MapSource& source(const HeadId& id) const {
+    const std::vector<MapSource>& calls = reader_->calls();
+    const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls.size());
+    const MapSource* const found = known ? &calls[static_cast<size_t>(id.call)] : nullptr;
+    if (found == nullptr || id.batch < 0 || id.batch >= static_cast<int64_t>(found->batch.size()) ||
+        id.head < 0 || id.head >= static_cast<int64_t>(found->heads.size())) {
+      throw usage_error("the export has no map of " + head_text(id));
+    }
+    return *found;
+  }
+
+  const Reader reader_;
+};
+
+}  // namespace
+
+std::unique_ptr<MapWork> export_maps(std::shared_ptr<const TexelReader> reader) {
+  return std::make_unique<ExportMaps>(std::move(reader));
+}
+
+}  // namespace attnscope

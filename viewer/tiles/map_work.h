@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+
+#include "viewer/tiles/map_call.h"
+#include "viewer/tiles/map_job.h"
+#include "viewer/view/tile_source.h"
+
+namespace attnscope {
+
+/// Which maps a tile source has, and the jobs that bring them: all in which computing from Q and K
+/// and reading an export differ. Immutable; jobs are made with the service's lock held.
+class MapWork {
+ public:
+  virtual ~MapWork() = default;
+
+  /// Throws Error(usage) where there is no such head.
+  virtual MapGeometry geometry(const HeadId& id) const = 0;
+  /// Whether there are such numbers of a head.
+  virtual bool has(const HeadId& id, Quantity quantity) const = 0;
+  /// Throws Error(usage) where a wish is for what is not there. Its heads, tiles, tokens and
+  /// entries are those of a map.
+  virtual void check(const WantedTiles&) const {}
+  /// What a head's map is computed from; null where it is read.
+  virtual const MapCall* call(const HeadId&) const { return nullptr; }
+
+  virtual std::shared_ptr<MapJob> probe_job(const ProbeRequest& request) const = 0;
+  virtual std::shared_ptr<MapJob> line_job(const LineRequest& request,
+                                           const HeadCache& head) const = 0;
+  /// Of a tile finer than the base level.
+  virtual std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache& head) const = 0;
+  virtual std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const = 0;
+};
+
+/// "call 0, batch item 1, head 2".
+std::string head_text(const HeadId& id);
+
+}  // namespace attnscope
