@@ -10,6 +10,7 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
+#include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
@@ -26,35 +27,37 @@ nlohmann::ordered_json identity_of(const ExportSpec& spec) {
 }  // namespace
 
 int export_pooled(ExportPlan plan, const PooledRun& r) {
-  MemoryBudget budget(memory_limit(r.run));
+  const ExportOptions& o = r.options;
+  MemoryBudget budget(memory_limit(o.run));
   const std::vector<ReductionJob> wanted = pooled_jobs(plan);
-  ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), r.run.threads);
+  ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), o.run.threads);
   // Panels of all workers may be under way, out of order.
   const int64_t levels =
       pooled_memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
   const MemoryReservation held = budget.reserve(levels, "the coarser levels");
-  reductions = plan_reductions(wanted, r.backend, budget.available(), r.run.threads);
-  RunPlan forecast = forecast_run("export", wanted, reductions, r.backend, budget, r.dry_run);
+  reductions = plan_reductions(wanted, r.backend, budget.available(), o.run.threads);
+  RunPlan forecast = forecast_run("export", wanted, reductions, r.backend, budget, o.dry_run);
   forecast.payload_bytes = pooled_payload_bytes(plan);
-  forecast.free_bytes = free_disk_bytes(r.out);
+  forecast.free_bytes = free_disk_bytes(o.out);
   forecast.seconds_note = " of computation";
-  if (r.dry_run) {
-    print_plan(forecast, r.json);
+  if (o.dry_run) {
+    print_plan(forecast, o.json);
     return kExitOk;
   }
-  check_export_target(r.out, r.write);
+  const ExportWriteOptions write = write_options_of(o, r.capture);
+  check_export_target(o.out, write);
   r.console.say(fmt::format("pooled maps of {}: {} to {}{}; {}; {}", heads_text(forecast.heads),
-                            format_bytes(*forecast.payload_bytes), r.out, about_text(forecast),
+                            format_bytes(*forecast.payload_bytes), o.out, about_text(forecast),
                             r.backend.description(), reductions.describe()));
 
   const CheckedRun run(r.console, wanted);
   plan.spec.capture_hash = r.capture.content_hash(plan.spec.selection(), false, run.stop());
-  if (r.write.resume && !r.write.force &&
-      is_complete_already(r.console, r.out, "pooled", identity_of(plan.spec))) {
-    if (r.json) print_export_result({.out = r.out, .heads = forecast.heads});
+  if (o.resume && !o.force &&
+      is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {
+    if (o.json) print_export_result({.out = o.out, .heads = forecast.heads});
     return kExitOk;
   }
-  const auto pooled = make_pooled_export(std::move(plan), r.out, r.write);
+  const auto pooled = make_pooled_export(std::move(plan), o.out, write);
   const auto start = std::chrono::steady_clock::now();
   if (!run_reductions({r.console, "export", r.backend, budget, run.stop()}, pooled->jobs(),
                       reductions, *pooled)) {
@@ -62,13 +65,13 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   }
   pooled->end();
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  if (r.json) {
-    print_export_result({.out = r.out,
+  if (o.json) {
+    print_export_result({.out = o.out,
                          .heads = forecast.heads,
                          .bytes_written = *forecast.payload_bytes,
                          .seconds = spent.count()});
   }
-  r.console.say(fmt::format("wrote {} ({} in {})", r.out, format_bytes(*forecast.payload_bytes),
+  r.console.say(fmt::format("wrote {} ({} in {})", o.out, format_bytes(*forecast.payload_bytes),
                             format_seconds(spent.count())));
   return kExitOk;
 }

@@ -1,26 +1,19 @@
 #pragma once
 
-#include <functional>
-#include <string>
-
-#include "cli/common/capture_options.h"
 #include "cli/common/console.h"
+#include "cli/export/export_options.h"
 #include "core/stream/tile_backend.h"
+#include "io/capture/capture.h"
 #include "io/export/format/export_plan.h"
-#include "io/export/write/export_sink.h"
 
 namespace attnscope {
 
-/// `export --product pooled`, once its plan is made.
+/// `export --product pooled`, once its plan is made. Borrows.
 struct PooledRun {
-  const RunOptions& run;
+  const ExportOptions& options;
   const TileBackend& backend;
   const Capture& capture;
   const Console& console;
-  std::string out;
-  ExportWriteOptions write;
-  bool dry_run = false;
-  bool json = false;
 };
 
 /// Returns the exit code. Throws Error(interrupted) when it was stopped; nothing is kept then.

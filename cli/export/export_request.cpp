@@ -1,0 +1,200 @@
+#include "cli/export/export_request.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/common/run_backend.h"
+#include "core/base/error.h"
+#include "core/base/selection.h"
+
+namespace attnscope {
+namespace {
+
+/// Side of pooled blocks unless --block says otherwise.
+constexpr int64_t kDefaultBlock = 64;
+
+ExportProduct parse_product(const ExportOptions& o) {
+  if (o.product.empty()) {
+    return o.topk > 0        ? ExportProduct::topk
+           : o.threshold > 0 ? ExportProduct::threshold
+           : o.block > 0     ? ExportProduct::pooled
+           : o.queries.any() ? ExportProduct::rows
+                             : ExportProduct::weights;
+  }
+  std::vector<std::string> names;
+  for (const ExportProduct product : exported_maps()) {
+    names.emplace_back(export_product_name(product));
+    if (names.back() == o.product) return product;
+  }
+  const std::string nearest = nearest_word(o.product, names);
+  throw usage_error(
+      fmt::format("--product {}: no such product{} (weights, logits, lse, rows, topk, threshold, "
+                  "pooled, output)",
+                  o.product, nearest.empty() ? "" : ", did you mean " + nearest + "?"));
+}
+
+Encoding parse_encoding(ExportProduct product, const std::string& dtype) {
+  const bool weights = product == ExportProduct::weights || product == ExportProduct::rows;
+  if (dtype.empty()) return weights ? Encoding::f16_scaled : Encoding::f32;
+  if (dtype == "f32") return Encoding::f32;
+  if (dtype == "f16" && weights) return Encoding::f16_scaled;
+  if (dtype == "f16" && product == ExportProduct::logits) return Encoding::f16;
+  if (dtype == "u8" && weights) return Encoding::u8_log2;
+  const std::string_view valid = weights                            ? "f16, f32 or u8"
+                                 : product == ExportProduct::logits ? "f32 or f16"
+                                                                    : "f32";
+  const std::string_view what =
+      product == ExportProduct::output ? "outputs" : export_product_name(product);
+  throw usage_error(fmt::format("--dtype {}: {} are stored as {}", dtype, what, valid));
+}
+
+void check_output_fits(const ExportOptions& o, const AttentionProblem& problem) {
+  if (!problem.v()) {
+    throw usage_error(problem.name() +
+                      ": --product output needs v, which is not there (expected a capture with "
+                      "values, or --v FILE[:KEY] beside --q and --k)");
+  }
+  if (!o.cols.empty()) {
+    throw usage_error("--cols does not apply to --product output: an output is over all keys");
+  }
+}
+
+void check_products_fit(const ExportOptions& o, ExportProduct product,
+                        const AttentionProblem& problem) {
+  const ScoreFunction score = problem.score();
+  if (product == ExportProduct::output) check_output_fits(o, problem);
+  if (product == ExportProduct::rows && !o.queries.any()) {
+    throw usage_error("--product rows needs --queries LIST, --query T,Y,X or --index N");
+  }
+  if (product != ExportProduct::rows && o.queries.any()) {
+    throw usage_error(
+        fmt::format("--query, --index and --queries choose rows: they need --product "
+                    "rows (got {})",
+                    export_product_name(product)));
+  }
+  if (product == ExportProduct::rows && !o.rows.empty()) {
+    throw usage_error("--rows crops a range of rows; with --product rows give --queries instead");
+  }
+  if ((product == ExportProduct::topk) != (o.topk > 0)) {
+    throw usage_error(o.topk > 0 ? fmt::format("--topk {}: belongs to --product topk (got {})",
+                                               o.topk, export_product_name(product))
+                                 : std::string("--product topk needs --topk N"));
+  }
+  if ((product == ExportProduct::threshold) != (o.threshold > 0)) {
+    throw usage_error(o.threshold > 0
+                          ? fmt::format("--threshold {}: belongs to --product threshold (got {})",
+                                        o.threshold, export_product_name(product))
+                          : std::string("--product threshold needs --threshold X"));
+  }
+  const bool pooled = product == ExportProduct::pooled;
+  if (!pooled && (o.block > 0 || o.pyramid)) {
+    throw usage_error(fmt::format("{} belongs to --product pooled (got {})",
+                                  o.pyramid ? "--pyramid" : "--block",
+                                  export_product_name(product)));
+  }
+  if (pooled && o.verify_all) {
+    throw usage_error("--verify-all: nothing of an interrupted pooled export is kept");
+  }
+  const bool maps = product == ExportProduct::weights || product == ExportProduct::logits ||
+                    product == ExportProduct::rows;
+  if (o.compress != "none" && !maps) {
+    throw usage_error(fmt::format("--compress {}: {} are not compressed", o.compress,
+                                  export_product_name(product)));
+  }
+  if (product == ExportProduct::lse && !o.cols.empty()) {
+    throw usage_error("--cols does not apply to --product lse: an LSE is over all keys");
+  }
+  if (product == ExportProduct::lse && !is_normalised(score)) {
+    throw usage_error("--product lse: sigmoid scores have no LSE");
+  }
+  if (product == ExportProduct::logits && is_linear(score)) {
+    throw usage_error("--product logits: linear scores have no logits");
+  }
+}
+
+/// Only what decides the content, so that equal files have equal options. Files are not named:
+/// what they hold goes into the capture's hash.
+nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct product,
+                                       Encoding encoding, const std::string& backend) {
+  nlohmann::ordered_json json;
+  json["product"] = export_product_name(product);
+  json["dtype"] = encoding == Encoding::f32 ? "f32" : encoding == Encoding::u8_log2 ? "u8" : "f16";
+  json["steps"] = o.selection.steps;
+  json["layers"] = o.selection.layers;
+  json["heads"] = o.selection.heads;
+  json["batch"] = o.selection.batch;
+  json["branch"] = o.selection.branches;
+  json["kind"] = o.selection.kinds;
+  if (!o.rows.empty()) json["rows"] = o.rows;
+  if (!o.cols.empty()) json["cols"] = o.cols;
+  if (product == ExportProduct::rows) {
+    json["query"] = o.queries.coords;
+    json["index"] = o.queries.indices;
+    json["queries"] = o.queries.list;
+  }
+  if (product == ExportProduct::topk) json["topk"] = o.topk;
+  if (product == ExportProduct::threshold) json["threshold"] = o.threshold;
+  if (product == ExportProduct::pooled) {
+    json["block"] = o.block > 0 ? o.block : kDefaultBlock;
+    json["pyramid"] = o.pyramid;
+  }
+  if (o.compress != "none") json["compress"] = o.compress;
+  json["score"] = o.capture.score;
+  const std::string& mask = o.capture.mask;
+  const bool word = mask == "none" || mask == "causal" || mask.rfind("window:", 0) == 0;
+  const std::pair<const char*, std::string> facts[] = {
+      {"scale", o.capture.scale},   {"mask", mask.empty() || word ? mask : "tensor"},
+      {"layout", o.capture.layout}, {"grid", o.capture.grid},
+      {"text", o.capture.text},     {"preset", o.capture.preset},
+      {"rope", o.capture.rope}};
+  for (const auto& [name, value] : facts) {
+    if (!value.empty()) json[name] = value;
+  }
+  json["backend"] = backend;
+  return json;
+}
+
+}  // namespace
+
+ExportSpec make_export_spec(const ExportOptions& o, const Capture& capture,
+                            const TileBackend& backend) {
+  ExportSpec spec;
+  spec.product = parse_product(o);
+  spec.encoding = parse_encoding(spec.product, o.dtype);
+  for (const SelectedCall& selected : capture.select(parse_selection(o.selection))) {
+    const AttentionProblem& problem = *selected.call->problem;
+    check_products_fit(o, spec.product, problem);
+    ExportCall call;
+    call.selected = selected;
+    call.keys = parse_crop(o.cols.empty() ? ":" : o.cols, "--cols", problem.num_keys());
+    if (spec.product == ExportProduct::rows) {
+      call.row_list = resolve_queries(o.queries, problem);
+    } else {
+      call.rows = parse_crop(o.rows.empty() ? ":" : o.rows, "--rows", problem.num_queries());
+    }
+    spec.calls.push_back(std::move(call));
+  }
+  spec.capture_name = capture.path().filename().string();
+  spec.backend = recorded_backend(backend, spec.selection());
+  spec.options_json = content_options(o, spec.product, spec.encoding, spec.backend)
+                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  spec.gzip = o.compress == "gzip";
+  if (spec.product == ExportProduct::topk) spec.detail = KeepLargest{o.topk};
+  if (spec.product == ExportProduct::threshold) spec.detail = KeepAbove{o.threshold};
+  if (spec.product == ExportProduct::pooled) {
+    spec.detail = PoolBlocks{o.block > 0 ? o.block : kDefaultBlock, o.pyramid};
+  }
+  return spec;
+}
+
+ExportWriteOptions write_options_of(const ExportOptions& o, const Capture& capture) {
+  return {.force = o.force,
+          .sync = o.sync,
+          .resume = o.resume,
+          .verify_all = o.verify_all,
+          .inputs = capture.files()};
+}
+
+}  // namespace attnscope
