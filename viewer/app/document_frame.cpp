@@ -1,19 +1,12 @@
-// How the window's frame of an open capture is made: what is wished for, uploaded, and shown.
-#include "viewer/app/document.h"
-
-#include <imgui.h>
+#include "viewer/app/document_frame.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "viewer/app/viewer_app.h"
+#include "core/base/error.h"
 
 namespace attnscope {
 namespace {
-
-/// What the uploads of a frame may take, so that the window follows the mouse.
-constexpr double kUploadMsMoving = 4;
-constexpr double kUploadMsStill = 12;
 
 /// The token whose line is shown before anything was pointed at: one in the middle of the video,
 /// or of what is there.
@@ -29,25 +22,50 @@ int64_t first_followed(const TokenGrid& grid, IndexRange there) {
 
 }  // namespace
 
-/// Asks for what is seen, where that has changed.
-void ViewerApp::wish() {
-  const ViewState& state = document_->history.now();
-  const MapGeometry geometry = document_->tiles->geometry(state.head);
+DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
+    : document_(document), wake_(std::move(wake)) {}
+
+MapGeometry DocumentFrame::geometry() const {
+  return document_.tiles->geometry(document_.history.now().head);
+}
+
+bool DocumentFrame::hover(const std::optional<MapPoint>& point) {
+  const bool other = hovered_ != point;
+  hovered_ = point;
+  return other;
+}
+
+bool DocumentFrame::follow(int64_t token) {
+  const bool other = followed_ != token;
+  followed_ = token;
+  return other;
+}
+
+void DocumentFrame::ask(PaneSize pane, double now) {
+  now_ = now;
+  choose_line();
+  const ViewState& state = document_.history.now();
   WantedTiles wishes;
   wishes.line = line_wanted_;
-  wishes.tiles = wanted_tiles(state, geometry, panels_.matrix().pane_size());
+  wishes.tiles = wanted_tiles(state, geometry(), pane);
   wishes.exact = {state.head};
+  wish(std::move(wishes));
+}
+
+/// Tells the source, where that is news to it.
+void DocumentFrame::wish(WantedTiles wishes) {
+  wishes.probes.clear();
   for (const auto& probe : {hovered_probe(), script_probe_}) {
     if (probe) wishes.probes.push_back(*probe);
   }
   if (wishes == wishes_) return;
   wishes_ = wishes;
-  document_->tiles->want(std::move(wishes));
+  document_.tiles->want(std::move(wishes));
 }
 
-void ViewerApp::refresh_line() {
-  const ViewState& state = document_->history.now();
-  const MapSource& call = document_->call();
+void DocumentFrame::choose_line() {
+  const ViewState& state = document_.history.now();
+  const MapSource& call = document_.call();
   const TokenGrid& side = state.reverse ? call.keys : call.queries;
   if (!followed_ || *followed_ >= side.tokens()) {
     followed_ = first_followed(side, state.reverse ? call.cols : call.rows);
@@ -55,17 +73,25 @@ void ViewerApp::refresh_line() {
   }
   std::optional<LineRequest> wanted = wanted_line(state, followed_);
   if (call.block > 1) wanted.reset();
-  if (wanted != line_wanted_) {
-    line_wanted_ = wanted;
-    line_since_ = clock_.milliseconds();
-  }
+  if (wanted == line_wanted_) return;
+  line_wanted_ = wanted;
+  asked_at_ = now_;
+}
+
+void DocumentFrame::take(PaneSize pane, bool moved) {
+  take_line();
+  take_entry();
+  take_histogram(pane, moved);
+}
+
+void DocumentFrame::take_line() {
   if (!line_wanted_) {
     line_.reset();
     return;
   }
   const LineRequest& request = *line_wanted_;
-  if (auto found = document_->tiles->find_line(request)) {
-    if (found != line_) counters_.query_ms = clock_.milliseconds() - line_since_;
+  if (auto found = document_.tiles->find_line(request)) {
+    if (found != line_) line_ms_ = now_ - asked_at_;
     line_ = std::move(found);
   } else if (line_) {
     // An older line stays until the new one is there, unless it belongs to something else.
@@ -77,15 +103,14 @@ void ViewerApp::refresh_line() {
 }
 
 /// The entry under the mouse.
-std::optional<ProbeRequest> ViewerApp::hovered_probe() const {
+std::optional<ProbeRequest> DocumentFrame::hovered_probe() const {
   if (!hovered_) return std::nullopt;
-  const HeadId& head = document_->history.now().head;
-  const MapGeometry geometry = document_->tiles->geometry(head);
-  if (hovered_->query >= geometry.rows || hovered_->key >= geometry.cols) return std::nullopt;
-  return ProbeRequest{head, hovered_->query, hovered_->key};
+  const MapGeometry sizes = geometry();
+  if (hovered_->query >= sizes.rows || hovered_->key >= sizes.cols) return std::nullopt;
+  return ProbeRequest{document_.history.now().head, hovered_->query, hovered_->key};
 }
 
-void ViewerApp::refresh_readout() {
+void DocumentFrame::take_entry() {
   const std::optional<ProbeRequest> probe = hovered_probe();
   if (!probe) {
     readout_.reset();
@@ -93,7 +118,7 @@ void ViewerApp::refresh_readout() {
   }
   if (!readout_ || probe != readout_of_) readout_ = PointReadout{*hovered_, {}, {}};
   readout_of_ = probe;
-  if (auto found = document_->tiles->find_probe(*probe)) readout_->entry = found;
+  if (auto found = document_.tiles->find_probe(*probe)) readout_->entry = found;
   const bool own_row = line_ && !line_->request.reverse && line_->request.tokens.size() == 1 &&
                        line_->request.tokens.front() == hovered_->query;
   readout_->rank.reset();
@@ -103,32 +128,35 @@ void ViewerApp::refresh_readout() {
                                      [&](float other) { return other > value; });
 }
 
-/// Counts the values that are seen again where they have changed; not while the map is moved, so
-/// that colours do not flicker.
-void ViewerApp::refresh_histogram() {
-  const ViewState& state = document_->history.now();
-  const MapGeometry geometry = document_->tiles->geometry(state.head);
-  const PaneSize pane = panels_.matrix().pane_size();
-  if (pane.width <= 0) return;
+DocumentFrame::HistogramKey DocumentFrame::histogram_key(PaneSize pane) const {
+  const ViewState& state = document_.history.now();
+  const MapGeometry sizes = geometry();
   HistogramKey key;
   key.rect = state.rect;
   key.pool = state.pool;
   key.quantity = product_quantity(state.product);
-  const int level = view_level(state.rect, geometry, pane);
-  for (const TileId& id : seen_tiles(state, geometry, level)) {
-    if (auto tile = document_->tiles->find(id)) key.tiles.push_back(std::move(tile));
+  for (const TileId& id : seen_tiles(state, sizes, view_level(state.rect, sizes, pane))) {
+    if (auto tile = document_.tiles->find(id)) key.tiles.push_back(std::move(tile));
   }
   if (key.tiles.empty()) {
-    TileId top{state.head, key.quantity, geometry.top_level, 0, 0};
-    if (auto tile = document_->tiles->find(top)) key.tiles.push_back(std::move(tile));
+    const TileId top{state.head, key.quantity, sizes.top_level, 0, 0};
+    if (auto tile = document_.tiles->find(top)) key.tiles.push_back(std::move(tile));
   }
+  return key;
+}
+
+/// Counts the values that are seen again where they have changed; not while the map is moved, so
+/// that colours do not flicker.
+void DocumentFrame::take_histogram(PaneSize pane, bool moved) {
+  if (pane.width <= 0) return;
+  HistogramKey key = histogram_key(pane);
   if (counting_.valid() &&
       counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
     histogram_ = counting_.get();
     histogram_key_ = std::move(counting_key_);
   }
   histogram_stale_ = !(key == histogram_key_);
-  if (!histogram_stale_ || counting_.valid() || panels_.matrix().interacting()) return;
+  if (!histogram_stale_ || counting_.valid() || moved) return;
   // The first tiles are counted at once, so that the first picture has its colours.
   if (histogram_.empty() && key.tiles.size() <= 2) {
     histogram_ = ValueHistogram::of(key.tiles, key.rect, key.pool);
@@ -137,55 +165,27 @@ void ViewerApp::refresh_histogram() {
     return;
   }
   counting_key_ = key;
-  counting_ = std::async(std::launch::async, [key = std::move(key), window = window_] {
+  counting_ = std::async(std::launch::async, [key = std::move(key), wake = wake_] {
     ValueHistogram counted = ValueHistogram::of(key.tiles, key.rect, key.pool);
-    window->wake();
+    wake();
     return counted;
   });
 }
 
-void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
-  Document& d = *document_;
-  refresh_line();
-  wish();
-  uploads_left_ = textures_.upload(
-      *d.tiles, wishes_.tiles, panels_.matrix().interacting() ? kUploadMsMoving : kUploadMsStill);
-  draw_again_ = uploads_left_;
-  refresh_readout();
-  refresh_histogram();
-  const ViewState& state = d.history.now();
-  const MapSource& call = d.call();
-  const int64_t keys = call.keys.tokens();
-  const Scene scene{
-      .state = state,
-      .call = call,
-      .picker = d.picker,
-      .queries = TokenNames::of(call, state.head.batch, false),
-      .keys = TokenNames::of(call, state.head.batch, true),
-      .tiles = *d.tiles,
-      .geometry = d.tiles->geometry(state.head),
-      .scale = shown_scale(state, shown_range(state, histogram_, keys)),
-      .factor = product_factor(state.product, keys),
-      .histogram = histogram_,
-      .readout = readout_,
-      .line = line_,
-      .line_pending = line_wanted_ && !(line_ && line_->request == *line_wanted_),
-      .source = d.tiles->status(),
-      .texture_mib = texture_mib(),
-      .warning = d.warning(),
-  };
-  if (!d.warning_told && d.quick_check && d.quick_check->done()) {
-    d.warning_told = true;
-    if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
-  }
-  const PaneSize before = panels_.matrix().pane_size();
-  panels_.draw(ui, window, scene, requests);
-  const PaneSize after = panels_.matrix().pane_size();
-  // Wishes are for a pane's size, which is known once it was drawn.
-  if (before.width != after.width || before.height != after.height) draw_again_ = true;
-  if (panels_.matrix().seen().complete && !counters_.first_picture_ms) {
-    counters_.first_picture_ms = clock_.milliseconds() - opened_at_;
-  }
+bool DocumentFrame::has_news() const {
+  if (!has_entry() && document_.tiles->find_probe(*readout_of_)) return true;
+  return line_pending() && document_.tiles->find_line(*line_wanted_) != nullptr;
+}
+
+std::optional<ProbedEntry> DocumentFrame::probe(int64_t query, int64_t key) {
+  script_probe_ = ProbeRequest{document_.history.now().head, query, key};
+  wish(wishes_);
+  // Before the entry is looked for: a source that has nothing more to do has found it, or failed.
+  const TileSourceStatus status = document_.tiles->status();
+  const auto found = document_.tiles->find_probe(*script_probe_);
+  if (!found && !status.busy) throw Error(ErrorCode::file, status.problem);
+  if (found) script_probe_.reset();
+  return found;
 }
 
 }  // namespace attnscope

@@ -18,6 +18,9 @@ namespace {
 
 /// So long after the last input, somebody is taken to be at the mouse or the keys.
 constexpr double kAttentiveSeconds = 1;
+/// What the uploads of a frame may take, so that the window follows the mouse.
+constexpr double kUploadMsMoving = 4;
+constexpr double kUploadMsStill = 12;
 
 ScreenRect window_rect() {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
@@ -75,19 +78,10 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
   // The old workers end before the old capture does, and before anything of the new one is drawn.
+  frame_.reset();
   document_ = std::move(document);
+  frame_.emplace(*document_, [window = window_] { window->wake(); });
   textures_.clear();
-  wishes_ = {};
-  followed_.reset();
-  line_.reset();
-  line_wanted_.reset();
-  hovered_.reset();
-  readout_.reset();
-  script_probe_.reset();
-  if (counting_.valid()) counting_.wait();
-  counting_ = {};
-  histogram_ = {};
-  histogram_key_ = {};
   counters_.first_picture_ms.reset();
   counters_.query_ms.reset();
   counters_.frame_ms_max = 0;
@@ -201,8 +195,8 @@ void ViewerApp::run_command(CommandId command) {
   } else if (command == CommandId::pick_query) {
     if (document_->history.now().query) {
       act(action::DropQuery{});
-    } else if (followed_) {
-      act(action::PickQuery{{{*followed_}}});
+    } else if (frame_->followed()) {
+      act(action::PickQuery{{{*frame_->followed()}}});
     }
   } else if (const auto action =
                  command_action(command, document_->history.now(), document_->picker)) {
@@ -216,12 +210,8 @@ ViewTheme ViewerApp::theme() const {
 }
 
 void ViewerApp::apply(PanelRequests& requests) {
-  if (requests.hovered != hovered_) window_->request_frames();
-  hovered_ = requests.hovered;
-  if (requests.follow && requests.follow != followed_) {
-    followed_ = requests.follow;
-    window_->request_frames();
-  }
+  if (frame_ && frame_->hover(requests.hovered)) window_->request_frames();
+  if (frame_ && requests.follow && frame_->follow(*requests.follow)) window_->request_frames();
   for (const Action& action : requests.actions) act(action);
   if (document_ && ImGui::IsMouseReleased(0)) document_->history.end_gesture();
   if (requests.dismiss_warning) {
@@ -281,20 +271,64 @@ void ViewerApp::draw_frame() {
   apply(requests);
 }
 
+void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
+  Document& d = *document_;
+  const bool moved = panels_.matrix().interacting();
+  const PaneSize pane = panels_.matrix().pane_size();
+  frame_->ask(pane, clock_.milliseconds());
+  uploads_left_ =
+      textures_.upload(*d.tiles, frame_->wishes().tiles, moved ? kUploadMsMoving : kUploadMsStill);
+  draw_again_ = uploads_left_;
+  frame_->take(pane, moved);
+  counters_.query_ms = frame_->line_ms();
+  const ViewState& state = d.history.now();
+  const MapSource& call = d.call();
+  const int64_t keys = call.keys.tokens();
+  const Scene scene{
+      .state = state,
+      .call = call,
+      .picker = d.picker,
+      .queries = TokenNames::of(call, state.head.batch, false),
+      .keys = TokenNames::of(call, state.head.batch, true),
+      .tiles = *d.tiles,
+      .geometry = d.tiles->geometry(state.head),
+      .scale = shown_scale(state, shown_range(state, frame_->histogram(), keys)),
+      .factor = product_factor(state.product, keys),
+      .histogram = frame_->histogram(),
+      .readout = frame_->readout(),
+      .line = frame_->line(),
+      .line_pending = frame_->line_pending(),
+      .source = d.tiles->status(),
+      .texture_mib = texture_mib(),
+      .warning = d.warning(),
+  };
+  if (!d.warning_told && d.quick_check && d.quick_check->done()) {
+    d.warning_told = true;
+    if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
+  }
+  panels_.draw(ui, window, scene, requests);
+  const PaneSize after = panels_.matrix().pane_size();
+  // Wishes are for a pane's size, which is known once it was drawn.
+  if (pane.width != after.width || pane.height != after.height) draw_again_ = true;
+  if (panels_.matrix().seen().complete && !counters_.first_picture_ms) {
+    counters_.first_picture_ms = clock_.milliseconds() - opened_at_;
+  }
+}
+
 bool ViewerApp::is_source_busy() const { return document_ && document_->tiles->status().busy; }
 
 /// The end of the work is news: who did the last of it may not have said so yet.
 bool ViewerApp::has_come_to_rest() const { return drew_busy_ && !is_source_busy(); }
 
 /// Work goes on whose progress is shown, or has ended since.
-bool ViewerApp::working() const { return is_source_busy() || histogram_stale_ || drew_busy_; }
+bool ViewerApp::working() const {
+  return is_source_busy() || (frame_ && frame_->histogram_stale()) || drew_busy_;
+}
 
 /// What the workers have brought is what somebody is waiting for.
 bool ViewerApp::is_awaited() const {
   if (!document_ || !counters_.first_picture_ms) return true;
-  if (readout_ && !readout_->entry && document_->tiles->find_probe(*readout_of_)) return true;
-  if (!line_wanted_ || (line_ && line_->request == *line_wanted_)) return false;
-  return document_->tiles->find_line(*line_wanted_) != nullptr;
+  return frame_->has_news();
 }
 
 bool ViewerApp::step(double limit) {
@@ -341,38 +375,26 @@ TileSourceStatus ViewerApp::source_status() const {
   return document_ ? document_->tiles->status() : TileSourceStatus{};
 }
 
-std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
-  script_probe_ = ProbeRequest{document_->history.now().head, query, key};
-  wish();
-  // Before the entry is looked for: a source that has nothing more to do has found it, or failed.
-  const TileSourceStatus status = document_->tiles->status();
-  const auto found = document_->tiles->find_probe(*script_probe_);
-  if (!found && !status.busy) throw Error(ErrorCode::file, status.problem);
-  if (found) script_probe_.reset();
-  return found;
-}
-
 bool ViewerApp::exact() const {
-  return document_ && panels_.matrix().seen().exact && !histogram_stale_ && !uploads_left_;
+  return document_ && panels_.matrix().seen().exact && !frame_->histogram_stale() && !uploads_left_;
 }
 
 bool ViewerApp::reached(WaitFor what) const {
   if (!document_ || changed_) return false;
-  const bool line =
-      document_->call().block > 1 || (line_ && line_wanted_ && line_->request == *line_wanted_);
-  const bool read = !readout_ || readout_->entry;
+  const bool followed = (document_->call().block > 1 || frame_->has_line()) && frame_->has_entry();
   switch (what) {
     case WaitFor::picture:
       return panels_.matrix().seen().complete;
     case WaitFor::query:
-      return line && read;
+      return followed;
     case WaitFor::exact:
-      return exact() && line && read && window_->frames_due() == 0;
+      return exact() && followed && window_->frames_due() == 0;
     case WaitFor::idle: {
       const TileSourceStatus status = document_->tiles->status();
       const bool looked = !document_->quick_check || document_->warning_told;
-      return looked && !status.busy && status.queue == 0 && !drew_busy_ && !histogram_stale_ &&
-             !uploads_left_ && window_->frames_due() == 0 && !draw_again_ && !news_;
+      return looked && !status.busy && status.queue == 0 && !drew_busy_ &&
+             !frame_->histogram_stale() && !uploads_left_ && window_->frames_due() == 0 &&
+             !draw_again_ && !news_;
     }
   }
   return false;

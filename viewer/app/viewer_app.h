@@ -2,11 +2,11 @@
 
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <optional>
 #include <string>
 
 #include "viewer/app/document.h"
+#include "viewer/app/document_frame.h"
 #include "viewer/app/frame_counters.h"
 #include "viewer/app/frame_pacer.h"
 #include "viewer/app/panel_set.h"
@@ -73,9 +73,8 @@ class ViewerApp {
   /// How tiles come to their textures, see TileTextures.
   std::string_view upload_way() const { return textures_.upload_way(); }
   TileSourceStatus source_status() const;
-  /// An entry of the head that is shown: asks for it, and tells it once it is there. Throws
-  /// Error(file) where it cannot be had.
-  std::optional<ProbedEntry> probe(int64_t query, int64_t key);
+  /// DocumentFrame::probe() of what is open.
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key) { return frame_->probe(query, key); }
   Window& window() { return *window_; }
   double seconds() const { return clock_.milliseconds() / 1000; }
 
@@ -83,11 +82,6 @@ class ViewerApp {
   void show(std::unique_ptr<Document> document);
   void link_textures();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
-  void wish();
-  void refresh_line();
-  std::optional<ProbeRequest> hovered_probe() const;
-  void refresh_readout();
-  void refresh_histogram();
   void apply(PanelRequests& requests);
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
@@ -117,6 +111,7 @@ class ViewerApp {
   LabelRegistry labels_;
   ScriptedMouse mouse_;
   std::unique_ptr<Document> document_;
+  std::optional<DocumentFrame> frame_;  ///< of the document
 
   struct Failure {
     std::string title, message;
@@ -126,24 +121,6 @@ class ViewerApp {
   std::optional<ViewTheme> applied_theme_;
   std::vector<std::filesystem::path> recent_;
 
-  WantedTiles wishes_;
-  std::optional<int64_t> followed_;  ///< token whose line is shown while none is picked
-  std::shared_ptr<const MapLine> line_;
-  std::optional<LineRequest> line_wanted_;
-  double line_since_ = 0;
-  std::optional<MapPoint> hovered_;
-  std::optional<PointReadout> readout_;
-  std::optional<ProbeRequest> readout_of_, script_probe_;
-  ValueHistogram histogram_;
-  std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
-  struct HistogramKey {
-    MapRect rect;
-    Pool pool = Pool::max;
-    Quantity quantity = Quantity::weights;
-    std::vector<std::shared_ptr<const MapTile>> tiles;
-    friend bool operator==(const HistogramKey&, const HistogramKey&) = default;
-  } histogram_key_, counting_key_;
-  bool histogram_stale_ = false;
   bool uploads_left_ = false;
   bool changed_ = true;  ///< since the last frame was drawn
   double opened_at_ = 0;

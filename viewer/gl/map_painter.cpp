@@ -33,7 +33,6 @@ uniform float factor;
 uniform float low;
 uniform float high;
 uniform float linear;
-uniform float gamma;
 uniform vec3 nothing;
 uniform vec3 hatch;
 out vec4 colour;
@@ -77,7 +76,7 @@ void paint(float number) {
     colour = vec4(nothing, 1.0);
     return;
   }
-  float place = pow(clamp((bent - low) / (high - low), 0.0, 1.0), gamma);
+  float place = clamp((bent - low) / (high - low), 0.0, 1.0);
   colour = vec4(texture(table, vec2((place * 255.0 + 0.5) / 256.0, 0.5)).rgb, 1.0);
 }
 )";
@@ -224,12 +223,11 @@ void MapPainter::prepare(const ShaderProgram& program, const MapColours& c, cons
               static_cast<float>(area.height));
   glUniform1i(program.uniform("texels_are_log2"), c.texels_are_log2 ? 1 : 0);
   glUniform1i(program.uniform("use_mean"), c.use_mean ? 1 : 0);
-  glUniform1i(program.uniform("scale"), static_cast<int>(c.scale));
-  glUniform1f(program.uniform("factor"), c.factor);
-  glUniform1f(program.uniform("low"), c.low);
-  glUniform1f(program.uniform("high"), c.high);
-  glUniform1f(program.uniform("linear"), c.linear);
-  glUniform1f(program.uniform("gamma"), c.gamma);
+  glUniform1i(program.uniform("scale"), static_cast<int>(c.scale.kind));
+  glUniform1f(program.uniform("factor"), c.scale.factor);
+  glUniform1f(program.uniform("low"), c.scale.low);
+  glUniform1f(program.uniform("high"), c.scale.high);
+  glUniform1f(program.uniform("linear"), c.scale.linear);
   glUniform3f(program.uniform("nothing"), c.nothing[0], c.nothing[1], c.nothing[2]);
   glUniform3f(program.uniform("hatch"), c.hatch[0], c.hatch[1], c.hatch[2]);
   glUniform1i(program.uniform("table"), 1);

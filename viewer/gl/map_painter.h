@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "io/pictures/colour_scale.h"
+#include "io/pictures/shader_scale.h"
 #include "viewer/gl/grid_texture.h"
 #include "viewer/gl/shader_program.h"
 #include "viewer/gl/texture_pool.h"
@@ -12,16 +12,11 @@
 namespace attnscope::gl {
 
 /// How numbers become colours. What the numbers are is part of it, so that nothing is uploaded anew
-/// when any of this changes. With v the value of a texel (2^texel for weights) times `factor`, and
-/// t(v) by `scale`, the place in the colours is ((t(v) - low) / (high - low))^gamma.
+/// when any of this changes.
 struct MapColours {
-  bool texels_are_log2 = true;        ///< of weights; logits are as they are
-  bool use_mean = false;              ///< the second number of a texel instead of the first
-  ScaleKind scale = ScaleKind::log2;  ///< t: log2 v, v, sqrt v, sign(v) * log2(1 + |v| / linear)
-  float factor = 1;
-  float low = 0, high = 1;  ///< t of the range's ends
-  float linear = 1;
-  float gamma = 1;
+  bool texels_are_log2 = true;  ///< of weights; logits are as they are
+  bool use_mean = false;        ///< the second number of a texel instead of the first
+  ShaderScale scale;
   std::array<float, 3> nothing{0.027f, 0.031f, 0.035f};  ///< colour of what the scale cannot show
   std::array<float, 3> hatch{0.25f, 0.27f, 0.29f};  ///< stripes where a number is +inf: not there
 };

@@ -2,21 +2,14 @@
 
 #include <imgui.h>
 
-#include "viewer/view/value_range.h"
-
 namespace attnscope {
 
 gl::MapColours painter_colours(const ViewState& state, const ColourScale& scale, double factor,
                                const Theme& theme) {
-  const ShaderScale shader = shader_scale(scale, factor);
   gl::MapColours colours;
   colours.texels_are_log2 = state.product != ViewProduct::logits;
   colours.use_mean = state.pool == Pool::mean;
-  colours.scale = shader.kind;
-  colours.factor = shader.factor;
-  colours.low = shader.low;
-  colours.high = shader.high;
-  colours.linear = shader.linear;
+  colours.scale = shader_scale(scale, factor);
   const ImVec4 nothing = to_vec4(theme.nothing);
   colours.nothing = {nothing.x, nothing.y, nothing.z};
   return colours;

@@ -21,15 +21,4 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
 /// the state's colour map is not known.
 ColourScale shown_scale(const ViewState& state, const ValueRange& range);
 
-/// What a shader needs: with v the value of a texel (2^texel for weights) times `factor` and t(v)
-/// by `kind`, the place in the colours is (t(v) − low) / (high − low).
-struct ShaderScale {
-  ScaleKind kind = ScaleKind::log2;  ///< t: log₂ v, v, √v, sign(v)·log₂(1 + |v| / linear)
-  float factor = 1;
-  float low = 0, high = 1;  ///< t of the range's ends
-  float linear = 1;         ///< symlog: about where its linear part ends
-  friend bool operator==(const ShaderScale&, const ShaderScale&) = default;
-};
-ShaderScale shader_scale(const ColourScale& scale, double factor);
-
 }  // namespace attnscope

@@ -107,8 +107,8 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
   Painted p;
   const auto value = [](int x, double shift = 0) { return std::exp2(-16 + x / 16.0 + shift); };
   gl::MapColours c;
-  c.low = -12;
-  c.high = -2;
+  c.scale.low = -12;
+  c.scale.high = -2;
   c.nothing = {0, 0, 0};
   const auto log_unit = [&](int x) { return (-16 + x / 16.0 + 12) / 10; };
   gl::ReadPixels picture = p.draw(c, 256);
@@ -118,24 +118,24 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
   c.use_mean = true;
   CHECK(worst_column(p.draw(c, 256), Colormap::viridis, [&](int x) { return log_unit(x) - 0.2; }) <=
         kTolerance);
-  c.factor = 4;
+  c.scale.factor = 4;
   CHECK(worst_column(p.draw(c, 256), Colormap::viridis, log_unit) <= kTolerance);
   c.use_mean = false;
-  c.factor = 1;
+  c.scale.factor = 1;
 
   p.painter.set_colormap(Colormap::magma);
-  c.scale = ScaleKind::linear;
-  c.low = 0;
-  c.high = 0.5f;
+  c.scale.kind = ScaleKind::linear;
+  c.scale.low = 0;
+  c.scale.high = 0.5f;
   CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) { return value(x) / 0.5; }) <=
         kTolerance);
-  c.scale = ScaleKind::sqrt;
-  c.high = 1;
+  c.scale.kind = ScaleKind::sqrt;
+  c.scale.high = 1;
   CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) { return std::sqrt(value(x)); }) <=
         kTolerance);
-  c.scale = ScaleKind::symlog;
-  c.linear = 0.001f;
-  c.high = static_cast<float>(std::log2(1 + 1 / 0.001));
+  c.scale.kind = ScaleKind::symlog;
+  c.scale.linear = 0.001f;
+  c.scale.high = static_cast<float>(std::log2(1 + 1 / 0.001));
   CHECK(worst_column(p.draw(c, 256), Colormap::magma, [&](int x) {
           return std::log2(1 + value(x) / 0.001) / std::log2(1 + 1 / 0.001);
         }) <= kTolerance);
@@ -147,8 +147,8 @@ TEST_CASE("texels smaller than pixels show their largest") {
   const Window window(hidden());
   Painted p;
   gl::MapColours c;
-  c.low = -16;
-  c.high = 0;
+  c.scale.low = -16;
+  c.scale.high = 0;
   // Pixel x covers columns 2x and 2x + 1: the larger is the second.
   CHECK(worst_column(p.draw(c, 128), Colormap::viridis,
                      [](int x) { return (2 * x + 1) / 256.0; }) <= kTolerance);
@@ -162,8 +162,8 @@ TEST_CASE("a line's cells are drawn in their places") {
   gl::Framebuffer target(90, 60);
   target.bind();
   gl::MapColours c;
-  c.low = -8;
-  c.high = 0;
+  c.scale.low = -8;
+  c.scale.high = 0;
   painter.draw_grid(grid, std::vector<gl::MapQuad>{{0, 0, 90, 60, 0, 0, 3, 2, {}}}, c,
                     {90, 60, 0, 0, 90, 60});
   const gl::ReadPixels picture = target.read();

@@ -3,6 +3,7 @@
 #include <limits>
 #include <random>
 
+#include "io/pictures/shader_scale.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/view/value_range.h"

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "viewer/app/document.h"
+#include "viewer/panels/scene.h"
+#include "viewer/view/wanted_tiles.h"
+
+namespace attnscope {
+
+/// What the window asks of an open document, frame by frame, and what it has got: tiles, the line
+/// and the entry under the mouse, the histogram of what is seen. One for each document. Only on the
+/// window's thread.
+class DocumentFrame {
+ public:
+  /// Borrows the document. `wake` is called from another thread when a histogram is counted.
+  DocumentFrame(Document& document, std::function<void()> wake);
+
+  /// Asks for what is seen in a pane of this size, where that has changed. `now` is in
+  /// milliseconds, of any clock that goes on.
+  void ask(PaneSize pane, double now);
+  /// Takes what has come since. While the map is moved, colours do not change.
+  void take(PaneSize pane, bool moved);
+
+  /// What is followed by the mouse from now on; true where it is another than before.
+  bool hover(const std::optional<MapPoint>& point);
+  bool follow(int64_t token);
+  /// The token whose line is shown while none is picked.
+  const std::optional<int64_t>& followed() const { return followed_; }
+
+  const WantedTiles& wishes() const { return wishes_; }
+  const std::optional<PointReadout>& readout() const { return readout_; }
+  const std::shared_ptr<const MapLine>& line() const { return line_; }
+  const ValueHistogram& histogram() const { return histogram_; }
+  bool histogram_stale() const { return histogram_stale_; }
+  /// Milliseconds from asking for the line that came last until it was there.
+  const std::optional<double>& line_ms() const { return line_ms_; }
+
+  /// Whether the line that is shown is the wanted one.
+  bool has_line() const { return line_ && line_wanted_ && line_->request == *line_wanted_; }
+  bool line_pending() const { return line_wanted_ && !has_line(); }
+  /// Whether the entry under the mouse is there, if there is one.
+  bool has_entry() const { return !readout_ || readout_->entry; }
+  /// Whether the line or the entry under the mouse has come and is not taken yet.
+  bool has_news() const;
+
+  /// An entry of the head that is shown: asks for it, and tells it once it is there. Throws
+  /// Error(file) where it cannot be had.
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key);
+
+ private:
+  struct HistogramKey {
+    MapRect rect;
+    Pool pool = Pool::max;
+    Quantity quantity = Quantity::weights;
+    std::vector<std::shared_ptr<const MapTile>> tiles;
+    friend bool operator==(const HistogramKey&, const HistogramKey&) = default;
+  };
+  MapGeometry geometry() const;
+  std::optional<ProbeRequest> hovered_probe() const;
+  void choose_line();
+  void take_line();
+  void take_entry();
+  void take_histogram(PaneSize pane, bool moved);
+  HistogramKey histogram_key(PaneSize pane) const;
+  void wish(WantedTiles wishes);
+
+  Document& document_;
+  const std::function<void()> wake_;
+  WantedTiles wishes_;
+  std::optional<int64_t> followed_;
+  std::optional<LineRequest> line_wanted_;
+  std::shared_ptr<const MapLine> line_;
+  double asked_at_ = 0, now_ = 0;  ///< for line_wanted_; in this frame
+  std::optional<double> line_ms_;
+  std::optional<MapPoint> hovered_;
+  std::optional<PointReadout> readout_;
+  std::optional<ProbeRequest> readout_of_, script_probe_;
+  ValueHistogram histogram_;
+  HistogramKey histogram_key_, counting_key_;
+  bool histogram_stale_ = false;
+  std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
+};
+
+}  // namespace attnscope
