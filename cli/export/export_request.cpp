@@ -7,6 +7,7 @@
 
 #include "cli/common/run_backend.h"
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 #include "core/base/selection.h"
 
 namespace attnscope {
