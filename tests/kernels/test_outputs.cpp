@@ -106,7 +106,9 @@ void check_head(const Oracle& oracle, const NamedBackend& named, int64_t batch, 
   }
   INFO(place);
   CHECK(worst <= 1);
-  if (description.mask != "masked_rows") CHECK(largest_output > 0);
+  const bool only_padding = description.mask == "padded_keys" && description.shape.batch > 1 &&
+                            batch == description.shape.batch - 1;
+  if (description.mask != "masked_rows") CHECK((largest_output > 0) != only_padding);
 }
 
 void check_case(const AttentionCase& description) {
