@@ -72,10 +72,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
   }
 }
 
-ScriptHost::Probed AppScriptHost::probe(int64_t query, int64_t key) {
+ProbedEntry AppScriptHost::probe(int64_t query, int64_t key) {
   Document* document = app_->document();
   if (document == nullptr) throw usage_error("no capture is open");
-  return {document->tiles->probe(document->history.now().head, query, key), true};
+  return document->tiles->probe(document->history.now().head, query, key);
 }
 
 void AppScriptHost::print(const std::string& line) {

@@ -47,11 +47,8 @@ class ScriptHost {
   /// Whether all that is seen is exact.
   virtual bool exact() const = 0;
 
-  struct Probed {
-    ProbedEntry entry;
-    bool exact = true;
-  };
-  virtual Probed probe(int64_t query, int64_t key) = 0;
+  /// See TileSource::probe.
+  virtual ProbedEntry probe(int64_t query, int64_t key) = 0;
   /// A line for standard output.
   virtual void print(const std::string& line) = 0;
   /// Writes the window as a picture; the frame that is written may be the next one: shot_done().
