@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/stream/null_sink.h"
 #include "core/stream/streaming_engine.h"
 
 namespace attnscope {
 namespace {
-
-/// Takes tiles and keeps nothing.
-class NullSink : public TileSink {
- public:
-  explicit NullSink(const TileRequest& request) : request_(request) {}
-  TileRequest request() const override { return request_; }
-  void begin(std::span<const HeadTask>, int) override {}
-  void consume(const Tile&) override {}
-  void end() override {}
-
- private:
-  TileRequest request_;
-};
 
 struct Sample {
   double flops = 0;

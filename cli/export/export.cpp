@@ -17,9 +17,11 @@
 #include "cli/export/export_pooled.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/stream/logit_check.h"
 #include "core/stream/tile_plan.h"
 #include "core/stream/value_check.h"
 #include "io/export/write/make_export.h"
+#include "io/files/output_file.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -269,6 +271,12 @@ std::string leftover_text(const ExportSink& sink) {
                      sink.tiles_total(), sink.partial_path().string());
 }
 
+/// Whether the same comes of every run: what is wrong is the values, not how they are worked on.
+bool is_of_values(const std::exception& error) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  return known != nullptr && known->code() == ErrorCode::value;
+}
+
 /// Streams the maps; throws Error(interrupted) when it was stopped. Whatever stops it, what is
 /// complete by then is committed.
 void stream_export(const Console& console, const TilePlan& plan, const TileBackend& backend,
@@ -281,8 +289,8 @@ void stream_export(const Console& console, const TilePlan& plan, const TileBacke
     complete = run_tiles({console, "export", backend, budget, stop}, sink.tasks(), plan, sink,
                          sink.resume().resumed ? SkipTile(there) : SkipTile());
     if (!complete) sink.suspend();
-  } catch (const std::exception&) {
-    if (sink.tiles_done() > 0) console.warn(leftover_text(sink));
+  } catch (const std::exception& error) {
+    if (sink.tiles_done() > 0 && !is_of_values(error)) console.warn(leftover_text(sink));
     throw;
   }
   if (complete) return;
@@ -338,8 +346,11 @@ int run_export(const ExportOptions& o) {
   const InterruptWatch interrupts(console);
   const bool with_values = spec.product == ExportProduct::output;
   check_values(plan.tasks, interrupts.token(), with_values);
+  if (spec.product != ExportProduct::logits) {
+    check_logits(plan.tasks, *backend, budget, interrupts.token());
+  }
   plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, interrupts.token());
-  const auto owned = make_export(std::move(plan), o.out, write_options);
+  auto owned = make_export(std::move(plan), o.out, write_options);
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
     console.say(o.out + " is complete already");
@@ -349,7 +360,15 @@ int run_export(const ExportOptions& o) {
   for (const std::string& warning : sink.warnings()) console.warn(warning);
   say_resume(console, sink.resume(), sink);
   const auto start = std::chrono::steady_clock::now();
-  stream_export(console, tiles, *backend, budget, sink, interrupts.token());
+  try {
+    stream_export(console, tiles, *backend, budget, sink, interrupts.token());
+  } catch (const Error& error) {
+    if (!is_of_values(error)) throw;
+    owned.reset();
+    // Gives up what was written: a partial file would wait for a run that gets past this.
+    const OutputFile given_up(o.out, {.force = true});
+    throw Error(error.code(), error.what() + std::string("; nothing was kept"));
+  }
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   print_result(o, sink, spent.count());
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),

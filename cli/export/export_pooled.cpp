@@ -11,6 +11,7 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/stream_run.h"
 #include "core/base/error.h"
+#include "core/stream/logit_check.h"
 #include "core/stream/value_check.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
@@ -75,6 +76,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : wanted) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());
+  check_logits(tasks, r.backend, budget, interrupts.token());
   plan.spec.capture_hash = r.capture.content_hash(plan.spec.selection(), false, interrupts.token());
   if (finished_already(r, plan.spec)) {
     print_written(r, forecast, 0);

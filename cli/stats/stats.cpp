@@ -16,6 +16,7 @@
 #include "cli/stats/stats_sink.h"
 #include "core/base/error.h"
 #include "core/reduce/reduction_stream.h"
+#include "core/stream/logit_check.h"
 #include "core/stream/value_check.h"
 #include "io/results/output_provenance.h"
 #include "io/results/stats_files.h"
@@ -145,6 +146,7 @@ int run_stats(const StatsOptions& o) {
   std::vector<HeadTask> tasks;
   for (const ReductionJob& job : s.jobs) tasks.push_back(job.task);
   check_values(tasks, interrupts.token());
+  check_logits(tasks, *backend, budget, interrupts.token());
   const std::string hash = capture.content_hash(s.calls, false, interrupts.token());
   const Json options = content_options(o, thresholds, recorded_backend(*backend, s.calls));
   const Json about{{"capture", capture.path().filename().string()},
