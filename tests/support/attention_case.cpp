@@ -241,6 +241,8 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
     if (!c.mixed_rows || row % 2 == 1) q[i] += c.q_shift;
   }
   for (float& value : k) value += c.k_shift;
+  for (size_t i = 0; i < q.size(); i += static_cast<size_t>(s.head_dim)) q[i] += c.common_channel;
+  for (size_t i = 0; i < k.size(); i += static_cast<size_t>(s.head_dim)) k[i] += c.common_channel;
   set_far_products(c, q, k);
   parts.q =
       HeadTensor(std::make_shared<MemoryTensor>(
@@ -353,6 +355,9 @@ Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
       row.magnitude = std::max(row.magnitude, problem_.scale() * magnitude + std::fabs(bias));
     }
   }
+  row.one_sign = case_.common_channel != 0;
+  row.logit_error =
+      0x1p-24 * row.magnitude * (row.one_sign ? static_cast<double>(s.head_dim) + 2 : 1.0);
   const double largest = *std::max_element(row.logits.begin(), row.logits.end());
   for (size_t j = 0; j < row.logits.size(); ++j) {
     if (linear) {
