@@ -3,39 +3,25 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
+#include "core/stream/null_sink.h"
+#include "core/stream/panel.h"
 #include "core/stream/streaming_engine.h"
 
 namespace attnscope {
 namespace {
-
-/// Takes tiles and keeps nothing.
-class NullSink : public TileSink {
- public:
-  explicit NullSink(const TileRequest& request) : request_(request) {}
-  TileRequest request() const override { return request_; }
-  void begin(std::span<const HeadTask>, int) override {}
-  void consume(const Tile&) override {}
-  void end() override {}
-
- private:
-  TileRequest request_;
-};
 
 struct Sample {
   double flops = 0;
   double seconds = 0;
 };
 
-/// Computes the first `rows` rows of a task.
-Sample compute(HeadTask task, int64_t rows, const TileRequest& request, const TilePlan& plan,
+/// Computes some panels of a task, spread over it: masks leave more of some rows than of others.
+Sample compute(HeadTask task, int64_t panels, const TileRequest& request, const TilePlan& plan,
                const TileBackend& backend, MemoryBudget& budget) {
-  rows = std::min(rows, task.num_rows());
-  if (task.row_list.empty()) {
-    task.rows.end = task.rows.begin + rows;
-  } else {
-    task.row_list = task.row_list.first(static_cast<size_t>(rows));
-  }
+  const std::vector<int64_t> rows = sampled_panels(task, plan.panel_rows, panels);
+  task.row_list = rows;
   const TilePlan part = plan_tiles({&task, 1}, request, backend, budget.available(), plan.workers);
   NullSink sink(request);
   const auto start = std::chrono::steady_clock::now();
@@ -55,10 +41,12 @@ bool wants_estimate(bool dry_run, double flops) {
 double expected_seconds(std::span<const HeadTask> tasks, const TileRequest& request,
                         const TilePlan& plan, const TileBackend& backend, MemoryBudget& budget) {
   if (plan.flops <= 0) return 0;
+  const HeadTask& dearest = *std::max_element(
+      tasks.begin(), tasks.end(),
+      [](const HeadTask& a, const HeadTask& b) { return full_flops(a) < full_flops(b); });
   // What both samples spend on packing the keys falls out of their difference.
-  const int64_t rows = plan.panel_rows * plan.workers;
-  const Sample few = compute(tasks.front(), rows, request, plan, backend, budget);
-  const Sample more = compute(tasks.front(), 3 * rows, request, plan, backend, budget);
+  const Sample few = compute(dearest, plan.workers, request, plan, backend, budget);
+  const Sample more = compute(dearest, 3 * int64_t{plan.workers}, request, plan, backend, budget);
   const double flops = more.flops - few.flops;
   const double seconds = more.seconds - few.seconds;
   if (flops <= 0 || seconds <= 0) {

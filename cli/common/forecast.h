@@ -11,8 +11,9 @@
 
 namespace attnscope {
 
-/// Seconds that computing a stream will take on this machine, judged by a few of its row panels
-/// that are computed now (well below a second for heads of usual size); writing is not counted.
+/// Seconds that computing a stream will take on this machine, judged by a few row panels from all
+/// over its dearest head that are computed now (well below a second for heads of usual size);
+/// writing is not counted.
 double expected_seconds(std::span<const HeadTask> tasks, const TileRequest& request,
                         const TilePlan& plan, const TileBackend& backend, MemoryBudget& budget);
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/stream/logit_check.h"
 #include "core/stream/value_check.h"
 #include "io/results/output_provenance.h"
 
@@ -34,6 +35,16 @@ CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks, 
 
 CheckedRun::CheckedRun(const Console& console, std::span<const ReductionJob> jobs)
     : CheckedRun(console, tasks_of(jobs)) {}
+
+void CheckedRun::check_logits(std::span<const HeadTask> tasks, const TileBackend& backend,
+                              MemoryBudget& budget) const {
+  attnscope::check_logits(tasks, backend, budget, stop());
+}
+
+void CheckedRun::check_logits(std::span<const ReductionJob> jobs, const TileBackend& backend,
+                              MemoryBudget& budget) const {
+  check_logits(tasks_of(jobs), backend, budget);
+}
 
 bool is_complete_already(const Console& console, const std::filesystem::path& out,
                          std::string_view product, const nlohmann::ordered_json& identity) {

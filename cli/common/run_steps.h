@@ -13,7 +13,9 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/run_plan.h"
 #include "core/base/error.h"
+#include "core/base/memory_budget.h"
 #include "core/reduce/reduction_stream.h"
+#include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 
 namespace attnscope {
@@ -32,6 +34,11 @@ class CheckedRun {
   /// the first, Error(interrupted).
   CheckedRun(const Console& console, std::span<const HeadTask> tasks, bool with_values = false);
   CheckedRun(const Console& console, std::span<const ReductionJob> jobs);
+  /// core/stream/logit_check.h, for runs of weights: throws before anything was written.
+  void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend,
+                    MemoryBudget& budget) const;
+  void check_logits(std::span<const ReductionJob> jobs, const TileBackend& backend,
+                    MemoryBudget& budget) const;
   std::stop_token stop() const { return interrupts_.token(); }
 
  private:

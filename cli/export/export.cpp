@@ -19,6 +19,7 @@
 #include "core/base/nearest_word.h"
 #include "core/stream/tile_plan.h"
 #include "io/export/write/make_export.h"
+#include "io/files/output_file.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -62,6 +63,12 @@ void say_resume(const Console& console, const ExportResume& resume, const Export
   }
 }
 
+/// Whether the same comes of every run: what is wrong is the values, not how they are worked on.
+bool is_of_values(const std::exception& error) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  return known != nullptr && known->code() == ErrorCode::value;
+}
+
 /// Streams the maps; throws Error(interrupted) when it was stopped. Whatever stops it, what is
 /// complete by then is committed.
 void stream_export(const Console& console, const TilePlan& plan, const TileBackend& backend,
@@ -74,8 +81,10 @@ void stream_export(const Console& console, const TilePlan& plan, const TileBacke
     complete = run_tiles({console, "export", backend, budget, stop}, sink.tasks(), plan, sink,
                          sink.resume().resumed ? SkipTile(there) : SkipTile());
     if (!complete) sink.suspend();
-  } catch (const std::exception&) {
-    if (sink.tiles_done() > 0) console.warn(leftover_text(parts_of(sink, sink.tiles_done())));
+  } catch (const std::exception& error) {
+    if (sink.tiles_done() > 0 && !is_of_values(error)) {
+      console.warn(leftover_text(parts_of(sink, sink.tiles_done())));
+    }
     throw;
   }
   if (!complete) throw interrupted_error(leftover_text(parts_of(sink, sink.tiles_done())));
@@ -112,8 +121,9 @@ int run_export(const ExportOptions& o) {
 
   const bool with_values = spec.product == ExportProduct::output;
   const CheckedRun run(console, plan.tasks, with_values);
+  if (spec.product != ExportProduct::logits) run.check_logits(plan.tasks, *backend, budget);
   plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, run.stop());
-  const auto owned = make_export(std::move(plan), o.out, write_options);
+  auto owned = make_export(std::move(plan), o.out, write_options);
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
     say_complete(console, o.out);
@@ -123,7 +133,15 @@ int run_export(const ExportOptions& o) {
   for (const std::string& warning : sink.warnings()) console.warn(warning);
   say_resume(console, sink.resume(), sink);
   const auto start = std::chrono::steady_clock::now();
-  stream_export(console, tiles, *backend, budget, sink, run.stop());
+  try {
+    stream_export(console, tiles, *backend, budget, sink, run.stop());
+  } catch (const Error& error) {
+    if (!is_of_values(error)) throw;
+    owned.reset();
+    // Gives up what was written: a partial file would wait for a run that gets past this.
+    const OutputFile given_up(o.out, {.force = true});
+    throw Error(error.code(), error.what() + std::string("; nothing was kept"));
+  }
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   if (o.json) print_export_result(result_of(o, sink, spent.count()));
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),

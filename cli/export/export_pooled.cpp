@@ -51,6 +51,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
                             r.backend.description(), reductions.describe()));
 
   const CheckedRun run(r.console, wanted);
+  run.check_logits(wanted, r.backend, budget);
   plan.spec.capture_hash = r.capture.content_hash(plan.spec.selection(), false, run.stop());
   if (o.resume && !o.force &&
       is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {

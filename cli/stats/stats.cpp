@@ -139,6 +139,7 @@ int run_stats(const StatsOptions& o) {
   say_start(console, forecast);
 
   const CheckedRun run(console, s.jobs);
+  run.check_logits(s.jobs, *backend, budget);
   const std::string hash = capture.content_hash(s.calls, false, run.stop());
   const Json options = content_options(o, thresholds, recorded_backend(*backend, s.calls));
   const std::string name = capture.path().filename().string();

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/mask/mask_keys.h"
 #include "core/mask/mask_tensor.h"
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
@@ -111,6 +112,10 @@ void Mask::fill_bias(int64_t batch, int64_t head, std::span<const int64_t> queri
     std::fill_n(out + static_cast<int64_t>(row) * row_stride, keys.size(), 0.0f);
   }
   for (const auto& term : terms_) term->add_bias(batch, head, queries, keys, out, row_stride);
+  for (size_t row = 0; row < queries.size(); ++row) {
+    float* const biases = out + static_cast<int64_t>(row) * row_stride;
+    std::transform(biases, biases + keys.size(), biases, effective_bias);
+  }
 }
 
 bool Mask::has_finite_bias() const {

@@ -34,11 +34,12 @@ class Mask {
   /// are cumulative starts, from 0 to the sequence's length, as flash-attention's cu_seqlens.
   static Mask segments(std::vector<int64_t> cu_queries, std::vector<int64_t> cu_keys);
   static Mask blocks(const BlockMask& blocks);
-  /// A tensor broadcastable to [B, H, Nq, Nk]: bool = may be attended to, floating = bias, may hold
-  /// −inf. Nothing is read now. A tensor that does not depend on the query is read at the first use
-  /// and kept as runs of equal biases (at most 64 KiB); others are read rectangle by rectangle, and
-  /// what their blocks of 128 x 128 hold is remembered in two bits each. classify(), fill_bias()
-  /// and has_finite_bias() may thus throw Error(value) at NaN and +inf.
+  /// A tensor broadcastable to [B, H, Nq, Nk]: bool = may be attended to, floating = bias, which
+  /// masks from kMaskedBias down (masked_bias.h). Nothing is read now. A tensor that does not
+  /// depend on the query is read at the first use and kept as runs of equal biases (at most 64
+  /// KiB); others are read rectangle by rectangle, and what their blocks of 128 x 128 hold is
+  /// remembered in two bits each. classify(), fill_bias() and has_finite_bias() may thus throw
+  /// Error(value) at NaN and +inf.
   static Mask tensor(std::shared_ptr<const TensorSource> source);
 
   /// A condition of the caller's own.
@@ -48,7 +49,8 @@ class Mask {
 
   bool is_none() const { return terms_.empty(); }
   TileClass classify(int64_t batch, int64_t head, IndexRange queries, IndexRange keys) const;
-  /// Writes the sum of the terms' biases; out need not be initialised. Layout as MaskTerm.
+  /// Writes the sum of the terms' biases, −inf where it is as low as a masked entry's
+  /// (masked_bias.h); out need not be initialised. Layout as MaskTerm.
   void fill_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
                  float* out, int64_t row_stride) const;
   bool has_finite_bias() const;

@@ -13,6 +13,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
@@ -47,8 +48,8 @@ class BiasSource {
   bool is_bool() const { return source_->dtype() == DType::boolean; }
   const Index4& extent() const { return extent_; }
 
-  /// Reads the box as biases; begin and count lie within extent(), and the box holds at most
-  /// kPieceElements. Throws Error(value) at NaN and +inf.
+  /// Reads the box as biases, −inf where they mask; begin and count lie within extent(), and the
+  /// box holds at most kPieceElements. Throws Error(value) at NaN and +inf.
   void read(const Index4& begin, const Index4& count, std::vector<float>& out) const {
     const int64_t total = count[0] * count[1] * count[2] * count[3];
     assert(total <= kPieceElements);
@@ -67,6 +68,7 @@ class BiasSource {
       return !(value <= std::numeric_limits<float>::max());
     });
     if (bad != out.end()) refuse(begin, count, bad - out.begin(), *bad);
+    std::transform(out.begin(), out.end(), out.begin(), effective_bias);
   }
 
  private:

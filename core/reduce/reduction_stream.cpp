@@ -164,21 +164,19 @@ class NullReductionSink : public ReductionSink {
   void head(int64_t, const HeadTotals&) override {}
 };
 
-ReductionJob first_rows(const ReductionJob& whole, int64_t rows) {
-  ReductionJob part = whole;
-  rows = std::min(rows, whole.task.num_rows());
-  if (whole.task.row_list.empty()) {
-    part.task.rows.end = part.task.rows.begin + rows;
-  } else {
-    part.task.row_list = whole.task.row_list.first(static_cast<size_t>(rows));
+/// Entries of the job that the mask leaves to compute, asked of it `rows` rows at a time.
+int64_t entries_of(const ReductionJob& job, int64_t rows) {
+  constexpr int64_t kKeys = 512;
+  int64_t entries = 0;
+  for (int64_t begin = 0; begin < job.task.num_rows(); begin += rows) {
+    const IndexRange panel{begin, std::min(begin + rows, job.task.num_rows())};
+    add_area(entries, unmasked_entries(job.task, panel, kKeys), 1);
   }
-  return part;
+  return entries;
 }
 
-double flops_of(const ReductionJob& job) {
-  const AttentionProblem& problem = *job.task.problem;
-  return 2.0 * static_cast<double>(problem.head_dim()) * static_cast<double>(problem.num_keys()) *
-         static_cast<double>(job.task.num_rows());
+double flops_of(const ReductionJob& job, int64_t entries) {
+  return 2.0 * static_cast<double>(job.task.problem->head_dim()) * static_cast<double>(entries);
 }
 
 }  // namespace
@@ -205,10 +203,10 @@ ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBack
   }
   ReductionPlan plan;
   for (const ReductionJob& job : jobs) {
+    const int64_t entries = entries_of(job, kMostPanelRows);
     plan.rows += job.task.num_rows();
-    plan.flops += flops_of(job);
-    plan.entries += static_cast<double>(job.task.num_rows()) *
-                    static_cast<double>(job.task.problem->num_keys());
+    plan.flops += flops_of(job, entries);
+    plan.entries += static_cast<double>(entries);
   }
   int64_t smallest = INT64_MAX;
   const int64_t most_workers = std::max(1, max_workers > 0 ? max_workers : backend.workers());
@@ -256,8 +254,14 @@ bool ReductionStream::run(std::span<const ReductionJob> jobs, const ReductionPla
 
 double ReductionStream::expected_seconds(std::span<const ReductionJob> jobs,
                                          const ReductionPlan& plan) {
-  const auto compute = [&](int64_t rows) {
-    const ReductionJob part = first_rows(jobs.front(), rows);
+  const ReductionJob& dearest =
+      *std::max_element(jobs.begin(), jobs.end(), [](const ReductionJob& a, const ReductionJob& b) {
+        return full_flops(a.task) < full_flops(b.task);
+      });
+  const auto compute = [&](int64_t panels) {
+    const std::vector<int64_t> rows = sampled_panels(dearest.task, plan.panel_rows, panels);
+    ReductionJob part = dearest;
+    part.task.row_list = rows;
     ReductionPlan small = plan;
     small.bound_heads = 1;
     small.panels = ceil_div(part.task.num_rows(), plan.panel_rows);
@@ -265,15 +269,17 @@ double ReductionStream::expected_seconds(std::span<const ReductionJob> jobs,
     const auto start = std::chrono::steady_clock::now();
     run({&part, 1}, small, sink);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    return std::pair(flops_of(part), spent.count());
+    return std::pair(flops_of(part, entries_of(part, plan.panel_rows)), spent.count());
   };
+  if (plan.flops <= 0) return 0;
   // What both samples spend on packing the keys falls out of their difference.
-  const int64_t rows = plan.panel_rows * plan.workers;
-  const auto [few_flops, few_seconds] = compute(rows);
-  const auto [more_flops, more_seconds] = compute(3 * rows);
+  const auto [few_flops, few_seconds] = compute(plan.workers);
+  const auto [more_flops, more_seconds] = compute(3 * int64_t{plan.workers});
   const double flops = more_flops - few_flops;
   const double seconds = more_seconds - few_seconds;
-  if (flops <= 0 || seconds <= 0) return plan.flops / more_flops * more_seconds;
+  if (flops <= 0 || seconds <= 0) {
+    return more_flops <= 0 ? more_seconds : plan.flops / more_flops * more_seconds;
+  }
   const double packing = std::max(0.0, few_seconds - few_flops / flops * seconds);
   return packing * static_cast<double>(jobs.size()) + plan.flops / flops * seconds;
 }

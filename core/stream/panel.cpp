@@ -1,10 +1,13 @@
 #include "core/stream/panel.h"
 
 #include <algorithm>
+#include <cassert>
 #include <new>
+#include <optional>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/problem/sampled_rows.h"
 
 namespace attnscope {
 namespace {
@@ -50,6 +53,42 @@ bool is_masked_out(const HeadTask& task, IndexRange rows, IndexRange keys) {
     i = past;
   }
   return true;
+}
+
+void add_area(int64_t& entries, int64_t rows, int64_t keys) {
+  const auto area = checked_mul(rows, keys);
+  const auto total = area ? checked_add(entries, *area) : std::nullopt;
+  if (!total) throw Error(ErrorCode::resource, "the maps are too large to be counted");
+  entries = *total;
+}
+
+int64_t unmasked_entries(const HeadTask& task, IndexRange rows, int64_t step) {
+  const int64_t num_keys = task.problem->num_keys();
+  int64_t entries = 0;
+  if (task.problem->mask().is_none()) {
+    add_area(entries, rows.size(), num_keys);
+    return entries;
+  }
+  for (int64_t key = 0; key < num_keys; key += step) {
+    const IndexRange keys{key, std::min(key + step, num_keys)};
+    if (!is_masked_out(task, rows, keys)) add_area(entries, rows.size(), keys.size());
+  }
+  return entries;
+}
+
+double full_flops(const HeadTask& task) {
+  return 2.0 * static_cast<double>(task.problem->head_dim()) *
+         static_cast<double>(task.problem->num_keys()) * static_cast<double>(task.num_rows());
+}
+
+std::vector<int64_t> sampled_panels(const HeadTask& task, int64_t panel_rows, int64_t panels) {
+  assert(task.known_norms.empty());
+  std::vector<int64_t> rows;
+  for (const int64_t panel : sampled_rows(ceil_div(task.num_rows(), panel_rows), panels)) {
+    const int64_t end = std::min((panel + 1) * panel_rows, task.num_rows());
+    for (int64_t i = panel * panel_rows; i < end; ++i) rows.push_back(task.row_at(i));
+  }
+  return rows;
 }
 
 QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data) {

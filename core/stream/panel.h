@@ -28,6 +28,22 @@ bool skips_empty_chunks(const HeadTask& task, const TileRequest& request);
 /// keys `keys`.
 bool is_masked_out(const HeadTask& task, IndexRange rows, IndexRange keys);
 
+/// Adds rows · keys to a number of entries. Sizes come from files, so they may be anything: throws
+/// Error(resource) where it cannot be counted.
+void add_area(int64_t& entries, int64_t rows, int64_t keys);
+
+/// Entries of the rows at positions `rows` of the task with all keys of the sequence that the mask
+/// leaves to compute, asked of it `step` keys at a time.
+int64_t unmasked_entries(const HeadTask& task, IndexRange rows, int64_t step);
+
+/// Of the products of the task's rows with all keys, masked or not: 2·d an entry.
+double full_flops(const HeadTask& task);
+
+/// What stands for the task where its time is judged: the sequence's rows of `panels` panels of
+/// `panel_rows` rows, evenly spread over it, ascending; all rows where it has no more panels. The
+/// task must have no known norms.
+std::vector<int64_t> sampled_panels(const HeadTask& task, int64_t panel_rows, int64_t panels);
+
 /// Reads the query rows at positions `rows` of the task, a run of neighbours at a time. `index` and
 /// `data` hold rows.size() indices and packed rows, and are borrowed by the result.
 QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data);

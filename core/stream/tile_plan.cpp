@@ -15,8 +15,9 @@
 namespace attnscope {
 namespace {
 
-/// Keys at a time that are asked of the mask where columns are no keys.
-constexpr int64_t kOutputKeys = 512;
+/// Keys at a time that are asked of the mask, however many a chunk has: backends ask it block by
+/// block.
+constexpr int64_t kMaskKeys = 512;
 
 /// Segment lengths worth trying: those that cut `chunks` column chunks into equal segments.
 /// Descending, from all chunks to one.
@@ -28,14 +29,6 @@ std::vector<int64_t> segment_lengths(int64_t chunks) {
     length = length == 1 ? 0 : ceil_div(chunks, ceil_div(chunks, length - 1));
   }
   return lengths;
-}
-
-/// A sum of areas. Sizes come from files, so they may be anything.
-void add_area(int64_t& sum, int64_t rows, int64_t keys) {
-  const auto area = checked_mul(rows, keys);
-  const auto total = area ? checked_add(sum, *area) : std::nullopt;
-  if (!total) throw Error(ErrorCode::resource, "the maps are too large to be counted");
-  sum = *total;
 }
 
 /// What the masks leave of the stream.
@@ -65,21 +58,6 @@ void count_chunks(const HeadTask& task, const TileRequest& request, IndexRange r
       count.most_active[i] = std::max(count.most_active[i], active);
     }
   }
-}
-
-/// Entries of all keys that are not masked out, `step` keys at a time.
-int64_t count_norm_entries(const HeadTask& task, int64_t step, IndexRange rows) {
-  const int64_t num_keys = task.problem->num_keys();
-  int64_t entries = 0;
-  if (task.problem->mask().is_none()) {
-    add_area(entries, rows.size(), num_keys);
-    return entries;
-  }
-  for (int64_t key = 0; key < num_keys; key += step) {
-    const IndexRange keys{key, std::min(key + step, num_keys)};
-    if (!is_masked_out(task, rows, keys)) add_area(entries, rows.size(), keys.size());
-  }
-  return entries;
 }
 
 /// What the stream takes away from the memory of the tiles.
@@ -157,7 +135,7 @@ class Planner {
       const int64_t before = count_.entries;
       for (int64_t begin = 0; begin < task.num_rows(); begin += request_.chunk_rows) {
         const IndexRange panel{begin, std::min(begin + request_.chunk_rows, task.num_rows())};
-        add_area(count_.entries, count_norm_entries(task, kOutputKeys, panel), 1);
+        add_area(count_.entries, unmasked_entries(task, panel, kMaskKeys), 1);
       }
       const auto multiplications =
           static_cast<double>(task.problem->head_dim() + task.problem->v().width());
@@ -176,7 +154,7 @@ class Planner {
         const IndexRange panel{begin, std::min(begin + request_.chunk_rows, rows)};
         if (request_.entries) count_chunks(task, request_, panel, lengths_, count_, scratch);
         if (computes_norms(task, request_)) {
-          add_area(count_.norm_entries, count_norm_entries(task, request_.chunk_cols, panel), 1);
+          add_area(count_.norm_entries, unmasked_entries(task, panel, kMaskKeys), 1);
         }
       }
       const double entry_flops = 2 * static_cast<double>(task.problem->head_dim());

@@ -60,7 +60,8 @@ struct RowReferences {
 /// An entry that went wrong is infinite or NaN, so that no sum hides it.
 inline bool is_sound_sum(float sum) { return sum >= 0 && sum <= 0x1p64f; }
 
-/// Biases of a block in logit units: bias[row · row_stride + key]; −inf excludes an entry.
+/// Biases of a block in logit units: bias[row · row_stride + key]; −inf excludes an entry, others
+/// lie above kMaskedBias (core/mask/masked_bias.h).
 struct BlockBias {
   const float* data = nullptr;
   int64_t row_stride = 0;  ///< 0: one row serves all
@@ -138,8 +139,7 @@ struct CpuKernels {
   Products bf16_emulated;  ///< the same sums from float32 instructions, for tests; may be null
 
   /// In place over raw products, [kGroupRows, kBlockKeys]: the entries of Products::softmax with a
-  /// mask or bias, which may lie anywhere below 0. Panels that were not computed become 0, here and
-  /// below.
+  /// mask or bias. Panels that were not computed become 0, here and below.
   void (*softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
                        RowReferences& rows);
   /// The same bits at less speed, and 0 for whatever lies far below 0: a row's sum is unsound only

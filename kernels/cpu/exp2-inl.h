@@ -18,11 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr float kLog2eHigh = 0x1.715476p+0f;
 inline constexpr float kLog2eLow = 0x1.4ae0cp-26f;
 
-/// Biases below count as this one: log₂(e) times it is still a float32.
-inline constexpr float kLowestBias = -0x1.6p127f;
-/// The same for biased_exp2, which is to be trusted with this one: enough beside any product that
-/// float32 resolves.
-inline constexpr float kLowestNearBias = -0x1p48f;
+/// Biases above count as this one: log₂(e) times it is still a float32.
+inline constexpr float kHighestBias = 0x1.6p127f;
 /// Exponents below lie so far under any reference (see kMaxExponent) that their power is 0.
 inline constexpr float kLowestExponent = -0x1p24f;
 
@@ -78,7 +75,7 @@ HWY_INLINE V scaled_exp2(D d, V product, V high, V low, V reference) {
 }
 
 /// product·factor + bias·log₂(e) as `whole` + the returned fraction. A bias of 0 gives the bits of
-/// scaled_exp2. `bias` must not lie beyond ±|kLowestBias|.
+/// scaled_exp2. `bias` must not lie beyond ±kHighestBias.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V biased_fraction(D d, V product, V high, V low, V bias, V& whole) {
   const V log2e_high = hn::Set(d, kLog2eHigh);

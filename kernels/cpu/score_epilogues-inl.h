@@ -9,6 +9,7 @@
 
 #include <limits>
 
+#include "core/mask/masked_bias.h"
 #include "kernels/cpu/exp2-inl.h"
 #include "kernels/cpu/lane_totals-inl.h"
 
@@ -39,9 +40,9 @@ HWY_INLINE hn::Mask<FloatTag> is_allowed(FloatVec bias) {
   return hn::Ge(bias, hn::Set(FloatTag(), -FLT_MAX));
 }
 
-/// The bias as exponents take it, also of an entry that does not count.
-HWY_INLINE FloatVec bounded_bias(FloatVec bias, float lowest = kLowestBias) {
-  return hn::Max(bias, hn::Set(FloatTag(), lowest));
+/// The bias as exponents take it: finite, also of an entry that does not count.
+HWY_INLINE FloatVec bounded_bias(FloatVec bias) {
+  return hn::Max(bias, hn::Set(FloatTag(), kMaskedBias));
 }
 
 template <bool kMoments, bool kFar>
@@ -56,13 +57,13 @@ struct SoftmaxEntry {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
     const FloatVec reference = hn::Set(d, rows.references[row]);
+    const FloatVec bounded = bounded_bias(bias);
     FloatVec exponent, entry;
     if constexpr (kFar) {
-      entry = far_biased_exp2(d, product, high, low, bounded_bias(bias), reference, exponent);
+      entry = far_biased_exp2(d, product, high, low, bounded, reference, exponent);
       exponent = hn::IfThenElseZero(hn::Gt(entry, hn::Zero(d)), exponent);
     } else {
-      const FloatVec near_bias = bounded_bias(bias, kLowestNearBias);
-      entry = biased_exp2(d, product, high, low, near_bias, reference, exponent);
+      entry = biased_exp2(d, product, high, low, bounded, reference, exponent);
     }
     entry = hn::IfThenElseZero(allowed, entry);
     totals.add(row, key, entry);
@@ -109,7 +110,7 @@ struct SigmoidEntry {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
     const FloatVec one = hn::Set(d, 1.0f);
-    const FloatVec bounded = hn::Min(bounded_bias(bias), hn::Set(d, -kLowestBias));
+    const FloatVec bounded = hn::Min(bounded_bias(bias), hn::Set(d, kHighestBias));
     FloatVec whole;
     const FloatVec fraction =
         biased_fraction(d, hn::Neg(product), high, low, hn::Neg(bounded), whole);

@@ -134,6 +134,28 @@ MaskCase dense_mask(std::string_view name, const Shape& s) {
           }};
 }
 
+/// How torch programs mask a batch of sequences padded on the left, with finite biases:
+/// "padded_keys" is [B, 1, 1, Nk], the last of several batch items nothing but padding;
+/// "padded_rows" is [B, 1, Nq, Nk], and its padded queries have no key.
+MaskCase padded_batch(std::string_view name, const Shape& s) {
+  const bool by_row = name == "padded_rows";
+  const auto bias = [=](int64_t b, int64_t, int64_t i, int64_t j) {
+    if (!by_row) return allow((b == 0 || b < s.batch - 1) && j >= s.keys / 3 + b);
+    return allow(i >= s.queries / 3 && j >= s.keys / 3 + b && j <= i + s.keys / 2);
+  };
+  constexpr float kLowestBfloat = -0x1.fep127f;  // torch.finfo(torch.bfloat16).min
+  const int64_t rows = by_row ? s.queries : 1;
+  std::vector<float> values;
+  for (int64_t b = 0; b < s.batch; ++b) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < s.keys; ++j) {
+        values.push_back(bias(b, 0, i, j) == 0 ? 0.0f : i % 2 == 0 ? -1e9f : kLowestBfloat);
+      }
+    }
+  }
+  return {"", Mask::tensor(float_tensor({s.batch, 1, rows, s.keys}, values)), bias};
+}
+
 MaskCase causal_and_keys(const Shape& s) {
   const MaskCase keys = key_masks("keys", s);
   return {"", Mask::causal() & keys.mask, [keys](auto b, auto h, auto i, auto j) {
@@ -182,10 +204,11 @@ MaskCase build_mask(std::string_view name, const Shape& s) {
   if (name == "segments") return segment_mask(s);
   if (name == "blocks") return block_mask(s);
   if (name == "causal_and_keys") return causal_and_keys(s);
+  if (name.starts_with("padded")) return padded_batch(name, s);
   if (name == "key_bias" || name == "low_bias" || name == "lowest_bias") {
     auto values = normal_values(s.keys, 5, 13);
     // Every logit of a row far below 0: the reference of its sum has to follow, as far as it can.
-    const float shift = name == "key_bias" ? 0.0f : name == "low_bias" ? 700.0f : 1e7f;
+    const float shift = name == "key_bias" ? 0.0f : name == "low_bias" ? 700.0f : 3.5e6f;
     for (float& value : values) value -= shift;
     return {"", Mask::tensor(float_tensor({s.keys}, values)),
             [values](auto, auto, auto, auto j) { return double{values[static_cast<size_t>(j)]}; }};
@@ -218,6 +241,8 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
     if (!c.mixed_rows || row % 2 == 1) q[i] += c.q_shift;
   }
   for (float& value : k) value += c.k_shift;
+  for (size_t i = 0; i < q.size(); i += static_cast<size_t>(s.head_dim)) q[i] += c.common_channel;
+  for (size_t i = 0; i < k.size(); i += static_cast<size_t>(s.head_dim)) k[i] += c.common_channel;
   set_far_products(c, q, k);
   parts.q =
       HeadTensor(std::make_shared<MemoryTensor>(
@@ -330,6 +355,9 @@ Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
       row.magnitude = std::max(row.magnitude, problem_.scale() * magnitude + std::fabs(bias));
     }
   }
+  row.one_sign = case_.common_channel != 0;
+  row.logit_error =
+      0x1p-24 * row.magnitude * (row.one_sign ? static_cast<double>(s.head_dim) + 2 : 1.0);
   const double largest = *std::max_element(row.logits.begin(), row.logits.end());
   for (size_t j = 0; j < row.logits.size(); ++j) {
     if (linear) {

@@ -32,9 +32,9 @@ std::string to_text(const Shape& shape);
 /// The kinds of mask that mask_case knows; beside these "lowest_bias", with logits that float32
 /// cannot resolve.
 inline constexpr std::string_view kMaskNames[] = {
-    "none",     "causal",          "window",     "key_lengths", "keys",
-    "segments", "blocks",          "dense_bool", "dense_float", "key_bias",
-    "low_bias", "causal_and_keys", "masked_rows"};
+    "none",     "causal",          "window",      "key_lengths", "keys",
+    "segments", "blocks",          "dense_bool",  "dense_float", "key_bias",
+    "low_bias", "causal_and_keys", "masked_rows", "padded_keys", "padded_rows"};
 MaskCase mask_case(std::string_view name, const Shape& shape);
 
 /// Keys that lie so far below all others that they must not count: by a bias, or by their products
@@ -62,6 +62,8 @@ struct AttentionCase {
   /// Added to all of q and of k; to every other row of q only, where `mixed_rows`.
   float q_shift = 0, k_shift = 0;
   bool mixed_rows = false;
+  /// Added to channel 0 of all q and k, as models have it: one large channel that all share.
+  float common_channel = 0;
   /// Token grid of queries and keys, with text at `place`; extents of 0: none is known.
   std::array<int64_t, 3> grid{};
   int64_t text = 0;
@@ -93,6 +95,11 @@ class Oracle {
     std::vector<double> weights;
     double lse = 0;        ///< ln of the normaliser; −inf for a masked row
     double magnitude = 0;  ///< max over keys of scale·Σ|q||k| + |bias|
+    /// How far a backend may be off the row's logits. Each of the d roundings of a product may be
+    /// 2⁻²⁴ of Σ|q||k|, and so may those of scale and bias. That is the bound; it is allowed where
+    /// the terms of sums have one sign. Of signs at random much less is left, and allowed.
+    double logit_error = 0;
+    bool one_sign = false;
   };
   Row row(int64_t batch, int64_t head, int64_t query) const;
   /// V as stored, for a query head.

@@ -73,11 +73,9 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
   }
 }
 
-std::optional<ScriptHost::Probed> AppScriptHost::probe(int64_t query, int64_t key) {
+std::optional<ProbedEntry> AppScriptHost::probe(int64_t query, int64_t key) {
   if (app_->document() == nullptr) throw usage_error("no capture is open");
-  const auto entry = app_->probe(query, key);
-  if (!entry) return std::nullopt;
-  return Probed{*entry, true};
+  return app_->probe(query, key);
 }
 
 void AppScriptHost::print(const std::string& line) {

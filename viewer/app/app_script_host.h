@@ -28,7 +28,7 @@ class AppScriptHost : public ScriptHost {
   std::optional<double> measured(ScriptName name) const override;
   std::string upload_way() const override { return std::string(app_->upload_way()); }
   bool exact() const override { return app_->exact(); }
-  std::optional<Probed> probe(int64_t query, int64_t key) override;
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key) override;
   void print(const std::string& line) override;
   void shot(const std::string& path) override;
   bool shot_done() const override { return true; }

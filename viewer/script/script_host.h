@@ -46,12 +46,8 @@ class ScriptHost {
   /// Whether all that is seen is exact.
   virtual bool exact() const = 0;
 
-  struct Probed {
-    ProbedEntry entry;
-    bool exact = true;
-  };
   /// Nothing while it is not there; to be asked again then, in a later frame.
-  virtual std::optional<Probed> probe(int64_t query, int64_t key) = 0;
+  virtual std::optional<ProbedEntry> probe(int64_t query, int64_t key) = 0;
   /// A line for standard output.
   virtual void print(const std::string& line) = 0;
   /// Writes the window as a picture; the frame that is written may be the next one: shot_done().

@@ -37,6 +37,28 @@ bool compares(double left, CompareOp op, double right) {
   return false;
 }
 
+/// What `probe` prints. JSON has no −inf and no NaN: null is a masked entry's logit, and what an
+/// export does not have.
+nlohmann::ordered_json probed_json(const ProbedEntry& entry) {
+  const auto number = [](double value) {
+    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+  };
+  const bool of_block = entry.block > 1;
+  const bool known = !std::isnan(entry.weight) || !std::isnan(entry.logit);
+  nlohmann::ordered_json json;
+  json["q"] = entry.query;
+  json["k"] = entry.key;
+  json["weight"] = of_block ? nlohmann::ordered_json() : number(entry.weight);
+  json["logit"] = number(entry.logit);
+  json["exact"] = known && !of_block;
+  if (of_block) {
+    json["block"] = entry.block;
+    json["block_max"] = number(entry.weight);
+    json["block_mean"] = number(entry.mean);
+  }
+  return json;
+}
+
 /// Labels that hold the wanted one or its last part, or differ by little; at most eight.
 std::string near_labels(const std::string& label, const std::vector<std::string>& labels) {
   constexpr size_t kListed = 8;
@@ -154,17 +176,9 @@ struct ScriptRunner::Step {
                                     w.query, w.key, call.queries.tokens() - 1,
                                     call.keys.tokens() - 1));
     }
-    const std::optional<ScriptHost::Probed> probed = host.probe(w.query, w.key);
+    const std::optional<ProbedEntry> probed = host.probe(w.query, w.key);
     if (!probed) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
-    nlohmann::ordered_json json;
-    json["q"] = probed->entry.query;
-    json["k"] = probed->entry.key;
-    json["weight"] = probed->entry.weight;
-    // JSON has no −inf: null is a masked entry's logit.
-    json["logit"] = nullptr;
-    if (std::isfinite(probed->entry.logit)) json["logit"] = probed->entry.logit;
-    json["exact"] = probed->exact;
-    host.print(json.dump());
+    host.print(probed_json(*probed).dump());
     return After::take_up;
   }
   After operator()(const word::Print& w) const {

@@ -88,3 +88,25 @@ TEST_CASE("a plan for people has a line for each of its numbers") {
     }
   }
 }
+
+TEST_CASE("plans count what a mask leaves to compute") {
+  const TemporaryFolder folder;
+  const std::string sample = project_folder() + "/samples/moving-shapes";
+  for (const Case& c : cases(sample, folder / "out.h5")) {
+    const bool few_rows = c.command == "query" || c.command == "rollout";
+    if (few_rows) continue;
+    const auto flops = [&](const std::string& mask) {
+      std::vector<std::string> arguments = c.arguments;
+      const std::string option = c.command == "mask" ? "--own-mask" : "--mask";
+      arguments.insert(arguments.end(), {option, mask, "--dry-run", "--json"});
+      const ProgramResult result = run_attnscope(arguments);
+      INFO(c.command << "\n" << result.out << result.err);
+      REQUIRE(result.exit_code == 0);
+      return nlohmann::json::parse(result.out)["flops"].get<double>();
+    };
+    INFO(c.command);
+    const double all = flops("none"), causal = flops("causal");
+    CHECK(causal > all / 2);
+    CHECK(causal < 0.85 * all);
+  }
+}

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cfloat>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -282,13 +283,16 @@ TensorMask random_tensor_mask(DType dtype, std::array<int64_t, 4> extent, size_t
   std::mt19937_64 random(11);
   const auto count = static_cast<size_t>(*checked_count(extent));
   std::vector<float> values(count);
+  std::vector<double> stored(count);
   for (size_t i = 0; i < count; ++i) {
-    // Runs of 0 and −inf along the keys, finite numbers between.
+    // Runs of 0 and masked keys, told in several ways, finite numbers between.
     const auto key = static_cast<int64_t>(i) % extent[3];
     const int64_t kind = dtype == DType::boolean ? pick(random, 0, 1) : pick(random, 0, 2);
     values[i] = key < 20 || kind == 0   ? 0.0f
                 : key < 40 || kind == 1 ? -kInfinity
                                         : 0.25f * static_cast<float>(pick(random, -8, 8));
+    constexpr double kMaskedWays[] = {-HUGE_VAL, -1e9, -0x1.fep127, -0x1p22};
+    stored[i] = values[i] == -kInfinity ? kMaskedWays[pick(random, 0, 3)] : double{values[i]};
   }
   const std::vector<int64_t> shape(extent.begin() + static_cast<int64_t>(drop), extent.end());
   TensorMask mask;
@@ -297,14 +301,14 @@ TensorMask random_tensor_mask(DType dtype, std::array<int64_t, 4> extent, size_t
     for (float v : values) bits.push_back(v == 0 ? 1 : 0);
     mask.source = make_tensor("mask.npy", dtype, shape, bits);
   } else if (dtype == DType::f64) {
-    mask.source =
-        make_tensor("mask.npy", dtype, shape, std::vector<double>(values.begin(), values.end()));
-  } else if (dtype == DType::bf16) {
-    std::vector<bf16> stored;
-    for (float v : values) stored.push_back(to_bf16(v));
     mask.source = make_tensor("mask.npy", dtype, shape, stored);
+  } else if (dtype == DType::bf16) {
+    std::vector<bf16> rounded;
+    for (double v : stored) rounded.push_back(to_bf16(static_cast<float>(v)));
+    mask.source = make_tensor("mask.npy", dtype, shape, rounded);
   } else {
-    mask.source = make_tensor("mask.npy", dtype, shape, values);
+    mask.source =
+        make_tensor("mask.npy", dtype, shape, std::vector<float>(stored.begin(), stored.end()));
   }
   mask.bias = [values, extent](int64_t b, int64_t h, int64_t i, int64_t j) {
     const std::array<int64_t, 4> at{b, h, i, j};
@@ -358,11 +362,28 @@ TEST_CASE("whether a tensor mask holds finite biases") {
   };
   CHECK_FALSE(mask({0, -kInfinity, -0.0f}).has_finite_bias());
   CHECK(mask({0, -10000, 0}).has_finite_bias());
+  CHECK(mask({0, std::nextafter(-0x1p22f, 0.0f)}).has_finite_bias());
+  CHECK_FALSE(mask({0, -0x1p22f, -1e9f, -FLT_MAX}).has_finite_bias());
   const auto dense = [](std::vector<float> values) {
     return Mask::tensor(make_tensor("m", DType::f32, {2, 2}, values));
   };
   CHECK_FALSE(dense({0, -kInfinity, -0.0f, 0}).has_finite_bias());
   CHECK(dense({0, 0, 0, 1}).has_finite_bias());
+  CHECK_FALSE(dense({0, -1e9f, -0x1p22f, -FLT_MAX}).has_finite_bias());
+}
+
+TEST_CASE("biases that only together are as low as masked ones mask") {
+  const auto mask = [](std::vector<float> values) {
+    return Mask::tensor(make_tensor("m", DType::f32, {4}, values));
+  };
+  const Mask both = mask({-3e6f, -3e6f, 0, -2e6f}) & mask({-1e6f, -2e6f, -3e6f, -2194304.0f});
+  const int64_t query = 0;
+  float out[4];
+  both.fill_bias(0, 0, {&query, 1}, {0, 4}, out, 4);
+  CHECK(out[0] == -4e6f);
+  CHECK(out[1] == -kInfinity);
+  CHECK(out[2] == -3e6f);
+  CHECK(out[3] == -kInfinity);
 }
 
 TEST_CASE("a mask that is sparse in blocks has empty and full tiles") {

@@ -1,6 +1,7 @@
 #include <deque>
 
 #include "core/base/checked_math.h"
+#include "core/stream/panel.h"
 #include "core/stream/tile_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_backend.h"
@@ -270,4 +271,30 @@ TEST_CASE("sizes that overflow are refused, not wrapped around") {
               plan_tiles({&task, 1}, {}, backend, kPlenty);
             },
             ErrorCode::resource, {"too"}) == "");
+}
+
+TEST_CASE("what a causal mask leaves is counted in panels") {
+  const AttentionProblem problem = rule_problem(1, 1, 1000, 1000, 8, Mask::causal());
+  const HeadTask task{&problem, 0, 0, {0, 1000}, {}, {0, 1000}};
+  CHECK(unmasked_entries(task, {0, 100}, 100) == 100 * 100);
+  CHECK(unmasked_entries(task, {100, 200}, 100) == 100 * 200);
+  CHECK(unmasked_entries(task, {900, 1000}, 300) == 100 * 1000);
+  CHECK(full_flops(task) == 2.0 * 8 * 1000 * 1000);
+}
+
+TEST_CASE("panels that stand for a task are spread over it") {
+  const AttentionProblem problem = rule_problem(1, 1, 1000, 50, 8);
+  const HeadTask task{&problem, 0, 0, {10, 990}, {}, {0, 50}};
+  // 98 panels of 10 rows: numbers 16, 49 and 81.
+  const std::vector<int64_t> rows = sampled_panels(task, 10, 3);
+  REQUIRE(rows.size() == 30);
+  CHECK(rows.front() == 170);
+  CHECK(rows[9] == 179);
+  CHECK(rows[10] == 500);
+  CHECK(rows[20] == 820);
+  CHECK(sampled_panels(task, 100, 10).size() == 980);
+  const std::vector<int64_t> list{3, 5, 8, 13, 21, 34, 55};
+  const HeadTask chosen{&problem, 0, 0, {}, list, {0, 50}};
+  CHECK(sampled_panels(chosen, 2, 2) == std::vector<int64_t>{8, 13, 55});
+  CHECK(sampled_panels(chosen, 2, 4) == list);
 }

@@ -373,6 +373,52 @@ TEST_CASE("recorded LSEs are compared where there are no outputs") {
   CHECK(wrong.row == 1);
 }
 
+TEST_CASE("rows that biases mask are left out, whatever a kernel recorded of them") {
+  // Queries 0 and 3 have no key; kernels return the mean of V for them.
+  RecordedCall call(18);
+  const auto masked = [](int64_t i) { return i == 0 || i == 3; };
+  call.attend();
+  std::vector<float> bias;
+  for (int64_t i = 0; i < RecordedCall::kTokens; ++i) {
+    bias.insert(bias.end(), RecordedCall::kTokens, masked(i) ? -1e9f : 0.0f);
+    if (!masked(i)) continue;
+    for (int64_t b = 0; b < RecordedCall::kBatch; ++b) {
+      for (int64_t h = 0; h < RecordedCall::kHeads; ++h) {
+        for (int64_t c = 0; c < RecordedCall::kWidth; ++c) {
+          float sum = 0;
+          for (int64_t j = 0; j < RecordedCall::kTokens; ++j) {
+            sum += call.row(call.v, b, h / (RecordedCall::kHeads / RecordedCall::kKvHeads), j)[c];
+          }
+          call.row(call.out, b, h, i)[c] = sum / float{RecordedCall::kTokens};
+        }
+      }
+    }
+  }
+  call.mask_fact = "tensor";
+  const TemporaryFolder folder;
+  const std::string path = folder / "c.safetensors";
+  call.file()
+      .tensor("mask", "F32", {RecordedCall::kTokens, RecordedCall::kTokens}, raw(bias))
+      .write(path);
+  CHECK(check_call(Capture::open(path).calls().front(), {}, 1).verdict == CheckVerdict::agrees);
+}
+
+TEST_CASE("the LSE of a row that biases mask is as low as they are") {
+  const TemporaryFolder folder;
+  const auto verdict = [&](float lse) {
+    CallFile()
+        .pair({1, 1, 2, 4}, {1, 1, 2, 4})
+        .tensor("mask", "F32", {2, 2}, raw(std::vector<float>{0, 0, -1e9f, -1e9f}))
+        .tensor("lse", "F32", {1, 1, 2}, raw(std::vector<float>{0.6931472f, lse}))
+        .write(folder.path() / "c.safetensors");
+    return check_call(Capture::open(folder.path() / "c.safetensors").calls().front(), {}, 1)
+        .verdict;
+  };
+  CHECK(verdict(-1e9f) == CheckVerdict::agrees);
+  CHECK(verdict(-std::numeric_limits<float>::infinity()) == CheckVerdict::agrees);
+  CHECK(verdict(0.6931472f) == CheckVerdict::differs);
+}
+
 TEST_CASE("a stop ends a check") {
   RecordedCall call(16);
   call.attend();

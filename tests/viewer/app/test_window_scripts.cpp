@@ -87,11 +87,21 @@ TEST_CASE("blocks and single rows of an export are looked at") {
   const TemporaryFolder folder;
   make_export(folder / "blocks.h5", "--product pooled --pyramid --block 16 --layers 2 --heads 1");
   make_export(folder / "rows.h5", "--product rows --queries 5,100,300 --layers 2 --heads 1");
-  const WindowResult blocks = run_window(
-      folder.path().string(), {"blocks.h5"},
-      "wait exact\nwait query\nwait idle\nopen rows.h5\nwait exact\nexpect rows == 1024\n");
+  const WindowResult blocks =
+      run_window(folder.path().string(), {"blocks.h5"},
+                 "wait exact\nwait query\nwait idle\nprobe 100 200\nopen rows.h5\nwait exact\n"
+                 "expect rows == 1024\nprobe 100 200\nprobe 101 200\n");
   INFO(blocks.err);
   CHECK(blocks.exit_code == 0);
+  const std::vector<std::string> lines = lines_of(blocks.out);
+  REQUIRE(lines.size() == 3);
+  const auto of_block = nlohmann::json::parse(lines[0]);
+  CHECK(of_block["weight"].is_null());
+  CHECK(of_block["exact"] == false);
+  CHECK(of_block["block"] == 16);
+  CHECK(of_block["block_max"] > of_block["block_mean"]);
+  CHECK(nlohmann::json::parse(lines[1])["exact"] == true);
+  CHECK(nlohmann::json::parse(lines[2])["exact"] == false);
 }
 
 TEST_CASE("a script in a hidden window chooses, clicks and expects") {

@@ -54,10 +54,14 @@ class FakeHost : public ScriptHost {
   }
   std::string upload_way() const override { return "staging"; }
   bool exact() const override { return false; }
-  std::optional<Probed> probe(int64_t query, int64_t key) override {
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key) override {
     if (frame < probed_from) return std::nullopt;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    if (key == 1) return ProbedEntry{query, key, nan, nan};
+    if (key == 2) return ProbedEntry{query, key, 0.75, nan, 64, 0.25};
+    if (key == 5) return ProbedEntry{query, key, nan, nan, 64, nan};
     const double logit = key == 0 ? -std::numeric_limits<double>::infinity() : -1.5;
-    return Probed{{query, key, std::exp(logit), logit}, true};
+    return ProbedEntry{query, key, std::exp(logit), logit};
   }
   void print(const std::string& line) override { printed.push_back(line); }
   void shot(const std::string& path) override {
@@ -208,6 +212,17 @@ TEST_CASE("clicks and keys take their frames, and labels may take some to appear
   CHECK(has(text, "s:1: click \"Matrix/Fot\": no such label; near it: \"Matrix/Fit\""));
   CHECK(has(error_of("click Scale/Scale"), "near it: \"Toolbar/Scale\""));
   CHECK(has(error_of("click Zzz"), "the window has \"Matrix/Fit\", \"Matrix/Zoom in\""));
+}
+
+TEST_CASE("a probe does not give what a block holds, or nothing, as the entry") {
+  Run run("probe 3 1\nprobe 3 2\nprobe 3 5\n");
+  CHECK(run.go().empty());
+  REQUIRE(run.host.printed.size() == 3);
+  CHECK(run.host.printed[0] == R"({"q":3,"k":1,"weight":null,"logit":null,"exact":false})");
+  CHECK(run.host.printed[1] == R"({"q":3,"k":2,"weight":null,"logit":null,"exact":false,)"
+                               R"("block":64,"block_max":0.75,"block_mean":0.25})");
+  CHECK(run.host.printed[2] == R"({"q":3,"k":5,"weight":null,"logit":null,"exact":false,)"
+                               R"("block":64,"block_max":null,"block_mean":null})");
 }
 
 TEST_CASE("probes and prints are lines") {

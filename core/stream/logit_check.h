@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+#include <stop_token>
+
+#include "core/base/memory_budget.h"
+#include "core/stream/tile_backend.h"
+#include "core/stream/tile_sink.h"
+
+namespace attnscope {
+
+/// Finds out before a long stream whether its softmax will be refused because logits are too large:
+/// the rows of the tasks for which scale·‖q‖·max‖k‖ does not exclude it (Cauchy and Schwarz) are
+/// given to the backend, which computes their norms alone. For ordinary q and k these are none, and
+/// the cost is reading them once. What biases alone do is not looked at.
+///
+/// All of q and k must be finite. Throws what the backend throws at such a row (Error(value)),
+/// Error(resource) where the budget does not hold one head, Error(interrupted) soon after a stop is
+/// requested.
+void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend, MemoryBudget& budget,
+                  std::stop_token stop);
+
+}  // namespace attnscope
