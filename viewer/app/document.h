@@ -44,8 +44,8 @@ class DocumentStop {
   std::stop_callback<std::function<void()>> with_other_;  ///< last: it uses the source
 };
 
-/// Makes the workers that bring tiles, and the check; `wake` is to be called from any thread when there is
-/// something new.
+/// Makes the workers that bring tiles, and the check; `wake` is to be called from any thread when
+/// there is something new.
 struct TileSourceMaker {
   /// Of a capture's maps, which are computed. Borrows it.
   std::function<std::unique_ptr<TileSource>(const Capture&, std::function<void()> wake)> of_capture;
