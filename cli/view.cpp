@@ -15,6 +15,7 @@
 #include "io/export/format/export_manifest.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/tiles/export_texels.h"
+#include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/tile_service.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_names.h"
@@ -128,7 +129,7 @@ int run_view(const ViewRequest& o) {
       check_export_options(o.capture, o.run);
       first_selected(read_export_texels(o.capture.capture)->calls(), o.selection);
     } else {
-      first_selected(open_capture(o.capture, console, QuickCheckUse::no), o.selection);
+      first_selected(open_capture(o.capture, console), o.selection);
     }
     settings.origin =
         CaptureOrigin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
@@ -147,6 +148,10 @@ int run_view(const ViewRequest& o) {
     service.threads = o.run.threads;
     service.cache_folders = cache_folders(o.cache, capture);
     return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
+  };
+  settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
+    // Beside the tiles that the window keeps: for a moment, a head.
+    return std::make_unique<QuickCheck>(capture, *backend, memory / 8, std::move(wake));
   };
   settings.make_source.of_export = [&](std::shared_ptr<const TexelReader> reader,
                                        std::function<void()> wake) {

@@ -1,17 +1,14 @@
 #include "cli/common/capture_options.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
-#include "cli/common/interrupt.h"
 #include "cli/common/system_memory.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/problem/score.h"
-#include "io/check/self_check.h"
 
 namespace attnscope {
 namespace {
@@ -39,15 +36,6 @@ class MemberProgress : public ReadProgress {
  private:
   Progress progress_;
 };
-
-/// A quick check reads little, but the first value of a member of an archive costs reading it all.
-bool has_archives(const Capture& capture) {
-  return std::any_of(capture.files().begin(), capture.files().end(),
-                     [](const std::filesystem::path& file) {
-                       const std::filesystem::path ending = file.extension();
-                       return ending == ".npz" || ending == ".pt" || ending == ".pth";
-                     });
-}
 
 }  // namespace
 
@@ -138,7 +126,7 @@ ReadControl read_control(const Console& console) {
           }};
 }
 
-Capture open_capture(const CaptureOptions& o, const Console& console, QuickCheckUse use) {
+Capture open_capture(const CaptureOptions& o, const Console& console) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
@@ -154,19 +142,6 @@ Capture open_capture(const CaptureOptions& o, const Console& console, QuickCheck
   Capture capture = bare ? Capture::from_tensors(o.tensors, overrides, control)
                          : Capture::open(o.capture, overrides, control);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
-  const bool as_recorded = !overrides.mask && overrides.score == ScoreFunction::softmax;
-  if (use == QuickCheckUse::yes && as_recorded) {
-    std::optional<InterruptWatch> interrupts;
-    if (has_archives(capture)) interrupts.emplace(console);
-    const auto check = quick_check(capture, interrupts ? interrupts->token() : std::stop_token());
-    if (interrupts && interrupts->interrupted()) {
-      throw Error(ErrorCode::interrupted, "interrupted");
-    }
-    if (check) {
-      console.warn("warning: " + one_line(capture.path().string()) + ": " +
-                   quick_check_warning(*check));
-    }
-  }
   return capture;
 }
 

@@ -28,13 +28,8 @@ void add_capture_options(CommandParser& command, CaptureOptions& options,
 FactOverrides fact_overrides(const CaptureOptions& options);
 /// What ends with the command and tells on its console how far long reads are.
 ReadControl read_control(const Console& console);
-/// Whether a capture that is opened is compared with a few of its own recorded outputs.
-enum class QuickCheckUse : bool { no, yes };
-/// Opens it and says its notes, and what a quick check of it found (not where an option asks for
-/// another score or mask: that is a question, not a correction). Throws Error(usage) when neither
-/// or both were given.
-Capture open_capture(const CaptureOptions& options, const Console& console,
-                     QuickCheckUse quick_check = QuickCheckUse::yes);
+/// Opens it and says its notes. Throws Error(usage) when neither or both were given.
+Capture open_capture(const CaptureOptions& options, const Console& console);
 
 /// What the options that say *which calls and heads* hold.
 struct SelectionOptions {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <set>
 
+#include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
@@ -95,6 +96,7 @@ int run_export(const ExportOptions& o) {
   if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
   const Capture capture = open_capture(o.capture, console);
   const auto backend = make_run_backend(o.run, console);
+  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
   ExportPlan plan = make_export_spec(o, capture, *backend);
   const ExportSpec& spec = plan.spec;
   if (spec.product == ExportProduct::pooled) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
@@ -270,6 +271,7 @@ int run_info(const InfoOptions& o) {
     return print_export_info(o.capture.capture, o.json);
   }
   const Capture capture = open_capture(o.capture, console);
+  check_capture(capture, o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
   warn_of_unknown_state(selected, console);
   const InterruptWatch interrupts(console);

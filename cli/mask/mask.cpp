@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
@@ -186,6 +187,7 @@ int run_mask(const MaskOptions& o) {
   const Capture capture = open_capture(o.capture, console);
   const MaskTasks m = make_tasks(o, capture);
   const auto backend = make_run_backend(o.run, console);
+  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
   for (const SelectedCall& call : m.calls) {
     for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
   }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/cache_option.h"
+#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
@@ -40,6 +41,7 @@ int run_query(const QueryRequest& o) {
   const auto format =
       choose_format(o, {q.shown(0), q.reverse, capture.files()}, count_averages(mean, volumes));
   const auto backend = make_run_backend(o.run, console);
+  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
   MemoryBudget budget(memory_limit(o.run));
   if (!o.reverse && !o.cache.empty()) {
     console.say("note: only --reverse keeps row sums; --cache changes nothing here");

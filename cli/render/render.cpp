@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/render/render_export.h"
 #include "cli/render/render_films.h"
@@ -50,6 +51,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
   const Capture capture = open_capture(o.capture, console);
   StreamRun run(o.run, console, "render");
+  check_capture(capture, o.capture, run.backend(), memory_limit(o.run), console);
   if (o.dry_run) run.plan_only();
   const OverlayFiles overlay = find_overlay(o.overlay, capture);
   std::vector<std::filesystem::path> inputs = capture.files();

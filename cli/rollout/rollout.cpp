@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
@@ -202,6 +203,7 @@ int run_rollout(const RolloutOptions& o) {
   std::optional<VolumeFormat> format;
   if (!o.out.empty()) format = choose_format(o, capture, problem.key_tokens());
   const auto backend = make_run_backend(o.run, console);
+  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
   MemoryBudget budget(memory_limit(o.run));
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget.reserve(problem.num_queries() * 16, "the influence");

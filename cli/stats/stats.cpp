@@ -5,6 +5,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
@@ -124,6 +125,7 @@ int run_stats(const StatsOptions& o) {
   const Capture capture = open_capture(o.capture, console);
   StatsJobs s = make_stats_jobs(o, capture);
   const auto backend = make_run_backend(o.run, console);
+  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
   MemoryBudget budget(memory_limit(o.run));
   const MemoryReservation rows_held =
       budget.reserve(HeadRecordSink::bytes(o.arrays(), s.jobs, 2), "the rows' values");

@@ -76,9 +76,10 @@ int verify_stored_export(const std::string& file, bool as_json, const Console& c
 
 /// An export has nothing to select in, and no facts to override.
 void refuse_capture_options(const CommandParser& command, const std::string& file) {
-  for (const char* option : {"--q", "--k", "--v", "--layout", "--grid", "--text", "--scale",
-                             "--mask", "--score", "--preset", "--rope", "--pattern", "--steps",
-                             "--layers", "--heads", "--batch", "--branch", "--kind", "--threads"}) {
+  for (const char* option :
+       {"--q",     "--k",     "--v",      "--layout", "--grid",    "--text",   "--scale",
+        "--mask",  "--score", "--preset", "--rope",   "--pattern", "--steps",  "--layers",
+        "--heads", "--batch", "--branch", "--kind",   "--threads", "--backend"}) {
     if (command.count(option) == 0) continue;
     throw usage_error(fmt::format("{}: {} is an export, and all of it is checked", option, file));
   }
@@ -115,9 +116,13 @@ Command add_verify_command(CLI::App& app) {
       "that it recorded");
   add_capture_options(command, o.request.capture);
   add_selection_options(command, o.request.selection);
-  command.add_option("--threads", o.request.threads, "worker threads (default: one a core)")
+  command.add_option("--threads", o.request.run.threads, "worker threads (default: one a core)")
       .in_range(1, 4096)
       .type_name("N");
+  command
+      .add_option("--backend", o.request.run.backend,
+                  "what computes the rows of a capture: auto, reference, cpu or cuda")
+      .type_name("NAME");
   command.add_flag("--json", o.request.json, "print JSON");
   command.add_flag("--quiet", o.quiet, "no progress");
   command.footer(

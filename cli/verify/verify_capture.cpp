@@ -10,7 +10,9 @@
 
 #include "cli/common/command.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/run_backend.h"
 #include "core/base/error.h"
+#include "core/base/memory_budget.h"
 #include "io/check/self_check.h"
 
 namespace attnscope {
@@ -115,7 +117,7 @@ int64_t head_count(const std::vector<SelectedCall>& selected) {
 }
 
 Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
-                 const Console& console, std::stop_token stop) {
+                 const CheckMeans& means, const Console& console, std::stop_token stop) {
   const auto selected = capture.select(parse_selection(request.selection));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Report report{capture.path().string(), {}};
@@ -124,8 +126,8 @@ Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
       static_cast<double>(head_count(selected)) / static_cast<double>(selected.size()), "heads");
   int searches = 0;
   for (const SelectedCall& s : selected) {
-    CallCheck check = check_call(*s.call, {.batch_items = s.batch, .head_numbers = s.heads},
-                                 request.threads > 0 ? request.threads : cores, stop);
+    CallCheck check = check_call(*s.call, {.batch_items = s.batch, .head_numbers = s.heads}, means,
+                                 request.run.threads > 0 ? request.run.threads : cores, stop);
     if (check.verdict == CheckVerdict::differs) {
       check.suspect = searches < kMostSearches
                           ? find_culprit(check, capture, stop)
@@ -140,8 +142,9 @@ Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
 
 /// A capture that does not open as it is recorded, but does, and agrees, with heads and tokens
 /// exchanged.
-std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const Console& console,
-                                      const std::string& complaint, std::stop_token stop) {
+std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const CheckMeans& means,
+                                      const Console& console, const std::string& complaint,
+                                      std::stop_token stop) {
   if (!request.capture.layout.empty() || request.capture.capture.empty()) return std::nullopt;
   for (const char* layout : {"bshd", "bhsd", "shd", "hsd"}) {
     FactOverrides overrides = fact_overrides(request.capture);
@@ -152,7 +155,7 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
     } catch (const Error&) {
       continue;
     }
-    Report report = check_all(*capture, request, console, stop);
+    Report report = check_all(*capture, request, means, console, stop);
     if (report.count(CheckVerdict::agrees) == 0 || report.count(CheckVerdict::differs) > 0) {
       continue;
     }
@@ -181,17 +184,20 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
                       ": recorded outputs are a softmax's; verify has no other score");
   }
   const InterruptWatch interrupts(console);
+  const RunBackend backend = make_run_backend(request.run, console);
+  MemoryBudget budget(memory_limit(request.run));
+  const CheckMeans means{*backend, budget};
   std::optional<Capture> capture;
   try {
-    capture.emplace(open_capture(request.capture, console, QuickCheckUse::no));
+    capture.emplace(open_capture(request.capture, console));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::file) throw;
-    if (check_exchanged(request, console, error.what(), interrupts.token())) {
+    if (check_exchanged(request, means, console, error.what(), interrupts.token())) {
       return kExitDifference;
     }
     throw;
   }
-  const Report report = check_all(*capture, request, console, interrupts.token());
+  const Report report = check_all(*capture, request, means, console, interrupts.token());
   print_report(report, request.json);
   return report.count(CheckVerdict::differs) > 0 ? kExitDifference : kExitOk;
 }

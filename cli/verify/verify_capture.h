@@ -9,7 +9,7 @@ namespace attnscope {
 struct VerifyCaptureRequest {
   CaptureOptions capture;
   SelectionOptions selection;
-  int threads = 0;  ///< 0: one a core
+  RunOptions run;
   bool json = false;
 };
 

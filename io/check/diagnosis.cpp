@@ -33,7 +33,7 @@ Diagnosis::Diagnosis(const CallCheck& check, const Capture& capture, std::stop_t
 }
 
 Suspect Diagnosis::run() {
-  if (find_values()) return suspect_;
+  if (find_values() || try_plain_loops()) return suspect_;
   using Step = bool (Diagnosis::*)();
   for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_layouts,
                     &Diagnosis::try_batches, &Diagnosis::try_heads, &Diagnosis::try_token_orders,
@@ -56,6 +56,13 @@ bool Diagnosis::find_values() {
   return false;
 }
 
+bool Diagnosis::try_plain_loops() {
+  const std::string why = check_.refusal.empty() ? "" : " (" + check_.refusal + ")";
+  return attempt({"backend",
+                  fmt::format("computed in plain loops instead of by {}{}", check_.backend, why),
+                  stated()});
+}
+
 double Diagnosis::error_of(const AttendInputs& inputs, const RecordedRows& recorded) const {
   if (stop_.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
   return recorded.compare(attend_rows(inputs, recorded.rows())).error;
@@ -71,6 +78,7 @@ bool Diagnosis::attempt(const Try& attempt) {
 }
 
 Suspect Diagnosis::unknown() const {
+  if (!check_.refusal.empty()) return {"values", check_.refusal, check_.error};
   std::string text = "none of the usual mistakes explains it";
   if (nearest_.error < kNearMiss * check_.error) {
     text += fmt::format("; nearest: {} the error is {:.2g}", nearest_.explanation, nearest_.error);

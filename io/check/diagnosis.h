@@ -39,6 +39,7 @@ class Diagnosis {
   // Each returns true as soon as something fits; suspect_ then tells what.
   bool attempt(const Try& attempt);
   bool find_values();
+  bool try_plain_loops();
   bool try_scales();
   bool try_masks();
   bool try_layouts();

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -55,12 +57,16 @@ std::vector<HeadPlace> chosen_heads(const AttentionProblem& p, const CheckDepth&
 /// Checks heads of one call on several threads.
 class CallChecker {
  public:
-  CallChecker(CallCheck& check, const CheckDepth& depth, std::stop_token stop)
-      : check_(check), depth_(depth), stop_(std::move(stop)) {}
+  CallChecker(CallCheck& check, const CheckDepth& depth, const CheckMeans& means,
+              std::stop_token stop)
+      : check_(check), depth_(depth), means_(means), stop_(std::move(stop)) {}
 
   void run(int threads) {
     heads_ = chosen_heads(*check_.call->problem, depth_);
-    const auto workers = std::clamp<int64_t>(threads, 1, static_cast<int64_t>(heads_.size()));
+    const int64_t room =
+        means_.budget.available() / computed_rows_bytes(*check_.call, means_.backend);
+    const auto workers = std::clamp<int64_t>(std::min<int64_t>(threads, room), 1,
+                                             static_cast<int64_t>(heads_.size()));
     std::vector<std::jthread> others;
     for (int64_t i = 1; i < workers; ++i) others.emplace_back([this] { work(); });
     work();
@@ -82,9 +88,16 @@ class CallChecker {
   void check_head(const HeadPlace& place) {
     check_stop(stop_);
     const RecordedRows recorded(*check_.call, place.batch, place.head, depth_.rows);
-    const auto computed =
-        attend_rows(stated_inputs(*check_.call, place.batch, place.head), recorded.rows());
-    const auto worst = recorded.compare(computed);
+    RecordedRows::Worst worst;
+    std::string refusal;
+    try {
+      worst = recorded.compare(
+          computed_rows(*check_.call, place.batch, place.head, recorded.rows(), means_));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::value) throw;
+      worst.error = std::numeric_limits<double>::infinity();
+      refusal = error.what();
+    }
     const std::lock_guard lock(mutex_);
     ++check_.heads_checked;
     check_.rows_checked = static_cast<int64_t>(recorded.rows().size());
@@ -97,10 +110,12 @@ class CallChecker {
     check_.batch = place.batch;
     check_.head = place.head;
     check_.row = recorded.rows()[worst.row];
+    check_.refusal = refusal;
   }
 
   CallCheck& check_;
   const CheckDepth depth_;
+  const CheckMeans means_;
   const std::stop_token stop_;
   std::vector<HeadPlace> heads_;
   std::atomic<size_t> next_{0};
@@ -129,8 +144,8 @@ std::string_view verdict_name(CheckVerdict verdict) {
   return "nothing to check against";
 }
 
-CallCheck check_call(const CallEntry& call, const CheckDepth& depth, int threads,
-                     std::stop_token stop) {
+CallCheck check_call(const CallEntry& call, const CheckDepth& depth, const CheckMeans& means,
+                     int threads, std::stop_token stop) {
   CallCheck check;
   check.call = &call;
   if (call.problem->score() != ScoreFunction::softmax || !RecordedRows::has_any(call)) {
@@ -139,12 +154,14 @@ CallCheck check_call(const CallEntry& call, const CheckDepth& depth, int threads
   }
   check.against = RecordedRows::has_outputs(call) ? "output rows" : "LSE";
   check.tolerance = check_tolerance(call);
-  CallChecker(check, depth, std::move(stop)).run(threads);
+  check.backend = means.backend.name_for(*call.problem);
+  CallChecker(check, depth, means, std::move(stop)).run(threads);
   check.verdict = check.error > check.tolerance ? CheckVerdict::differs : CheckVerdict::agrees;
   return check;
 }
 
-std::optional<CallCheck> quick_check(const Capture& capture, std::stop_token stop) {
+std::optional<CallCheck> quick_check(const Capture& capture, const CheckMeans& means,
+                                     std::stop_token stop) {
   // First the calls far from each other, in case there is no time for all.
   const auto& calls = capture.calls();
   std::vector<size_t> order;
@@ -157,9 +174,10 @@ std::optional<CallCheck> quick_check(const Capture& capture, std::stop_token sto
   for (size_t i : order) {
     const CallEntry& call = calls[i];
     if (!RecordedRows::has_any(call)) continue;
+    if (computed_rows_bytes(call, means.backend) > means.budget.available()) continue;
     work += kGlanceRows * row_work(call);
     if (work > kGlanceWork && work > kGlanceRows * row_work(call)) break;
-    CallCheck check = check_call(call, {1, kGlanceRows}, 1, stop);
+    CallCheck check = check_call(call, {1, kGlanceRows}, means, 1, stop);
     if (check.verdict == CheckVerdict::differs) return check;
   }
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/capture/capture.h"
+#include "io/check/computed_rows.h"
 
 namespace attnscope {
 
@@ -16,7 +17,7 @@ std::string_view verdict_name(CheckVerdict verdict);
 
 /// What may be wrong with a call that does not agree with its own outputs.
 struct Suspect {
-  /// scale, mask, layout, batch, heads, token-order, rope, norm, layer, values or unknown.
+  /// scale, mask, layout, batch, heads, token-order, rope, norm, layer, values, backend or unknown.
   std::string culprit;
   std::string explanation;  ///< what was changed, and what helps; one line
   double error = 0;         ///< that is left
@@ -28,6 +29,8 @@ struct CallCheck {
   CheckVerdict verdict = CheckVerdict::nothing;
   std::string against;   ///< "output rows", "LSE"; empty: nothing
   std::string reason;    ///< why there is nothing, and how to have it; or what could not be used
+  std::string backend;   ///< who computed the rows
+  std::string refusal;   ///< what the backend says of values that it cannot compute with
   double error = 0;      ///< of the worst row
   double tolerance = 0;  ///< what dtypes and kernels may differ by
   int64_t batch = 0, head = 0, row = 0;                              ///< of the worst row
@@ -43,20 +46,25 @@ struct CheckDepth {
   std::vector<int64_t> batch_items = {}, head_numbers = {};
 };
 
-/// Recomputes recorded rows of the softmax attention that the facts describe, by threads of its
-/// own, and compares. The error of a row is ‖o − o′‖ / (‖o‖ + √(Σ P²‖v‖²)), the second term being
-/// what rounding of single products can leave where they cancel out; of an LSE, |l − l′|. Throws
-/// Error(file) when the data cannot be read, Error(interrupted) soon after a stop is requested.
-CallCheck check_call(const CallEntry& call, const CheckDepth& depth, int threads,
-                     std::stop_token stop = {});
+/// Has the backend recompute recorded rows of the softmax attention that the facts describe, from
+/// at most `threads` threads (fewer where the budget does not hold a head for each), and compares.
+/// The error of a row is ‖o − o′‖ / (‖o‖ + √(Σ P²‖v‖²)), the second term being what rounding of
+/// single products can leave where they cancel out; of an LSE, |l − l′|; of rows that the backend
+/// refuses, infinite. Throws Error(file) when the data cannot be read, Error(resource) where the
+/// budget does not hold one head, Error(interrupted) soon after a stop is requested.
+CallCheck check_call(const CallEntry& call, const CheckDepth& depth, const CheckMeans& means,
+                     int threads, std::stop_token stop = {});
 
-/// For a check that differs: tries the usual mistakes on the worst head and says which of them
-/// makes its outputs agree, else which comes nearest. `capture` gives other layers and branches.
+/// For a check that differs: tries the usual mistakes on the worst head, in plain loops without the
+/// backend, and says which of them makes its outputs agree, else which comes nearest. `capture`
+/// gives other layers and branches.
 Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_token stop = {});
 
 /// A few rows of as many calls as a fraction of a second allows, at least of one: the first that
-/// differs, or nothing.
-std::optional<CallCheck> quick_check(const Capture& capture, std::stop_token stop = {});
+/// differs, or nothing. Calls of which the budget does not hold a head, so that no map of them can
+/// be computed either, are passed over.
+std::optional<CallCheck> quick_check(const Capture& capture, const CheckMeans& means,
+                                     std::stop_token stop = {});
 /// What to say about it, one line.
 std::string quick_check_warning(const CallCheck& check);
 

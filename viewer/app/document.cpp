@@ -46,8 +46,8 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   auto document = make_document(origin, std::move(capture), calls);
   document->stop = std::move(stop);
   document->tiles = make.of_capture(*document->capture, wake);
-  if (!origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
-    document->quick_check = std::make_unique<QuickCheck>(*document->capture, std::move(wake));
+  if (make.check && !origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
+    document->quick_check = make.check(*document->capture, std::move(wake));
   }
   return document;
 }

@@ -44,8 +44,8 @@ class DocumentStop {
   std::stop_callback<std::function<void()>> with_other_;  ///< last: it uses the source
 };
 
-/// Makes the workers that bring tiles; `wake` is to be called from any thread when there is
-/// something new.
+/// Makes the workers that bring tiles, and the check; `wake` is to be called from any thread when
+/// there is something new.
 struct TileSourceMaker {
   /// Of a capture's maps, which are computed. Borrows it.
   std::function<std::unique_ptr<TileSource>(const Capture&, std::function<void()> wake)> of_capture;
@@ -53,6 +53,9 @@ struct TileSourceMaker {
   std::function<std::unique_ptr<TileSource>(std::shared_ptr<const TexelReader>,
                                             std::function<void()> wake)>
       of_export;
+  /// Compares a capture that is shown as it was recorded with its own outputs. Borrows it. Empty:
+  /// nobody does.
+  std::function<std::unique_ptr<QuickCheck>(const Capture&, std::function<void()> wake)> check = {};
 };
 
 /// An open capture, or an open export, with everything that belongs to it. Members are destroyed

@@ -5,14 +5,18 @@
 
 namespace attnscope {
 
-QuickCheck::QuickCheck(const Capture& capture, std::function<void()> finished)
+QuickCheck::QuickCheck(const Capture& capture, const TileBackend& backend, int64_t memory,
+                       std::function<void()> finished)
     : capture_(capture),
+      backend_(backend),
+      budget_(memory),
       finished_(std::move(finished)),
       thread_([this](std::stop_token stop) { run(std::move(stop)); }) {}
 
 void QuickCheck::run(std::stop_token stop) {
   try {
-    if (const auto check = quick_check(capture_, stop)) warning_ = quick_check_warning(*check);
+    const auto check = quick_check(capture_, {backend_, budget_}, stop);
+    if (check) warning_ = quick_check_warning(*check);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::interrupted) return;
     warning_ = error.what();

@@ -3,8 +3,11 @@
 #include <limits>
 
 #include "core/problem/rope.h"
+#include "io/check/recorded_rows.h"
 #include "io/check/self_check.h"
+#include "kernels/backend_factory.h"
 #include "tests/support/catch.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/recorded_call.h"
 #include "tests/support/temporary_folder.h"
@@ -15,6 +18,14 @@ using namespace attnscope::test;
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The cpu, and plenty of memory.
+CheckMeans means() {
+  static const std::unique_ptr<TileBackend> backend =
+      make_backend(BackendKind::cpu, {.threads = 2});
+  static MemoryBudget budget(int64_t{1} << 30);
+  return {*backend, budget};
+}
 
 /// A folder of calls.
 class Recording {
@@ -27,7 +38,7 @@ class Recording {
   /// What is found out about the first call.
   Suspect culprit() const {
     const Capture capture = open();
-    const CallCheck check = check_call(capture.calls().front(), {}, 2);
+    const CallCheck check = check_call(capture.calls().front(), {}, means(), 2);
     REQUIRE(check.verdict == CheckVerdict::differs);
     CHECK(check.error > 10 * check.tolerance);
     return find_culprit(check, capture);
@@ -124,20 +135,20 @@ TEST_CASE("a right capture agrees with its recorded outputs") {
   Recording recording;
   recording.add(call);
   const Capture capture = recording.open();
-  const CallCheck check = check_call(capture.calls().front(), {}, 2);
+  const CallCheck check = check_call(capture.calls().front(), {}, means(), 2);
   CHECK(check.verdict == CheckVerdict::agrees);
   CHECK(check.against == "output rows");
   CHECK(check.heads_checked == 8);
   CHECK(check.rows_checked == 10);
   CHECK(check.error > 0);
   CHECK(check.error < 1e-5);
-  CHECK_FALSE(quick_check(capture));
+  CHECK_FALSE(quick_check(capture, means()));
 }
 
 TEST_CASE("the sample agrees within the rounding of bf16") {
   const Capture capture = Capture::open(project_folder() + "/samples/moving-shapes");
   for (const CallEntry& call : capture.calls()) {
-    const CallCheck check = check_call(call, {}, 2);
+    const CallCheck check = check_call(call, {}, means(), 2);
     CHECK(check.verdict == CheckVerdict::agrees);
     CHECK(check.error < 0x1p-8);
     CHECK(check.error > 0x1p-12);
@@ -154,7 +165,8 @@ TEST_CASE("a mask tensor that the model used is part of what agrees") {
   });
   Recording recording;
   recording.add(call);
-  CHECK(check_call(recording.open().calls().front(), {}, 1).verdict == CheckVerdict::agrees);
+  CHECK(check_call(recording.open().calls().front(), {}, means(), 1).verdict ==
+        CheckVerdict::agrees);
 
   SECTION("inverted") {
     for (char& c : call.mask) c = c == 0 ? '\1' : '\0';
@@ -298,7 +310,7 @@ TEST_CASE("keys of another layer") {
   CHECK(suspect.culprit == "layer");
   CHECK(suspect.explanation.find("k of layer 5") != std::string::npos);
   const Capture capture = recording.open();
-  const auto seen = quick_check(capture);
+  const auto seen = quick_check(capture, means());
   REQUIRE(seen);
   CHECK(quick_check_warning(*seen).find("attnscope verify") != std::string::npos);
 }
@@ -331,7 +343,8 @@ TEST_CASE("outputs that are no numbers, or all zero, differ") {
   SECTION("zeros") { std::fill(call.out.begin(), call.out.end(), 0.0f); }
   Recording recording;
   recording.add(call);
-  CHECK(check_call(recording.open().calls().front(), {}, 1).verdict == CheckVerdict::differs);
+  CHECK(check_call(recording.open().calls().front(), {}, means(), 1).verdict ==
+        CheckVerdict::differs);
 }
 
 TEST_CASE("a q that holds no numbers is named") {
@@ -350,10 +363,10 @@ TEST_CASE("a capture without outputs has nothing to check against") {
   TemporaryFolder folder;
   CallFile().pair({1, 2, 6, 8}, {1, 2, 6, 8}).write(folder.path() / "c.safetensors");
   const Capture capture = Capture::open(folder.path() / "c.safetensors");
-  const CallCheck check = check_call(capture.calls().front(), {}, 1);
+  const CallCheck check = check_call(capture.calls().front(), {}, means(), 1);
   CHECK(check.verdict == CheckVerdict::nothing);
   CHECK(check.reason.find("out_rows") != std::string::npos);
-  CHECK_FALSE(quick_check(capture));
+  CHECK_FALSE(quick_check(capture, means()));
 }
 
 TEST_CASE("recorded LSEs are compared where there are no outputs") {
@@ -364,7 +377,8 @@ TEST_CASE("recorded LSEs are compared where there are no outputs") {
         .pair({1, 1, 2, 4}, {1, 1, 2, 4})
         .tensor("lse", "F32", {1, 1, 2}, raw(std::vector<float>{0.6931472f, lse}))
         .write(folder.path() / "c.safetensors");
-    return check_call(Capture::open(folder.path() / "c.safetensors").calls().front(), {}, 1);
+    return check_call(Capture::open(folder.path() / "c.safetensors").calls().front(), {}, means(),
+                      1);
   };
   CHECK(write(0.6931472f).verdict == CheckVerdict::agrees);
   CHECK(write(0.6931472f).against == "LSE");
@@ -400,7 +414,8 @@ TEST_CASE("rows that biases mask are left out, whatever a kernel recorded of the
   call.file()
       .tensor("mask", "F32", {RecordedCall::kTokens, RecordedCall::kTokens}, raw(bias))
       .write(path);
-  CHECK(check_call(Capture::open(path).calls().front(), {}, 1).verdict == CheckVerdict::agrees);
+  CHECK(check_call(Capture::open(path).calls().front(), {}, means(), 1).verdict ==
+        CheckVerdict::agrees);
 }
 
 TEST_CASE("the LSE of a row that biases mask is as low as they are") {
@@ -411,12 +426,137 @@ TEST_CASE("the LSE of a row that biases mask is as low as they are") {
         .tensor("mask", "F32", {2, 2}, raw(std::vector<float>{0, 0, -1e9f, -1e9f}))
         .tensor("lse", "F32", {1, 1, 2}, raw(std::vector<float>{0.6931472f, lse}))
         .write(folder.path() / "c.safetensors");
-    return check_call(Capture::open(folder.path() / "c.safetensors").calls().front(), {}, 1)
+    return check_call(Capture::open(folder.path() / "c.safetensors").calls().front(), {}, means(),
+                      1)
         .verdict;
   };
   CHECK(verdict(-1e9f) == CheckVerdict::agrees);
   CHECK(verdict(-std::numeric_limits<float>::infinity()) == CheckVerdict::agrees);
   CHECK(verdict(0.6931472f) == CheckVerdict::differs);
+}
+
+namespace {
+
+/// The cpu, whose weights of the last key of every row are too large, or which refuses rows.
+class WrongBackend : public ForwardingBackend {
+ public:
+  enum class Fault { weights, refusal };
+  explicit WrongBackend(Fault fault)
+      : ForwardingBackend(make_backend(BackendKind::cpu, {.threads = 1})), fault_(fault) {}
+
+ protected:
+  class Head : public ForwardingHead {
+   public:
+    Head(std::unique_ptr<BoundHead> inner, Fault fault)
+        : ForwardingHead(std::move(inner)), fault_(fault) {}
+    void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
+                   std::span<std::byte> workspace) const override {
+      if (fault_ == Fault::refusal) throw Error(ErrorCode::value, "row 3 is too much for it");
+      ForwardingHead::row_norms(queries, norms, workspace);
+    }
+    void emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
+              Quantity quantity, const EmitTarget& target,
+              std::span<std::byte> workspace) const override {
+      ForwardingHead::emit(queries, norms, keys, quantity, target, workspace);
+      auto* const weights = reinterpret_cast<float*>(target.blocks[0]);
+      for (size_t row = 0; row < queries.index.size(); ++row) {
+        weights[static_cast<int64_t>(row) * target.row_stride + keys.size() - 1] += 0.5f;
+      }
+    }
+
+   private:
+    const Fault fault_;
+  };
+  std::unique_ptr<BoundHead> wrap(std::unique_ptr<BoundHead> head) const override {
+    return std::make_unique<Head>(std::move(head), fault_);
+  }
+
+ private:
+  const Fault fault_;
+};
+
+}  // namespace
+
+TEST_CASE("a check sees what the backend makes of a right capture") {
+  RecordedCall call(19);
+  call.attend();
+  Recording recording;
+  recording.add(call);
+  const Capture capture = recording.open();
+  MemoryBudget budget(int64_t{1} << 30);
+  for (const auto fault : {WrongBackend::Fault::weights, WrongBackend::Fault::refusal}) {
+    const WrongBackend backend(fault);
+    const CallCheck check = check_call(capture.calls().front(), {}, {backend, budget}, 2);
+    CHECK(check.verdict == CheckVerdict::differs);
+    CHECK(check.heads_differing == 8);
+    const Suspect suspect = find_culprit(check, capture);
+    CHECK(suspect.culprit == "backend");
+    CHECK(suspect.explanation.find("in plain loops instead of by cpu") != std::string::npos);
+    CHECK(suspect.explanation.find("it agrees") != std::string::npos);
+    const bool told = suspect.explanation.find("row 3 is too much") != std::string::npos;
+    CHECK(told == (fault == WrongBackend::Fault::refusal));
+    CHECK(quick_check(capture, {backend, budget}).has_value());
+    CHECK(budget.used() == 0);
+  }
+}
+
+TEST_CASE("what a backend refuses and nothing else explains is told by its own words") {
+  RecordedCall call(20);
+  call.attend();
+  std::reverse(call.out.begin(), call.out.end());
+  Recording recording;
+  recording.add(call);
+  const Capture capture = recording.open();
+  MemoryBudget budget(int64_t{1} << 30);
+  const WrongBackend backend(WrongBackend::Fault::refusal);
+  const CallCheck check = check_call(capture.calls().front(), {}, {backend, budget}, 1);
+  const Suspect suspect = find_culprit(check, capture);
+  CHECK(suspect.culprit == "values");
+  CHECK(suspect.explanation == "row 3 is too much for it");
+}
+
+TEST_CASE("a check keeps to its budget: fewer threads, or none of it") {
+  RecordedCall call(21);
+  call.attend();
+  Recording recording;
+  recording.add(call);
+  const Capture capture = recording.open();
+  const CallEntry& entry = capture.calls().front();
+  const int64_t bytes = computed_rows_bytes(entry, means().backend);
+  MemoryBudget one(bytes + bytes / 2);
+  CHECK(check_call(entry, {}, {means().backend, one}, 4).verdict == CheckVerdict::agrees);
+  CHECK(one.peak() == bytes);
+  MemoryBudget less(bytes - 1);
+  const auto code = thrown_text(ErrorCode::resource, [&] {
+    check_call(entry, {}, {means().backend, less}, 1);
+  });
+  CHECK(code.find("the check of a head") != std::string::npos);
+  CHECK_FALSE(quick_check(capture, {means().backend, less}));
+}
+
+TEST_CASE("recorded rows may stand in any order, and more than once") {
+  const RecordedCall call(22);
+  Recording recording;
+  recording.add([&] {
+    RecordedCall right = call;
+    right.attend();
+    return right;
+  }());
+  const Capture capture = recording.open();
+  const CallEntry& entry = capture.calls().front();
+  std::vector<int64_t> rows{27, 3, 3, 20};
+  for (int64_t i = 0; i < RecordedCall::kTokens; ++i) rows.push_back(i);
+  const AttendedRows got = computed_rows(entry, 1, 2, rows, means());
+  const AttendedRows expected = attend_rows(stated_inputs(entry, 1, 2), rows);
+  REQUIRE(got.lse.size() == expected.lse.size());
+  REQUIRE(got.outputs.size() == expected.outputs.size());
+  for (size_t i = 0; i < got.lse.size(); ++i) {
+    CHECK(got.lse[i] == Approx(expected.lse[i]).epsilon(1e-6));
+    CHECK(got.spread[i] == Approx(expected.spread[i]).epsilon(1e-5));
+  }
+  for (size_t i = 0; i < got.outputs.size(); ++i) {
+    CHECK(got.outputs[i] == Approx(expected.outputs[i]).margin(1e-6));
+  }
 }
 
 TEST_CASE("a stop ends a check") {
@@ -427,5 +567,5 @@ TEST_CASE("a stop ends a check") {
   std::stop_source stop;
   stop.request_stop();
   const Capture capture = recording.open();
-  CHECK_THROWS_AS(check_call(capture.calls().front(), {}, 2, stop.get_token()), Error);
+  CHECK_THROWS_AS(check_call(capture.calls().front(), {}, means(), 2, stop.get_token()), Error);
 }
