@@ -133,7 +133,7 @@ Mask random_block_mask(int64_t tokens, int percent) {
       mask.bits[static_cast<size_t>(i * mask.key_blocks + (start + n) % mask.key_blocks)] = 1;
     }
   }
-  return Mask::blocks(std::move(mask));
+  return Mask::blocks(mask);
 }
 
 /// Takes tiles and drops them: what computing alone costs.

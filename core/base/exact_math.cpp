@@ -26,8 +26,9 @@ CosSin exact_turn(int64_t step, int octave) {
   // In eighths of a turn over 2^octave, so that a quadrant's centre is a whole number.
   const int64_t turn = int64_t{8} << octave;
   const int64_t angle = static_cast<int64_t>(static_cast<uint64_t>(step) * 8) & (turn - 1);
-  const int64_t quadrant = (angle + turn / 8) / (turn / 4);
-  const double rest = static_cast<double>(angle - quadrant * (turn / 4));
+  const int64_t quarter = turn / 4;
+  const int64_t quadrant = (angle + turn / 8) / quarter;
+  const auto rest = static_cast<double>(angle - quadrant * quarter);
   const CosSin r = small_angle(kTwoPi * (rest / static_cast<double>(turn)));
   switch (quadrant & 3) {
     case 0:

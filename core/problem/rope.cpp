@@ -134,7 +134,8 @@ void HeadRotation::add_ltx(const Shape& shape, double base) {
   for (int64_t i = 0; i < shape.head_dim; i += 2) {
     const int64_t pair = (shape.head * shape.head_dim + i - still) / 2;
     if (shape.head * shape.head_dim + i < still) continue;
-    const double exponent = static_cast<double>(pair / 3) / static_cast<double>(steps - 1);
+    const int64_t step = pair / 3;
+    const double exponent = static_cast<double>(step) / static_cast<double>(steps - 1);
     add_pair(i, i + 1, static_cast<size_t>(pair % 3),
              std::pow(base, exponent) * std::numbers::pi / 2);
   }

@@ -9,7 +9,10 @@ namespace {
 
 constexpr double kUnits = 0x1p50;
 
-int64_t to_units(double value) { return static_cast<int64_t>(value * kUnits + 0.5); }
+/// Of a value that is not negative; a call of llround for each would take longer than the sums.
+int64_t to_units(double value) {
+  return static_cast<int64_t>(value * kUnits + 0.5);  // NOLINT(bugprone-incorrect-roundings)
+}
 
 double dot(const float* weights, const std::vector<double>& values) {
   constexpr size_t kLanes = 8;

@@ -56,7 +56,7 @@ Mask read_block_mask(const std::filesystem::path& path, int64_t block, MemoryBud
   const std::vector<int64_t> begin(shape.size(), 0);
   tensor->read(begin, shape, reinterpret_cast<std::byte*>(mask.bits.data()));
   try {
-    return Mask::blocks(std::move(mask));
+    return Mask::blocks(mask);
   } catch (const Error& error) {
     throw file_error(path.string(), "", error.what());
   }
