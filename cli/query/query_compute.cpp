@@ -63,7 +63,7 @@ std::vector<ReverseTask> reverse_tasks(const QueryRun& run) {
 
 void say_cache_use(const QueryRun& run, const ReverseQuery& query, bool enabled) {
   if (!query.store_problem().empty()) {
-    run.console.warn("warning: row sums could not be kept: " + query.store_problem());
+    run.console.warn("warning: " + query.store_problem());
   }
   if (!enabled || query.normed() == 0) return;
   run.console.say(fmt::format("row sums: {} from the cache, {} computed", query.kept(),

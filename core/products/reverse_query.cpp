@@ -5,7 +5,9 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/products/kept_norms.h"
 #include "core/products/key_runs.h"
+#include "core/stream/norm_sink.h"
 #include "core/stream/streaming_engine.h"
 
 namespace attnscope {
@@ -14,23 +16,6 @@ namespace {
 /// Entries of a tile: many rows of a few columns, few of many.
 constexpr int64_t kTileEntries = int64_t{1} << 18;
 constexpr int64_t kMostRows = 512;
-
-/// Takes the norms of one head's rows.
-class NormSink : public TileSink {
- public:
-  NormSink(const TileRequest& request, std::span<RowNorm> norms)
-      : request_(request), norms_(norms) {}
-  TileRequest request() const override { return request_; }
-  void begin(std::span<const HeadTask>, int) override {}
-  void consume(const Tile& tile) override {
-    std::copy(tile.norms.begin(), tile.norms.end(), norms_.begin() + tile.rows.begin);
-  }
-  void end() override {}
-
- private:
-  const TileRequest request_;
-  const std::span<RowNorm> norms_;
-};
 
 /// Adds up chosen columns of one run of keys, row by row. Rows are independent, so no order
 /// matters.
@@ -175,11 +160,14 @@ std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, NormStore* store,
   std::vector<RowNorm> norms(static_cast<size_t>(part.problem->num_queries()));
   std::string key;
   if (store != nullptr) {
-    key = store->key({part.problem, t.mask, t.batch, t.head}, backend_.name_for(*part.problem),
-                     control.stop);
+    const NormSource source{part.problem, t.mask, t.batch, t.head};
+    key = store->key(source, backend_.name_for(*part.problem), control.stop);
     if (store->load(key, norms)) {
-      ++kept_;
-      return norms;
+      if (norms_agree(source, norms, backend_, budget_, control.stop)) {
+        ++kept_;
+        return norms;
+      }
+      store_problem_ = kForeignNorms;
     }
   }
   const HeadTask task{part.problem, t.batch,
@@ -191,7 +179,9 @@ std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, NormStore* store,
   stream(task, sink, control);
   if (store != nullptr) {
     const auto problem = store->store(key, norms);
-    if (problem && store_problem_.empty()) store_problem_ = *problem;
+    if (problem && store_problem_.empty()) {
+      store_problem_ = "row sums could not be kept: " + *problem;
+    }
   }
   return norms;
 }

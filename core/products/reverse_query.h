@@ -60,7 +60,8 @@ class ReverseQuery {
   /// Parts whose norms came from the store in run(), and those that have norms at all.
   int64_t kept() const { return kept_; }
   int64_t normed() const { return normed_; }
-  /// What the store could not take; empty where all went well.
+  /// What the store could not take, or gave and was not believed, one line; empty where all went
+  /// well.
   const std::string& store_problem() const { return store_problem_; }
 
   /// What the results were reserved with, for as long as they are kept.

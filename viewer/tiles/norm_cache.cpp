@@ -1,13 +1,15 @@
 #include "viewer/tiles/norm_cache.h"
 
 #include "core/base/error.h"
+#include "core/products/kept_norms.h"
 
 namespace attnscope {
 
-NormCache::NormCache(std::vector<std::filesystem::path> folders, std::string backend,
-                     Reserve reserve, Found found, Failed failed)
+NormCache::NormCache(std::vector<std::filesystem::path> folders, const TileBackend& backend,
+                     int64_t check_memory, Reserve reserve, Found found, Failed failed)
     : cache_(std::move(folders)),
-      backend_(std::move(backend)),
+      backend_(backend),
+      check_budget_(check_memory),
       reserve_(std::move(reserve)),
       found_(std::move(found)),
       failed_(std::move(failed)) {
@@ -53,11 +55,9 @@ void NormCache::run(std::stop_token stop) {
 
 void NormCache::serve(Request& request, std::stop_token stop) {
   const Source& source = request.source;
+  const NormSource head{source.problem, source.mask, source.id.batch, source.id.head};
   std::string& key = keys_[source.id];
-  if (key.empty()) {
-    key =
-        cache_.key({source.problem, source.mask, source.id.batch, source.id.head}, backend_, stop);
-  }
+  if (key.empty()) key = cache_.key(head, backend_.name_for(*source.problem), stop);
   if (!request.norms.empty()) {
     const auto problem = cache_.store(key, request.norms);
     if (problem) failed_("row sums could not be kept: " + *problem);
@@ -67,7 +67,12 @@ void NormCache::serve(Request& request, std::stop_token stop) {
   const MemoryReservation memory = reserve_(rows * static_cast<int64_t>(2 * sizeof(RowNorm)),
                                             "the row sums on their way from the disk");
   std::vector<RowNorm> norms(static_cast<size_t>(rows));
-  if (cache_.load(key, norms)) found_(source.id, std::move(norms));
+  if (!cache_.load(key, norms)) return;
+  if (norms_agree(head, norms, backend_, check_budget_, stop)) {
+    found_(source.id, std::move(norms));
+  } else {
+    failed_(std::string(kForeignNorms));
+  }
 }
 
 }  // namespace attnscope

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/memory_budget.h"
+#include "core/stream/tile_backend.h"
 #include "io/capture/lse_cache.h"
 #include "viewer/tiles/worker_scratch.h"
 
@@ -32,9 +34,11 @@ class NormCache {
   using Found = std::function<void(const HeadId& id, std::vector<RowNorm> norms)>;
   using Failed = std::function<void(const std::string& problem)>;
 
-  /// No folders: nothing is ever found or kept. `backend` is the name of what computed the norms.
-  NormCache(std::vector<std::filesystem::path> folders, std::string backend, Reserve reserve,
-            Found found, Failed failed);
+  /// No folders: nothing is ever found or kept. Norms are of `backend`, which is borrowed, and
+  /// checks in `check_memory` bytes some of those that were found; where that does not suffice,
+  /// none are found.
+  NormCache(std::vector<std::filesystem::path> folders, const TileBackend& backend,
+            int64_t check_memory, Reserve reserve, Found found, Failed failed);
   ~NormCache();
 
   bool enabled() const { return cache_.enabled(); }
@@ -52,7 +56,8 @@ class NormCache {
   void serve(Request& request, std::stop_token stop);
 
   LseCache cache_;
-  const std::string backend_;
+  const TileBackend& backend_;
+  MemoryBudget check_budget_;
   const Reserve reserve_;
   const Found found_;
   const Failed failed_;

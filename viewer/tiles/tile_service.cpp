@@ -20,6 +20,8 @@ namespace {
 constexpr int64_t kCheckBytes = int64_t{2} << 20;
 /// A worker's buffers should not take more than this share of the memory, all workers together.
 constexpr int64_t kBufferShare = 3;
+/// Row sums that were kept are checked in this share of the memory, beside it and for a moment.
+constexpr int64_t kCheckShare = 8;
 /// Threads that read an export.
 constexpr int kReaders = 2;
 
@@ -39,7 +41,7 @@ class TileService::Impl {
         scheduler_(std::move(maps), settings.memory) {
     if (backend != nullptr && !settings.cache_folders.empty()) {
       keeper_.emplace(
-          settings.cache_folders, backend->name(), reserve_unlocked(),
+          settings.cache_folders, *backend, settings.memory / kCheckShare, reserve_unlocked(),
           [this](const HeadId& id, std::vector<RowNorm> norms) { take_norms(id, norms); },
           [this](const std::string& problem) { take_warning(problem); });
     }

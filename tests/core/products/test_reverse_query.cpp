@@ -1,6 +1,10 @@
+#include <cmath>
+#include <functional>
 #include <map>
 #include <set>
+#include <string_view>
 
+#include "core/products/kept_norms.h"
 #include "core/products/key_runs.h"
 #include "core/products/reverse_query.h"
 #include "core/products/value_norms.h"
@@ -151,13 +155,37 @@ TEST_CASE("norms are kept in the store and taken from it, with the same bits") {
   const auto frames = run(SoftmaxDomain::frame, 0, 4);
   CHECK(store.kept.size() == 6);
   CHECK(run(SoftmaxDomain::frame, 4, 4) == frames);
-  // What is read there is what weights are divided by.
-  for (auto& [key, norms] : store.kept) {
-    for (RowNorm& norm : norms) ++norm.exponent;
-  }
-  const auto halved = run(SoftmaxDomain::all, 2, 2);
-  for (size_t t = 0; t < 2; ++t) {
-    for (size_t i = 0; i < 64; ++i) CHECK(halved[t][i] * 2 == first[t][i]);
+}
+
+TEST_CASE("norms that are not of the map are not believed, are said, and are replaced") {
+  const Oracle oracle(joint_case("causal"));
+  const auto backend = std::move(two_backends()[1]);
+  const std::vector<ReverseTask> tasks{{&oracle.problem(), nullptr, 0, 1, {10, 30}, {1, 1}}};
+  MemoryBudget budget(int64_t{1} << 24);
+  MemoryStore store;
+  const auto run = [&](int64_t kept, std::string_view problem) {
+    ReverseQuery query(tasks, {}, *backend, budget);
+    const auto values = query.run(&store, {});
+    CHECK(query.kept() == kept);
+    CHECK(query.store_problem() == problem);
+    return values;
+  };
+  const auto right = run(0, "");
+  std::vector<RowNorm>& norms = store.kept.begin()->second;
+  const std::vector<RowNorm> good = norms;
+  // Twice the sums, half of every weight; the last bit; rows masked that are not.
+  const std::function<void(RowNorm&)> changes[] = {
+      [](RowNorm& norm) { ++norm.exponent; },
+      [](RowNorm& norm) { norm.sum = std::nextafter(norm.sum, 1.5); },
+      [](RowNorm& norm) { norm = {}; },
+  };
+  for (const auto& change : changes) {
+    for (RowNorm& norm : norms) change(norm);
+    CHECK(run(0, kForeignNorms) == right);
+    CHECK(run(1, "") == right);
+    for (size_t i = 0; i < good.size(); ++i) {
+      CHECK((norms[i].sum == good[i].sum && norms[i].exponent == good[i].exponent));
+    }
   }
 }
 
@@ -171,7 +199,7 @@ TEST_CASE("a store that takes nothing is said, and scores without norms ask none
   ReverseQuery query(tasks, {}, *backend, budget);
   CHECK(count_wrong(query.run(&store, {}).front(), column(oracle, tasks[0], SoftmaxDomain::all)) ==
         0);
-  CHECK(query.store_problem() == "no place");
+  CHECK(query.store_problem() == "row sums could not be kept: no place");
   store.full = false;
   const Oracle sigmoid(joint_case("none", ScoreFunction::sigmoid));
   const std::vector<ReverseTask> without{{&sigmoid.problem(), nullptr, 0, 0, {9}, {1}}};

@@ -8,6 +8,7 @@
 #include "core/products/row_collector.h"
 #include "core/stream/streaming_engine.h"
 #include "core/tensor/memory_tensor.h"
+#include "io/capture/lse_cache.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
@@ -320,6 +321,42 @@ TEST_CASE("row norms are kept for the next time") {
     REQUIRE(harness.wait(kept));
     CHECK(harness.service().status().problem.empty());
   }
+}
+
+TEST_CASE("row sums that somebody else laid there are found out, said, and replaced") {
+  const TemporaryFolder folder;
+  const Oracle oracle(described(ScoreFunction::softmax, "none", 331, 283));
+  const LineRequest column{kHead, Quantity::weights, true, {7}};
+  const auto cached = [&] {
+    std::string key;
+    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+      if (file.path().extension() == ".bin") key = file.path().stem().string().substr(4);
+    }
+    return key;
+  };
+  const auto column_of_a_new_service = [&](const std::string& problem) {
+    ServiceHarness harness(
+        oracle.problem(),
+        {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {folder.path()}});
+    harness.want({column, {}, {}, {}});
+    const auto there = [&] {
+      return harness.service().find_line(column) != nullptr && !cached().empty() &&
+             contains(harness.service().status().problem, problem);
+    };
+    REQUIRE(harness.wait(there));
+    if (problem.empty()) CHECK(harness.service().status().problem.empty());
+    return harness.service().find_line(column)->values;
+  };
+  const std::vector<float> values = column_of_a_new_service("");
+  std::vector<RowNorm> norms(331);
+  {
+    // Twice every sum: half of every weight, if it were believed.
+    LseCache cache({folder.path()});
+    REQUIRE(cache.load(cached(), norms));
+    for (RowNorm& norm : norms) ++norm.exponent;
+    REQUIRE_FALSE(cache.store(cached(), norms));
+  }
+  CHECK(column_of_a_new_service("not of this map") == values);
 }
 
 TEST_CASE("what the capture does not have is refused") {
