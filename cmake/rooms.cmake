@@ -86,24 +86,29 @@ attnscope_room(io/export/write "Sinks that write it."
   MAY core io/files io/hdf5 io/capture io/export/format USES posix fmt json xxhash hdf5 zlib LIBRARY io_export)
 attnscope_room(io/export/read "What reads it back: maps, blocks, shards, stats, verification."
   MAY core io/files io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
-attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, text, canvas, matrix, mosaic, filmstrip, PNG and GIF. No HDF5."
-  MAY core io/files USES posix fmt png gif stb)
+attnscope_room(io/pictures/text "Words to pixels: font files, the embedded font, the system's, ink."
+  MAY core io/files USES posix fmt stb LIBRARY io_pictures)
+attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, filmstrip, PNG and GIF. No HDF5."
+  MAY core io/files io/pictures/text USES posix fmt png gif LIBRARY io_pictures)
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
   MAY core io/files io/hdf5 io/tensors io/export/format io/export/write io/pictures USES fmt json hdf5)
 
 # viewer: the window.
 attnscope_room(viewer/view "What is looked at and what can be done to it: state, actions, undo, commands, session. No threads."
   MAY core io/files io/capture io/pictures USES fmt json)
+attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
+  MAY core io/files io/export/format io/export/read viewer/view USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read."
-  MAY core kernels io/files io/capture io/check io/export/format io/export/read viewer/view USES posix fmt)
+  MAY core kernels io/files io/capture io/check io/export/format io/export/read viewer/view viewer/tiles/texels
+  USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
   MAY core io/files io/pictures viewer/view USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
   MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels "Panels, one a file: draw a const Scene and return requests."
-  MAY core io/pictures viewer/view viewer/gl USES fmt imgui opengl IF ATTNSCOPE_VIEWER)
+  MAY core io/pictures io/pictures/text viewer/view viewer/gl USES fmt imgui opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The GLFW window, the frame loop, the document."
-  MAY core io/files io/capture io/export/format io/pictures viewer/view viewer/tiles viewer/script viewer/gl viewer/panels
+  MAY core io/files io/capture io/export/format io/pictures viewer/view viewer/tiles viewer/tiles/texels viewer/script viewer/gl viewer/panels
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 
 # cli: the command.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 

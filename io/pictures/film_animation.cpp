@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "io/pictures/colour_bar.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {

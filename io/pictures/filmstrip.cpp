@@ -8,7 +8,7 @@
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/film_frame.h"
 #include "io/pictures/picture_style.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/base/checked_math.h"
 #include "io/pictures/picture_style.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/metric_table.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "io/files/staged_file.h"
 #include "io/pictures/png_writer.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {

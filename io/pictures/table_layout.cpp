@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "io/pictures/picture_style.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
-#include "viewer/tiles/export_texels.h"
+#include "viewer/tiles/texels/export_texels.h"
 
 namespace attnscope {
 

@@ -10,7 +10,7 @@
 #include "io/capture/capture.h"
 #include "io/files/read_progress.h"
 #include "viewer/tiles/quick_check.h"
-#include "viewer/tiles/texel_reader.h"
+#include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/session.h"

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "io/pictures/embedded_font.h"
-#include "io/pictures/system_fonts.h"
+#include "io/pictures/text/embedded_font.h"
+#include "io/pictures/text/system_fonts.h"
 
 namespace attnscope {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
-#include "viewer/tiles/pyramid_tiles.h"
-#include "viewer/tiles/sampled_overview.h"
+#include "viewer/tiles/texels/pyramid_tiles.h"
+#include "viewer/tiles/texels/sampled_overview.h"
 #include "viewer/tiles/worker_scratch.h"
 
 namespace attnscope {

@@ -8,7 +8,7 @@
 
 #include "core/stream/tile_backend.h"
 #include "viewer/tiles/map_call.h"
-#include "viewer/tiles/texel_reader.h"
+#include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {

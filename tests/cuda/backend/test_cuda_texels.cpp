@@ -10,7 +10,7 @@
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/attention_case.h"
 #include "tests/support/catch.h"
-#include "viewer/tiles/texel_row.h"
+#include "viewer/tiles/texels/texel_row.h"
 #include "viewer/tiles/worker_scratch.h"
 
 namespace attnscope::test {

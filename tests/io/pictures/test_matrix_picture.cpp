@@ -2,7 +2,7 @@
 
 #include "io/files/utf8.h"
 #include "io/pictures/matrix_picture.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
 #include "tests/support/temporary_folder.h"

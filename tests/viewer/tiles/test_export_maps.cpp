@@ -15,9 +15,9 @@
 #include "tests/support/export_fixture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
-#include "viewer/tiles/block_texels.h"
-#include "viewer/tiles/entry_texels.h"
-#include "viewer/tiles/export_texels.h"
+#include "viewer/tiles/texels/block_texels.h"
+#include "viewer/tiles/texels/entry_texels.h"
+#include "viewer/tiles/texels/export_texels.h"
 #include "viewer/tiles/tile_service.h"
 
 using namespace attnscope;

@@ -13,7 +13,7 @@
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
 #include "tests/support/temporary_folder.h"
-#include "viewer/tiles/sampled_overview.h"
+#include "viewer/tiles/texels/sampled_overview.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

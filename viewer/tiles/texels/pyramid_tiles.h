@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "viewer/tiles/texel_row.h"
+#include "viewer/tiles/texels/texel_row.h"
 #include "viewer/view/map_tile.h"
 
 namespace attnscope {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "io/export/read/stored_maps.h"
-#include "viewer/tiles/texel_reader.h"
+#include "viewer/tiles/texels/texel_reader.h"
 
 namespace attnscope {
 

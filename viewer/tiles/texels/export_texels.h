@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "viewer/tiles/texel_reader.h"
+#include "viewer/tiles/texels/texel_reader.h"
 
 namespace attnscope {
 

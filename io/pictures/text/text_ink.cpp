@@ -1,11 +1,11 @@
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/text_ink.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "io/files/utf8.h"
-#include "io/pictures/embedded_font.h"
-#include "io/pictures/system_fonts.h"
+#include "io/pictures/text/embedded_font.h"
+#include "io/pictures/text/system_fonts.h"
 
 namespace attnscope {
 namespace {

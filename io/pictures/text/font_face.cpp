@@ -1,4 +1,4 @@
-#include "io/pictures/font_face.h"
+#include "io/pictures/text/font_face.h"
 
 #include <cmath>
 

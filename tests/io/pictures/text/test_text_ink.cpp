@@ -5,8 +5,8 @@
 #include <set>
 
 #include "io/pictures/picture_page.h"
-#include "io/pictures/system_fonts.h"
-#include "io/pictures/text_ink.h"
+#include "io/pictures/text/system_fonts.h"
+#include "io/pictures/text/text_ink.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
 #include "tests/support/project_paths.h"

@@ -1,4 +1,4 @@
-#include "viewer/tiles/pyramid_tiles.h"
+#include "viewer/tiles/texels/pyramid_tiles.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "viewer/tiles/texel_row.h"
+#include "viewer/tiles/texels/texel_row.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "io/pictures/system_fonts.h"
+#include "io/pictures/text/system_fonts.h"
 
 #include <array>
 #include <cstdlib>

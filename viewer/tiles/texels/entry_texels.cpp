@@ -1,4 +1,4 @@
-#include "viewer/tiles/entry_texels.h"
+#include "viewer/tiles/texels/entry_texels.h"
 
 #include <fmt/core.h>
 

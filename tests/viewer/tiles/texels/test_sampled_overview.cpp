@@ -5,8 +5,8 @@
 #include <set>
 
 #include "tests/support/catch.h"
-#include "viewer/tiles/pyramid_tiles.h"
-#include "viewer/tiles/sampled_overview.h"
+#include "viewer/tiles/texels/pyramid_tiles.h"
+#include "viewer/tiles/texels/sampled_overview.h"
 
 using namespace attnscope;
 

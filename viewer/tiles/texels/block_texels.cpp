@@ -1,4 +1,4 @@
-#include "viewer/tiles/block_texels.h"
+#include "viewer/tiles/texels/block_texels.h"
 
 #include <fmt/core.h>
 

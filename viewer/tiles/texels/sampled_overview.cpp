@@ -1,10 +1,10 @@
-#include "viewer/tiles/sampled_overview.h"
+#include "viewer/tiles/texels/sampled_overview.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "core/base/checked_math.h"
-#include "viewer/tiles/pyramid_tiles.h"
+#include "viewer/tiles/texels/pyramid_tiles.h"
 
 namespace attnscope {
 namespace {

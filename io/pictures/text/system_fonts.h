@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/pictures/font_face.h"
+#include "io/pictures/text/font_face.h"
 
 namespace attnscope {
 

@@ -1,7 +1,7 @@
-#include "viewer/tiles/export_texels.h"
+#include "viewer/tiles/texels/export_texels.h"
 
-#include "viewer/tiles/block_texels.h"
-#include "viewer/tiles/entry_texels.h"
+#include "viewer/tiles/texels/block_texels.h"
+#include "viewer/tiles/texels/entry_texels.h"
 
 namespace attnscope {
 

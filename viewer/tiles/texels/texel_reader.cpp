@@ -1,4 +1,4 @@
-#include "viewer/tiles/texel_reader.h"
+#include "viewer/tiles/texels/texel_reader.h"
 
 namespace attnscope {
 
