@@ -48,6 +48,16 @@ struct FedValues {
   RowNorm norm(int64_t task, int64_t row) const;
 };
 
+/// What readers are tested with: every encoding of entries, with a product that has it.
+struct StoredForm {
+  ExportProduct product;
+  Encoding encoding;
+};
+inline constexpr StoredForm kStoredForms[] = {{ExportProduct::weights, Encoding::f16_scaled},
+                                              {ExportProduct::weights, Encoding::f32},
+                                              {ExportProduct::weights, Encoding::u8_log2},
+                                              {ExportProduct::logits, Encoding::f16}};
+
 /// Columns of a task's entries: its keys, or for outputs the channels of V.
 int64_t columns_of(const HeadTask& task, const TileRequest& request);
 

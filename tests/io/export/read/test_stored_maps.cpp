@@ -41,14 +41,7 @@ std::string error_of(const std::string& path) {
 TEST_CASE("stored maps give back what was exported, in every dtype") {
   const TemporaryFolder folder;
   const std::vector calls{make_call(joint_facts())};
-  struct Case {
-    ExportProduct product;
-    Encoding encoding;
-  };
-  for (const Case& c : {Case{ExportProduct::weights, Encoding::f16_scaled},
-                        Case{ExportProduct::weights, Encoding::f32},
-                        Case{ExportProduct::weights, Encoding::u8_log2},
-                        Case{ExportProduct::logits, Encoding::f16}}) {
+  for (const StoredForm& c : kStoredForms) {
     INFO("encoding " << static_cast<int>(c.encoding));
     ExportSpec spec = make_spec(calls, c.product, c.encoding);
     spec.calls[0].rows = {100, 623};

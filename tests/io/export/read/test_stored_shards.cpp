@@ -57,14 +57,7 @@ std::vector<std::optional<std::vector<float>>> chunks_of(const StoredMaps& maps)
 TEST_CASE("compressed maps give back what was exported, and zeros for what was left out") {
   const TemporaryFolder folder;
   const std::vector calls{make_call(joint_facts())};
-  struct Case {
-    ExportProduct product;
-    Encoding encoding;
-  };
-  for (const Case& c : {Case{ExportProduct::weights, Encoding::f16_scaled},
-                        Case{ExportProduct::weights, Encoding::f32},
-                        Case{ExportProduct::weights, Encoding::u8_log2},
-                        Case{ExportProduct::logits, Encoding::f16}}) {
+  for (const StoredForm& c : kStoredForms) {
     INFO("encoding " << static_cast<int>(c.encoding));
     const std::string out = folder / (std::to_string(static_cast<int>(c.encoding)) + ".h5");
     FedValues values = kWithHoles;
