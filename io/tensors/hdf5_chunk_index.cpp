@@ -60,7 +60,8 @@ class HeaderBlocks {
  public:
   HeaderBlocks(const InputFile& file, int64_t address) : file_(file) {
     std::array<std::byte, 64> start{};
-    Fields fields(read(address, std::min<int64_t>(start.size(), file.size() - address), start));
+    const auto head = read(address, std::min<int64_t>(start.size(), file.size() - address), start);
+    Fields fields(head);
     if (!begins_with(fields.take_bytes(4), "OHDR") || fields.take(1) != 2) return;
     const uint64_t flags = fields.take(1);
     numbered_ = (flags & 4) != 0;
@@ -68,7 +69,7 @@ class HeaderBlocks {
     if ((flags & 16) != 0) fields.take(4);   // how attributes are stored
     const uint64_t bytes = fields.take(size_t{1} << (flags & 3));
     if (fields.overrun()) return;
-    const auto used = static_cast<int64_t>(start.size() - fields.left());
+    const auto used = static_cast<int64_t>(head.size() - fields.left());
     add_block(address + used, bytes);
   }
 
