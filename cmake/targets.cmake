@@ -27,17 +27,30 @@ function(attnscope_skip_sanitized_optimisation target)
   endif()
 endfunction()
 
-# The headers that every file of a target includes again are parsed once in sanitizer builds, which
-# check behaviour; the others compile each file from its own includes, and so check those.
+# The headers that most files of a target include again are parsed once; targets that name the same
+# ones share the result where they are compiled alike (sanitizer builds differ in what they watch).
+# That each file includes what it uses is seen where clang-tidy compiles it (scripts/lint), and for
+# headers by headers_alone.
 # attnscope_precompile(target HEADERS…)
 function(attnscope_precompile target)
-  if(ATTNSCOPE_SANITIZE)
-    target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <functional> <map>
-                              <memory> <mutex> <optional> <span> <string> <vector> ${ARGN})
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # Lets ccache see through them.
-      target_compile_options(${target} PRIVATE -fpch-preprocess)
-    endif()
+  if(NOT ATTNSCOPE_PRECOMPILE)
+    return()
+  endif()
+  set(headers <algorithm> <cmath> <filesystem> <functional> <map> <memory> <mutex> <optional> <span>
+              <string> <vector> ${ARGN})
+  string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${ARGN}" owner_property)
+  get_property(owner GLOBAL PROPERTY ${owner_property})
+  if(owner AND NOT ATTNSCOPE_SANITIZE)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  else()
+    target_precompile_headers(${target} PRIVATE ${headers})
+    set_property(GLOBAL PROPERTY ${owner_property} ${target})
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Lets ccache see through them. What a precompiled header forgets are the pragmas by which
+    # the standard library's strings keep GCC 12's false alarms quiet.
+    target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-array-bounds
+                           -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
 endfunction()
 

@@ -54,12 +54,12 @@ class LongestKeys {
   double of(const HeadTask& task) {
     const int64_t kv_head = task.problem->kv_head(task.head);
     const auto [found, fresh] = lengths_.try_emplace({task.problem, task.batch, kv_head}, 0.0);
+    double& longest = found->second;
     if (fresh) {
-      for_each_length(
-          task.problem->k(), task.batch, kv_head, {0, task.problem->num_keys()}, stop_,
-          [&](int64_t, double length) { found->second = std::max(found->second, length); });
+      for_each_length(task.problem->k(), task.batch, kv_head, {0, task.problem->num_keys()}, stop_,
+                      [&](int64_t, double length) { longest = std::max(longest, length); });
     }
-    return found->second;
+    return longest;
   }
 
  private:

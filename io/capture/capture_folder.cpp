@@ -85,7 +85,7 @@ void CaptureFolder::check_target(const fs::path& name, bool force) {
   check_folders(out, force);
 }
 
-CaptureFolder::CaptureFolder(fs::path out, bool force)
+CaptureFolder::CaptureFolder(const fs::path& out, bool force)
     : out_(without_slash(out)),
       part_(with_suffix(out_, ".part")),
       lock_((check_target(out_, force), with_suffix(out_, ".lock")), out_) {

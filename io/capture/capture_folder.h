@@ -14,7 +14,7 @@ class CaptureFolder {
   /// Creates OUT.part, empty. Throws Error(file) when OUT or OUT.part exists without `force`; with
   /// it, when one of them is no folder or holds anything but a capture's files (they are deleted
   /// to make room); when another run writes OUT; when the folder that holds it cannot be written.
-  CaptureFolder(std::filesystem::path out, bool force);
+  CaptureFolder(const std::filesystem::path& out, bool force);
   CaptureFolder(const CaptureFolder&) = delete;
   CaptureFolder& operator=(const CaptureFolder&) = delete;
   ~CaptureFolder();

@@ -206,7 +206,7 @@ int64_t check_synthetic_capture(const SyntheticCapture& c, const fs::path& out) 
   std::vector<HeadKind> checked;
   for (const HeadKind kind : c.kinds) {
     if (std::find(checked.begin(), checked.end(), kind) != checked.end()) continue;
-    SyntheticHead(kind, c.tokens, c.head_dim);
+    static_cast<void>(SyntheticHead(kind, c.tokens, c.head_dim));
     checked.push_back(kind);
   }
   std::optional<int64_t> bytes = tensor_bytes(c);

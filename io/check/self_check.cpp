@@ -39,7 +39,7 @@ struct HeadPlace {
 };
 
 std::vector<HeadPlace> chosen_heads(const AttentionProblem& p, const CheckDepth& depth) {
-  const auto all_or = [](std::vector<int64_t> chosen, int64_t count) {
+  const auto all_or = [](const std::vector<int64_t>& chosen, int64_t count) {
     return chosen.empty() ? sampled_rows(count, count) : chosen;
   };
   std::vector<HeadPlace> all;

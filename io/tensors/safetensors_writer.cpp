@@ -96,7 +96,8 @@ TensorToWrite tensor_part(std::string name, std::shared_ptr<const TensorSource> 
   }
   const DType dtype = tensor->dtype();
   return {std::move(name), dtype, shape,
-          [tensor, shape, first = std::move(first), second = std::move(second)](const auto& write) {
+          [tensor = std::move(tensor), shape, first = std::move(first),
+           second = std::move(second)](const auto& write) {
             std::vector<int64_t> begin(shape.size(), 0), count = shape;
             std::vector<std::byte> buffer;
             if (shape.size() < 2) {

@@ -1,5 +1,8 @@
 #include "kernels/cpu/cpu_dispatch.h"
 
+#include <algorithm>
+#include <iterator>
+
 // SSSE3 and SSE4 lack fused multiply-add like the baseline, AVX3_DL adds nothing that is used here,
 // and the scalable SVE targets cannot hold vectors in arrays: NEON serves those machines.
 #define HWY_DISABLED_TARGETS \
@@ -141,15 +144,21 @@ namespace attnscope {
 HWY_EXPORT(kernels);
 
 namespace {
+// The entry of Highway's table for one instruction set: its own choice, which all of the process
+// share, stays as it is.
+const CpuKernels& kernels_for(int64_t target) {
+  hwy::ChosenTarget chosen;
+  chosen.Update(target);
+  // Builds for one instruction set alone have a table of one entry.
+  const size_t last = std::size(HWY_DISPATCH_TABLE(kernels)) - 1;
+  return HWY_DISPATCH_TABLE(kernels)[std::min(chosen.GetIndex(), last)]();
+}
+
 std::vector<const CpuKernels*> find_kernels() {
   std::vector<const CpuKernels*> found;
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    found.push_back(&HWY_DYNAMIC_DISPATCH(kernels)());
+    found.push_back(&kernels_for(target));
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   return found;
 }
 }  // namespace
