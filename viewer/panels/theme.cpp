@@ -1,5 +1,7 @@
 #include "viewer/panels/theme.h"
 
+#include <cmath>
+
 namespace attnscope {
 namespace {
 
@@ -74,7 +76,7 @@ void set_colours(ImGuiStyle& style, const Theme& t) {
 ImVec4 to_vec4(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
 
 ImU32 faded(ImU32 colour, float opacity) {
-  const auto alpha = static_cast<ImU32>(opacity * 255.0f + 0.5f);
+  const auto alpha = static_cast<ImU32>(std::lround(opacity * 255.0f));
   return (colour & ~IM_COL32_A_MASK) | (alpha << IM_COL32_A_SHIFT);
 }
 

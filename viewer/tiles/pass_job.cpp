@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/base/checked_math.h"
 
@@ -56,7 +57,7 @@ void pool_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& geom
       }
       texels.add(entries, geometry.cols, side);
       if ((row + 1) % side != 0 && row + 1 != geometry.rows) continue;
-      std::vector<TilePtr> completed = tiles.add(row / side, std::move(texels));
+      std::vector<TilePtr> completed = tiles.add(row / side, std::exchange(texels, {}));
       result.completed.insert(result.completed.end(), completed.begin(), completed.end());
     }
   }
