@@ -71,12 +71,10 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   const bool hidden = script || !settings.screenshot.empty();
   Window::Settings window_settings;
   if (settings.size) {
-    window_settings.width = settings.size->first;
-    window_settings.height = settings.size->second;
+    window_settings.size = *settings.size;
   } else if (!settings.session.empty() && is_session_file(settings.session)) {
     const Session session = read_session(settings.session);
-    window_settings.width = session.width;
-    window_settings.height = session.height;
+    window_settings.size = {session.width, session.height};
   }
   window_settings.visible = !hidden;
   Window window(window_settings);

@@ -22,9 +22,12 @@ constexpr double kAttentiveSeconds = 1;
 constexpr double kUploadMsMoving = 4;
 constexpr double kUploadMsStill = 12;
 
-ScreenRect window_rect() {
+/// What the panels are laid out in: the window, or more than is seen of it where it is smaller than
+/// panels can be.
+ScreenRect window_rect(float scale) {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
-  return {0, 0, size.x, size.y};
+  return {0, 0, std::max(size.x, scale * kLeastWindow.width),
+          std::max(size.y, scale * kLeastWindow.height)};
 }
 
 }  // namespace
@@ -240,7 +243,7 @@ void ViewerApp::draw_frame() {
     mouse_.feed();
   });
   const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale()};
-  const ScreenRect window = window_rect();
+  const ScreenRect window = window_rect(ui.scale);
   PanelRequests requests;
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize({window.width(), window.height()});

@@ -54,13 +54,15 @@ Window::Window(const Settings& settings) {
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
   glfwWindowHint(GLFW_VISIBLE, settings.visible ? GLFW_TRUE : GLFW_FALSE);
-  window_ =
-      glfwCreateWindow(settings.width, settings.height, settings.title.c_str(), nullptr, nullptr);
+  const WindowSize size = clamped(settings.size);
+  window_ = glfwCreateWindow(size.width, size.height, settings.title.c_str(), nullptr, nullptr);
   if (window_ == nullptr) {
     const std::string cause = one_line(last_glfw_error());
     glfwTerminate();
     throw Error(ErrorCode::unavailable, "the window needs OpenGL 3.3: " + cause);
   }
+  glfwSetWindowSizeLimits(window_, kLeastWindow.width, kLeastWindow.height, GLFW_DONT_CARE,
+                          GLFW_DONT_CARE);
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(settings.visible ? 1 : 0);
   glfwSetWindowUserPointer(window_, this);
@@ -108,21 +110,16 @@ void Window::set_letters(const std::u32string& letters) {
   letters_ = letters;
 }
 
-void Window::resize(int width, int height) {
-  glfwSetWindowSize(window_, width, height);
+void Window::resize(WindowSize size) {
+  const WindowSize within = clamped(size);
+  glfwSetWindowSize(window_, within.width, within.height);
   request_frames();
 }
 
-int Window::width() const {
-  int width = 0, height = 0;
-  glfwGetFramebufferSize(window_, &width, &height);
-  return width;
-}
-
-int Window::height() const {
-  int width = 0, height = 0;
-  glfwGetFramebufferSize(window_, &width, &height);
-  return height;
+WindowSize Window::pixels() const {
+  WindowSize size;
+  glfwGetFramebufferSize(window_, &size.width, &size.height);
+  return {std::max(1, size.width), std::max(1, size.height)};
 }
 
 bool Window::should_close() const { return glfwWindowShouldClose(window_) != 0; }

@@ -8,6 +8,7 @@
 
 #include "viewer/panels/fonts.h"
 #include "viewer/view/key_chord.h"
+#include "viewer/view/window_size.h"
 
 struct GLFWwindow;
 
@@ -19,7 +20,7 @@ class Window {
  public:
   struct Settings {
     std::string title = "attnscope";
-    int width = 1280, height = 800;
+    WindowSize size;
     bool visible = true;
   };
   struct Handlers {
@@ -35,9 +36,12 @@ class Window {
 
   void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
   void set_title(const std::string& title);
-  void resize(int width, int height);
-  int width() const;
-  int height() const;
+  /// To the nearest size that is one. People cannot make the window smaller than kLeastWindow; a
+  /// window manager may all the same.
+  void resize(WindowSize size);
+  /// In pixels; at least 1.
+  int width() const { return pixels().width; }
+  int height() const { return pixels().height; }
   float scale() const { return scale_; }
   const Fonts& fonts() const { return fonts_; }
   /// Letters that are shown from the next frame on, beside the usual ones (load_fonts()): what the
@@ -66,6 +70,7 @@ class Window {
   void frame_done();
 
  private:
+  WindowSize pixels() const;
   void on_key(int key, int action, int mods);
   void on_character(unsigned code);
   static Window& of(GLFWwindow* window);

@@ -8,41 +8,14 @@
 #include <map>
 
 #include "core/base/dtype.h"
-#include "kernels/backend_factory.h"
 #include "tests/support/catch.h"
-#include "tests/support/project_paths.h"
-#include "viewer/app/viewer_app.h"
+#include "tests/viewer/gl/hidden_app.h"
 #include "viewer/panels/film_layout.h"
-#include "viewer/tiles/tile_service.h"
 
 using namespace attnscope;
+using namespace attnscope::test;
 
 namespace {
-
-Window::Settings hidden() {
-  Window::Settings settings;
-  settings.width = 640;
-  settings.height = 480;
-  settings.visible = false;
-  return settings;
-}
-
-/// The window as the program opens it, with nothing open and out of sight.
-struct HiddenApp {
-  Window window{hidden()};
-  std::unique_ptr<TileBackend> backend = make_backend(parse_backend("auto"), {1});
-  ViewerApp app{window, settings()};
-
-  ViewerApp::Settings settings() const {
-    ViewerApp::Settings settings;
-    settings.scripted_mouse = true;
-    settings.make_source.of_capture = [this](const Capture& capture, std::function<void()> wake) {
-      return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
-                                           std::move(wake));
-    };
-    return settings;
-  }
-};
 
 /// 256 × 256 texels: the weight at (r, c) goes from 2^-16 to 1 along columns and repeats down rows.
 std::vector<uint16_t> ramp_texels() {
@@ -103,7 +76,7 @@ constexpr int kTolerance = 4;
 }  // namespace
 
 TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   Painted p;
   const auto value = [](int x, double shift = 0) { return std::exp2(-16 + x / 16.0 + shift); };
   gl::MapColours c;
@@ -144,7 +117,7 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
 }
 
 TEST_CASE("texels smaller than pixels show their largest") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   Painted p;
   gl::MapColours c;
   c.scale.low = -16;
@@ -155,7 +128,7 @@ TEST_CASE("texels smaller than pixels show their largest") {
 }
 
 TEST_CASE("a line's cells are drawn in their places") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   gl::MapPainter painter;
   gl::GridTexture grid;
   grid.upload(2, 3, std::vector<float>{-1, -2, -3, -4, -5, -6});
@@ -207,7 +180,7 @@ TileId tile_at(int64_t row, int64_t col) { return {{}, Quantity::weights, 0, row
 }  // namespace
 
 TEST_CASE("textures stay within their memory and give up what was drawn longest ago") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   const FullSource source;
   TileTextures textures(3 * gl::TexturePool::kSlotBytes);
   CHECK_FALSE(
@@ -256,10 +229,8 @@ TEST_CASE("of two ways to upload a tile the faster one is kept") {
 TEST_CASE("an idle window draws nothing and uses no processor time") {
   HiddenApp hidden_app;
   ViewerApp& app = hidden_app.app;
-  app.open(std::filesystem::path(test::project_folder() + "/samples/moving-shapes"));
-  const double limit = app.seconds() + 120;
-  while (!app.reached(WaitFor::idle) && app.seconds() < limit) app.step(0.02);
-  REQUIRE(app.reached(WaitFor::idle));
+  hidden_app.open_sample();
+  REQUIRE(hidden_app.wait_for(WaitFor::idle));
   CHECK(app.exact());
   // A worker may still be about to say what it has done.
   for (const double settled = app.seconds() + 0.5; app.seconds() < settled;) app.step(0.05);
@@ -293,13 +264,13 @@ TEST_CASE("what is dropped on the window is opened, and what cannot be leaves th
     const char* paths[] = {path.c_str()};
     dropped(handle, 1, paths);
   };
-  const std::string capture = test::project_folder() + "/samples/moving-shapes";
+  const std::string capture = project_folder() + "/samples/moving-shapes";
   CHECK(app.document() == nullptr);
   drop(capture);
   REQUIRE(app.document() != nullptr);
   CHECK(app.document()->origin.path == capture);
   CHECK_FALSE(app.failed());
-  drop(test::project_folder() + "/README.md");
+  drop(project_folder() + "/README.md");
   CHECK(app.failed());
   CHECK(app.document()->origin.path == capture);
   // The dialog goes with Esc, and the next drop is taken.
