@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 #include "viewer/app/picture_file.h"
@@ -10,6 +11,7 @@
 #include "viewer/panels/error_dialog.h"
 #include "viewer/panels/help_overlay.h"
 #include "viewer/view/command_actions.h"
+#include "viewer/view/list_keys.h"
 #include "viewer/view/recent_files.h"
 #include "viewer/view/view_actions.h"
 
@@ -156,19 +158,45 @@ void ViewerApp::write_picture_or_fail() {
 void ViewerApp::press(const KeyChord& chord) {
   window_->request_frames();
   changed_ = true;
-  if (chord.key == Key::escape) {
-    if (failure_) {
-      failure_.reset();
-    } else if (browser_.is_open()) {
-      browser_.close();
-    } else if (help_) {
-      help_ = false;
-    } else if (document_ && document_->history.now().query) {
-      act(action::DropQuery{});
-    }
+  const std::optional<CommandId> command = command_on(chord);
+  if (command == CommandId::picture) {
+    run_command(*command);
     return;
   }
-  if (const auto command = command_on(chord)) run_command(*command);
+  switch (front()) {
+    case Front::list:
+      list_keys_.push_back(chord);
+      break;
+    case Front::failure:
+      if (chord.key == Key::escape || takes_item(chord)) failure_.reset();
+      break;
+    case Front::help:
+      if (chord.key == Key::escape || command == CommandId::help) help_ = false;
+      break;
+    case Front::browser:
+      browser_.press(chord);
+      break;
+    case Front::panels:
+      press_on_panels(chord);
+      break;
+  }
+}
+
+/// In the order in which they are drawn over each other: what opens last takes the front, and a
+/// dialog that opens closes lists.
+ViewerApp::Front ViewerApp::front() const {
+  if (ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) return Front::list;
+  if (failure_) return Front::failure;
+  if (help_) return Front::help;
+  return browser_.is_open() ? Front::browser : Front::panels;
+}
+
+void ViewerApp::press_on_panels(const KeyChord& chord) {
+  if (const auto command = command_on(chord)) {
+    run_command(*command);
+  } else if (chord.key == Key::escape && document_ && document_->history.now().query) {
+    act(action::DropQuery{});
+  }
 }
 
 void ViewerApp::run_command(CommandId command) {
@@ -242,7 +270,8 @@ void ViewerApp::draw_frame() {
     if (!mouse_.done()) window_->request_frames();
     mouse_.feed();
   });
-  const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale()};
+  const std::vector<KeyChord> list_keys = std::exchange(list_keys_, {});
+  const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale(), list_keys};
   const ScreenRect window = window_rect(ui.scale);
   PanelRequests requests;
   ImGui::SetNextWindowPos({0, 0});

@@ -49,6 +49,8 @@ class ViewerApp {
   /// The same, but what went wrong is shown in a dialog.
   void try_open(const std::filesystem::path& path);
   void act(const Action& action);
+  /// For what stands in front: an open list, a dialog, the help, the panels. F12 takes a picture of
+  /// whatever is seen.
   void press(const KeyChord& chord);
   void save_session(const std::filesystem::path& file);
 
@@ -83,6 +85,10 @@ class ViewerApp {
   void link_textures();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
+  /// What stands in front, whose the keys are.
+  enum class Front : uint8_t { list, failure, help, browser, panels };
+  Front front() const;
+  void press_on_panels(const KeyChord& chord);
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
@@ -118,6 +124,7 @@ class ViewerApp {
   };
   std::optional<Failure> failure_;
   bool help_ = false;
+  std::vector<KeyChord> list_keys_;  ///< since the last frame, for the list that is open
   std::optional<ViewTheme> applied_theme_;
   std::vector<std::filesystem::path> recent_;
 

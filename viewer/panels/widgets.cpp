@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/view/list_keys.h"
+
 namespace attnscope {
 
 ScreenRect item_rect() {
@@ -87,6 +89,49 @@ int segmented(const Ui& ui, const std::string& pane, const std::vector<std::stri
   return clicked;
 }
 
+namespace {
+
+/// What the keys have done to an open list.
+struct ListKeys {
+  bool moved = false, chosen = false, closed = false;
+};
+
+/// Moves `marked`, one of `count` items.
+ListKeys take_list_keys(const Ui& ui, int count, int& marked) {
+  ListKeys done;
+  for (const KeyChord& chord : ui.list_keys) {
+    const std::optional<int> to = moved_in_list(chord, marked, count);
+    if (to) marked = *to;
+    done.moved = done.moved || to.has_value();
+    done.chosen = done.chosen || takes_item(chord);
+    done.closed = done.closed || chord.key == Key::escape;
+  }
+  return done;
+}
+
+/// The items of an open list; gives what was chosen or −1.
+int open_list(const Ui& ui, const std::string& caption, const std::vector<std::string>& words,
+              int chosen) {
+  int taken = -1;
+  const bool appearing = ImGui::IsWindowAppearing();
+  int& marked = *ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("marked"));
+  if (appearing) marked = std::max(chosen, 0);
+  const ListKeys keys = take_list_keys(ui, static_cast<int>(words.size()), marked);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const int index = static_cast<int>(i);
+    ImGui::PushID(index);
+    if (ImGui::Selectable(words[i].c_str(), index == marked)) taken = index;
+    if (index == marked && (appearing || keys.moved)) ImGui::SetScrollHereY();
+    ImGui::PopID();
+    mark(ui, caption + "/" + words[i]);
+  }
+  if (keys.chosen) taken = marked;
+  if (keys.chosen || keys.closed) ImGui::CloseCurrentPopup();
+  return taken;
+}
+
+}  // namespace
+
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            const std::vector<std::string>& words, int chosen, float width) {
   int taken = -1;
@@ -107,14 +152,7 @@ int choice(const Ui& ui, const std::string& pane, const std::string& caption,
       words.size() > 1 ? ImGuiComboFlags_HeightLarge : ImGuiComboFlags_NoArrowButton);
   if (!open) mark(ui, pane + "/" + caption);
   if (open) {
-    for (size_t i = 0; i < words.size(); ++i) {
-      const int index = static_cast<int>(i);
-      ImGui::PushID(index);
-      if (ImGui::Selectable(words[i].c_str(), index == chosen)) taken = index;
-      if (index == chosen && ImGui::IsWindowAppearing()) ImGui::SetScrollHereY();
-      ImGui::PopID();
-      mark(ui, caption + "/" + words[i]);
-    }
+    taken = open_list(ui, caption, words, chosen);
     ImGui::EndCombo();
   }
   ImGui::PopStyleVar();

@@ -29,7 +29,8 @@ int segmented(const Ui& ui, const std::string& pane, const std::vector<std::stri
               int chosen, const std::string& hint);
 
 /// A caption and a list to choose from; gives what was chosen or −1. Registered as PANE/CAPTION,
-/// and its items, while it is open, as CAPTION/WORD.
+/// and its items, while it is open, as CAPTION/WORD. An open list takes Ui::list_keys: arrows, Home
+/// and End mark an item, Enter or Space chooses it, Esc closes the list.
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            const std::vector<std::string>& words, int chosen, float width);
 
