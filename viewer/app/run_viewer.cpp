@@ -43,7 +43,7 @@ ViewerEnd run_script(ViewerApp& app, const ViewerSettings& settings, const Scrip
 ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
   while (!settings.stop.stop_requested()) {
     app.step(kScriptSeconds);
-    const std::string problem = app.source_status().problem;
+    const std::string problem = app.problem_before(WaitFor::exact);
     if (!problem.empty()) throw Error(ErrorCode::file, problem);
     if (!app.reached(WaitFor::exact)) continue;
     write_picture(app.picture(), settings.screenshot, settings.force);

@@ -422,14 +422,23 @@ bool ViewerApp::reached(WaitFor what) const {
     case WaitFor::exact:
       return exact() && followed && window_->frames_due() == 0;
     case WaitFor::idle: {
-      const TileSourceStatus status = document_->tiles->status();
       const bool looked = !document_->quick_check || document_->warning_told;
-      return looked && !status.busy && status.queue == 0 && !drew_busy_ &&
-             !frame_->histogram_stale() && !uploads_left_ && window_->frames_due() == 0 &&
-             !draw_again_ && !news_;
+      return looked && is_at_rest();
     }
   }
   return false;
+}
+
+/// Nothing is wanted that may still come, and all that has come is drawn.
+bool ViewerApp::is_at_rest() const {
+  const TileSourceStatus status = document_->tiles->status();
+  return !status.busy && status.queue == 0 && !drew_busy_ && !frame_->histogram_stale() &&
+         !uploads_left_ && window_->frames_due() == 0 && !draw_again_ && !news_;
+}
+
+std::string ViewerApp::problem_before(WaitFor what) const {
+  if (!document_ || changed_ || reached(what) || !is_at_rest()) return "";
+  return document_->tiles->status().problem;
 }
 
 }  // namespace attnscope

@@ -69,6 +69,9 @@ class ViewerApp {
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
   bool reached(WaitFor what) const;
+  /// Why that will not be reached, one line: all work has ended, and something of it failed. Empty:
+  /// it is reached, or may still be.
+  std::string problem_before(WaitFor what) const;
   bool exact() const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
@@ -100,6 +103,7 @@ class ViewerApp {
   bool has_come_to_rest() const;
   bool working() const;
   bool is_awaited() const;
+  bool is_at_rest() const;
 
   Window* window_;
   Settings settings_;

@@ -97,6 +97,15 @@ void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene
   if (!ImGui::IsMouseDown(0)) dragged_ = -1;
 }
 
+/// Why there are no bars.
+void HistogramPanel::draw_nothing(const Ui& ui, const ScreenRect& plot, const Scene& scene) const {
+  if (!scene.source.tiles_problem.empty()) {
+    put_problem(ui, "Histogram", plot, "There are no values", scene.source.tiles_problem);
+  } else {
+    put_text(ui, ui.fonts.secondary, plot.x0, plot.y0, ui.theme.secondary, "computing \u2026");
+  }
+}
+
 void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                           PanelRequests& requests) {
   begin_pane(ui, "histogram", rect);
@@ -124,8 +133,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   const ScreenRect plot{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 12),
                         rect.x1 - ui.px(12), rect.y1 - ui.px(32)};
   if (plot.height() < ui.px(8) || h.empty()) {
-    put_text(ui, ui.fonts.secondary, plot.x0, plot.y0, ui.theme.secondary,
-             h.empty() ? "computing \u2026" : "");
+    if (h.empty()) draw_nothing(ui, plot, scene);
     end_pane();
     return;
   }

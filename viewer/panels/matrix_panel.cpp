@@ -35,10 +35,11 @@ std::string texel_text(int level, int64_t block) {
 }  // namespace
 
 std::string resolution_text(const SeenExactness& seen) {
-  if (!seen.complete) return "computing";
+  if (!seen.complete) return seen.failed ? "failed" : "computing";
   if (seen.exact) return "exact";
-  if (seen.sampled_rows == 0) return "coarser, refining";
-  return fmt::format("sampled {} of {} rows", seen.sampled_rows, int64_t{1} << seen.level);
+  if (seen.sampled_rows == 0) return seen.failed ? "coarser, the rest failed" : "coarser, refining";
+  return fmt::format("sampled {} of {} rows{}", seen.sampled_rows, int64_t{1} << seen.level,
+                     seen.failed ? ", the rest failed" : "");
 }
 
 struct MatrixPanel::Areas {
@@ -65,7 +66,8 @@ void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform
   const DrawPlan plan = plan_drawing(scene.state, scene.geometry, pane_,
                                      [&](const TileId& id) { return textures_->has(id); });
   map_layer_.quads.clear();
-  seen_ = {plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0};
+  seen_ = {plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0,
+           !scene.source.tiles_problem.empty()};
   for (const DrawnTile& piece : plan.tiles) {
     const TileTextures::Drawn drawn = textures_->use(piece.source);
     if (piece.source.level == plan.level && !drawn.tile->exact) {
@@ -225,6 +227,9 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
                                             {areas.map.x1, areas.map.y1}, ui.theme.raised);
   draw_map(ui, scene, view);
+  if (seen_.failed && !seen_.complete) {
+    put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
+  }
   take_mouse(ui, scene, view, requests);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);

@@ -251,15 +251,23 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "query", rect);
   const bool picked = scene.state.query.has_value();
-  const float from =
-      pane_header(ui, rect, {"Query", "", ViewPane::query, scene.line_pending ? 1.0 : -1.0},
-                  scene.state, requests);
+  const bool failed = !scene.source.line_problem.empty();
+  const float from = pane_header(
+      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? 1.0 : -1.0},
+      scene.state, requests);
   controls(ui, rect, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;
   const float left = rect.x0 + ui.px(12);
   const float right = rect.x1 - ui.px(12);
   const float top = rect.y0 + ui.px(kHeaderHeight + 10);
+  if (failed) {
+    put_problem(ui, "Query", {left, top, right, rect.y1},
+                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
+                scene.source.line_problem);
+    end_pane();
+    return;
+  }
   if (!scene.line) {
     put_text(ui, small, left, top, ui.theme.secondary,
              scene.call.block > 1 ? "an export of blocks has no single rows"

@@ -42,6 +42,25 @@ std::string fit_text(ImFont* font, const std::string& text, float width) {
   return cut.empty() ? "" : cut + "\u2026";
 }
 
+void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
+                 const std::string& what, const std::string& why) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImFont* const small = ui.fonts.secondary;
+  const float width = std::max(ui.px(16), std::min(rect.width() - ui.px(24), ui.px(560)));
+  const ImVec2 text = small->CalcTextSizeA(small->FontSize, 1e9f, width, why.data(),
+                                           why.data() + why.size());
+  const float gap = ui.px(6);
+  const float whole = ui.fonts.body->FontSize + gap + text.y;
+  const float y = std::max(rect.y0 + ui.px(4), (rect.y0 + rect.y1 - whole) / 2);
+  const float x = std::round((rect.x0 + rect.x1 - std::max(text.x, ui.px(16))) / 2);
+  draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
+  put_text(ui, ui.fonts.body, x, y, ui.theme.problem, what);
+  draw.AddText(small, small->FontSize, {x, std::round(y + ui.fonts.body->FontSize + gap)},
+               ui.theme.text, why.data(), why.data() + why.size(), width);
+  draw.PopClipRect();
+  ui.labels.add(pane + "/Problem", rect);
+}
+
 namespace {
 
 void hint_for_item(const std::string& hint) {

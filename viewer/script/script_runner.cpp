@@ -167,6 +167,10 @@ struct ScriptRunner::Step {
   After operator()(const word::Wait& w) const {
     calls();
     if (host.reached(w.what)) return After::take_up;
+    const std::string problem = host.problem_before(w.what);
+    if (!problem.empty()) {
+      throw usage_error(fmt::format("wait {}: {}", wait_name(w.what), one_line(problem)));
+    }
     return again_within(w.seconds, "wait " + std::string(wait_name(w.what)));
   }
   After operator()(const word::Probe& w) const {
