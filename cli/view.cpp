@@ -31,8 +31,8 @@ WindowSize parse_window_size(const std::string& text) {
   const bool cross = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
   const auto second = cross ? std::from_chars(first.ptr + 1, end, height) : first;
   if (!cross || second.ec != std::errc() || second.ptr != end || !is_window_size({width, height})) {
-    throw usage_error(fmt::format("--size {}: expected WxH in pixels, {}", one_line(text),
-                                  window_size_limits()));
+    throw usage_error(
+        fmt::format("--size {}: expected WxH in pixels, {}", one_line(text), window_size_limits()));
   }
   return {width, height};
 }

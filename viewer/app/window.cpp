@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "core/base/error.h"
 #include "viewer/app/glfw_keys.h"
@@ -66,8 +67,14 @@ Window::Window(const Settings& settings) {
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(settings.visible ? 1 : 0);
   glfwSetWindowUserPointer(window_, this);
-  glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double, double) { of(w).request_frames(); });
-  glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int, int, int) { of(w).request_frames(); });
+  glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double x, double y) {
+    of(w).mouse_.moved(x, y);
+    of(w).request_frames();
+  });
+  glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int button, int action, int) {
+    of(w).mouse_.button(button, action == GLFW_PRESS, glfwGetTime());
+    of(w).request_frames();
+  });
   glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { of(w).request_frames(); });
   glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
     of(w).on_key(key, action, mods);
@@ -143,6 +150,19 @@ void Window::wake() {
   glfwPostEmptyEvent();
 }
 
+/// ImGui's own backend has only told where the mouse is now, and which buttons were down at all.
+void Window::feed_mouse() {
+  const MouseEvents::State mouse = mouse_.next();
+  ImGuiIO& io = ImGui::GetIO();
+  std::copy(mouse.down.begin(), mouse.down.end(), io.MouseDown);
+  if (mouse.at) {
+    io.MousePos = {static_cast<float>((*mouse.at)[0]), static_cast<float>((*mouse.at)[1])};
+  }
+  // By its frames' times ImGui would take two clicks in slow frames for single ones.
+  io.MouseDoubleClickTime = mouse.repeated ? std::numeric_limits<float>::max() : 0;
+  if (!mouse_.done()) request_frames();
+}
+
 void Window::begin_frame(const std::function<void()>& input) {
   ImGui_ImplOpenGL3_NewFrame();
   // The backend's own objects are there now, and ImGui has not locked its fonts for a frame yet.
@@ -153,6 +173,7 @@ void Window::begin_frame(const std::function<void()>& input) {
     letters_changed_ = false;
   }
   ImGui_ImplGlfw_NewFrame();
+  feed_mouse();
   input();
   ImGui::NewFrame();
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "viewer/app/mouse_events.h"
 #include "viewer/panels/fonts.h"
 #include "viewer/view/key_chord.h"
 #include "viewer/view/window_size.h"
@@ -71,12 +72,14 @@ class Window {
 
  private:
   WindowSize pixels() const;
+  void feed_mouse();
   void on_key(int key, int action, int mods);
   void on_character(unsigned code);
   static Window& of(GLFWwindow* window);
 
   GLFWwindow* window_ = nullptr;
   Handlers handlers_;
+  MouseEvents mouse_;
   Fonts fonts_;
   std::u32string letters_;
   bool letters_changed_ = false;

@@ -47,8 +47,8 @@ void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImFont* const small = ui.fonts.secondary;
   const float width = std::max(ui.px(16), std::min(rect.width() - ui.px(24), ui.px(560)));
-  const ImVec2 text = small->CalcTextSizeA(small->FontSize, 1e9f, width, why.data(),
-                                           why.data() + why.size());
+  const ImVec2 text =
+      small->CalcTextSizeA(small->FontSize, 1e9f, width, why.data(), why.data() + why.size());
   const float gap = ui.px(6);
   const float whole = ui.fonts.body->FontSize + gap + text.y;
   const float y = std::max(rect.y0 + ui.px(4), (rect.y0 + rect.y1 - whole) / 2);

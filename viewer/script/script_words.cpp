@@ -79,8 +79,8 @@ ScriptWord make_size(const Words& w) {
     return static_cast<int>(std::min<int64_t>(pixels, kLargestWindow.width + 1));
   };
   if (!is_window_size({side(width), side(height)})) {
-    throw usage_error(fmt::format("size {} {}: expected {} pixels", width, height,
-                                  window_size_limits()));
+    throw usage_error(
+        fmt::format("size {} {}: expected {} pixels", width, height, window_size_limits()));
   }
   return word::Size{side(width), side(height)};
 }

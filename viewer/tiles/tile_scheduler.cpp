@@ -179,8 +179,7 @@ void TileScheduler::order_tile(const TileId& id) {
   // Cutting comes first: each stage of the overview is shown before the next begins.
   if (!sampled || sampled->stages_of(id) < stages) order(id, [&] { return make_cut_job(id); });
   if (sampled && sampled->stages_done == stages) return;
-  order(OverviewKey{id.head, id.quantity},
-        [&] { return make_overview_job(id.head, id.quantity); });
+  order(OverviewKey{id.head, id.quantity}, [&] { return make_overview_job(id.head, id.quantity); });
 }
 
 void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {

@@ -293,8 +293,8 @@ TEST_CASE("a failing piece is told and not tried forever") {
   const TileId base{kHead, Quantity::weights, 1, 3, 2};
   service.want({other_column, {}, {base}, {kHead}});
   REQUIRE(wait_idle());
-  CHECK(contains(service.status().line_problem, "shorter than it was"));
-  CHECK(contains(service.status().tiles_problem, "shorter than it was"));
+  CHECK_FALSE(service.status().line_problem.empty());
+  CHECK_FALSE(service.status().tiles_problem.empty());
   // The file is whole again.
   broken = false;
   service.want({});
