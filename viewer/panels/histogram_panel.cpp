@@ -113,7 +113,9 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   const ValueHistogram& h = scene.histogram;
   std::string detail;
   if (!h.empty()) {
-    detail = std::string(h.exact() ? "seen, exact" : "seen, sampled") + " \u00b7 log count";
+    const std::string& rounding = scene.call.rounding;
+    const std::string known = rounding.empty() ? "exact" : rounding;
+    detail = "seen, " + (h.exact() ? known : "sampled") + " \u00b7 log count";
   }
   ImFont* const small = ui.fonts.secondary;
   const float button = text_size(small, "Auto").x + ui.px(24);

@@ -34,9 +34,9 @@ std::string texel_text(int level, int64_t block) {
 
 }  // namespace
 
-std::string resolution_text(const SeenExactness& seen) {
+std::string resolution_text(const SeenExactness& seen, const MapSource& call) {
   if (!seen.complete) return seen.failed ? "failed" : "computing";
-  if (seen.exact) return "exact";
+  if (seen.exact) return call.rounding.empty() ? "exact" : call.rounding;
   if (seen.sampled_rows == 0) return seen.failed ? "coarser, the rest failed" : "coarser, refining";
   return fmt::format("sampled {} of {} rows{}", seen.sampled_rows, int64_t{1} << seen.level,
                      seen.failed ? ", the rest failed" : "");
@@ -192,18 +192,15 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   if (!texel.empty()) {
     caption += fmt::format(" \u00b7 {} of {}", pool_name(s.pool), texel);
   }
-  caption += " \u00b7 " + resolution_text(seen_);
-  if (!scene.call.about.empty()) caption += " \u00b7 hatched: not in the file";
+  caption += " \u00b7 " + resolution_text(seen_, scene.call);
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
   draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
               caption, room);
   ImFont* const small = ui.fonts.secondary;
   std::string about = scene.picker.title(s.head);
-  if (!scene.call.about.empty()) {
-    about += " \u00b7 " + scene.call.about;
-  } else if (scene.call.score == ScoreFunction::softmax) {
-    about += " \u00b7 softmax over all keys";
+  for (const std::string& part : {scene.call.about, softmax_text(scene.call)}) {
+    if (!part.empty()) about += " \u00b7 " + part;
   }
   put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary,
            fit_text(small, about, room));

@@ -32,6 +32,13 @@ std::string chosen_text(const Scene& scene) {
   return token_text(chosen_side(scene), tokens.front());
 }
 
+/// "exact row", "column of u8 codes, ± 3.3 %".
+std::string exactness_text(const Scene& scene) {
+  const std::string what = scene.line->request.reverse ? "column" : "row";
+  const std::string& rounding = scene.call.rounding;
+  return rounding.empty() ? "exact " + what : what + " of " + rounding;
+}
+
 }  // namespace
 
 /// Uploads the line and fits its colours, where something of that has changed.
@@ -293,10 +300,10 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption =
-      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
-      (scene.line->request.reverse ? " \u00b7 exact column" : " \u00b7 exact row") +
-      (side.grid->has_grid() ? ", one range for all frames" : "");
+  const std::string caption = unit_name(scene.state.product) + ", " +
+                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+                              exactness_text(scene) +
+                              (side.grid->has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left);

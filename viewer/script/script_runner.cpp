@@ -50,7 +50,7 @@ nlohmann::ordered_json probed_json(const ProbedEntry& entry) {
   json["k"] = entry.key;
   json["weight"] = of_block ? nlohmann::ordered_json() : number(entry.weight);
   json["logit"] = number(entry.logit);
-  json["exact"] = known && !of_block;
+  json["exact"] = known && !of_block && !entry.rounded;
   if (of_block) {
     json["block"] = entry.block;
     json["block_max"] = number(entry.weight);

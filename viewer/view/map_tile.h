@@ -62,13 +62,15 @@ struct MapLine {
   std::vector<float> values;  ///< [keys], or [queries] where reverse
 };
 
-/// One entry of the map, exact. Numbers that are not known (of an export) are NaN.
+/// One entry of the map, exact but where an export has rounded it. Numbers that are not known (of
+/// an export) are NaN.
 struct ProbedEntry {
   int64_t query = 0, key = 0;
   double weight = 0;
   double logit = 0;   ///< −inf where the mask leaves the entry out
   int64_t block = 1;  ///< larger: `weight` and `mean` are of the block of this side around it
   double mean = 0;
+  bool rounded = false;  ///< as MapSource::rounding says
 };
 
 }  // namespace attnscope
