@@ -165,6 +165,23 @@ double ValueHistogram::value_at(double share) const {
   return edge(last);
 }
 
+std::optional<ValueRange> ValueHistogram::automatic_range() const {
+  const RangeChoice choice;
+  std::optional<ValueRange> range = quantiles(choice.low, choice.high);
+  if (!range) return range;
+  double total = 0;
+  std::vector<CountedValue> beyond;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0) continue;
+    // No value of the bin lies beyond its upper edge.
+    const CountedValue bin{edge(i + 1), counts_[i]};
+    total += std::max(0.0, bin.value) * bin.count;
+    if (bin.value > range->high) beyond.push_back(bin);
+  }
+  range->high = mass_keeping_end(range->high, beyond, total);
+  return range;
+}
+
 std::optional<ValueRange> ValueHistogram::quantiles(double low, double high) const {
   if (empty()) return std::nullopt;
   return ValueRange{value_at(low), value_at(high)};

@@ -42,6 +42,8 @@ class ValueHistogram {
   /// The values below which these shares of what was counted lie, interpolated within a bin.
   /// Nothing where the histogram is empty.
   std::optional<ValueRange> quantiles(double low, double high) const;
+  /// The range that ColourScale::fit() chooses by itself over the values counted, to a bin.
+  std::optional<ValueRange> automatic_range() const;
 
  private:
   void fill_logits(const std::vector<const MapTile*>& tiles, const MapRect& view, Pool pool);

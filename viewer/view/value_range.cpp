@@ -8,8 +8,6 @@
 namespace attnscope {
 namespace {
 
-/// What of the values seen is within the colours.
-constexpr double kLowShare = 0.01, kHighShare = 0.999;
 /// With nothing seen yet: so many times an even row's weight, up and down.
 constexpr double kUnseenSpan = 16;
 
@@ -23,7 +21,7 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
   if (!state.range.automatic) return {state.range.low, state.range.high};
   const double factor = product_factor(state.product, keys);
   const auto seen = histogram.quantity() == product_quantity(state.product)
-                        ? histogram.quantiles(kLowShare, kHighShare)
+                        ? histogram.automatic_range()
                         : std::nullopt;
   if (seen) {
     return widened_range({seen->low * factor, seen->high * factor}, state.scale);

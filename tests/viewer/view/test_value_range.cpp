@@ -195,3 +195,20 @@ TEST_CASE("the shader's numbers give the units of the scale") {
   state.colormap = "none";
   CHECK_FALSE(usage_text([&] { shown_scale(state, {0, 1}); }).empty());
 }
+
+TEST_CASE("the automatic range of the window is that of pictures") {
+  // Nearly all of the mass in a few texels of a large view.
+  std::vector<float> values;
+  const TilePtr one = tile(0, 0, 0, 256, true, [&](int64_t r, int64_t c) {
+    const bool peak = r < 6 && c == 10;
+    values.push_back(peak ? 0.1f + 0.02f * static_cast<float>(r) : 1e-8f);
+    return values.back();
+  });
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
+  ViewState state;
+  const ValueRange range = shown_range(state, histogram, 256);
+  const ValueRange picture = ColourScale::fit({}, values).range();
+  CHECK(picture.high >= 0.18);
+  CHECK(std::abs(std::log2(range.high / picture.high)) < 1.0 / 16);
+  CHECK(std::abs(std::log2(range.low / picture.low)) < 1.0 / 16);
+}
