@@ -146,11 +146,17 @@ ColourScale ColourScale::fit(const ColourChoice& choice, std::span<const float> 
   const bool positive = choice.scale == ScaleKind::log2 || choice.scale == ScaleKind::sqrt;
   std::copy_if(values.begin(), values.end(), std::back_inserter(counted),
                [&](float v) { return std::isfinite(v) && (positive ? v > 0 : v != 0); });
-  if (counted.empty()) return {choice.map, choice.scale, {0.5, 1}};
+  if (counted.empty()) return of_nothing(choice.map, choice.scale);
   std::sort(counted.begin(), counted.end());
   ValueRange range{quantile(counted, choice.range.low), quantile(counted, choice.range.high)};
   if (choice.range.keeps_mass) range.high = mass_keeping_end(range.high, counted);
   return {choice.map, choice.scale, widened_range(range, choice.scale)};
+}
+
+ColourScale ColourScale::of_nothing(Colormap map, ScaleKind kind) {
+  ColourScale scale(map, kind, {0.5, 1});
+  scale.of_nothing_ = true;
+  return scale;
 }
 
 double ColourScale::linear_part() const {

@@ -82,8 +82,13 @@ class ColourScale {
   /// The chosen range, by quantiles of the finite values that are not 0 (greater than 0 for log and
   /// sqrt; interpolated as NumPy does), the high one raised by mass_keeping_end(), widened to an
   /// octave (linear, sqrt: where it is a single value, by half of it) so that an even row is shown
-  /// in the middle of the colours. Where no value is left, 0.5 to 1. See widened_range().
+  /// in the middle of the colours: see widened_range(). Where no value is left, of_nothing().
   static ColourScale fit(const ColourChoice& choice, std::span<const float> values);
+
+  /// For values of which none counts (all 0, masked or missing): there is nothing to scale, and a
+  /// legend says so. The range, 0.5 to 1, means nothing.
+  static ColourScale of_nothing(Colormap map, ScaleKind kind);
+  bool is_of_nothing() const { return of_nothing_; }
 
   Colormap map() const { return map_; }
   ScaleKind kind() const { return kind_; }
@@ -111,6 +116,7 @@ class ColourScale {
   Colormap map_;
   ScaleKind kind_;
   ValueRange range_;
+  bool of_nothing_ = false;
 };
 
 /// A number with at most three digits: "0.05", "2e-5", "17.8", "12.5k".

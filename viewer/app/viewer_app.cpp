@@ -20,6 +20,8 @@ namespace {
 
 /// So long after the last input, somebody is taken to be at the mouse or the keys.
 constexpr double kAttentiveSeconds = 1;
+/// How long the status line says what was done.
+constexpr double kNoticeSeconds = 6;
 /// What the uploads of a frame may take, so that the window follows the mouse.
 constexpr double kUploadMsMoving = 4;
 constexpr double kUploadMsStill = 12;
@@ -106,6 +108,11 @@ void ViewerApp::fail(const std::string& title, const std::string& message) {
   window_->request_frames();
 }
 
+void ViewerApp::tell(const std::string& what) {
+  notice_ = Notice{one_line(what), seconds() + kNoticeSeconds};
+  window_->request_frames();
+}
+
 void ViewerApp::try_open(const std::filesystem::path& path) {
   try {
     open(path);
@@ -137,6 +144,7 @@ void ViewerApp::write_session_or_fail() {
     // A session replaces an older one of the same name, and nothing else.
     write_session(document_->session(window_->width(), window_->height()), file,
                   settings_.force || is_session_file(file));
+    tell("session saved: " + std::filesystem::absolute(file).string());
   } catch (const Error& e) {
     fail("The session cannot be saved", e.what());
   }
@@ -148,6 +156,7 @@ void ViewerApp::write_picture_or_fail() {
       const std::filesystem::path file = "attnscope-" + std::to_string(number) + ".png";
       if (std::filesystem::exists(file)) continue;
       write_picture(picture(), file, false);
+      tell("picture saved: " + std::filesystem::absolute(file).string());
       return;
     }
   } catch (const Error& e) {
@@ -283,7 +292,7 @@ void ViewerApp::draw_frame() {
   if (document_) {
     draw_document(ui, window, requests);
   } else {
-    draw_empty_state(ui, window, recent_, requests);
+    draw_empty_state(ui, window, recent_, notice(), requests);
   }
   ImGui::End();
   if (browser_.is_open()) browser_.draw(ui, window, requests);
@@ -324,7 +333,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .keys = TokenNames::of(call, state.head.batch, true),
       .tiles = *d.tiles,
       .geometry = d.tiles->geometry(state.head),
-      .scale = shown_scale(state, shown_range(state, frame_->histogram(), keys)),
+      .scale = shown_scale(state, frame_->histogram(), keys),
       .factor = product_factor(state.product, keys),
       .histogram = frame_->histogram(),
       .readout = frame_->readout(),
@@ -332,6 +341,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line_pending = frame_->line_pending(),
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
+      .notice = notice(),
       .warning = d.warning(),
   };
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
@@ -367,6 +377,10 @@ bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
   const double began = seconds();
+  if (notice_ && began >= notice_->until) {
+    notice_.reset();
+    window_->request_frames();
+  }
   const bool input = window_->frames_due() > 0 || !mouse_.done();
   if (input) input_at_ = began;
   if (!input && !draw_again_ && !(news_ && is_awaited()) && !pacer_.due(began, news_, working())) {
@@ -382,6 +396,10 @@ bool ViewerApp::step(double limit) {
 /// How long the loop may sleep: `limit`, or until a frame is due.
 double ViewerApp::wait_seconds(double limit) const {
   if (!mouse_.done() || draw_again_) return 0;
+  if (notice_) {
+    const double left = std::max(0.0, notice_->until - seconds());
+    limit = limit < 0 ? left : std::min(limit, left);
+  }
   const double due = pacer_.wait(seconds(), news_ || has_come_to_rest(), working());
   if (due < 0 || limit < 0) return std::max(due, limit);
   return std::min(limit, due);

@@ -66,6 +66,8 @@ class ViewerApp {
   const FrameCounters& counters() const { return counters_; }
   /// Whether a dialog tells what went wrong.
   bool failed() const { return failure_.has_value(); }
+  /// What the status line says was just done; empty: nothing.
+  std::string notice() const { return notice_ ? notice_->text : ""; }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
   bool reached(WaitFor what) const;
@@ -95,6 +97,7 @@ class ViewerApp {
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
+  void tell(const std::string& what);
   void write_session_or_fail();
   void write_picture_or_fail();
   ViewTheme theme() const;
@@ -128,6 +131,12 @@ class ViewerApp {
   };
   std::optional<Failure> failure_;
   bool help_ = false;
+  /// What was just done, and until when the status line says so.
+  struct Notice {
+    std::string text;
+    double until = 0;
+  };
+  std::optional<Notice> notice_;
   std::vector<KeyChord> list_keys_;  ///< since the last frame, for the list that is open
   std::optional<ViewTheme> applied_theme_;
   std::vector<std::filesystem::path> recent_;

@@ -101,9 +101,11 @@ void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene
 void HistogramPanel::draw_nothing(const Ui& ui, const ScreenRect& plot, const Scene& scene) const {
   if (!scene.source.tiles_problem.empty()) {
     put_problem(ui, "Histogram", plot, "There are no values", scene.source.tiles_problem);
-  } else {
-    put_text(ui, ui.fonts.secondary, plot.x0, plot.y0, ui.theme.secondary, "computing \u2026");
+    return;
   }
+  const bool none = scene.histogram.has_nothing_to_scale();
+  put_text(ui, ui.fonts.secondary, plot.x0, plot.y0, ui.theme.secondary,
+           none ? nothing_text(seen_specials(scene)) : "computing \u2026");
 }
 
 void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -146,13 +148,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   draw_bars(ui, plot, scene, axis);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.AddLine({plot.x0, plot.y1}, {plot.x1, plot.y1}, ui.theme.border);
-  const double gap = std::min(0.5, static_cast<double>(ui.px(64) / plot.width()));
-  for (const ScaleTick& tick : axis.ticks(gap)) {
-    const float width = text_size(ui.fonts.mono, tick.label).x;
-    const float x = plot.x0 + plot.width() * static_cast<float>(tick.unit);
-    put_text(ui, ui.fonts.mono, std::clamp(x - width / 2, plot.x0, plot.x1 - width),
-             plot.y1 + ui.px(11), ui.theme.secondary, tick.label);
-  }
+  draw_ticks(ui, axis, plot.x0, plot.x1, plot.y1 + ui.px(10), 0);
   drag_ends(ui, plot, scene, axis, requests);
   end_pane();
 }

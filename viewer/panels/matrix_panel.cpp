@@ -195,8 +195,9 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   caption += " \u00b7 " + resolution_text(seen_, scene.call);
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
+  const SeenSpecials specials = seen_specials(scene);
   draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
-              caption, room);
+              caption, room, nothing_text(specials));
   ImFont* const small = ui.fonts.secondary;
   std::string about = scene.picker.title(s.head);
   for (const std::string& part : {scene.call.about, softmax_text(scene.call)}) {
@@ -204,6 +205,7 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   }
   put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary,
            fit_text(small, about, room));
+  draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
 }
 
 void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -224,9 +226,6 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
                                             {areas.map.x1, areas.map.y1}, ui.theme.raised);
   draw_map(ui, scene, view);
-  if (seen_.failed && !seen_.complete) {
-    put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
-  }
   take_mouse(ui, scene, view, requests);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
@@ -235,6 +234,9 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
   draw_query_line(ui, scene, view);
   if (scene.readout) draw_crosshair(ui, scene, view);
+  if (seen_.failed && !seen_.complete) {
+    put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
+  }
   draw.PopClipRect();
   std::optional<int64_t> query, key;
   if (scene.readout) {

@@ -51,6 +51,7 @@ struct Scene {
   bool line_pending = false;
   TileSourceStatus source;
   double texture_mib = 0;
+  std::string notice;   ///< what was just done, for the status line; empty: nothing
   std::string warning;  ///< about the capture; empty: none, or dismissed
 };
 

@@ -53,7 +53,12 @@ void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
   const float whole = ui.fonts.body->FontSize + gap + text.y;
   const float y = std::max(rect.y0 + ui.px(4), (rect.y0 + rect.y1 - whole) / 2);
   const float x = std::round((rect.x0 + rect.x1 - std::max(text.x, ui.px(16))) / 2);
+  const float air = ui.px(10);
   draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
+  draw.AddRectFilled(
+      {x - air, y - air},
+      {x + std::max(text.x, text_size(ui.fonts.body, what).x) + air, y + whole + air},
+      ui.theme.pane, ui.px(3));
   put_text(ui, ui.fonts.body, x, y, ui.theme.problem, what);
   draw.AddText(small, small->FontSize, {x, std::round(y + ui.fonts.body->FontSize + gap)},
                ui.theme.text, why.data(), why.data() + why.size(), width);

@@ -118,7 +118,14 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
   const bool weights = quantity_ == Quantity::weights;
   const int bins = weights ? (kHighestOctave - kLowestOctave) * kBinsPerOctave : kLinearBins;
   counts_.assign(static_cast<size_t>(bins), 0);
-  total_ = zeros_ = 0;
+  total_ = zeros_ = masked_ = missing_ = 0;
+  const auto count_other = [this](float value, double entries) {
+    if (std::isnan(value)) {
+      missing_ += entries;
+    } else if (value < 0) {
+      masked_ += entries;
+    }
+  };
   if (weights) {
     for (const MapTile* tile : tiles) {
       each_texel(*tile, view, pool, [&](float value, double entries) {
@@ -127,6 +134,8 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
           total_ += entries;
         } else if (value == 0) {
           zeros_ += entries;
+        } else {
+          count_other(value, entries);
         }
       });
     }
@@ -135,7 +144,7 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
   const double per_unit = high_ > low_ ? bins / (high_ - low_) : 0;
   for (const MapTile* tile : tiles) {
     each_texel(*tile, view, pool, [&](float value, double entries) {
-      if (!std::isfinite(value)) return;
+      if (!std::isfinite(value)) return count_other(value, entries);
       const double at = (double{value} - low_) * per_unit;
       counts_[static_cast<size_t>(std::clamp(at, 0.0, bins - 1.0))] += entries;
       total_ += entries;

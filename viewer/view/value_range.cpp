@@ -37,4 +37,12 @@ ColourScale shown_scale(const ViewState& state, const ValueRange& range) {
   return {*map, state.scale, range};
 }
 
+ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
+  const ColourScale scale = shown_scale(state, shown_range(state, histogram, keys));
+  const bool nothing = state.range.automatic &&
+                       histogram.quantity() == product_quantity(state.product) &&
+                       histogram.has_nothing_to_scale();
+  return nothing ? ColourScale::of_nothing(scale.map(), scale.kind()) : scale;
+}
+
 }  // namespace attnscope

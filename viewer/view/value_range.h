@@ -20,5 +20,8 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
 /// The colours of a state over a range: units, values, colours and ticks. Throws Error(usage) where
 /// the state's colour map is not known.
 ColourScale shown_scale(const ViewState& state, const ValueRange& range);
+/// The same over shown_range(); of nothing where the range is automatic and all that is seen is 0,
+/// masked or missing.
+ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys);
 
 }  // namespace attnscope

@@ -41,7 +41,7 @@ TEST_CASE("the automatic range ignores zeros and outliers") {
     CHECK(scale.range().low == Approx(0.001 + 0.01 * 0.999));
     CHECK(scale.range().high == Approx(0.001 + 0.999 * 0.999));
   }
-  const RangeChoice quartiles{true, 0.25, 0.75};
+  const RangeChoice quartiles = parse_range_choice("p25:p75", "--range");
   const ColourScale part =
       ColourScale::fit({Colormap::viridis, ScaleKind::log2, quartiles}, weights);
   CHECK(part.range().low == Approx(0.001 + 0.25 * 0.999));
@@ -283,4 +283,24 @@ TEST_CASE("the end that keeps the mass is one of the values") {
   CHECK(mass_keeping_end(0.5, beyond, 100) == 2);
   CHECK(mass_keeping_end(0.5, beyond, 40) == 8);
   CHECK(mass_keeping_end(0.5, {}, 0) == 0.5);
+}
+
+TEST_CASE("a scale of nothing has no colour bar but says so") {
+  const std::vector<float> zeros(9, 0.0f);
+  const ColourScale nothing = ColourScale::fit({}, zeros);
+  CHECK(nothing.is_of_nothing());
+  CHECK_FALSE(ColourScale::fit({}, std::vector<float>{0, 0.5f}).is_of_nothing());
+  const PixelRect bar{10, 30, kBarWidth, 100};
+  Canvas canvas(160, 150, kBackground);
+  draw_colour_bar(canvas, bar, nothing, "weight");
+  int coloured = 0, written = 0;
+  for (int y = 0; y < canvas.height(); ++y) {
+    for (int x = 0; x < canvas.width(); ++x) {
+      const Rgb c = canvas.at(x, y);
+      coloured += std::max({c.r, c.g, c.b}) - std::min({c.r, c.g, c.b}) > 40 ? 1 : 0;
+      written += y > bar.y && !(c == kBackground) ? 1 : 0;
+    }
+  }
+  CHECK(coloured == 0);
+  CHECK(written > 100);
 }

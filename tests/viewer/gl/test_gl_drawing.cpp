@@ -17,14 +17,16 @@ using namespace attnscope::test;
 
 namespace {
 
-/// 256 × 256 texels: the weight at (r, c) goes from 2^-16 to 1 along columns and repeats down rows.
+/// 256 × 256 texels: the weight at (r, c) goes from 2^-16 to 1 along columns and repeats down rows;
+/// in column 0 it is 0, and masked in rows from 128 on.
 std::vector<uint16_t> ramp_texels() {
   std::vector<uint16_t> pairs;
   for (int r = 0; r < 256; ++r) {
     for (int c = 0; c < 256; ++c) {
       const float log2_max = -16.0f + static_cast<float>(c) / 16;
-      pairs.push_back(to_f16(c == 0 ? -INFINITY : log2_max).bits);
-      pairs.push_back(to_f16(log2_max - 2).bits);
+      const float none = texel_number(r < 128 ? 0.0f : -INFINITY, true);
+      pairs.push_back(to_f16(c == 0 ? none : log2_max).bits);
+      pairs.push_back(to_f16(c == 0 ? none : log2_max - 2).bits);
     }
   }
   return pairs;
@@ -87,6 +89,28 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
   gl::ReadPixels picture = p.draw(c, 256);
   CHECK(worst_column(picture, Colormap::viridis, log_unit) <= kTolerance);
   CHECK(picture.at(0, 7) == Rgb{0, 0, 0});
+  // Masked cells look otherwise on every scale, with dots in them.
+  for (const ScaleKind kind :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
+    for (const bool mean : {false, true}) {
+      gl::MapColours other = c;
+      other.scale.kind = kind;
+      other.use_mean = mean;
+      other.masked = {0, 0, 1};
+      other.masked_dot = {1, 0, 0};
+      const gl::ReadPixels seen = p.draw(other, 1024);
+      int ground = 0, dots = 0;
+      for (int y = 512; y < 1024; ++y) {
+        for (int x = 0; x < 4; ++x) {
+          ground += seen.at(x, y) == Rgb{0, 0, 255} ? 1 : 0;
+          dots += seen.at(x, y) == Rgb{255, 0, 0} ? 1 : 0;
+        }
+      }
+      CHECK(ground + dots == 512 * 4);
+      CHECK(dots >= 80);
+      CHECK_FALSE(seen.at(1, 100) == Rgb{0, 0, 255});
+    }
+  }
 
   c.use_mean = true;
   CHECK(worst_column(p.draw(c, 256), Colormap::viridis, [&](int x) { return log_unit(x) - 0.2; }) <=

@@ -130,3 +130,23 @@ TEST_CASE("the browser goes through folders and opens a capture by keys alone") 
   CHECK(std::filesystem::path(*chosen.open).filename() == "sample");
   CHECK_FALSE(browser.is_open());
 }
+
+TEST_CASE("what was saved is confirmed in the status line, with its path, for a while") {
+  const TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  HiddenApp hidden;
+  hidden.open_sample();
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  CHECK_FALSE(hidden.app.labels().find("Status/Notice"));
+  press(hidden, "F12");
+  std::filesystem::current_path(before);
+  CHECK(std::filesystem::exists(folder / "attnscope-1.png"));
+  CHECK(hidden.app.labels().find("Status/Notice"));
+  CHECK(hidden.app.notice() == "picture saved: " + (folder / "attnscope-1.png"));
+  const double limit = hidden.app.seconds() + 60;
+  while (hidden.app.labels().find("Status/Notice") && hidden.app.seconds() < limit) {
+    hidden.app.step(limit - hidden.app.seconds());
+  }
+  CHECK_FALSE(hidden.app.labels().find("Status/Notice"));
+}
