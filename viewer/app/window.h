@@ -6,17 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "viewer/app/mouse_events.h"
+#include "viewer/app/screen.h"
 #include "viewer/panels/fonts.h"
 #include "viewer/view/key_chord.h"
 #include "viewer/view/window_size.h"
 
-struct GLFWwindow;
-
 namespace attnscope {
 
-/// A window with an OpenGL 3.3 context and Dear ImGui in it. One at a time; everything but wake()
-/// only on the thread that made it.
+/// A window with an OpenGL 3.3 context and Dear ImGui in it. A hidden one needs no display: without
+/// one it is drawn off screen. One at a time; everything but wake() only on the thread that made
+/// it.
 class Window {
  public:
   struct Settings {
@@ -29,7 +28,7 @@ class Window {
     std::function<void(const std::string&)> drop;  ///< a file that was dropped on the window
   };
 
-  /// Throws Error(unavailable) where there is no display, or no OpenGL 3.3.
+  /// Throws Error(unavailable) where there is no display for a visible window, or no OpenGL 3.3.
   explicit Window(const Settings& settings);
   ~Window();
   Window(const Window&) = delete;
@@ -43,7 +42,7 @@ class Window {
   /// In pixels; at least 1.
   int width() const { return pixels().width; }
   int height() const { return pixels().height; }
-  float scale() const { return scale_; }
+  float scale() const { return screen_->scale(); }
   const Fonts& fonts() const { return fonts_; }
   /// Letters that are shown from the next frame on, beside the usual ones (load_fonts()): what the
   /// fonts of the window hold is made for what is shown.
@@ -72,20 +71,15 @@ class Window {
 
  private:
   WindowSize pixels() const;
-  void feed_mouse();
-  void on_key(int key, int action, int mods);
-  void on_character(unsigned code);
-  static Window& of(GLFWwindow* window);
+  void on_key(const KeyChord& chord);
 
-  GLFWwindow* window_ = nullptr;
   Handlers handlers_;
-  MouseEvents mouse_;
   Fonts fonts_;
   std::u32string letters_;
   bool letters_changed_ = false;
-  float scale_ = 1;
   int frames_due_ = kFramesAfterEvent;
   std::atomic<bool> woken_{false};
+  std::unique_ptr<Screen> screen_;
 };
 
 }  // namespace attnscope
