@@ -24,16 +24,15 @@ namespace attnscope {
 namespace {
 
 /// "1280x800"
-std::pair<int, int> parse_window_size(const std::string& text) {
+WindowSize parse_window_size(const std::string& text) {
   int width = 0, height = 0;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, width);
   const bool cross = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
   const auto second = cross ? std::from_chars(first.ptr + 1, end, height) : first;
-  if (!cross || second.ec != std::errc() || second.ptr != end || width < 320 || height < 240 ||
-      width > 16384 || height > 16384) {
+  if (!cross || second.ec != std::errc() || second.ptr != end || !is_window_size({width, height})) {
     throw usage_error(
-        fmt::format("--size {}: expected WxH in pixels, 320x240 to 16384x16384", one_line(text)));
+        fmt::format("--size {}: expected WxH in pixels, {}", one_line(text), window_size_limits()));
   }
   return {width, height};
 }

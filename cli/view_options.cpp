@@ -51,7 +51,7 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       "  attnscope view maps.h5         # an export of weights, logits, rows or blocks, or its "
       ".part\n"
       "  attnscope view dump/ --theme light --size 1600x1000 --screenshot map.png\n"
-      "  xvfb-run -a attnscope view dump/ --script tour.txt     # on a server without a screen");
+      "  attnscope view dump/ --script tour.txt     # also on a server without a screen");
   return command;
 }
 

@@ -107,7 +107,7 @@ attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn wit
   MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels "Panels, one a file: draw a const Scene and return requests."
   MAY core io/pictures io/pictures/text viewer/view viewer/gl USES fmt imgui opengl IF ATTNSCOPE_VIEWER)
-attnscope_room(viewer/app "The GLFW window, the frame loop, the document."
+attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
   MAY core io/files io/capture io/export/format io/pictures viewer/view viewer/tiles viewer/tiles/texels viewer/script viewer/gl viewer/panels
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 

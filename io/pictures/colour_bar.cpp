@@ -11,8 +11,12 @@ namespace {
 
 constexpr int kTickLength = 6;
 
-void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
+void draw_title(Canvas& canvas, PixelRect bar, std::string_view title) {
   canvas.text(bar.x, bar.y - kTextHeight - 8, title, kTextHeight, kQuietText);
+}
+
+void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
+  draw_title(canvas, bar, title);
   for (int y = 0; y < bar.height; ++y) {
     canvas.fill({bar.x, bar.y + y, bar.width, 1},
                 colormap_at(map, (bar.height - 0.5 - y) / bar.height));
@@ -23,6 +27,12 @@ void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view 
 
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                      std::string_view title) {
+  if (scale.is_of_nothing()) {
+    draw_title(canvas, bar, title);
+    canvas.text(bar.x, bar.y, "nothing", kTextHeight, kText);
+    canvas.text(bar.x, bar.y + kTextHeight + kTextGap / 2, "to scale", kTextHeight, kText);
+    return;
+  }
   draw_colours(canvas, bar, scale.map(), title);
   const int bottom = bar.y + bar.height;
   int free_above = bottom + kTextHeight;

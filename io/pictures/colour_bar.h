@@ -13,7 +13,8 @@ constexpr int kBarWidth = 16;
 constexpr int kBarTextWidth = 120;
 
 /// Draws the scale into `bar` from its low end at the bottom to its high end at the top, ticks with
-/// labels to the right, and the title (what the values are) above.
+/// labels to the right, and the title (what the values are) above. A scale of nothing is said to be
+/// one instead.
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                      std::string_view title);
 /// The same for colours that stand for different values in each part of a picture: "high" and "low"

@@ -27,6 +27,18 @@ double quantile(const std::vector<float>& sorted, double q) {
   return sorted[below] + part * (static_cast<double>(sorted[above]) - sorted[below]);
 }
 
+/// The automatic high end over values in order.
+double mass_keeping_end(double high, const std::vector<float>& sorted) {
+  double total = 0;
+  for (const float value : sorted) total += std::max(0.0, double{value});
+  std::vector<CountedValue> beyond;
+  const auto above = [high](float value) { return double{value} > high; };
+  std::for_each(std::find_if(sorted.begin(), sorted.end(), above), sorted.end(), [&](float value) {
+    beyond.push_back({double{value}, 1});
+  });
+  return mass_keeping_end(high, beyond, total);
+}
+
 /// "1/256" for a power of two.
 std::string power_text(int exponent) {
   if (exponent >= 0 && exponent < 20) return fmt::format("{}", int64_t{1} << exponent);
@@ -66,6 +78,15 @@ std::optional<ScaleKind> parse_scale_kind(std::string_view name) {
 
 std::vector<std::string> scale_kind_names() { return {kScaleNames.begin(), kScaleNames.end()}; }
 
+double mass_keeping_end(double quantile, std::span<const CountedValue> beyond, double total) {
+  double mass = 0;
+  for (size_t i = beyond.size(); i > 0; --i) {
+    mass += beyond[i - 1].value * beyond[i - 1].count;
+    if (mass > kMostMassBeyond * total) return beyond[i - 1].value;
+  }
+  return quantile;
+}
+
 ValueRange widened_range(ValueRange range, ScaleKind kind) {
   if (kind == ScaleKind::log2) {
     const double octaves = std::log2(range.high / range.low);
@@ -100,7 +121,7 @@ RangeChoice parse_range_choice(std::string_view text, std::string_view option) {
   if (*first >= *last) throw fail("the low end must be below the high end");
   if (!percent) return {false, *first, *last};
   if (*first < 0 || *last > 100) throw fail("percentiles are between 0 and 100");
-  return {true, *first / 100, *last / 100};
+  return {true, *first / 100, *last / 100, false};
 }
 
 void check_colour_choice(const ColourChoice& choice, std::string_view option) {
@@ -125,10 +146,17 @@ ColourScale ColourScale::fit(const ColourChoice& choice, std::span<const float> 
   const bool positive = choice.scale == ScaleKind::log2 || choice.scale == ScaleKind::sqrt;
   std::copy_if(values.begin(), values.end(), std::back_inserter(counted),
                [&](float v) { return std::isfinite(v) && (positive ? v > 0 : v != 0); });
-  if (counted.empty()) return {choice.map, choice.scale, {0.5, 1}};
+  if (counted.empty()) return of_nothing(choice.map, choice.scale);
   std::sort(counted.begin(), counted.end());
-  const ValueRange range{quantile(counted, choice.range.low), quantile(counted, choice.range.high)};
+  ValueRange range{quantile(counted, choice.range.low), quantile(counted, choice.range.high)};
+  if (choice.range.keeps_mass) range.high = mass_keeping_end(range.high, counted);
   return {choice.map, choice.scale, widened_range(range, choice.scale)};
+}
+
+ColourScale ColourScale::of_nothing(Colormap map, ScaleKind kind) {
+  ColourScale scale(map, kind, {0.5, 1});
+  scale.of_nothing_ = true;
+  return scale;
 }
 
 double ColourScale::linear_part() const {

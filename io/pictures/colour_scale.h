@@ -35,9 +35,26 @@ struct RangeChoice {
   bool quantiles = true;
   double low = 0.01;  ///< a quantile in 0…1, or a value
   double high = 0.999;
+  /// Whether the high quantile is raised as mass_keeping_end() does; percentiles that somebody asks
+  /// for are not.
+  bool keeps_mass = true;
 };
-/// "auto" (1 % and 99.9 %), "LO:HI" or "pA:pB" with percents. Throws Error(usage) otherwise;
-/// `option` is how its message names the text.
+
+/// A value and how often it occurs.
+struct CountedValue {
+  double value = 0;
+  double count = 1;
+};
+/// What the values beyond the high end of an automatic range may hold of the sum of all values
+/// above 0. A quantile alone cuts off the few cells that hold most of a peaked row.
+inline constexpr double kMostMassBeyond = 0.1;
+/// The high end of an automatic range: the quantile, or the least of the values beyond it that
+/// leaves no more than kMostMassBeyond of `total` beyond itself. `beyond` are the values above the
+/// quantile, ascending; `total` is the sum of all values above 0, by their counts.
+double mass_keeping_end(double quantile, std::span<const CountedValue> beyond, double total);
+
+/// "auto" (1 % and 99.9 %, keeping the mass), "LO:HI" or "pA:pB" with percents. Throws Error(usage)
+/// otherwise; `option` is how its message names the text.
 RangeChoice parse_range_choice(std::string_view text, std::string_view option);
 
 /// What a user can choose about a picture's colours.
@@ -63,10 +80,15 @@ class ColourScale {
   ColourScale(Colormap map, ScaleKind kind, ValueRange range)
       : map_(map), kind_(kind), range_(range) {}
   /// The chosen range, by quantiles of the finite values that are not 0 (greater than 0 for log and
-  /// sqrt; interpolated as NumPy does), widened to an octave (linear, sqrt: where it is a single
-  /// value, by half of it) so that an even row is shown in the middle of the colours. Where no
-  /// value is left, 0.5 to 1. See widened_range().
+  /// sqrt; interpolated as NumPy does), the high one raised by mass_keeping_end(), widened to an
+  /// octave (linear, sqrt: where it is a single value, by half of it) so that an even row is shown
+  /// in the middle of the colours: see widened_range(). Where no value is left, of_nothing().
   static ColourScale fit(const ColourChoice& choice, std::span<const float> values);
+
+  /// For values of which none counts (all 0, masked or missing): there is nothing to scale, and a
+  /// legend says so. The range, 0.5 to 1, means nothing.
+  static ColourScale of_nothing(Colormap map, ScaleKind kind);
+  bool is_of_nothing() const { return of_nothing_; }
 
   Colormap map() const { return map_; }
   ScaleKind kind() const { return kind_; }
@@ -94,6 +116,7 @@ class ColourScale {
   Colormap map_;
   ScaleKind kind_;
   ValueRange range_;
+  bool of_nothing_ = false;
 };
 
 /// A number with at most three digits: "0.05", "2e-5", "17.8", "12.5k".

@@ -45,13 +45,20 @@ std::optional<ProbedEntry> ServiceHarness::probe(const ProbeRequest& request, Wa
 }
 
 MapReference::MapReference(const Oracle& oracle, const HeadId& head, Quantity which)
-    : rows(oracle.problem().num_queries()), cols(oracle.problem().num_keys()), quantity(which) {
+    : rows(oracle.problem().num_queries()),
+      cols(oracle.problem().num_keys()),
+      quantity(which),
+      has_mask(!oracle.problem().mask().is_none()) {
   double magnitude = 0;
   for (int64_t query = 0; query < rows; ++query) {
     const Oracle::Row row = oracle.row(head.batch, head.head, query);
     const auto& values = quantity == Quantity::logits ? row.logits : row.weights;
     entries.insert(entries.end(), values.begin(), values.end());
     magnitude = std::max(magnitude, row.magnitude);
+    std::vector<float> bias(static_cast<size_t>(cols));
+    oracle.problem().mask().fill_bias(head.batch, head.head, {&query, 1}, {0, cols}, bias.data(),
+                                      cols);
+    for (const float b : bias) masked.push_back(std::isinf(b) ? 1 : 0);
   }
   relative = 1e-4 + 2 * 0x1p-24 * magnitude;
   absolute = quantity == Quantity::logits ? 2 * 0x1p-24 * magnitude + 1e-5
@@ -62,15 +69,18 @@ MapReference::Texel MapReference::texel(int level, int64_t row, int64_t col) con
   const int64_t side = int64_t{1} << level;
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   int64_t count = 0;
+  bool any_kept = false;
   for (int64_t r = row * side; r < std::min(rows, (row + 1) * side); ++r) {
     for (int64_t c = col * side; c < std::min(cols, (col + 1) * side); ++c) {
       const double entry = at(r, c);
       if (quantity == Quantity::logits && std::isinf(entry)) continue;
+      any_kept = any_kept || !is_masked(r, c);
       largest = std::max(largest, entry);
       sum += entry;
       ++count;
     }
   }
+  if (!any_kept) largest = sum = -std::numeric_limits<double>::infinity();
   return {largest,
           count > 0 ? sum / static_cast<double>(count) : -std::numeric_limits<double>::infinity()};
 }

@@ -45,6 +45,9 @@ struct MapReference {
   double at(int64_t query, int64_t key) const {
     return entries[static_cast<size_t>(query * cols + key)];
   }
+  bool is_masked(int64_t query, int64_t key) const {
+    return masked[static_cast<size_t>(query * cols + key)] != 0;
+  }
   /// Largest and mean of the texel, as MapTile defines them.
   struct Texel {
     double max = 0, mean = 0;
@@ -57,7 +60,9 @@ struct MapReference {
   int64_t rows = 0, cols = 0;
   Quantity quantity;
   double relative = 0, absolute = 0;
+  bool has_mask = false;
   std::vector<double> entries;
+  std::vector<uint8_t> masked;  ///< [queries, keys]
 };
 
 }  // namespace attnscope::test

@@ -12,7 +12,7 @@ namespace attnscope {
 
 void AppScriptHost::open(const std::string& path) { app_->open(std::filesystem::path(path)); }
 
-void AppScriptHost::resize(int width, int height) { app_->window().resize(width, height); }
+void AppScriptHost::resize(int width, int height) { app_->window().resize({width, height}); }
 
 const std::vector<MapSource>* AppScriptHost::calls() const {
   return app_->document() != nullptr ? &app_->document()->calls : nullptr;

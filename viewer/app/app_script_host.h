@@ -24,6 +24,7 @@ class AppScriptHost : public ScriptHost {
   void press(const KeyChord& chord) override;
   bool input_done() const override;
   bool reached(WaitFor what) const override;
+  std::string problem_before(WaitFor what) const override { return app_->problem_before(what); }
   std::string waiting_for() const override;
   std::optional<double> measured(ScriptName name) const override;
   std::string upload_way() const override { return std::string(app_->upload_way()); }

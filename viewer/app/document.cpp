@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
 #include "viewer/tiles/texels/export_texels.h"
+#include "viewer/view/window_size.h"
 
 namespace attnscope {
 
@@ -58,8 +59,9 @@ Session Document::session(int width, int height) const {
       origin.path.empty() ? std::filesystem::path() : std::filesystem::absolute(origin.path);
   session.tensors = origin.tensors;
   session.facts = origin.facts;
-  session.width = width;
-  session.height = height;
+  const WindowSize size = clamped({width, height});
+  session.width = size.width;
+  session.height = size.height;
   session.head = picker.values(history.now().head);
   session.view = history.now();
   return session;

@@ -43,7 +43,7 @@ ViewerEnd run_script(ViewerApp& app, const ViewerSettings& settings, const Scrip
 ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
   while (!settings.stop.stop_requested()) {
     app.step(kScriptSeconds);
-    const std::string problem = app.source_status().problem;
+    const std::string problem = app.problem_before(WaitFor::exact);
     if (!problem.empty()) throw Error(ErrorCode::file, problem);
     if (!app.reached(WaitFor::exact)) continue;
     write_picture(app.picture(), settings.screenshot, settings.force);
@@ -71,12 +71,10 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   const bool hidden = script || !settings.screenshot.empty();
   Window::Settings window_settings;
   if (settings.size) {
-    window_settings.width = settings.size->first;
-    window_settings.height = settings.size->second;
+    window_settings.size = *settings.size;
   } else if (!settings.session.empty() && is_session_file(settings.session)) {
     const Session session = read_session(settings.session);
-    window_settings.width = session.width;
-    window_settings.height = session.height;
+    window_settings.size = {session.width, session.height};
   }
   window_settings.visible = !hidden;
   Window window(window_settings);

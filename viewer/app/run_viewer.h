@@ -8,6 +8,7 @@
 
 #include "core/stream/device_texels.h"
 #include "viewer/app/document.h"
+#include "viewer/view/window_size.h"
 
 namespace attnscope {
 
@@ -18,7 +19,7 @@ struct ViewerSettings {
   std::filesystem::path script;         ///< run without a visible window
   std::filesystem::path screenshot;     ///< written once all that is seen is exact, then it ends
   std::optional<ViewTheme> theme;
-  std::optional<std::pair<int, int>> size;  ///< of the window
+  std::optional<WindowSize> size;  ///< of the window
   int64_t texture_bytes = int64_t{512} << 20;
   bool force = false;
   TileSourceMaker make_source;

@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 #include "viewer/app/picture_file.h"
@@ -10,6 +11,7 @@
 #include "viewer/panels/error_dialog.h"
 #include "viewer/panels/help_overlay.h"
 #include "viewer/view/command_actions.h"
+#include "viewer/view/list_keys.h"
 #include "viewer/view/recent_files.h"
 #include "viewer/view/view_actions.h"
 
@@ -18,13 +20,18 @@ namespace {
 
 /// So long after the last input, somebody is taken to be at the mouse or the keys.
 constexpr double kAttentiveSeconds = 1;
+/// How long the status line says what was done.
+constexpr double kNoticeSeconds = 6;
 /// What the uploads of a frame may take, so that the window follows the mouse.
 constexpr double kUploadMsMoving = 4;
 constexpr double kUploadMsStill = 12;
 
-ScreenRect window_rect() {
+/// What the panels are laid out in: the window, or more than is seen of it where it is smaller than
+/// panels can be.
+ScreenRect window_rect(float scale) {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
-  return {0, 0, size.x, size.y};
+  return {0, 0, std::max(size.x, scale * kLeastWindow.width),
+          std::max(size.y, scale * kLeastWindow.height)};
 }
 
 }  // namespace
@@ -101,6 +108,11 @@ void ViewerApp::fail(const std::string& title, const std::string& message) {
   window_->request_frames();
 }
 
+void ViewerApp::tell(const std::string& what) {
+  notice_ = Notice{one_line(what), seconds() + kNoticeSeconds};
+  window_->request_frames();
+}
+
 void ViewerApp::try_open(const std::filesystem::path& path) {
   try {
     open(path);
@@ -132,6 +144,7 @@ void ViewerApp::write_session_or_fail() {
     // A session replaces an older one of the same name, and nothing else.
     write_session(document_->session(window_->width(), window_->height()), file,
                   settings_.force || is_session_file(file));
+    tell("session saved: " + std::filesystem::absolute(file).string());
   } catch (const Error& e) {
     fail("The session cannot be saved", e.what());
   }
@@ -143,6 +156,7 @@ void ViewerApp::write_picture_or_fail() {
       const std::filesystem::path file = "attnscope-" + std::to_string(number) + ".png";
       if (std::filesystem::exists(file)) continue;
       write_picture(picture(), file, false);
+      tell("picture saved: " + std::filesystem::absolute(file).string());
       return;
     }
   } catch (const Error& e) {
@@ -153,19 +167,45 @@ void ViewerApp::write_picture_or_fail() {
 void ViewerApp::press(const KeyChord& chord) {
   window_->request_frames();
   changed_ = true;
-  if (chord.key == Key::escape) {
-    if (failure_) {
-      failure_.reset();
-    } else if (browser_.is_open()) {
-      browser_.close();
-    } else if (help_) {
-      help_ = false;
-    } else if (document_ && document_->history.now().query) {
-      act(action::DropQuery{});
-    }
+  const std::optional<CommandId> command = command_on(chord);
+  if (command == CommandId::picture) {
+    run_command(*command);
     return;
   }
-  if (const auto command = command_on(chord)) run_command(*command);
+  switch (front()) {
+    case Front::list:
+      list_keys_.push_back(chord);
+      break;
+    case Front::failure:
+      if (chord.key == Key::escape || takes_item(chord)) failure_.reset();
+      break;
+    case Front::help:
+      if (chord.key == Key::escape || command == CommandId::help) help_ = false;
+      break;
+    case Front::browser:
+      browser_.press(chord);
+      break;
+    case Front::panels:
+      press_on_panels(chord);
+      break;
+  }
+}
+
+/// In the order in which they are drawn over each other: what opens last takes the front, and a
+/// dialog that opens closes lists.
+ViewerApp::Front ViewerApp::front() const {
+  if (ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) return Front::list;
+  if (failure_) return Front::failure;
+  if (help_) return Front::help;
+  return browser_.is_open() ? Front::browser : Front::panels;
+}
+
+void ViewerApp::press_on_panels(const KeyChord& chord) {
+  if (const auto command = command_on(chord)) {
+    run_command(*command);
+  } else if (chord.key == Key::escape && document_ && document_->history.now().query) {
+    act(action::DropQuery{});
+  }
 }
 
 void ViewerApp::run_command(CommandId command) {
@@ -239,8 +279,9 @@ void ViewerApp::draw_frame() {
     if (!mouse_.done()) window_->request_frames();
     mouse_.feed();
   });
-  const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale()};
-  const ScreenRect window = window_rect();
+  const std::vector<KeyChord> list_keys = std::exchange(list_keys_, {});
+  const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale(), list_keys};
+  const ScreenRect window = window_rect(ui.scale);
   PanelRequests requests;
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize({window.width(), window.height()});
@@ -251,7 +292,7 @@ void ViewerApp::draw_frame() {
   if (document_) {
     draw_document(ui, window, requests);
   } else {
-    draw_empty_state(ui, window, recent_, requests);
+    draw_empty_state(ui, window, recent_, notice(), requests);
   }
   ImGui::End();
   if (browser_.is_open()) browser_.draw(ui, window, requests);
@@ -292,7 +333,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .keys = TokenNames::of(call, state.head.batch, true),
       .tiles = *d.tiles,
       .geometry = d.tiles->geometry(state.head),
-      .scale = shown_scale(state, shown_range(state, frame_->histogram(), keys)),
+      .scale = shown_scale(state, frame_->histogram(), keys),
       .factor = product_factor(state.product, keys),
       .histogram = frame_->histogram(),
       .readout = frame_->readout(),
@@ -300,6 +341,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line_pending = frame_->line_pending(),
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
+      .notice = notice(),
       .warning = d.warning(),
   };
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
@@ -335,6 +377,10 @@ bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
   const double began = seconds();
+  if (notice_ && began >= notice_->until) {
+    notice_.reset();
+    window_->request_frames();
+  }
   const bool input = window_->frames_due() > 0 || !mouse_.done();
   if (input) input_at_ = began;
   if (!input && !draw_again_ && !(news_ && is_awaited()) && !pacer_.due(began, news_, working())) {
@@ -350,6 +396,10 @@ bool ViewerApp::step(double limit) {
 /// How long the loop may sleep: `limit`, or until a frame is due.
 double ViewerApp::wait_seconds(double limit) const {
   if (!mouse_.done() || draw_again_) return 0;
+  if (notice_) {
+    const double left = std::max(0.0, notice_->until - seconds());
+    limit = limit < 0 ? left : std::min(limit, left);
+  }
   const double due = pacer_.wait(seconds(), news_ || has_come_to_rest(), working());
   if (due < 0 || limit < 0) return std::max(due, limit);
   return std::min(limit, due);
@@ -390,14 +440,23 @@ bool ViewerApp::reached(WaitFor what) const {
     case WaitFor::exact:
       return exact() && followed && window_->frames_due() == 0;
     case WaitFor::idle: {
-      const TileSourceStatus status = document_->tiles->status();
       const bool looked = !document_->quick_check || document_->warning_told;
-      return looked && !status.busy && status.queue == 0 && !drew_busy_ &&
-             !frame_->histogram_stale() && !uploads_left_ && window_->frames_due() == 0 &&
-             !draw_again_ && !news_;
+      return looked && is_at_rest();
     }
   }
   return false;
+}
+
+/// Nothing is wanted that may still come, and all that has come is drawn.
+bool ViewerApp::is_at_rest() const {
+  const TileSourceStatus status = document_->tiles->status();
+  return !status.busy && status.queue == 0 && !drew_busy_ && !frame_->histogram_stale() &&
+         !uploads_left_ && window_->frames_due() == 0 && !draw_again_ && !news_;
+}
+
+std::string ViewerApp::problem_before(WaitFor what) const {
+  if (!document_ || changed_ || reached(what) || !is_at_rest()) return "";
+  return document_->tiles->status().problem;
 }
 
 }  // namespace attnscope

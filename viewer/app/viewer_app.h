@@ -49,6 +49,8 @@ class ViewerApp {
   /// The same, but what went wrong is shown in a dialog.
   void try_open(const std::filesystem::path& path);
   void act(const Action& action);
+  /// For what stands in front: an open list, a dialog, the help, the panels. F12 takes a picture of
+  /// whatever is seen.
   void press(const KeyChord& chord);
   void save_session(const std::filesystem::path& file);
 
@@ -64,9 +66,14 @@ class ViewerApp {
   const FrameCounters& counters() const { return counters_; }
   /// Whether a dialog tells what went wrong.
   bool failed() const { return failure_.has_value(); }
+  /// What the status line says was just done; empty: nothing.
+  std::string notice() const { return notice_ ? notice_->text : ""; }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
   bool reached(WaitFor what) const;
+  /// Why that will not be reached, one line: all work has ended, and something of it failed. Empty:
+  /// it is reached, or may still be.
+  std::string problem_before(WaitFor what) const;
   bool exact() const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
@@ -83,9 +90,14 @@ class ViewerApp {
   void link_textures();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
+  /// What stands in front, whose the keys are.
+  enum class Front : uint8_t { list, failure, help, browser, panels };
+  Front front() const;
+  void press_on_panels(const KeyChord& chord);
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
+  void tell(const std::string& what);
   void write_session_or_fail();
   void write_picture_or_fail();
   ViewTheme theme() const;
@@ -94,6 +106,7 @@ class ViewerApp {
   bool has_come_to_rest() const;
   bool working() const;
   bool is_awaited() const;
+  bool is_at_rest() const;
 
   Window* window_;
   Settings settings_;
@@ -118,6 +131,13 @@ class ViewerApp {
   };
   std::optional<Failure> failure_;
   bool help_ = false;
+  /// What was just done, and until when the status line says so.
+  struct Notice {
+    std::string text;
+    double until = 0;
+  };
+  std::optional<Notice> notice_;
+  std::vector<KeyChord> list_keys_;  ///< since the last frame, for the list that is open
   std::optional<ViewTheme> applied_theme_;
   std::vector<std::filesystem::path> recent_;
 

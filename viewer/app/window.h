@@ -6,20 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "viewer/app/screen.h"
 #include "viewer/panels/fonts.h"
 #include "viewer/view/key_chord.h"
-
-struct GLFWwindow;
+#include "viewer/view/window_size.h"
 
 namespace attnscope {
 
-/// A window with an OpenGL 3.3 context and Dear ImGui in it. One at a time; everything but wake()
-/// only on the thread that made it.
+/// A window with an OpenGL 3.3 context and Dear ImGui in it. A hidden one needs no display: without
+/// one it is drawn off screen. One at a time; everything but wake() only on the thread that made
+/// it.
 class Window {
  public:
   struct Settings {
     std::string title = "attnscope";
-    int width = 1280, height = 800;
+    WindowSize size;
     bool visible = true;
   };
   struct Handlers {
@@ -27,7 +28,7 @@ class Window {
     std::function<void(const std::string&)> drop;  ///< a file that was dropped on the window
   };
 
-  /// Throws Error(unavailable) where there is no display, or no OpenGL 3.3.
+  /// Throws Error(unavailable) where there is no display for a visible window, or no OpenGL 3.3.
   explicit Window(const Settings& settings);
   ~Window();
   Window(const Window&) = delete;
@@ -35,10 +36,13 @@ class Window {
 
   void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
   void set_title(const std::string& title);
-  void resize(int width, int height);
-  int width() const;
-  int height() const;
-  float scale() const { return scale_; }
+  /// To the nearest size that is one. People cannot make the window smaller than kLeastWindow; a
+  /// window manager may all the same.
+  void resize(WindowSize size);
+  /// In pixels; at least 1.
+  int width() const { return pixels().width; }
+  int height() const { return pixels().height; }
+  float scale() const { return screen_->scale(); }
   const Fonts& fonts() const { return fonts_; }
   /// Letters that are shown from the next frame on, beside the usual ones (load_fonts()): what the
   /// fonts of the window hold is made for what is shown.
@@ -66,18 +70,16 @@ class Window {
   void frame_done();
 
  private:
-  void on_key(int key, int action, int mods);
-  void on_character(unsigned code);
-  static Window& of(GLFWwindow* window);
+  WindowSize pixels() const;
+  void on_key(const KeyChord& chord);
 
-  GLFWwindow* window_ = nullptr;
   Handlers handlers_;
   Fonts fonts_;
   std::u32string letters_;
   bool letters_changed_ = false;
-  float scale_ = 1;
   int frames_due_ = kFramesAfterEvent;
   std::atomic<bool> woken_{false};
+  std::unique_ptr<Screen> screen_;
 };
 
 }  // namespace attnscope

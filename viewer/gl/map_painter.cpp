@@ -23,8 +23,8 @@ void main() {
 )";
 
 // Both programs share what a number means. A number that the scale cannot show (weight 0 on a log
-// scale, a masked logit) has a colour of its own, +inf means that there is none and is hatched;
-// values beyond the range take the range's ends.
+// scale) has a colour of its own, −inf means masked and is dotted, +inf means that there is none
+// and is hatched; values beyond the range take the range's ends.
 const char* const kColours = R"(
 uniform sampler2D table;
 uniform bool texels_are_log2;
@@ -35,10 +35,20 @@ uniform float high;
 uniform float linear;
 uniform vec3 nothing;
 uniform vec3 hatch;
+uniform vec3 masked;
+uniform vec3 masked_dot;
 out vec4 colour;
 
 // The number of an entry that an export does not hold.
 bool is_missing(float number) { return isinf(number) && number > 0.0; }
+
+bool is_masked(float number) { return isinf(number) && number < 0.0; }
+
+void paint_masked() {
+  vec2 place = mod(floor(gl_FragCoord.xy), 6.0);
+  bool dot_here = place.x == 3.0 && place.y == 3.0;
+  colour = vec4(dot_here ? masked_dot : masked, 1.0);
+}
 
 void paint_missing() {
   bool stripe = mod(gl_FragCoord.x + gl_FragCoord.y, 8.0) < 2.0;
@@ -50,16 +60,17 @@ void paint(float number) {
     paint_missing();
     return;
   }
-  bool absent = isinf(number) || isnan(number);
+  if (is_masked(number)) {
+    paint_masked();
+    return;
+  }
+  bool absent = isnan(number);
   float bent;
   if (scale == kLog2 && texels_are_log2) {
+    absent = absent || number <= kZero;
     bent = number + log2(factor);
   } else {
-    float v = number * factor;
-    if (texels_are_log2) {
-      v = absent ? 0.0 : exp2(number) * factor;
-      absent = false;
-    }
+    float v = texels_are_log2 ? exp2(number) * factor : number * factor;
     if (scale == kLog2) {
       absent = absent || v <= 0.0;
       bent = absent ? 0.0 : log2(v);
@@ -82,7 +93,8 @@ void paint(float number) {
 )";
 
 // Where texels are smaller than pixels, a pixel shows all of those under it: their largest, so that
-// no peak falls between pixels, or their mean.
+// no peak falls between pixels, or their mean, in which masked weights count as 0 and masked logits
+// do not.
 const char* const kTileShader = R"(
 uniform sampler2DArray tiles;
 uniform bool use_mean;
@@ -101,22 +113,31 @@ void main() {
   float peak = texelFetch(tiles, ivec3(first, layer), 0).r;
   float sum = 0.0;
   float there = 0.0;
+  float left_out = 0.0;
   for (int y = first.y; y <= last.y; ++y) {
     for (int x = first.x; x <= last.x; ++x) {
       vec2 pair = texelFetch(tiles, ivec3(x, y, layer), 0).rg;
       if (is_missing(pair.r)) continue;
+      if (is_masked(pair.r)) {
+        left_out += 1.0;
+        continue;
+      }
       peak = there == 0.0 ? pair.r : max(peak, pair.r);
       sum += texels_are_log2 ? exp2(pair.g) : pair.g;
       there += 1.0;
     }
   }
-  if (there == 0.0) {
+  if (there + left_out == 0.0) {
     paint_missing();
+  } else if (there == 0.0) {
+    paint_masked();
   } else if (!use_mean) {
     paint(peak);
+  } else if (texels_are_log2) {
+    float mean = sum / (there + left_out);
+    paint(mean > 0.0 ? log2(mean) : kZero);
   } else {
-    float mean = sum / there;
-    paint(texels_are_log2 ? log2(mean) : mean);
+    paint(sum / there);
   }
 }
 )";
@@ -154,6 +175,7 @@ std::string fragment_head() {
   define("kLog2", ScaleKind::log2);
   define("kLinear", ScaleKind::linear);
   define("kSqrt", ScaleKind::sqrt);
+  head += "const float kZero = " + std::to_string(kZeroTexel) + ";\n";
   return head;
 }
 
@@ -228,8 +250,13 @@ void MapPainter::prepare(const ShaderProgram& program, const MapColours& c, cons
   glUniform1f(program.uniform("low"), c.scale.low);
   glUniform1f(program.uniform("high"), c.scale.high);
   glUniform1f(program.uniform("linear"), c.scale.linear);
-  glUniform3f(program.uniform("nothing"), c.nothing[0], c.nothing[1], c.nothing[2]);
-  glUniform3f(program.uniform("hatch"), c.hatch[0], c.hatch[1], c.hatch[2]);
+  const auto set = [&program](const char* name, const MapColours::Colour& colour) {
+    glUniform3f(program.uniform(name), colour[0], colour[1], colour[2]);
+  };
+  set("nothing", c.nothing);
+  set("hatch", c.hatch);
+  set("masked", c.masked);
+  set("masked_dot", c.masked_dot);
   glUniform1i(program.uniform("table"), 1);
   glActiveTexture(GL_TEXTURE1);
   glBindTexture(GL_TEXTURE_2D, table_.get());

@@ -17,9 +17,15 @@ struct MapColours {
   bool texels_are_log2 = true;  ///< of weights; logits are as they are
   bool use_mean = false;        ///< the second number of a texel instead of the first
   ShaderScale scale;
-  std::array<float, 3> nothing{0.027f, 0.031f, 0.035f};  ///< colour of what the scale cannot show
-  std::array<float, 3> hatch{0.25f, 0.27f, 0.29f};  ///< stripes where a number is +inf: not there
+  using Colour = std::array<float, 3>;
+  Colour nothing{0.027f, 0.031f, 0.035f};  ///< of what the scale cannot show
+  Colour hatch{0.25f, 0.27f, 0.29f};       ///< stripes where a number is +inf: not there
+  Colour masked{0.137f, 0.157f, 0.18f};    ///< where a number is −inf: masked
+  Colour masked_dot{0.408f, 0.451f, 0.498f};
 };
+
+/// The number of a weight of 0 where numbers are log₂ of weights: −inf is a masked one's.
+inline constexpr float kZeroTexel = -65504;
 
 /// A rectangle on the screen, in pixels from the top left, and the texels that fill it: x0 … x1
 /// show columns u0 … u1 of the texture, y0 … y1 rows v0 … v1, in texels.

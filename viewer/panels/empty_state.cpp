@@ -37,7 +37,8 @@ void draw_drop_target(const Ui& ui, const ScreenRect& target, PanelRequests& req
 }  // namespace
 
 void draw_empty_state(const Ui& ui, const ScreenRect& rect,
-                      const std::vector<std::filesystem::path>& recent, PanelRequests& requests) {
+                      const std::vector<std::filesystem::path>& recent, const std::string& notice,
+                      PanelRequests& requests) {
   begin_pane(ui, "empty", rect, false);
   const float width = std::min(rect.width() - ui.px(48), ui.px(720));
   const float x = (rect.x0 + rect.x1 - width) / 2;
@@ -72,6 +73,7 @@ void draw_empty_state(const Ui& ui, const ScreenRect& rect,
     put_text(ui, ui.fonts.secondary, x + width, y, ui.theme.secondary, example.text, Align::right);
     y += ui.px(28);
   }
+  put_text(ui, ui.fonts.secondary, rect.x0 + ui.px(12), rect.y1 - ui.px(24), ui.theme.text, notice);
   end_pane();
 }
 

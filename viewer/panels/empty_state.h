@@ -7,8 +7,9 @@
 namespace attnscope {
 
 /// What the window shows while nothing is open: where to drop a capture, what was opened lately,
-/// and commands to begin with.
+/// and commands to begin with; below it what was just done, if anything.
 void draw_empty_state(const Ui& ui, const ScreenRect& rect,
-                      const std::vector<std::filesystem::path>& recent, PanelRequests& requests);
+                      const std::vector<std::filesystem::path>& recent, const std::string& notice,
+                      PanelRequests& requests);
 
 }  // namespace attnscope

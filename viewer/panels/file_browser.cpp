@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "viewer/view/list_keys.h"
 
 namespace attnscope {
 
@@ -14,9 +15,28 @@ void FileBrowser::open(fs::path folder) {
   while (!fs::is_directory(folder, error) && folder.has_relative_path()) {
     folder = folder.parent_path();
   }
-  folder_ = folder;
   open_ = true;
+  enter(folder);
+}
+
+void FileBrowser::enter(fs::path folder) {
+  folder_ = std::move(folder);
+  marked_ = 0;
   read();
+}
+
+void FileBrowser::press(const KeyChord& chord) {
+  const int lines = static_cast<int>(entries_.size()) + (has_above() ? 1 : 0);
+  if (chord.key == Key::escape) {
+    open_ = false;
+  } else if (chord.key == Key::backspace && has_above()) {
+    enter(folder_.parent_path());
+  } else if (lines > 0 && takes_item(chord)) {
+    takes_it_ = true;
+  } else if (const auto to = lines > 0 ? moved_in_list(chord, marked_, lines) : std::nullopt) {
+    marked_ = *to;
+    moved_ = true;
+  }
 }
 
 namespace {
@@ -52,22 +72,25 @@ void FileBrowser::read() {
 
 void FileBrowser::draw_entries(const Ui& ui, float width, PanelRequests& requests) {
   const float line = ui.px(28);
-  std::optional<fs::path> enter;
+  std::optional<fs::path> chosen;
+  int number = 0;
   const auto row = [&](const std::string& label, const std::string& name, const std::string& what,
                        ImU32 colour) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(label.c_str());
-    const bool clicked = ImGui::Selectable("##entry", false, 0, {width, line - ui.px(6)});
+    const bool marked = number++ == marked_;
+    const bool clicked = ImGui::Selectable("##entry", marked, 0, {width, line - ui.px(6)});
+    if (marked && moved_) ImGui::SetScrollHereY();
     ImGui::PopID();
     mark(ui, label);
     put_text(ui, ui.fonts.body, at.x + ui.px(8), at.y + ui.px(1), colour,
              fit_text(ui.fonts.body, name, width - ui.px(140)));
     put_text(ui, ui.fonts.secondary, at.x + width - ui.px(16), at.y + ui.px(3), ui.theme.secondary,
              what, Align::right);
-    return clicked;
+    return clicked || (marked && takes_it_);
   };
-  if (folder_.has_relative_path() && row("Browser/..", "..", "folder above", ui.theme.secondary)) {
-    enter = folder_.parent_path();
+  if (has_above() && row("Browser/..", "..", "folder above", ui.theme.secondary)) {
+    chosen = folder_.parent_path();
   }
   for (const Entry& entry : entries_) {
     if (row("Browser/" + entry.name, entry.name, entry.capture ? "capture" : "folder",
@@ -76,13 +99,12 @@ void FileBrowser::draw_entries(const Ui& ui, float width, PanelRequests& request
         requests.open = entry.path.string();
         open_ = false;
       } else {
-        enter = entry.path;
+        chosen = entry.path;
       }
     }
   }
-  if (!enter) return;
-  folder_ = *enter;
-  read();
+  moved_ = takes_it_ = false;
+  if (chosen) enter(*chosen);
 }
 
 void FileBrowser::draw(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {

@@ -97,6 +97,17 @@ void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene
   if (!ImGui::IsMouseDown(0)) dragged_ = -1;
 }
 
+/// Why there are no bars.
+void HistogramPanel::draw_nothing(const Ui& ui, const ScreenRect& plot, const Scene& scene) const {
+  if (!scene.source.tiles_problem.empty()) {
+    put_problem(ui, "Histogram", plot, "There are no values", scene.source.tiles_problem);
+    return;
+  }
+  const bool none = scene.histogram.has_nothing_to_scale();
+  put_text(ui, ui.fonts.secondary, plot.x0, plot.y0, ui.theme.secondary,
+           none ? nothing_text(seen_specials(scene)) : "computing \u2026");
+}
+
 void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                           PanelRequests& requests) {
   begin_pane(ui, "histogram", rect);
@@ -104,7 +115,9 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   const ValueHistogram& h = scene.histogram;
   std::string detail;
   if (!h.empty()) {
-    detail = std::string(h.exact() ? "seen, exact" : "seen, sampled") + " \u00b7 log count";
+    const std::string& rounding = scene.call.rounding;
+    const std::string known = rounding.empty() ? "exact" : rounding;
+    detail = "seen, " + (h.exact() ? known : "sampled") + " \u00b7 log count";
   }
   ImFont* const small = ui.fonts.secondary;
   const float button = text_size(small, "Auto").x + ui.px(24);
@@ -115,7 +128,8 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   ImGui::SetCursorScreenPos(
       {rect.x1 - ui.px(24) - text_size(ui.fonts.secondary, "Auto").x, rect.y0 + ui.px(4)});
-  if (tool_button(ui, "Histogram/Auto", "Auto", automatic, "colours from 1 % to 99.9 %")) {
+  if (tool_button(ui, "Histogram/Auto", "Auto", automatic,
+                  "colours from 1 % to 99.9 %, and what holds the mass")) {
     const ValueRange now = scene.scale.range();
     requests.act(action::SetRange{{!automatic, now.low, now.high}});
   }
@@ -124,8 +138,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   const ScreenRect plot{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 12),
                         rect.x1 - ui.px(12), rect.y1 - ui.px(32)};
   if (plot.height() < ui.px(8) || h.empty()) {
-    put_text(ui, ui.fonts.secondary, plot.x0, plot.y0, ui.theme.secondary,
-             h.empty() ? "computing \u2026" : "");
+    if (h.empty()) draw_nothing(ui, plot, scene);
     end_pane();
     return;
   }
@@ -135,13 +148,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   draw_bars(ui, plot, scene, axis);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.AddLine({plot.x0, plot.y1}, {plot.x1, plot.y1}, ui.theme.border);
-  const double gap = std::min(0.5, static_cast<double>(ui.px(64) / plot.width()));
-  for (const ScaleTick& tick : axis.ticks(gap)) {
-    const float width = text_size(ui.fonts.mono, tick.label).x;
-    const float x = plot.x0 + plot.width() * static_cast<float>(tick.unit);
-    put_text(ui, ui.fonts.mono, std::clamp(x - width / 2, plot.x0, plot.x1 - width),
-             plot.y1 + ui.px(11), ui.theme.secondary, tick.label);
-  }
+  draw_ticks(ui, axis, plot.x0, plot.x1, plot.y1 + ui.px(10), 0);
   drag_ends(ui, plot, scene, axis, requests);
   end_pane();
 }

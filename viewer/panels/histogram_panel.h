@@ -10,6 +10,7 @@ class HistogramPanel {
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
  private:
+  void draw_nothing(const Ui& ui, const ScreenRect& plot, const Scene& scene) const;
   void draw_bars(const Ui& ui, const ScreenRect& plot, const Scene& scene,
                  const ColourScale& axis) const;
   void drag_ends(const Ui& ui, const ScreenRect& plot, const Scene& scene, const ColourScale& axis,

@@ -4,15 +4,61 @@
 #include <cmath>
 
 namespace attnscope {
+namespace {
+
+constexpr float kSwatchSide = 12;
+
+/// Diagonal lines, as the map has them where nothing is stored.
+void draw_hatch(const Ui& ui, ImDrawList& draw, ImVec2 low, float side) {
+  draw.PushClipRect(low, {low.x + side, low.y + side}, true);
+  for (float shift = -side; shift < side; shift += ui.px(6)) {
+    draw.AddLine({low.x + shift, low.y + side}, {low.x + shift + side, low.y}, ui.theme.hatch,
+                 ui.px(2));
+  }
+  draw.PopClipRect();
+}
+
+/// Dots, as the map has them where the mask leaves entries out.
+void draw_dots(const Ui& ui, ImDrawList& draw, ImVec2 low, float side) {
+  for (float y = ui.px(3); y < side; y += ui.px(6)) {
+    for (float x = ui.px(3); x < side; x += ui.px(6)) {
+      const ImVec2 at{std::floor(low.x + x), std::floor(low.y + y)};
+      draw.AddRectFilled(at, {at.x + ui.px(1), at.y + ui.px(1)}, ui.theme.masked_dot);
+    }
+  }
+}
+
+}  // namespace
+
+void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, float y, float tick) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImFont* const digits = ui.fonts.mono;
+  const double gap = std::min(0.5, static_cast<double>(ui.px(56) / (x1 - x0)));
+  float free_from = x0 - ui.px(8);
+  for (const ScaleTick& each : scale.ticks(gap)) {
+    const float x = std::round(x0 + (x1 - x0) * static_cast<float>(each.unit));
+    const float width = text_size(digits, each.label).x;
+    // Labels at the ends are moved inwards, where another may stand.
+    const float left = std::clamp(x - width / 2, x0, std::max(x0, x1 - width));
+    if (left < free_from) continue;
+    free_from = left + width + ui.px(6);
+    if (tick > 0) draw.AddLine({x, y}, {x, y + tick}, ui.theme.secondary);
+    put_text(ui, digits, left, y + tick + ui.px(1), ui.theme.secondary, each.label);
+  }
+}
 
 void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
-                 const std::string& caption, float caption_width) {
+                 const std::string& caption, float caption_width, const std::string& nothing) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImFont* const small = ui.fonts.secondary;
-  ImFont* const digits = ui.fonts.mono;
   put_text(ui, small, rect.x0, rect.y0, ui.theme.text, fit_text(small, caption, caption_width));
   const float top = std::round(rect.y0 + ui.px(20));
   const float bottom = top + ui.px(10);
+  if (scale.is_of_nothing()) {
+    put_text(ui, small, rect.x0, top, ui.theme.secondary,
+             fit_text(small, "nothing to scale: " + nothing, caption_width));
+    return;
+  }
   constexpr int kSteps = 64;
   for (int i = 0; i < kSteps; ++i) {
     const auto edge = [&](int at) {
@@ -24,17 +70,43 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
     draw.AddRectFilledMultiColor({edge(i), top}, {edge(i + 1), bottom}, colour(i), colour(i + 1),
                                  colour(i + 1), colour(i));
   }
-  const double gap = std::min(0.5, static_cast<double>(ui.px(56) / rect.width()));
-  float free_from = rect.x0 - ui.px(8);
-  for (const ScaleTick& tick : scale.ticks(gap)) {
-    const float x = std::round(rect.x0 + rect.width() * static_cast<float>(tick.unit));
-    const float width = text_size(digits, tick.label).x;
-    const float left = std::clamp(x - width / 2, rect.x0, std::max(rect.x0, rect.x1 - width));
-    if (left < free_from) continue;
-    free_from = left + width + ui.px(6);
-    draw.AddLine({x, bottom}, {x, bottom + ui.px(4)}, ui.theme.secondary);
-    put_text(ui, digits, left, bottom + ui.px(5), ui.theme.secondary, tick.label);
+  draw_ticks(ui, scale, rect.x0, rect.x1, bottom, ui.px(4));
+}
+
+SeenSpecials seen_specials(const Scene& scene) {
+  const ValueHistogram& seen = scene.histogram;
+  const bool zeros = seen.quantity() == Quantity::weights && seen.zeros() > 0;
+  return {zeros && (scene.scale.kind() == ScaleKind::log2 || scene.scale.is_of_nothing()),
+          seen.masked() > 0, seen.missing() > 0};
+}
+
+void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImFont* const small = ui.fonts.secondary;
+  const float right = x + width, side = ui.px(kSwatchSide);
+  const auto swatch = [&](ImU32 ground, const std::string& text, auto pattern) {
+    if (x + side + ui.px(6) + text_size(small, text).x > right) return;
+    const ImVec2 low{std::round(x), std::round(y + ui.px(2))};
+    draw.AddRectFilled(low, {low.x + side, low.y + side}, ground);
+    pattern(low);
+    draw.AddRect(low, {low.x + side, low.y + side}, ui.theme.border);
+    put_text(ui, small, x + side + ui.px(6), y, ui.theme.secondary, text);
+    x += side + ui.px(22) + text_size(small, text).x;
+  };
+  if (seen.zeros) swatch(ui.theme.nothing, "0", [](ImVec2) {});
+  if (seen.masked) {
+    swatch(ui.theme.masked, "masked", [&](ImVec2 low) { draw_dots(ui, draw, low, side); });
   }
+  if (seen.missing) {
+    swatch(ui.theme.nothing, "not in the file",
+           [&](ImVec2 low) { draw_hatch(ui, draw, low, side); });
+  }
+}
+
+std::string nothing_text(const SeenSpecials& seen) {
+  if (seen.masked) return seen.zeros ? "every value is 0 or masked" : "all of it is masked";
+  if (seen.missing) return seen.zeros ? "every stored value is 0" : "the file has none of it";
+  return "every value is 0";
 }
 
 }  // namespace attnscope

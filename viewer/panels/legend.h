@@ -6,10 +6,29 @@ namespace attnscope {
 
 /// A colour bar with its unit above and ticks below; `rect` is as wide as the bar, from the
 /// caption's top to the ticks' bottom (kLegendHeight). The caption is cut where it does not fit in
-/// `caption_width`.
+/// `caption_width`. In place of a scale of nothing it says `nothing`, why there is none.
 void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
-                 const std::string& caption, float caption_width);
+                 const std::string& caption, float caption_width, const std::string& nothing);
 constexpr float kLegendHeight = 52;
+
+/// Labels of a scale below a line from `x0` to `x1`, of which none touches another; small lines of
+/// `tick` pixels lead to them.
+void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, float y, float tick);
+
+/// Entries without a colour of the bar, as far as they are seen.
+struct SeenSpecials {
+  bool zeros = false;  ///< on a scale that cannot show 0
+  bool masked = false;
+  bool missing = false;  ///< not in the file
+  bool any() const { return zeros || masked || missing; }
+};
+/// Of the map.
+SeenSpecials seen_specials(const Scene& scene);
+/// What their colours mean: a line of kSwatchHeight.
+void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen);
+constexpr float kSwatchHeight = 18;
+/// "every key is masked", "every value is 0" …: why nothing can be scaled.
+std::string nothing_text(const SeenSpecials& seen);
 
 /// ImGui's colour of a pixel.
 inline ImU32 to_u32(Rgb c) { return IM_COL32(c.r, c.g, c.b, 255); }

@@ -10,8 +10,14 @@ gl::MapColours painter_colours(const ViewState& state, const ColourScale& scale,
   colours.texels_are_log2 = state.product != ViewProduct::logits;
   colours.use_mean = state.pool == Pool::mean;
   colours.scale = shader_scale(scale, factor);
-  const ImVec4 nothing = to_vec4(theme.nothing);
-  colours.nothing = {nothing.x, nothing.y, nothing.z};
+  const auto parts = [](ImU32 colour) -> gl::MapColours::Colour {
+    const ImVec4 of = to_vec4(colour);
+    return {of.x, of.y, of.z};
+  };
+  colours.nothing = parts(theme.nothing);
+  colours.hatch = parts(theme.hatch);
+  colours.masked = parts(theme.masked);
+  colours.masked_dot = parts(theme.masked_dot);
   return colours;
 }
 

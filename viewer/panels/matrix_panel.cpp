@@ -34,11 +34,12 @@ std::string texel_text(int level, int64_t block) {
 
 }  // namespace
 
-std::string resolution_text(const SeenExactness& seen) {
-  if (!seen.complete) return "computing";
-  if (seen.exact) return "exact";
-  if (seen.sampled_rows == 0) return "coarser, refining";
-  return fmt::format("sampled {} of {} rows", seen.sampled_rows, int64_t{1} << seen.level);
+std::string resolution_text(const SeenExactness& seen, const MapSource& call) {
+  if (!seen.complete) return seen.failed ? "failed" : "computing";
+  if (seen.exact) return call.rounding.empty() ? "exact" : call.rounding;
+  if (seen.sampled_rows == 0) return seen.failed ? "coarser, the rest failed" : "coarser, refining";
+  return fmt::format("sampled {} of {} rows{}", seen.sampled_rows, int64_t{1} << seen.level,
+                     seen.failed ? ", the rest failed" : "");
 }
 
 struct MatrixPanel::Areas {
@@ -65,7 +66,8 @@ void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform
   const DrawPlan plan = plan_drawing(scene.state, scene.geometry, pane_,
                                      [&](const TileId& id) { return textures_->has(id); });
   map_layer_.quads.clear();
-  seen_ = {plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0};
+  seen_ = {plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0,
+           !scene.source.tiles_problem.empty()};
   for (const DrawnTile& piece : plan.tiles) {
     const TileTextures::Drawn drawn = textures_->use(piece.source);
     if (piece.source.level == plan.level && !drawn.tile->exact) {
@@ -190,21 +192,20 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   if (!texel.empty()) {
     caption += fmt::format(" \u00b7 {} of {}", pool_name(s.pool), texel);
   }
-  caption += " \u00b7 " + resolution_text(seen_);
-  if (!scene.call.about.empty()) caption += " \u00b7 hatched: not in the file";
+  caption += " \u00b7 " + resolution_text(seen_, scene.call);
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
+  const SeenSpecials specials = seen_specials(scene);
   draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
-              caption, room);
+              caption, room, nothing_text(specials));
   ImFont* const small = ui.fonts.secondary;
   std::string about = scene.picker.title(s.head);
-  if (!scene.call.about.empty()) {
-    about += " \u00b7 " + scene.call.about;
-  } else if (scene.call.score == ScoreFunction::softmax) {
-    about += " \u00b7 softmax over all keys";
+  for (const std::string& part : {scene.call.about, softmax_text(scene.call)}) {
+    if (!part.empty()) about += " \u00b7 " + part;
   }
   put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary,
            fit_text(small, about, room));
+  draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
 }
 
 void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -233,6 +234,9 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
   draw_query_line(ui, scene, view);
   if (scene.readout) draw_crosshair(ui, scene, view);
+  if (seen_.failed && !seen_.complete) {
+    put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
+  }
   draw.PopClipRect();
   std::optional<int64_t> query, key;
   if (scene.readout) {

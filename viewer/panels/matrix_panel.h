@@ -14,9 +14,11 @@ struct SeenExactness {
   bool exact = false;     ///< all of it, at the view's own level
   int level = 0;
   int64_t sampled_rows = 0;  ///< where not exact: rows a texel at the least, 0 for a coarser level
+  bool failed = false;       ///< what is not exact yet will not come
 };
-/// "exact", "2×2 entries a texel, exact", "sampled 4 of 32 rows" …
-std::string resolution_text(const SeenExactness& seen);
+/// "exact", "computing", "failed", "sampled 4 of 32 rows" …; of a call with rounded numbers not
+/// "exact" but how they are rounded.
+std::string resolution_text(const SeenExactness& seen, const MapSource& call);
 
 /// The map itself: zoomed and dragged, with rulers, frame lines, crosshair, a small overall view
 /// and a legend.

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "core/products/line_summary.h"
-#include "viewer/panels/legend.h"
 #include "viewer/panels/tile_textures.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
@@ -30,6 +29,32 @@ std::string chosen_text(const Scene& scene) {
   const auto& tokens = scene.line->request.tokens;
   if (tokens.size() > 1) return fmt::format("mean of {} tokens", tokens.size());
   return token_text(chosen_side(scene), tokens.front());
+}
+
+/// "exact row", "column of u8 codes, ± 3.3 %".
+std::string exactness_text(const Scene& scene) {
+  const std::string what = scene.line->request.reverse ? "column" : "row";
+  const std::string& rounding = scene.call.rounding;
+  return rounding.empty() ? "exact " + what : what + " of " + rounding;
+}
+
+bool is_masked(const MapLine& line, size_t at) {
+  return (!line.masked.empty() && line.masked[at] != 0) ||
+         line.values[at] == -std::numeric_limits<float>::infinity();
+}
+
+/// Of the tokens that are drawn.
+SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRange drawn) {
+  SeenSpecials seen;
+  for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
+    const bool masked = is_masked(line, at);
+    seen.masked = seen.masked || masked;
+    seen.zeros = seen.zeros || (line.values[at] == 0 && !masked);
+    seen.missing = seen.missing || std::isnan(line.values[at]);
+  }
+  seen.zeros = seen.zeros && line.request.quantity == Quantity::weights &&
+               (scale.kind() == ScaleKind::log2 || scale.is_of_nothing());
+  return seen;
 }
 
 }  // namespace
@@ -55,6 +80,8 @@ void QueryPanel::take_line(const Scene& scene) {
                                                   static_cast<size_t>(video.size()))
                       : std::span<const float>(scaled);
   scale_ = ColourScale::fit(choice, seen);
+  specials_ =
+      specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   if (!new_line || !grid.has_grid()) return;
   const int64_t frames = grid.frames(), height = grid.height(), width = grid.width();
   atlas_columns_ = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(frames))));
@@ -68,8 +95,10 @@ void QueryPanel::take_line(const Scene& scene) {
       const int64_t to = row * columns + t % atlas_columns_ * width;
       const int64_t from = video.begin + (t * height + y) * width;
       for (int64_t x = 0; x < width; ++x) {
-        const float v = values[static_cast<size_t>(from + x)];
-        texels[static_cast<size_t>(to + x)] = texel_number(v, logs);
+        const auto at = static_cast<size_t>(from + x);
+        texels[static_cast<size_t>(to + x)] = is_masked(*scene.line, at)
+                                                  ? -std::numeric_limits<float>::infinity()
+                                                  : texel_number(values[at], logs);
       }
     }
   }
@@ -215,9 +244,12 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
     put_text(ui, ui.fonts.secondary, area.x0, y + ui.px(2), ui.theme.text,
              fit_text(ui.fonts.secondary, token_text(side, token), bar - area.x0 - ui.px(80)));
     const double shown = static_cast<double>(value(token)) * scene.factor;
-    const bool there = !std::isnan(values[static_cast<size_t>(token)]);
-    put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary,
-             there ? short_number(shown) : "not there", Align::right);
+    const auto at = static_cast<size_t>(token);
+    const std::string number = std::isnan(values[at])       ? "not there"
+                               : is_masked(*scene.line, at) ? "masked"
+                                                            : short_number(shown);
+    put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary, number,
+             Align::right);
     const float unit = static_cast<float>(std::clamp(scale_->unit(shown), 0.0, 1.0));
     draw.AddRectFilled({bar, y + ui.px(4)}, {bar + std::max(1.0f, room * unit), y + ui.px(16)},
                        to_u32(scale_->colour(shown)));
@@ -251,15 +283,23 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "query", rect);
   const bool picked = scene.state.query.has_value();
-  const float from =
-      pane_header(ui, rect, {"Query", "", ViewPane::query, scene.line_pending ? 1.0 : -1.0},
-                  scene.state, requests);
+  const bool failed = !scene.source.line_problem.empty();
+  const float from = pane_header(
+      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? 1.0 : -1.0},
+      scene.state, requests);
   controls(ui, rect, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;
   const float left = rect.x0 + ui.px(12);
   const float right = rect.x1 - ui.px(12);
   const float top = rect.y0 + ui.px(kHeaderHeight + 10);
+  if (failed) {
+    put_problem(ui, "Query", {left, top, right, rect.y1},
+                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
+                scene.source.line_problem);
+    end_pane();
+    return;
+  }
   if (!scene.line) {
     put_text(ui, small, left, top, ui.theme.secondary,
              scene.call.block > 1 ? "an export of blocks has no single rows"
@@ -276,7 +316,8 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   put_text(ui, small, left, top, colour, who);
   put_text(ui, small, left + text_size(small, who).x + ui.px(12), top, ui.theme.secondary,
            picked ? "picked" : "follows the mouse, click to pick");
-  const float bottom = rect.y1 - ui.px(kLegendHeight + 34);
+  const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
+  const float bottom = rect.y1 - ui.px(kLegendHeight + 34) - swatches;
   const ScreenRect area{left, top + ui.px(24), right, bottom};
   float legend_top = bottom + ui.px(8);
   if (side.grid->has_grid()) {
@@ -285,14 +326,16 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption =
-      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
-      (scene.line->request.reverse ? " \u00b7 exact column" : " \u00b7 exact row") +
-      (side.grid->has_grid() ? ", one range for all frames" : "");
+  const std::string caption = unit_name(scene.state.product) + ", " +
+                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+                              exactness_text(scene) +
+                              (side.grid->has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
-              caption, right - left);
-  draw_shares(ui, left, legend_top + ui.px(kLegendHeight + 2), right - left, scene, side);
+              caption, right - left, nothing_text(specials_));
+  const float below = legend_top + ui.px(kLegendHeight + 2);
+  draw_swatches(ui, left, below, right - left, specials_);
+  draw_shares(ui, left, below + swatches, right - left, scene, side);
   end_pane();
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "viewer/panels/film_layout.h"
+#include "viewer/panels/legend.h"
 #include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
 
@@ -43,6 +44,7 @@ class QueryPanel {
     friend bool operator==(const Made&, const Made&) = default;
   } made_;
   std::optional<ColourScale> scale_;
+  SeenSpecials specials_;      ///< of the line
   int64_t atlas_columns_ = 1;  ///< frames side by side in the texture
 };
 

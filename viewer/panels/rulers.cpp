@@ -30,14 +30,18 @@ void band_rect(ImDrawList& draw, const RulerAxis& axis, float from, float to, fl
   }
 }
 
-/// Text in the middle of a stretch of a band.
+float height_of(const ImFont& font, const std::string& text) {
+  return font.FontSize * static_cast<float>(1 + std::count(text.begin(), text.end(), '\n'));
+}
+
+/// Text, perhaps of several lines, in the middle of a stretch of a band.
 void band_text(const Ui& ui, const RulerAxis& axis, float from, float to, float a, float b,
                ImU32 colour, const std::string& text) {
   ImFont* const font = ui.fonts.secondary;
   const float along = (from + to) / 2;
   const float across = (a + b) / 2;
   if (axis.vertical) {
-    put_text(ui, font, across, along - font->FontSize / 2, colour, text, Align::centre);
+    put_text(ui, font, across, along - height_of(*font, text) / 2, colour, text, Align::centre);
   } else {
     put_text(ui, font, along, across - font->FontSize / 2, colour, text, Align::centre);
   }
@@ -45,7 +49,7 @@ void band_text(const Ui& ui, const RulerAxis& axis, float from, float to, float 
 
 /// How many pixels along the ruler a label of this text takes.
 float room_for(const Ui& ui, const RulerAxis& axis, const std::string& text) {
-  return axis.vertical ? ui.fonts.secondary->FontSize + ui.px(2)
+  return axis.vertical ? height_of(*ui.fonts.secondary, text) + ui.px(2)
                        : text_size(ui.fonts.secondary, text).x + ui.px(8);
 }
 
@@ -100,14 +104,22 @@ void draw_video(const Ui& ui, const RulerAxis& axis, const Bands& bands) {
     return;
   }
   const int64_t frame = grid.height() * grid.width();
-  label_blocks(ui, axis, bands.coarse0, bands.coarse1, video.begin, frame, grid.frames(),
-               [](int64_t t) { return fmt::format("t{}", t); });
   const double token = axis.pixels_per_token();
-  if (token >= static_cast<double>(room_for(ui, axis, "x00"))) {
+  const bool cells = token >= static_cast<double>(room_for(ui, axis, "x00"));
+  if (cells) {
+    // A row may fill all that is seen: it is named beside its frame.
+    label_blocks(ui, axis, bands.coarse0, bands.coarse1, video.begin, grid.width(),
+                 grid.frames() * grid.height(), [&](int64_t i) {
+                   return fmt::format("t{}{}y{}", i / grid.height(), axis.vertical ? '\n' : ' ',
+                                      i % grid.height());
+                 });
     label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, 1, video.size(),
                  [&](int64_t i) { return fmt::format("x{}", i % grid.width()); });
-  } else if (token * static_cast<double>(grid.width()) >=
-             static_cast<double>(room_for(ui, axis, "y00"))) {
+    return;
+  }
+  label_blocks(ui, axis, bands.coarse0, bands.coarse1, video.begin, frame, grid.frames(),
+               [](int64_t t) { return fmt::format("t{}", t); });
+  if (token * static_cast<double>(grid.width()) >= static_cast<double>(room_for(ui, axis, "y00"))) {
     label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, grid.width(),
                  grid.frames() * grid.height(),
                  [&](int64_t i) { return fmt::format("y{}", i % grid.height()); });

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "viewer/panels/label_registry.h"
 #include "viewer/panels/theme.h"
 #include "viewer/view/head_picker.h"
+#include "viewer/view/key_chord.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/tile_source.h"
 #include "viewer/view/value_range.h"
@@ -49,6 +51,7 @@ struct Scene {
   bool line_pending = false;
   TileSourceStatus source;
   double texture_mib = 0;
+  std::string notice;   ///< what was just done, for the status line; empty: nothing
   std::string warning;  ///< about the capture; empty: none, or dismissed
 };
 
@@ -74,6 +77,8 @@ struct Ui {
   const Fonts& fonts;
   LabelRegistry& labels;
   float scale = 1;  ///< the display's
+  /// What was pressed since the last frame while a list was open; for that list.
+  std::span<const KeyChord> list_keys = {};
 
   float px(float length) const { return length * scale; }
 };

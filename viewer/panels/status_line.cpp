@@ -62,7 +62,11 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
     } else if (!std::isnan(e.weight)) {
       value("weight ", fmt::format("{:<10.4g}", e.weight));
     }
-    if (!std::isnan(e.logit)) value("logit ", fmt::format("{:<8.3f}", e.logit));
+    if (std::isinf(e.logit) && e.logit < 0) {
+      value("", "masked");
+    } else if (!std::isnan(e.logit)) {
+      value("logit ", fmt::format("{:<8.3f}", e.logit));
+    }
     if (std::isnan(e.weight) && std::isnan(e.logit)) value("", "not in the file");
     if (r.rank) value("rank ", fmt::format("{}", *r.rank));
   } else {
@@ -81,7 +85,10 @@ void draw_status_line(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float right = rect.x1 - ui.px(12);
   const float left_of_work = right - text_size(ui.fonts.secondary, work).x;
   LineWriter line{ui, rect.x0 + ui.px(12), rect.y0, left_of_work - ui.px(16)};
-  if (!scene.source.problem.empty()) {
+  if (!scene.notice.empty()) {
+    line.word(ui.fonts.secondary, ui.theme.text, scene.notice);
+    ui.labels.add("Status/Notice", rect);
+  } else if (!scene.source.problem.empty()) {
     line.word(ui.fonts.secondary, ui.theme.problem, scene.source.problem);
   } else {
     write_readout(line, scene, resolution);

@@ -14,7 +14,10 @@ struct Theme {
   ImU32 raised, hovered, pressed;  ///< controls: at rest, under the mouse, held or chosen
   ImU32 query, key, side_b;
   ImU32 problem;
-  ImU32 nothing;      ///< of cells that have no value
+  ImU32 nothing;  ///< of cells that the scale cannot show: 0 on a log scale
+  ImU32 hatch;    ///< lines in cells that have no value
+  ImU32 masked;   ///< of cells that the mask leaves out, and the dots in them
+  ImU32 masked_dot;
   ImU32 grid;         ///< lines over data: between frames
   ImU32 grid_shadow;  ///< under them, so that they show on bright data too
   ImU32 veil;         ///< over what a dialog hides

@@ -7,6 +7,7 @@
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "viewer/gl/map_painter.h"
 
 namespace attnscope {
 namespace {
@@ -24,9 +25,11 @@ bool are_near(uint16_t a, uint16_t b) {
 }  // namespace
 
 float texel_number(float value, bool log2) {
-  if (std::isnan(value)) return std::numeric_limits<float>::infinity();
-  // +inf is taken, and float16 ends here.
-  return std::min(log2 ? std::log2(value) : value, 65504.0f);
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  if (std::isnan(value)) return kInf;
+  if (value == -kInf) return -kInf;
+  // Both infinities are taken, and float16 ends here.
+  return std::clamp(log2 ? std::log2(value) : value, gl::kZeroTexel, -gl::kZeroTexel);
 }
 
 TileTextures::Drawn TileTextures::use(const TileId& id) {

@@ -17,8 +17,8 @@
 
 namespace attnscope {
 
-/// The number that MapPainter is given for a value: its base 2 logarithm for weights; +inf for NaN,
-/// which is hatched.
+/// The number that MapPainter is given for a value: its base 2 logarithm for weights,
+/// gl::kZeroTexel for one of 0; +inf for NaN, which is hatched; −inf for −inf, which is masked.
 float texel_number(float value, bool log2);
 
 /// The tiles that are on the GPU: the least recently drawn one gives way to a new one. Only on the

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/view/list_keys.h"
+
 namespace attnscope {
 
 ScreenRect item_rect() {
@@ -38,6 +40,30 @@ std::string fit_text(ImFont* font, const std::string& text, float width) {
     if (text_size(font, cut + "\u2026").x <= width) break;
   }
   return cut.empty() ? "" : cut + "\u2026";
+}
+
+void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
+                 const std::string& what, const std::string& why) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImFont* const small = ui.fonts.secondary;
+  const float width = std::max(ui.px(16), std::min(rect.width() - ui.px(24), ui.px(560)));
+  const ImVec2 text =
+      small->CalcTextSizeA(small->FontSize, 1e9f, width, why.data(), why.data() + why.size());
+  const float gap = ui.px(6);
+  const float whole = ui.fonts.body->FontSize + gap + text.y;
+  const float y = std::max(rect.y0 + ui.px(4), (rect.y0 + rect.y1 - whole) / 2);
+  const float x = std::round((rect.x0 + rect.x1 - std::max(text.x, ui.px(16))) / 2);
+  const float air = ui.px(10);
+  draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
+  draw.AddRectFilled(
+      {x - air, y - air},
+      {x + std::max(text.x, text_size(ui.fonts.body, what).x) + air, y + whole + air},
+      ui.theme.pane, ui.px(3));
+  put_text(ui, ui.fonts.body, x, y, ui.theme.problem, what);
+  draw.AddText(small, small->FontSize, {x, std::round(y + ui.fonts.body->FontSize + gap)},
+               ui.theme.text, why.data(), why.data() + why.size(), width);
+  draw.PopClipRect();
+  ui.labels.add(pane + "/Problem", rect);
 }
 
 namespace {
@@ -87,6 +113,49 @@ int segmented(const Ui& ui, const std::string& pane, const std::vector<std::stri
   return clicked;
 }
 
+namespace {
+
+/// What the keys have done to an open list.
+struct ListKeys {
+  bool moved = false, chosen = false, closed = false;
+};
+
+/// Moves `marked`, one of `count` items.
+ListKeys take_list_keys(const Ui& ui, int count, int& marked) {
+  ListKeys done;
+  for (const KeyChord& chord : ui.list_keys) {
+    const std::optional<int> to = moved_in_list(chord, marked, count);
+    if (to) marked = *to;
+    done.moved = done.moved || to.has_value();
+    done.chosen = done.chosen || takes_item(chord);
+    done.closed = done.closed || chord.key == Key::escape;
+  }
+  return done;
+}
+
+/// The items of an open list; gives what was chosen or −1.
+int open_list(const Ui& ui, const std::string& caption, const std::vector<std::string>& words,
+              int chosen) {
+  int taken = -1;
+  const bool appearing = ImGui::IsWindowAppearing();
+  int& marked = *ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("marked"));
+  if (appearing) marked = std::max(chosen, 0);
+  const ListKeys keys = take_list_keys(ui, static_cast<int>(words.size()), marked);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const int index = static_cast<int>(i);
+    ImGui::PushID(index);
+    if (ImGui::Selectable(words[i].c_str(), index == marked)) taken = index;
+    if (index == marked && (appearing || keys.moved)) ImGui::SetScrollHereY();
+    ImGui::PopID();
+    mark(ui, caption + "/" + words[i]);
+  }
+  if (keys.chosen) taken = marked;
+  if (keys.chosen || keys.closed) ImGui::CloseCurrentPopup();
+  return taken;
+}
+
+}  // namespace
+
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            const std::vector<std::string>& words, int chosen, float width) {
   int taken = -1;
@@ -107,14 +176,7 @@ int choice(const Ui& ui, const std::string& pane, const std::string& caption,
       words.size() > 1 ? ImGuiComboFlags_HeightLarge : ImGuiComboFlags_NoArrowButton);
   if (!open) mark(ui, pane + "/" + caption);
   if (open) {
-    for (size_t i = 0; i < words.size(); ++i) {
-      const int index = static_cast<int>(i);
-      ImGui::PushID(index);
-      if (ImGui::Selectable(words[i].c_str(), index == chosen)) taken = index;
-      if (index == chosen && ImGui::IsWindowAppearing()) ImGui::SetScrollHereY();
-      ImGui::PopID();
-      mark(ui, caption + "/" + words[i]);
-    }
+    taken = open_list(ui, caption, words, chosen);
     ImGui::EndCombo();
   }
   ImGui::PopStyleVar();

@@ -19,6 +19,11 @@ ImVec2 text_size(ImFont* font, const std::string& text);
 /// `text` cut with … so that it is at most `width` wide.
 std::string fit_text(ImFont* font, const std::string& text, float width);
 
+/// In place of what cannot be shown: what that is, and below it why, wrapped and in the middle of
+/// `rect`. Registered as PANE/Problem.
+void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
+                 const std::string& what, const std::string& why);
+
 /// A button with a word or sign; `on` draws it as chosen. Registered as `label`.
 bool tool_button(const Ui& ui, const std::string& label, const std::string& text, bool on,
                  const std::string& hint);
@@ -29,7 +34,8 @@ int segmented(const Ui& ui, const std::string& pane, const std::vector<std::stri
               int chosen, const std::string& hint);
 
 /// A caption and a list to choose from; gives what was chosen or −1. Registered as PANE/CAPTION,
-/// and its items, while it is open, as CAPTION/WORD.
+/// and its items, while it is open, as CAPTION/WORD. An open list takes Ui::list_keys: arrows, Home
+/// and End mark an item, Enter or Space chooses it, Esc closes the list.
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            const std::vector<std::string>& words, int chosen, float width);
 

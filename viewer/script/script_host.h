@@ -36,6 +36,8 @@ class ScriptHost {
   virtual bool input_done() const = 0;
 
   virtual bool reached(WaitFor what) const = 0;
+  /// Why that will not be reached, one line; empty while it may be.
+  virtual std::string problem_before(WaitFor what) const = 0;
   /// What a wait that took too long is to be blamed on, one line; may be empty.
   virtual std::string waiting_for() const = 0;
   /// The numbers that the window measures: first_picture_ms … queue, level. Nothing where it is not

@@ -50,7 +50,7 @@ nlohmann::ordered_json probed_json(const ProbedEntry& entry) {
   json["k"] = entry.key;
   json["weight"] = of_block ? nlohmann::ordered_json() : number(entry.weight);
   json["logit"] = number(entry.logit);
-  json["exact"] = known && !of_block;
+  json["exact"] = known && !of_block && !entry.rounded;
   if (of_block) {
     json["block"] = entry.block;
     json["block_max"] = number(entry.weight);
@@ -167,6 +167,10 @@ struct ScriptRunner::Step {
   After operator()(const word::Wait& w) const {
     calls();
     if (host.reached(w.what)) return After::take_up;
+    const std::string problem = host.problem_before(w.what);
+    if (!problem.empty()) {
+      throw usage_error(fmt::format("wait {}: {}", wait_name(w.what), one_line(problem)));
+    }
     return again_within(w.seconds, "wait " + std::string(wait_name(w.what)));
   }
   After operator()(const word::Probe& w) const {

@@ -12,13 +12,13 @@
 #include "viewer/script/script_arguments.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_names.h"
+#include "viewer/view/window_size.h"
 
 namespace attnscope {
 namespace {
 
 using Words = ScriptArguments;
 
-constexpr int64_t kLeastSide = 64, kMostSide = 16384;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 4> kWaits{"picture", "query", "exact", "idle"};
@@ -61,15 +61,6 @@ Enum choose(std::string_view what, const std::array<std::string_view, kCount>& n
   throw unknown_name(what, name, list_of(names));
 }
 
-int side(const Words& words, size_t at) {
-  const int64_t pixels = whole(words, at);
-  if (pixels < kLeastSide || pixels > kMostSide) {
-    throw usage_error(fmt::format("size: a window is {} to {} pixels wide and high, got {}",
-                                  kLeastSide, kMostSide, pixels));
-  }
-  return static_cast<int>(pixels);
-}
-
 /// A name of the state's lists.
 template <typename Enum>
 Enum state_name(const Words& words, std::optional<Enum> parsed,
@@ -81,7 +72,18 @@ Enum state_name(const Words& words, std::optional<Enum> parsed,
 ScriptWord act(Action action) { return word::Act{std::move(action)}; }
 
 ScriptWord make_open(const Words& w) { return word::Open{w[1]}; }
-ScriptWord make_size(const Words& w) { return word::Size{side(w, 1), side(w, 2)}; }
+ScriptWord make_size(const Words& w) {
+  const int64_t width = whole(w, 1), height = whole(w, 2);
+  // As wide as the largest there is, so that no digit is lost before the check.
+  const auto side = [](int64_t pixels) {
+    return static_cast<int>(std::min<int64_t>(pixels, kLargestWindow.width + 1));
+  };
+  if (!is_window_size({side(width), side(height)})) {
+    throw usage_error(
+        fmt::format("size {} {}: expected {} pixels", width, height, window_size_limits()));
+  }
+  return word::Size{side(width), side(height)};
+}
 
 ScriptWord make_select(const Words& w) {
   constexpr std::array kAxes{HeadAxis::step, HeadAxis::layer, HeadAxis::branch, HeadAxis::batch,

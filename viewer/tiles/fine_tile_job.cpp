@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/base/checked_math.h"
+#include "viewer/tiles/masked_entries.h"
 
 namespace attnscope {
 namespace {
@@ -51,11 +52,12 @@ class FineTileJob : public MapJob {
     if (known) std::copy_n(head.norms.norms().begin() + slab.begin, slab.size(), norms.begin());
     return [this, slab, known, norms](WorkerScratch* scratch) mutable -> Completion {
       fill(*scratch, slab, norms, known);
+      mark_masked(scratch->problem(), slab);
       return [this, slab, known, norms](HeadCache& of, TileStore& store) {
         if (!known) of.norms.set(slab.begin, norms);
         if (++done_ < slabs_) return false;
-        // A device's copy without the slabs that the host pooled is none.
-        if (pooled_here_) tile_->device = nullptr;
+        // A device's copy without what the host has made is none.
+        if (on_host_) tile_->device = nullptr;
         store.put(std::move(tile_), std::move(memory_));
         return true;
       };
@@ -83,7 +85,7 @@ class FineTileJob : public MapJob {
 
   void fill(WorkerScratch& scratch, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
     if (fill_pooled(scratch, slab, norms, known)) return;
-    pooled_here_ = true;
+    on_host_ = true;
     const int64_t step = scratch.rows_per_call(cols_.size(), false, known || !divided_);
     TexelRow texels;
     for (int64_t first = slab.begin; first < slab.end; first += step) {
@@ -104,6 +106,13 @@ class FineTileJob : public MapJob {
     }
   }
 
+  /// A device's copy knows nothing of it.
+  void mark_masked(const AttentionProblem& problem, IndexRange slab) {
+    const int64_t first = id_.row * kTileSide;
+    const IndexRange texels{slab.begin / side_ - first, ceil_div(slab.end, side_) - first};
+    if (MaskedEntries(problem, id_.head).mark(*tile_, geometry_, texels)) on_host_ = true;
+  }
+
   const TileId id_;
   const MapGeometry geometry_;
   const int64_t side_;
@@ -111,8 +120,8 @@ class FineTileJob : public MapJob {
   bool divided_ = false;
   int64_t keys_ = 0;  ///< that a row of the tile meets
   int64_t slab_rows_ = 1, slabs_ = 0, next_ = 0, done_ = 0;
-  std::once_flag made_;                   ///< the tile's texels on the device
-  std::atomic<bool> pooled_here_{false};  ///< some of the tile, by the host
+  std::once_flag made_;               ///< the tile's texels on the device
+  std::atomic<bool> on_host_{false};  ///< some of the tile was made or marked there
   MemoryReservation memory_;
   std::shared_ptr<MapTile> tile_;
 };

@@ -6,6 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/products/key_runs.h"
 #include "core/products/row_mean.h"
+#include "viewer/tiles/masked_entries.h"
 
 namespace attnscope {
 namespace {
@@ -33,7 +34,7 @@ class RowLineJob : public MapJob {
     if (next_ == groups_) return std::nullopt;
     const bool logits = request_.quantity == Quantity::logits;
     if (next_ == 0) {
-      line_ = tools.reserve(keys_ * 4, "a line of the map");
+      line_ = tools.reserve(keys_ * 5, "a line of the map");
       // The sum, and groups that wait for an earlier one.
       sums_ = tools.reserve(4 * keys_ * (logits ? 12 : 8), "the sums of a line");
     }
@@ -50,14 +51,16 @@ class RowLineJob : public MapJob {
     for (size_t i = 0; known && i < count; ++i) {
       norms[i] = head.norms.norms()[static_cast<size_t>(rows[i])];
     }
-    return
-        [this, group, known, divided, rows, norms](WorkerScratch* scratch) mutable -> Completion {
-          auto part = std::make_shared<RowSums>(sum_rows(*scratch, rows, norms, known));
-          return [this, group, divided, rows, norms, part](HeadCache& of, TileStore& store) {
-            if (divided) of.norms.set(rows, norms);
-            return add(group, std::move(*part), store);
-          };
-        };
+    return [this, group, known, divided, rows,
+            norms](WorkerScratch* scratch) mutable -> Completion {
+      auto part = std::make_shared<RowSums>(sum_rows(*scratch, rows, norms, known));
+      std::vector<uint8_t> masked = masked_in(scratch->problem(), rows);
+      return [this, group, divided, rows, norms, part, masked](HeadCache& of, TileStore& store) {
+        if (divided) of.norms.set(rows, norms);
+        leave_masked(masked);
+        return add(group, std::move(*part), store);
+      };
+    };
   }
 
  private:
@@ -78,12 +81,27 @@ class RowLineJob : public MapJob {
     return sums;
   }
 
+  std::vector<uint8_t> masked_in(const AttentionProblem& problem,
+                                 const std::vector<int64_t>& rows) const {
+    const MaskedEntries entries(problem, request_.head);
+    const bool tells = entries.any() && request_.quantity == Quantity::weights;
+    return tells ? entries.keys_masked_in(rows) : std::vector<uint8_t>();
+  }
+
+  /// Only what is masked in all rows stays so.
+  void leave_masked(const std::vector<uint8_t>& masked) {
+    if (masked_.empty()) masked_ = masked;
+    std::transform(masked.begin(), masked.end(), masked_.begin(), masked_.begin(),
+                   [](uint8_t a, uint8_t b) { return std::min(a, b); });
+  }
+
   bool add(int64_t group, RowSums part, TileStore& store) {
     mean_.add(group, std::move(part));
     if (!mean_.complete()) return false;
     auto line = std::make_shared<MapLine>();
     line->request = request_;
     line->values = mean_.take();
+    line->masked = std::move(masked_);
     store.put(std::move(line), std::move(line_));
     return true;
   }
@@ -93,6 +111,7 @@ class RowLineJob : public MapJob {
   int64_t next_ = 0;
   MemoryReservation line_, sums_;
   RowMean mean_;
+  std::vector<uint8_t> masked_;  ///< MapLine::masked over the groups so far
 };
 
 /// Columns of the map, or their mean: of weights the bits of ReverseQuery, of logits over those
@@ -122,10 +141,13 @@ class ColumnLineJob : public MapJob {
     const bool divided = needs_norms(head.problem->score(), request_.quantity);
     if (next_ == slabs_ || (divided && !head.norms.complete())) return std::nullopt;
     if (next_ == 0) {
-      memory_ = tools.reserve(rows_ * 4, "a line of the map");
+      memory_ = tools.reserve(rows_ * 5, "a line of the map");
       line_ = std::make_shared<MapLine>();
       line_->request = request_;
       line_->values.resize(static_cast<size_t>(rows_));
+      const bool tells =
+          MaskedEntries(*head.problem, head.id).any() && request_.quantity == Quantity::weights;
+      line_->masked.resize(tells ? static_cast<size_t>(rows_) : 0);
     }
     const IndexRange slab{next_ * slab_rows_, std::min(rows_, (next_ + 1) * slab_rows_)};
     ++next_;
@@ -159,6 +181,11 @@ class ColumnLineJob : public MapJob {
           sums[r] += weigh_keys(row, run, factors_);
         }
       }
+    }
+    if (!line_->masked.empty()) {
+      const std::vector<uint8_t> masked =
+          MaskedEntries(scratch.problem(), request_.head).rows_masked_at(slab, request_.tokens);
+      std::copy(masked.begin(), masked.end(), line_->masked.begin() + slab.begin);
     }
     float* const values = line_->values.data() + slab.begin;
     for (size_t r = 0; r < rows; ++r) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "viewer/tiles/masked_entries.h"
+
 namespace attnscope {
 namespace {
 
@@ -132,9 +134,11 @@ class CutJob : public MapJob {
     auto memory = std::make_shared<MemoryReservation>(
         tools.reserve(tile_bytes(id_, head.geometry), "a tile of the map"));
     const int stages = sampled->stages_done;
-    return [this, sampled, memory, stages](WorkerScratch*) -> Completion {
+    return [this, sampled, memory, stages, geometry = head.geometry,
+            masked = MaskedEntries(*head.problem, head.id)](WorkerScratch*) -> Completion {
       std::shared_ptr<MapTile> tile =
           sampled->overview.cut(id_, sampled->plan.exponent(stages - 1));
+      masked.mark(*tile, geometry, {0, tile->rows});
       return [this, sampled, tile, memory, stages](HeadCache& of, TileStore& store) {
         sampled->cut[id_] = stages;
         if (of.exact_tile(id_) != nullptr) return false;

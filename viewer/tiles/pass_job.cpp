@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/checked_math.h"
+#include "viewer/tiles/masked_entries.h"
 
 namespace attnscope {
 namespace {
@@ -87,7 +88,8 @@ class ComputedPass : public PassJob {
   }
 
   Panel panel(HeadCache& head, IndexRange rows, const JobTools&) override {
-    return [rows, divided = divided(head), geometry = head.geometry, quantity = quantity()](
+    return [rows, divided = divided(head), geometry = head.geometry, quantity = quantity(),
+            masked = MaskedEntries(*head.problem, head.id)](
                WorkerScratch* scratch, PyramidTiles& tiles, PanelResult& result) {
       result.norms.resize(divided ? static_cast<size_t>(rows.size()) : 0);
       if (reduces(quantity, geometry)) {
@@ -95,6 +97,7 @@ class ComputedPass : public PassJob {
       } else {
         pool_panel(*scratch, rows, geometry, quantity, tiles, result);
       }
+      for (TilePtr& tile : result.completed) tile = masked.marked(tile, geometry);
     };
   }
 };

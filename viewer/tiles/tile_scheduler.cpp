@@ -22,6 +22,15 @@ int64_t& running_on(HeadCache& head, const JobKey& key) {
   return head.running_on[static_cast<size_t>(quantity)];
 }
 
+const HeadId& head_of(const JobKey& key) {
+  return std::visit([](const auto& k) -> const HeadId& { return k.head; }, key);
+}
+
+/// A failure has a text, whatever threw it.
+std::string cause_text(const std::string& problem) {
+  return problem.empty() ? "the work failed without saying why" : problem;
+}
+
 /// What the thread of lines takes too, so that it follows the mouse.
 bool follows_mouse(const JobKey& key) {
   return std::holds_alternative<LineRequest>(key) || std::holds_alternative<ProbeRequest>(key);
@@ -110,9 +119,10 @@ void TileScheduler::want(WantedTiles wishes) {
   for (const TileId& tile : wishes_.tiles) mark(tile.head);
   for (const HeadId& id : wishes_.exact) mark(id);
   pinned_ = std::set<TileId>(wishes_.tiles.begin(), wishes_.tiles.end());
-  std::erase_if(failed_heads_, [&](const HeadId& id) { return !head(id).wanted; });
+  std::erase_if(failed_heads_, [&](const auto& failed) { return !head(failed.first).wanted; });
   order_jobs();
-  std::erase_if(failed_, [&](const JobKey& key) { return !ordered_.contains(key); });
+  std::erase_if(failed_, [&](const auto& failed) { return !ordered_.contains(failed.first); });
+  for (const auto& [key, cause] : std::map(failed_)) fail_dependents(key);
   if (failed_.empty() && failed_heads_.empty()) problem_.clear();
   std::erase_if(jobs_, [&](const auto& job) {
     return !ordered_.contains(job.first) && job.second->running == 0;
@@ -136,9 +146,8 @@ void TileScheduler::order_jobs() {
   }
 }
 
-void TileScheduler::order(JobKey key, HeadCache& head,
-                          const std::function<std::shared_ptr<MapJob>()>& make) {
-  if (!ordered_.insert(key).second || is_failed(key, head.id)) return;
+void TileScheduler::order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make) {
+  if (!ordered_.insert(key).second || is_failed(key)) return;
   std::shared_ptr<MapJob>& job = jobs_[key];
   if (job == nullptr) job = make();
   order_.push_back({std::move(key), job});
@@ -146,19 +155,19 @@ void TileScheduler::order(JobKey key, HeadCache& head,
 
 void TileScheduler::order_probe(const ProbeRequest& request) {
   if (store_.find(request)) return;
-  order(request, head(request.head), [&] { return work_->probe_job(request); });
+  order(request, [&] { return work_->probe_job(request); });
 }
 
 void TileScheduler::order_line(const LineRequest& request) {
   if (store_.find(request) != nullptr) return;
   HeadCache& of = head(request.head);
-  order(request, of, [&] { return work_->line_job(request, of); });
+  order(request, [&] { return work_->line_job(request, of); });
 }
 
 void TileScheduler::order_tile(const TileId& id) {
   HeadCache& of = head(id.head);
   if (id.level < of.geometry.base_level) {
-    if (store_.find(id) == nullptr) order(id, of, [&] { return work_->tile_job(id, of); });
+    if (store_.find(id) == nullptr) order(id, [&] { return work_->tile_job(id, of); });
     return;
   }
   if (of.exact_tile(id) != nullptr) return;
@@ -168,20 +177,37 @@ void TileScheduler::order_tile(const TileId& id) {
   const auto& sampled = of.of(id.quantity).sampled;
   if (sampled && store_.find(id) == nullptr) sampled->cut.erase(id);
   // Cutting comes first: each stage of the overview is shown before the next begins.
-  if (!sampled || sampled->stages_of(id) < stages) order(id, of, [&] { return make_cut_job(id); });
+  if (!sampled || sampled->stages_of(id) < stages) order(id, [&] { return make_cut_job(id); });
   if (sampled && sampled->stages_done == stages) return;
-  order(OverviewKey{id.head, id.quantity}, of,
-        [&] { return make_overview_job(id.head, id.quantity); });
+  order(OverviewKey{id.head, id.quantity}, [&] { return make_overview_job(id.head, id.quantity); });
 }
 
 void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
   HeadCache& of = head(id);
   if (of.of(quantity).complete) return;
-  order(PassKey{id, quantity}, of, [&] { return work_->pass_job(id, quantity); });
+  order(PassKey{id, quantity}, [&] { return work_->pass_job(id, quantity); });
 }
 
-bool TileScheduler::is_failed(const JobKey& key, const HeadId& head) const {
-  return failed_heads_.contains(head) || failed_.contains(key);
+bool TileScheduler::is_failed(const JobKey& key) const {
+  return failed_heads_.contains(head_of(key)) || failed_.contains(key);
+}
+
+std::string TileScheduler::cause_of(const JobKey& key) const {
+  if (const auto found = failed_heads_.find(head_of(key)); found != failed_heads_.end()) {
+    return found->second;
+  }
+  const auto found = failed_.find(key);
+  return found == failed_.end() ? "" : found->second;
+}
+
+/// Of the base level and above a tile is exact once the pass is through; until then it is sampled,
+/// or nothing where that failed.
+std::string TileScheduler::tile_problem(const TileId& id) const {
+  const HeadCache& of = heads_.at(id.head);
+  if (id.level < of.geometry.base_level) return store_.holds(id) ? "" : cause_of(id);
+  if (of.exact_tile(id) != nullptr) return "";
+  const JobKey pass = PassKey{id.head, id.quantity};
+  return cause_of(ordered_.contains(pass) ? pass : OverviewKey{id.head, id.quantity});
 }
 
 std::optional<Assignment> TileScheduler::choose(bool only_lines) {
@@ -190,7 +216,7 @@ std::optional<Assignment> TileScheduler::choose(bool only_lines) {
     // They come first.
     if (only_lines && !follows_mouse(ordered.key)) return std::nullopt;
     HeadCache& head = heads_.at(ordered.job->head());
-    if (is_failed(ordered.key, head.id) || ordered.job->done(head)) continue;
+    if (is_failed(ordered.key) || ordered.job->done(head)) continue;
     Assignment assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
     head.used = store_.tick();
     if (ordered.job->needs_bound() && head.bound == nullptr) {
@@ -261,24 +287,27 @@ bool TileScheduler::any_running() const {
 }
 
 void TileScheduler::mark_failed(const JobKey& key, const std::string& problem) {
-  failed_.insert(key);
+  problem_ = cause_text(problem);
+  failed_[key] = problem_;
   jobs_.erase(key);
-  problem_ = problem;
 }
 
-/// What waits for the failed job would wait forever.
+bool TileScheduler::waits_for(const JobKey& waiting, const JobKey& key) const {
+  const auto* line = std::get_if<LineRequest>(&waiting);
+  const auto* tile = std::get_if<TileId>(&waiting);
+  const auto* pass = std::get_if<PassKey>(&key);
+  const auto* overview = std::get_if<OverviewKey>(&key);
+  return (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
+          waits_for_norms(*line)) ||
+         (overview && tile && tile->head == overview->head &&
+          tile->quantity == overview->quantity &&
+          tile->level >= heads_.at(tile->head).geometry.base_level);
+}
+
+/// What waits for the failed job would wait forever, also where it is wanted only afterwards.
 void TileScheduler::fail_dependents(const JobKey& key) {
   for (const Ordered& other : order_) {
-    const auto* line = std::get_if<LineRequest>(&other.key);
-    const auto* tile = std::get_if<TileId>(&other.key);
-    const auto* pass = std::get_if<PassKey>(&key);
-    const auto* overview = std::get_if<OverviewKey>(&key);
-    const bool waits =
-        (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
-         waits_for_norms(*line)) ||
-        (overview && tile && tile->head == overview->head && tile->quantity == overview->quantity &&
-         tile->level >= heads_.at(tile->head).geometry.base_level);
-    if (waits) mark_failed(other.key, problem_);
+    if (waits_for(other.key, key) && !is_failed(other.key)) mark_failed(other.key, cause_of(key));
   }
 }
 
@@ -286,8 +315,8 @@ void TileScheduler::fail(const Assignment& assignment, const std::string& proble
   HeadCache& head = *assignment.head;
   if (!assignment.piece && assignment.job->needs_bound() && assignment.bound == nullptr) {
     finish_binding(head, nullptr);
-    failed_heads_.insert(head.id);
-    problem_ = problem;
+    problem_ = cause_text(problem);
+    failed_heads_[head.id] = problem_;
     return;
   }
   --head.running;
@@ -345,12 +374,19 @@ TileSourceStatus TileScheduler::status(int workers) const {
   TileSourceStatus status;
   for (const Ordered& ordered : order_) {
     const HeadCache& head = heads_.at(ordered.job->head());
-    if (!is_failed(ordered.key, head.id)) status.queue += ordered.job->pieces_left(head);
+    if (!is_failed(ordered.key)) status.queue += ordered.job->pieces_left(head);
   }
   status.busy = status.queue > 0;
   status.host_bytes = store_.bytes();
   for (const auto& [id, head] : heads_) status.host_bytes += head.bytes();
   status.problem = problem_.empty() ? warning_ : problem_;
+  if (wishes_.line && !store_.holds(*wishes_.line)) {
+    status.line_problem = cause_of(*wishes_.line);
+  }
+  const bool any_failed = !failed_.empty() || !failed_heads_.empty();
+  for (size_t i = 0; any_failed && status.tiles_problem.empty() && i < wishes_.tiles.size(); ++i) {
+    status.tiles_problem = tile_problem(wishes_.tiles[i]);
+  }
   if (wishes_.exact.empty()) return status;
   const HeadId& first = wishes_.exact.front();
   const HeadCache& head = heads_.at(first);

@@ -86,12 +86,16 @@ class TileScheduler {
   void order_line(const LineRequest& request);
   void order_tile(const TileId& id);
   void order_pass(const HeadId& id, Quantity quantity);
-  void order(JobKey key, HeadCache& head, const std::function<std::shared_ptr<MapJob>()>& make);
-  bool is_failed(const JobKey& key, const HeadId& head) const;
+  void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
+  /// Why this job, or its head as a whole, failed; empty: it did not.
+  std::string cause_of(const JobKey& key) const;
+  bool is_failed(const JobKey& key) const;
+  std::string tile_problem(const TileId& id) const;
   bool wants_logits(const HeadId& head) const;
   bool wants_pass(const HeadId& id, Quantity quantity) const;
   bool waits_for_norms(const LineRequest& line) const;
   void mark_failed(const JobKey& key, const std::string& problem);
+  bool waits_for(const JobKey& waiting, const JobKey& key) const;
   void fail_dependents(const JobKey& key);
   bool make_room();
   bool any_running() const;
@@ -107,8 +111,8 @@ class TileScheduler {
   std::map<JobKey, std::shared_ptr<MapJob>> jobs_;
   std::vector<Ordered> order_;
   std::set<JobKey> ordered_;
-  std::set<JobKey> failed_;
-  std::set<HeadId> failed_heads_;
+  std::map<JobKey, std::string> failed_;  ///< and why
+  std::map<HeadId, std::string> failed_heads_;
   std::string problem_, warning_;
 };
 

@@ -33,11 +33,18 @@ std::vector<MapSource> map_sources(const Capture& capture) {
     call.keys = problem.key_tokens();
     call.tokens = entry.tokens;
     call.score = problem.score();
+    if (!problem.mask().is_none()) call.mask = problem.mask().describe();
     call.rows = {0, problem.num_queries()};
     call.cols = {0, problem.num_keys()};
     calls.push_back(std::move(call));
   }
   return calls;
+}
+
+std::string softmax_text(const MapSource& call) {
+  if (call.score != ScoreFunction::softmax || !call.about.empty()) return "";
+  if (call.mask.empty()) return "softmax over all keys";
+  return "softmax over the keys that the mask leaves (" + call.mask + ")";
 }
 
 std::u32string shown_letters(const std::vector<MapSource>& calls) {

@@ -23,6 +23,8 @@ struct MapSource {
   std::vector<std::vector<std::string>> tokens;  ///< [batch item or 1][text token]; may be empty
   ScoreFunction score = ScoreFunction::softmax;
 
+  std::string mask;  ///< what leaves keys out of the softmax, as Mask::describe(); empty: nothing
+
   /// What there is of it.
   bool weights = true, logits = true;
   /// Entries of the finest numbers that are there, along a side: 1, or blocks of so many; then
@@ -32,11 +34,15 @@ struct MapSource {
   IndexRange rows, cols;
   int64_t first_row = -1;  ///< of single rows, one that is there; −1: all of `rows` are
   std::string about;       ///< one line, shown below the map; may be empty
+  std::string rounding;    ///< how far stored numbers are from exact ones; empty: not worth telling
 
   const std::string& branch(int64_t item) const {
     return branches[branches.size() == 1 ? 0 : static_cast<size_t>(item)];
   }
 };
+
+/// What a row's softmax is taken over, for a legend; empty where it is none, or not known.
+std::string softmax_text(const MapSource& call);
 
 /// The calls of a capture, in its order.
 std::vector<MapSource> map_sources(const Capture& capture);

@@ -41,9 +41,10 @@ struct MapTile {
   /// the tile is exact, fewer where it is a sample of them.
   int64_t rows_per_texel = 0;
   bool exact = false;
-  std::vector<float> max, mean;  ///< [rows, cols]: over the entries computed, masked ones included
-                                 ///< as weight 0 or logit −inf (which means leave out); NaN where
-                                 ///< an export has none of the entries
+  /// [rows, cols]: over the entries computed, masked ones included as weight 0, or left out
+  /// (logits); −inf where the mask leaves none of a texel's entries (of an export's weights nobody
+  /// knows), NaN where an export has none of them.
+  std::vector<float> max, mean;
   /// The same on the device that computed them, until they are on the screen; may be null.
   std::shared_ptr<DeviceTexels> device;
 };
@@ -60,15 +61,20 @@ struct LineRequest {
 struct MapLine {
   LineRequest request;
   std::vector<float> values;  ///< [keys], or [queries] where reverse
+  /// The same of weights: 1 where the mask leaves out the entries of every token; empty: nothing is
+  /// masked, or nobody knows.
+  std::vector<uint8_t> masked = {};
 };
 
-/// One entry of the map, exact. Numbers that are not known (of an export) are NaN.
+/// One entry of the map, exact but where an export has rounded it. Numbers that are not known (of
+/// an export) are NaN.
 struct ProbedEntry {
   int64_t query = 0, key = 0;
   double weight = 0;
   double logit = 0;   ///< −inf where the mask leaves the entry out
   int64_t block = 1;  ///< larger: `weight` and `mean` are of the block of this side around it
   double mean = 0;
+  bool rounded = false;  ///< as MapSource::rounding says
 };
 
 }  // namespace attnscope

@@ -38,6 +38,9 @@ struct TileSourceStatus {
   double exact_seconds_left = -1;  ///< −1: not known
   int64_t host_bytes = 0;          ///< of cached tiles, lines, pyramids and norms
   std::string problem;             ///< the last failure, one line; empty: none
+  /// Why the wanted line, or some of the wanted tiles, will not come (exactly), as things stand;
+  /// one line. Empty: they are there or may still come.
+  std::string line_problem, tiles_problem;
 };
 
 /// Computes (or reads) tiles, lines and entries of maps in the background. All members are called

@@ -118,7 +118,14 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
   const bool weights = quantity_ == Quantity::weights;
   const int bins = weights ? (kHighestOctave - kLowestOctave) * kBinsPerOctave : kLinearBins;
   counts_.assign(static_cast<size_t>(bins), 0);
-  total_ = zeros_ = 0;
+  total_ = zeros_ = masked_ = missing_ = 0;
+  const auto count_other = [this](float value, double entries) {
+    if (std::isnan(value)) {
+      missing_ += entries;
+    } else if (value < 0) {
+      masked_ += entries;
+    }
+  };
   if (weights) {
     for (const MapTile* tile : tiles) {
       each_texel(*tile, view, pool, [&](float value, double entries) {
@@ -127,6 +134,8 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
           total_ += entries;
         } else if (value == 0) {
           zeros_ += entries;
+        } else {
+          count_other(value, entries);
         }
       });
     }
@@ -135,7 +144,7 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
   const double per_unit = high_ > low_ ? bins / (high_ - low_) : 0;
   for (const MapTile* tile : tiles) {
     each_texel(*tile, view, pool, [&](float value, double entries) {
-      if (!std::isfinite(value)) return;
+      if (!std::isfinite(value)) return count_other(value, entries);
       const double at = (double{value} - low_) * per_unit;
       counts_[static_cast<size_t>(std::clamp(at, 0.0, bins - 1.0))] += entries;
       total_ += entries;
@@ -163,6 +172,23 @@ double ValueHistogram::value_at(double share) const {
   size_t last = counts_.size();
   while (last > 0 && counts_[last - 1] == 0) --last;
   return edge(last);
+}
+
+std::optional<ValueRange> ValueHistogram::automatic_range() const {
+  const RangeChoice choice;
+  std::optional<ValueRange> range = quantiles(choice.low, choice.high);
+  if (!range) return range;
+  double total = 0;
+  std::vector<CountedValue> beyond;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0) continue;
+    // No value of the bin lies beyond its upper edge.
+    const CountedValue bin{edge(i + 1), counts_[i]};
+    total += std::max(0.0, bin.value) * bin.count;
+    if (bin.value > range->high) beyond.push_back(bin);
+  }
+  range->high = mass_keeping_end(range->high, beyond, total);
+  return range;
 }
 
 std::optional<ValueRange> ValueHistogram::quantiles(double low, double high) const {

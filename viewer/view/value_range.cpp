@@ -8,8 +8,6 @@
 namespace attnscope {
 namespace {
 
-/// What of the values seen is within the colours.
-constexpr double kLowShare = 0.01, kHighShare = 0.999;
 /// With nothing seen yet: so many times an even row's weight, up and down.
 constexpr double kUnseenSpan = 16;
 
@@ -23,7 +21,7 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
   if (!state.range.automatic) return {state.range.low, state.range.high};
   const double factor = product_factor(state.product, keys);
   const auto seen = histogram.quantity() == product_quantity(state.product)
-                        ? histogram.quantiles(kLowShare, kHighShare)
+                        ? histogram.automatic_range()
                         : std::nullopt;
   if (seen) {
     return widened_range({seen->low * factor, seen->high * factor}, state.scale);
@@ -37,6 +35,14 @@ ColourScale shown_scale(const ViewState& state, const ValueRange& range) {
   const auto map = parse_colormap(state.colormap);
   if (!map) throw usage_error(fmt::format("colormap {}: no such name", one_line(state.colormap)));
   return {*map, state.scale, range};
+}
+
+ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
+  const ColourScale scale = shown_scale(state, shown_range(state, histogram, keys));
+  const bool nothing = state.range.automatic &&
+                       histogram.quantity() == product_quantity(state.product) &&
+                       histogram.has_nothing_to_scale();
+  return nothing ? ColourScale::of_nothing(scale.map(), scale.kind()) : scale;
 }
 
 }  // namespace attnscope

@@ -11,7 +11,7 @@ namespace attnscope {
 /// What weights are multiplied by to give the product that is shown: the keys for lift, else 1.
 double product_factor(ViewProduct product, int64_t keys);
 
-/// The values at the ends of the colours: those that were set, or 1 % to 99.9 % of the histogram,
+/// The values at the ends of the colours: those that were set, or the histogram's automatic range,
 /// widened where that is next to nothing (as ColourScale::fit does). With nothing in the histogram,
 /// a sixteenth to sixteen times an even row's weight, or logits of −1 to 1. In the units of the
 /// product.
@@ -20,5 +20,8 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
 /// The colours of a state over a range: units, values, colours and ticks. Throws Error(usage) where
 /// the state's colour map is not known.
 ColourScale shown_scale(const ViewState& state, const ValueRange& range);
+/// The same over shown_range(); of nothing where the range is automatic and all that is seen is 0,
+/// masked or missing.
+ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys);
 
 }  // namespace attnscope

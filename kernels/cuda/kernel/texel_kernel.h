@@ -24,7 +24,9 @@ struct TexelSum {
 /// The bits of a half float as a texture holds it (texel_number of the window).
 __device__ inline unsigned short texel_bits(float value, bool logits) {
   if (value != value) return 0x7c00;
-  return to_half_bits(fminf(logits ? value : log2_fast(value), kF16Max));
+  if (logits && value == kMasked) return 0xfc00;
+  // A weight of 0 is the least number: −inf is a masked one's.
+  return to_half_bits(fmaxf(fminf(logits ? value : log2_fast(value), kF16Max), -kF16Max));
 }
 
 /// Stores texel (row, column), counted in the call's texels and from key 0.

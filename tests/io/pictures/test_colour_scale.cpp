@@ -2,6 +2,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ TEST_CASE("the automatic range ignores zeros and outliers") {
     CHECK(scale.range().low == Approx(0.001 + 0.01 * 0.999));
     CHECK(scale.range().high == Approx(0.001 + 0.999 * 0.999));
   }
-  const RangeChoice quartiles{true, 0.25, 0.75};
+  const RangeChoice quartiles = parse_range_choice("p25:p75", "--range");
   const ColourScale part =
       ColourScale::fit({Colormap::viridis, ScaleKind::log2, quartiles}, weights);
   CHECK(part.range().low == Approx(0.001 + 0.25 * 0.999));
@@ -237,4 +238,69 @@ TEST_CASE("a colour bar rises from its low end to its high end, with ticks where
     INFO(y);
     CHECK(same(canvas.at(37, y), kQuietText) == ((296 - y) % 32 == 0));
   }
+}
+
+TEST_CASE("an automatic range does not cut off the cells that hold the mass") {
+  // A peaked row of a real size: 119 of 119 056 cells are the whole story.
+  std::vector<float> values(119056, 1e-9f);
+  for (size_t i = 0; i < 119; ++i) {
+    values[i * 1000] = i < 20 ? 0.03f : static_cast<float>(0.001 + 1e-5 * static_cast<double>(i));
+  }
+  const double total = std::accumulate(values.begin(), values.end(), 0.0);
+  const auto beyond = [&](const ColourScale& scale) {
+    double mass = 0;
+    for (const float v : values) mass += double{v} > scale.range().high ? double{v} : 0;
+    return mass / total;
+  };
+  for (const ScaleKind kind :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
+    ColourChoice choice;
+    choice.scale = kind;
+    const ColourScale scale = ColourScale::fit(choice, values);
+    CHECK(beyond(scale) <= kMostMassBeyond);
+    // The cells of the peak are told apart.
+    CHECK(scale.unit(0.03) > scale.unit(0.0015) + 0.01);
+    // Percentiles that were asked for are taken as they are.
+    choice.range = parse_range_choice("p1:p99.9", "--range");
+    CHECK(beyond(ColourScale::fit(choice, values)) > 0.9);
+  }
+}
+
+TEST_CASE("where the mass is spread, an automatic range is that of the quantiles") {
+  std::vector<float> values;
+  for (int i = 0; i < 20000; ++i) values.push_back(std::exp2(-12 + 3 * std::sin(0.37f * i)));
+  const ColourScale scale = ColourScale::fit({}, values);
+  ColourChoice percents;
+  percents.range = parse_range_choice("p1:p99.9", "--range");
+  CHECK(scale.range().high == ColourScale::fit(percents, values).range().high);
+  CHECK(scale.range().low == ColourScale::fit(percents, values).range().low);
+}
+
+TEST_CASE("the end that keeps the mass is one of the values") {
+  const std::vector<CountedValue> beyond{{1, 10}, {2, 4}, {8, 1}};
+  CHECK(mass_keeping_end(0.5, beyond, 1000) == 0.5);
+  CHECK(mass_keeping_end(0.5, beyond, 200) == 1);
+  CHECK(mass_keeping_end(0.5, beyond, 100) == 2);
+  CHECK(mass_keeping_end(0.5, beyond, 40) == 8);
+  CHECK(mass_keeping_end(0.5, {}, 0) == 0.5);
+}
+
+TEST_CASE("a scale of nothing has no colour bar but says so") {
+  const std::vector<float> zeros(9, 0.0f);
+  const ColourScale nothing = ColourScale::fit({}, zeros);
+  CHECK(nothing.is_of_nothing());
+  CHECK_FALSE(ColourScale::fit({}, std::vector<float>{0, 0.5f}).is_of_nothing());
+  const PixelRect bar{10, 30, kBarWidth, 100};
+  Canvas canvas(160, 150, kBackground);
+  draw_colour_bar(canvas, bar, nothing, "weight");
+  int coloured = 0, written = 0;
+  for (int y = 0; y < canvas.height(); ++y) {
+    for (int x = 0; x < canvas.width(); ++x) {
+      const Rgb c = canvas.at(x, y);
+      coloured += std::max({c.r, c.g, c.b}) - std::min({c.r, c.g, c.b}) > 40 ? 1 : 0;
+      written += y > bar.y && !(c == kBackground) ? 1 : 0;
+    }
+  }
+  CHECK(coloured == 0);
+  CHECK(written > 100);
 }

@@ -82,6 +82,23 @@ TEST_CASE("an export is looked at like the capture that it was made from") {
   CHECK(contains(logits.err, "product logits: this export holds weights only"));
 }
 
+TEST_CASE("weights that are stored as u8 codes are not called exact") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  make_export(folder / "u8.h5", "--layers 2 --heads 1 --dtype u8");
+  make_export(folder / "f32.h5", "--layers 2 --heads 1 --dtype f32");
+  const std::string probe = "wait exact\nprobe 200 100\n";
+  const WindowResult codes = run_window(folder.path().string(), {"u8.h5"}, probe);
+  const WindowResult floats = run_window(folder.path().string(), {"f32.h5"}, probe);
+  REQUIRE(codes.exit_code == 0);
+  REQUIRE(floats.exit_code == 0);
+  const auto code = nlohmann::json::parse(codes.out), exact = nlohmann::json::parse(floats.out);
+  CHECK(code["exact"] == false);
+  CHECK(exact["exact"] == true);
+  const double value = exact["weight"].get<double>();
+  CHECK(std::abs(code["weight"].get<double>() - value) <= 0.034 * value);
+}
+
 TEST_CASE("blocks and single rows of an export are looked at") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

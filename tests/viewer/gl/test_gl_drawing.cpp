@@ -8,50 +8,25 @@
 #include <map>
 
 #include "core/base/dtype.h"
-#include "kernels/backend_factory.h"
 #include "tests/support/catch.h"
-#include "tests/support/project_paths.h"
-#include "viewer/app/viewer_app.h"
+#include "tests/viewer/gl/hidden_app.h"
 #include "viewer/panels/film_layout.h"
-#include "viewer/tiles/tile_service.h"
 
 using namespace attnscope;
+using namespace attnscope::test;
 
 namespace {
 
-Window::Settings hidden() {
-  Window::Settings settings;
-  settings.width = 640;
-  settings.height = 480;
-  settings.visible = false;
-  return settings;
-}
-
-/// The window as the program opens it, with nothing open and out of sight.
-struct HiddenApp {
-  Window window{hidden()};
-  std::unique_ptr<TileBackend> backend = make_backend(parse_backend("auto"), {1});
-  ViewerApp app{window, settings()};
-
-  ViewerApp::Settings settings() const {
-    ViewerApp::Settings settings;
-    settings.scripted_mouse = true;
-    settings.make_source.of_capture = [this](const Capture& capture, std::function<void()> wake) {
-      return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
-                                           std::move(wake));
-    };
-    return settings;
-  }
-};
-
-/// 256 × 256 texels: the weight at (r, c) goes from 2^-16 to 1 along columns and repeats down rows.
+/// 256 × 256 texels: the weight at (r, c) goes from 2^-16 to 1 along columns and repeats down rows;
+/// in column 0 it is 0, and masked in rows from 128 on.
 std::vector<uint16_t> ramp_texels() {
   std::vector<uint16_t> pairs;
   for (int r = 0; r < 256; ++r) {
     for (int c = 0; c < 256; ++c) {
       const float log2_max = -16.0f + static_cast<float>(c) / 16;
-      pairs.push_back(to_f16(c == 0 ? -INFINITY : log2_max).bits);
-      pairs.push_back(to_f16(log2_max - 2).bits);
+      const float none = texel_number(r < 128 ? 0.0f : -INFINITY, true);
+      pairs.push_back(to_f16(c == 0 ? none : log2_max).bits);
+      pairs.push_back(to_f16(c == 0 ? none : log2_max - 2).bits);
     }
   }
   return pairs;
@@ -103,7 +78,7 @@ constexpr int kTolerance = 4;
 }  // namespace
 
 TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   Painted p;
   const auto value = [](int x, double shift = 0) { return std::exp2(-16 + x / 16.0 + shift); };
   gl::MapColours c;
@@ -114,6 +89,28 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
   gl::ReadPixels picture = p.draw(c, 256);
   CHECK(worst_column(picture, Colormap::viridis, log_unit) <= kTolerance);
   CHECK(picture.at(0, 7) == Rgb{0, 0, 0});
+  // Masked cells look otherwise on every scale, with dots in them.
+  for (const ScaleKind kind :
+       {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog}) {
+    for (const bool mean : {false, true}) {
+      gl::MapColours other = c;
+      other.scale.kind = kind;
+      other.use_mean = mean;
+      other.masked = {0, 0, 1};
+      other.masked_dot = {1, 0, 0};
+      const gl::ReadPixels seen = p.draw(other, 1024);
+      int ground = 0, dots = 0;
+      for (int y = 512; y < 1024; ++y) {
+        for (int x = 0; x < 4; ++x) {
+          ground += seen.at(x, y) == Rgb{0, 0, 255} ? 1 : 0;
+          dots += seen.at(x, y) == Rgb{255, 0, 0} ? 1 : 0;
+        }
+      }
+      CHECK(ground + dots == 512 * 4);
+      CHECK(dots >= 80);
+      CHECK_FALSE(seen.at(1, 100) == Rgb{0, 0, 255});
+    }
+  }
 
   c.use_mean = true;
   CHECK(worst_column(p.draw(c, 256), Colormap::viridis, [&](int x) { return log_unit(x) - 0.2; }) <=
@@ -144,7 +141,7 @@ TEST_CASE("a drawn tile has the colours of its numbers, on every scale") {
 }
 
 TEST_CASE("texels smaller than pixels show their largest") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   Painted p;
   gl::MapColours c;
   c.scale.low = -16;
@@ -155,7 +152,7 @@ TEST_CASE("texels smaller than pixels show their largest") {
 }
 
 TEST_CASE("a line's cells are drawn in their places") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   gl::MapPainter painter;
   gl::GridTexture grid;
   grid.upload(2, 3, std::vector<float>{-1, -2, -3, -4, -5, -6});
@@ -207,7 +204,7 @@ TileId tile_at(int64_t row, int64_t col) { return {{}, Quantity::weights, 0, row
 }  // namespace
 
 TEST_CASE("textures stay within their memory and give up what was drawn longest ago") {
-  const Window window(hidden());
+  const Window window(hidden_window());
   const FullSource source;
   TileTextures textures(3 * gl::TexturePool::kSlotBytes);
   CHECK_FALSE(
@@ -256,10 +253,8 @@ TEST_CASE("of two ways to upload a tile the faster one is kept") {
 TEST_CASE("an idle window draws nothing and uses no processor time") {
   HiddenApp hidden_app;
   ViewerApp& app = hidden_app.app;
-  app.open(std::filesystem::path(test::project_folder() + "/samples/moving-shapes"));
-  const double limit = app.seconds() + 120;
-  while (!app.reached(WaitFor::idle) && app.seconds() < limit) app.step(0.02);
-  REQUIRE(app.reached(WaitFor::idle));
+  hidden_app.open_sample();
+  REQUIRE(hidden_app.wait_for(WaitFor::idle));
   CHECK(app.exact());
   // A worker may still be about to say what it has done.
   for (const double settled = app.seconds() + 0.5; app.seconds() < settled;) app.step(0.05);
@@ -293,13 +288,13 @@ TEST_CASE("what is dropped on the window is opened, and what cannot be leaves th
     const char* paths[] = {path.c_str()};
     dropped(handle, 1, paths);
   };
-  const std::string capture = test::project_folder() + "/samples/moving-shapes";
+  const std::string capture = project_folder() + "/samples/moving-shapes";
   CHECK(app.document() == nullptr);
   drop(capture);
   REQUIRE(app.document() != nullptr);
   CHECK(app.document()->origin.path == capture);
   CHECK_FALSE(app.failed());
-  drop(test::project_folder() + "/README.md");
+  drop(project_folder() + "/README.md");
   CHECK(app.failed());
   CHECK(app.document()->origin.path == capture);
   // The dialog goes with Esc, and the next drop is taken.

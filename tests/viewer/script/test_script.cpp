@@ -135,7 +135,9 @@ TEST_CASE("what cannot be meant is refused with file, line and what was expected
   CHECK(has(refused("query 5 1.5 2"), "whole number, got \"1.5\""));
   CHECK(has(refused("layer two"), "whole number"));
   CHECK(has(refused("head 3 x"), "whole number"));
-  CHECK(has(refused("size 10 800"), "64 to 16384"));
+  CHECK(has(refused("size 10 800"), "size 10 800: expected 320x240 to 16384x16384 pixels"));
+  CHECK(has(refused("size 800 1"), "320x240"));
+  CHECK(has(refused("size 8589934592 800"), "size 8589934592 800"));
   CHECK(has(refused("size 99999999999999999999 800"), "whole number"));
   CHECK(has(refused("reverse yes"), "(on, off)"));
   CHECK(has(refused("product weight"), "did you mean weights?"));

@@ -47,6 +47,7 @@ class FakeHost : public ScriptHost {
   }
   bool input_done() const override { return frame >= input_until_; }
   bool reached(WaitFor what) const override { return frame >= reached_from.at(what); }
+  std::string problem_before(WaitFor) const override { return problem; }
   std::string waiting_for() const override { return "queue 12"; }
   std::optional<double> measured(ScriptName name) const override {
     const auto at = numbers.find(name);
@@ -76,6 +77,7 @@ class FakeHost : public ScriptHost {
 
   int frame = 0;
   int labels_from = 0, probed_from = 0;
+  std::string problem;
   std::vector<std::string> log, printed;
   std::map<WaitFor, int> reached_from{
       {WaitFor::picture, 0}, {WaitFor::query, 0}, {WaitFor::exact, 0}, {WaitFor::idle, 0}};
@@ -199,6 +201,18 @@ TEST_CASE("waits go on when it is there, and give up in time") {
   usual.host.reached_from[WaitFor::idle] = 5000;
   CHECK(has(usual.go(), "not there after 60 s"));
   CHECK(usual.host.frame == 600);
+}
+
+TEST_CASE("a wait for what cannot come ends at once with the cause") {
+  Run run("fit\nwait exact\n");
+  run.host.reached_from[WaitFor::exact] = 5000;
+  run.host.problem = "q.safetensors: q: NaN";
+  CHECK(run.go() == "s:2: wait exact: q.safetensors: q: NaN");
+  CHECK(run.host.frame <= 2);
+  // What is there is not spoiled by it.
+  Run there("wait picture\n");
+  there.host.problem = "q.safetensors: q: NaN";
+  CHECK(there.go().empty());
 }
 
 TEST_CASE("clicks and keys take their frames, and labels may take some to appear") {

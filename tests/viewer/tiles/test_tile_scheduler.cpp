@@ -277,6 +277,8 @@ TEST_CASE("a failing piece is told and not tried forever") {
   service.want({row, {}, {top, kFine}, {}});
   REQUIRE(wait_idle());
   CHECK(contains(service.status().problem, "shorter than it was"));
+  CHECK(contains(service.status().line_problem, "shorter than it was"));
+  CHECK(contains(service.status().tiles_problem, "shorter than it was"));
   CHECK_FALSE(service.find(kFine));
   // The pass fails too, and with it what waits for the norms.
   service.want({row, column, {top, kFine}, {kHead}});
@@ -286,12 +288,21 @@ TEST_CASE("a failing piece is told and not tried forever") {
   service.want({row, column, {top, kFine}, {kHead}});
   REQUIRE(wait_idle());
   CHECK(calls == tried);
+  // Nor does anything wait that is wanted only now.
+  const LineRequest other_column{kHead, Quantity::weights, true, {2}};
+  const TileId base{kHead, Quantity::weights, 1, 3, 2};
+  service.want({other_column, {}, {base}, {kHead}});
+  REQUIRE(wait_idle());
+  CHECK_FALSE(service.status().line_problem.empty());
+  CHECK_FALSE(service.status().tiles_problem.empty());
   // The file is whole again.
   broken = false;
   service.want({});
   service.want({row, {}, {top, kFine}, {}});
   REQUIRE(wait_idle());
   CHECK(service.status().problem.empty());
+  CHECK(service.status().line_problem.empty());
+  CHECK(service.status().tiles_problem.empty());
   REQUIRE(service.find(kFine));
   REQUIRE(service.find(top));
   REQUIRE(service.find_line(row));

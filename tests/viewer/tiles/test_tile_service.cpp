@@ -75,6 +75,8 @@ void check_entries(ServiceHarness& harness, const AttentionProblem& problem, Qua
         const float entry = entries[static_cast<size_t>((id.row * kTileSide + r) * geometry.cols +
                                                         id.col * kTileSide + c)];
         const auto at = static_cast<size_t>(r * tile->cols + c);
+        const bool masked = entry == 0 && tile->max[at] == -std::numeric_limits<float>::infinity();
+        if (masked && tile->mean[at] == tile->max[at]) continue;
         if (tile->max[at] != entry || tile->mean[at] != entry) ++wrong;
       }
     }
@@ -95,6 +97,8 @@ void check_lines(ServiceHarness& harness, const MapReference& reference) {
       REQUIRE(harness.wait([&] { return harness.service().find_line(request) != nullptr; }));
       const auto line = harness.service().find_line(request);
       REQUIRE(static_cast<int64_t>(line->values.size()) == length);
+      const bool tells = reference.has_mask && reference.quantity == Quantity::weights;
+      REQUIRE(static_cast<int64_t>(line->masked.size()) == (tells ? length : 0));
       int64_t wrong = 0;
       for (int64_t i = 0; i < length; ++i) {
         double sum = 0;
@@ -108,6 +112,10 @@ void check_lines(ServiceHarness& harness, const MapReference& reference) {
         const double mean =
             count > 0 ? sum / static_cast<double>(count) : -std::numeric_limits<double>::infinity();
         if (!reference.close(line->values[static_cast<size_t>(i)], mean)) ++wrong;
+        const bool masked = std::all_of(chosen.begin(), chosen.end(), [&](int64_t token) {
+          return reverse ? reference.is_masked(i, token) : reference.is_masked(token, i);
+        });
+        if (tells && (line->masked[static_cast<size_t>(i)] != 0) != masked) ++wrong;
       }
       INFO(reverse << ", " << chosen.size() << " tokens");
       CHECK(wrong == 0);
@@ -216,6 +224,8 @@ TEST_CASE("a map with finer tiles: sampled at first, then exact, on every level"
           most = std::max(most, reference.at(r, k));
         }
       }
+      const bool masked = std::isinf(reference.texel(id.level, row, col).max);
+      if (masked) most = -std::numeric_limits<double>::infinity();
       CHECK(reference.close(tile->max[static_cast<size_t>(tile->rows / 2 * tile->cols)], most));
     }
     CHECK_FALSE(service.exact(kHead));

@@ -88,15 +88,19 @@ TEST_CASE("only what is seen counts, by the entries that are seen") {
   CHECK_FALSE(ValueHistogram::of({}, kAll, Pool::max).quantiles(0, 1));
 }
 
-TEST_CASE("samples count only where nothing is exact; zeros, masks and NaN are left out") {
+TEST_CASE("samples count only where nothing is exact; zeros, masks and NaN count by themselves") {
   const TilePtr sampled = tile(0, 0, 0, 4, false, [](int64_t, int64_t) { return 0.5f; });
   const TilePtr exact = tile(0, 0, 1, 4, true, [](int64_t r, int64_t) {
-    return r == 0 ? 0.0f : r == 1 ? std::numeric_limits<float>::quiet_NaN() : 0.125f;
+    if (r == 1) return std::numeric_limits<float>::quiet_NaN();
+    return r == 0 ? 0.0f : r == 2 ? -std::numeric_limits<float>::infinity() : 0.125f;
   });
   const ValueHistogram both = ValueHistogram::of(std::vector{sampled, exact}, kAll, Pool::max);
   CHECK(both.exact());
-  CHECK(both.total() == 8);
+  CHECK(both.total() == 4);
   CHECK(both.zeros() == 4);
+  CHECK(both.masked() == 4);
+  CHECK(both.missing() == 4);
+  CHECK_FALSE(both.has_nothing_to_scale());
   CHECK(both.quantiles(0.5, 1)->high < 0.14);
   const ValueHistogram only = ValueHistogram::of(std::vector{sampled}, kAll, Pool::max);
   CHECK_FALSE(only.exact());
@@ -194,4 +198,38 @@ TEST_CASE("the shader's numbers give the units of the scale") {
   }
   state.colormap = "none";
   CHECK_FALSE(usage_text([&] { shown_scale(state, {0, 1}); }).empty());
+}
+
+TEST_CASE("the automatic range of the window is that of pictures") {
+  // Nearly all of the mass in a few texels of a large view.
+  std::vector<float> values;
+  const TilePtr one = tile(0, 0, 0, 256, true, [&](int64_t r, int64_t c) {
+    const bool peak = r < 6 && c == 10;
+    values.push_back(peak ? 0.1f + 0.02f * static_cast<float>(r) : 1e-8f);
+    return values.back();
+  });
+  const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
+  ViewState state;
+  const ValueRange range = shown_range(state, histogram, 256);
+  const ValueRange picture = ColourScale::fit({}, values).range();
+  CHECK(picture.high >= 0.18);
+  CHECK(std::abs(std::log2(range.high / picture.high)) < 1.0 / 16);
+  CHECK(std::abs(std::log2(range.low / picture.low)) < 1.0 / 16);
+}
+
+TEST_CASE("where all is 0, masked or missing there is nothing to scale") {
+  for (const float value :
+       {0.0f, -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const TilePtr one = tile(0, 0, 0, 4, true, [&](int64_t, int64_t) { return value; });
+    const ValueHistogram histogram = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
+    CHECK(histogram.has_nothing_to_scale());
+    ViewState state;
+    CHECK(shown_scale(state, histogram, 256).is_of_nothing());
+    // A range that was set is shown.
+    state.range = {false, 0.25, 0.75};
+    CHECK_FALSE(shown_scale(state, histogram, 256).is_of_nothing());
+  }
+  // Nothing seen yet is another thing.
+  CHECK_FALSE(ValueHistogram().has_nothing_to_scale());
+  CHECK_FALSE(shown_scale(ViewState(), ValueHistogram(), 256).is_of_nothing());
 }

@@ -96,6 +96,7 @@ class EntryTexels : public TexelReader {
     });
     ProbedEntry entry{query, key, static_cast<double>(kMissing), static_cast<double>(kMissing)};
     (maps_->is_logits() ? entry.logit : entry.weight) = static_cast<double>(value);
+    entry.rounded = !calls_[static_cast<size_t>(id.call)].rounding.empty();
     return entry;
   }
 
@@ -123,6 +124,7 @@ class EntryTexels : public TexelReader {
                         : fmt::format("export of queries {}:{} × keys {}:{}", call.rows.begin,
                                       call.rows.end, call.cols.begin, call.cols.end);
     call.about += fmt::format(", {}", maps_->dtype_name(head));
+    if (maps_->dtype_name(head) == "u8") call.rounding = "u8 codes, ± 3.3 %";
     first_head_.push_back(head.task);
     calls_.push_back(std::move(call));
   }

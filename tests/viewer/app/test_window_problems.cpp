@@ -1,0 +1,72 @@
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "tests/support/call_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/hidden_window.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+constexpr int64_t kHeads = 2, kTokens = 40, kWidth = 8;
+
+/// Two heads, of which head 1 has a NaN in `tensor`.
+void write_broken(const std::filesystem::path& path, const std::string& tensor) {
+  const auto values = [&](bool broken) {
+    std::vector<float> all(kHeads * kTokens * kWidth);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = std::sin(static_cast<float>(i));
+    if (broken) all[kTokens * kWidth + 77] = std::numeric_limits<float>::quiet_NaN();
+    std::string bytes(all.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), all.data(), bytes.size());
+    return bytes;
+  };
+  CallFile file;
+  for (const std::string name : {"q", "k"}) {
+    file.tensor(name, "F32", {1, kHeads, kTokens, kWidth}, values(name == tensor));
+  }
+  file.write(path);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a head with NaN says so in every pane, and nothing waits for it") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::string at = folder.path().string();
+  for (const std::string tensor : {"q", "k"}) {
+    const std::string name = "nan-" + tensor + ".safetensors";
+    write_broken(folder / name, tensor);
+    const auto start = std::chrono::steady_clock::now();
+    const WindowResult waited = run_window(at, {name, "--heads", "1"}, "fit\nwait exact\n");
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(40));
+    INFO(waited.err);
+    CHECK(waited.exit_code == 1);
+    CHECK(contains(waited.err, "script.txt:2: wait exact: "));
+    CHECK(contains(waited.err, name));
+    CHECK(contains(waited.err, "NaN"));
+
+    const WindowResult shot =
+        run_window(at, {name, "--heads", "1", "--screenshot", "map-" + tensor + ".png"});
+    CHECK(shot.exit_code == 1);
+    CHECK(contains(shot.err, "NaN"));
+    CHECK_FALSE(std::filesystem::exists(folder / ("map-" + tensor + ".png")));
+
+    // The other head is looked at as ever.
+    const WindowResult other = run_window(
+        at, {name, "--heads", "1"},
+        "wait idle\nclick \"Matrix/Problem\"\nclick \"Query/Problem\"\n"
+        "click \"Histogram/Problem\"\nhead 0\nwait exact\nexpect exact == true\nprobe 1 1\n");
+    INFO(other.err);
+    CHECK(other.exit_code == 0);
+    CHECK(contains(other.out, "\"exact\":true"));
+  }
+}

@@ -1,0 +1,152 @@
+// Needs a display: run by ctest under xvfb-run.
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/viewer/gl/hidden_app.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+void press(HiddenApp& hidden, const std::string& chord) {
+  hidden.app.press(parse_chord(chord));
+  hidden.settle();
+}
+
+void click(HiddenApp& hidden, const std::string& label) {
+  const auto rect = hidden.app.labels().find(label);
+  REQUIRE(rect);
+  hidden.app.mouse().click((rect->x0 + rect->x1) / 2, (rect->y0 + rect->y1) / 2);
+  hidden.settle();
+}
+
+/// The sample, zoomed in, with a query picked: what keys could spoil.
+void open_zoomed(HiddenApp& hidden) {
+  hidden.open_sample();
+  hidden.app.act(action::PickQuery{{{700}}});
+  hidden.app.act(action::ZoomAt{500, 500, 4});
+  hidden.app.document()->history.end_gesture();
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  hidden.settle();
+}
+
+}  // namespace
+
+TEST_CASE("keys act on the list that is open, not on the map behind it") {
+  HiddenApp hidden;
+  open_zoomed(hidden);
+  const ViewState before = hidden.state();
+  const int64_t head = before.head.head;
+  click(hidden, "Toolbar/Head");
+  REQUIRE(hidden.app.labels().find("Head/1"));
+  press(hidden, "Down");
+  press(hidden, "Escape");
+  CHECK_FALSE(hidden.app.labels().find("Head/1"));
+  CHECK(hidden.state() == before);
+
+  click(hidden, "Toolbar/Head");
+  press(hidden, "Down");
+  press(hidden, "Enter");
+  CHECK_FALSE(hidden.app.labels().find("Head/1"));
+  CHECK(hidden.state().head.head == head + 1);
+  CHECK(hidden.state().rect == before.rect);
+  CHECK(hidden.state().query == before.query);
+
+  click(hidden, "Toolbar/Head");
+  press(hidden, "Home");
+  press(hidden, "Space");
+  CHECK(hidden.state().head.head == 0);
+  // And afterwards on the map again.
+  press(hidden, "Down");
+  CHECK_FALSE(hidden.state().rect == before.rect);
+  press(hidden, "Escape");
+  CHECK_FALSE(hidden.state().query);
+}
+
+TEST_CASE("keys act on the dialog, the help or the browser that is in front") {
+  HiddenApp hidden;
+  open_zoomed(hidden);
+  const ViewState before = hidden.state();
+  press(hidden, "?");
+  REQUIRE(hidden.app.labels().find("Help/Panel"));
+  for (const char* key : {"Left", "Up", "]", "R", "Ctrl+O", "0"}) press(hidden, key);
+  CHECK(hidden.app.labels().find("Help/Panel"));
+  CHECK_FALSE(hidden.app.labels().find("Browser/Cancel"));
+  CHECK(hidden.state() == before);
+  press(hidden, "Escape");
+  CHECK_FALSE(hidden.app.labels().find("Help/Panel"));
+  CHECK(hidden.state() == before);
+
+  press(hidden, "Ctrl+O");
+  REQUIRE(hidden.app.labels().find("Browser/Cancel"));
+  for (const char* key : {"Left", "Down", "Up", "M", "?"}) press(hidden, key);
+  CHECK(hidden.state() == before);
+  CHECK_FALSE(hidden.app.labels().find("Help/Panel"));
+  press(hidden, "Escape");
+  CHECK_FALSE(hidden.app.labels().find("Browser/Cancel"));
+  CHECK(hidden.state() == before);
+
+  hidden.app.try_open("no such file");
+  hidden.settle();
+  REQUIRE(hidden.app.failed());
+  for (const char* key : {"Right", "A", "["}) press(hidden, key);
+  CHECK(hidden.app.failed());
+  CHECK(hidden.state() == before);
+  press(hidden, "Enter");
+  CHECK_FALSE(hidden.app.failed());
+  CHECK(hidden.state() == before);
+}
+
+TEST_CASE("the browser goes through folders and opens a capture by keys alone") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "a/inner");
+  std::filesystem::create_directories(folder.path() / "b");
+  std::filesystem::create_directory_symlink(project_folder() + "/samples/moving-shapes",
+                                            folder.path() / "b/sample");
+  HiddenApp hidden;
+  FileBrowser browser;
+  const auto draw = [&] {
+    PanelRequests requests;
+    hidden.window.begin_frame([] {});
+    LabelRegistry labels;
+    browser.draw({theme_of(ViewTheme::dark), hidden.window.fonts(), labels}, {0, 0, 640, 480},
+                 requests);
+    hidden.window.render();
+    return requests;
+  };
+  browser.open(folder.path());
+  // Lines: "..", "a", "b".
+  for (const Key key : {Key::down, Key::enter}) browser.press({key});
+  CHECK_FALSE(draw().open);
+  browser.press({Key::backspace});
+  for (const Key key : {Key::end, Key::enter}) browser.press({key});
+  CHECK_FALSE(draw().open);
+  REQUIRE(browser.is_open());
+  for (const Key key : {Key::down, Key::enter}) browser.press({key});
+  const PanelRequests chosen = draw();
+  REQUIRE(chosen.open);
+  CHECK(std::filesystem::path(*chosen.open).filename() == "sample");
+  CHECK_FALSE(browser.is_open());
+}
+
+TEST_CASE("what was saved is confirmed in the status line, with its path, for a while") {
+  const TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  HiddenApp hidden;
+  hidden.open_sample();
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  CHECK_FALSE(hidden.app.labels().find("Status/Notice"));
+  press(hidden, "F12");
+  std::filesystem::current_path(before);
+  CHECK(std::filesystem::exists(folder / "attnscope-1.png"));
+  CHECK(hidden.app.labels().find("Status/Notice"));
+  CHECK(hidden.app.notice() == "picture saved: " + (folder / "attnscope-1.png"));
+  const double limit = hidden.app.seconds() + 60;
+  while (hidden.app.labels().find("Status/Notice") && hidden.app.seconds() < limit) {
+    hidden.app.step(limit - hidden.app.seconds());
+  }
+  CHECK_FALSE(hidden.app.labels().find("Status/Notice"));
+}

@@ -1,0 +1,17 @@
+#include "tests/support/catch.h"
+#include "viewer/view/map_source.h"
+
+using namespace attnscope;
+
+TEST_CASE("a legend names what the softmax is taken over") {
+  MapSource call;
+  CHECK(softmax_text(call) == "softmax over all keys");
+  call.mask = "causal";
+  CHECK(softmax_text(call) == "softmax over the keys that the mask leaves (causal)");
+  call.score = ScoreFunction::sigmoid;
+  CHECK(softmax_text(call).empty());
+  // An export does not tell what was masked.
+  MapSource exported;
+  exported.about = "export of queries 0:4 × keys 0:4, f16";
+  CHECK(softmax_text(exported).empty());
+}

@@ -1,0 +1,175 @@
+#include "viewer/app/glfw_screen.h"
+
+#include <epoxy/gl.h>
+// After epoxy, which brings OpenGL's declarations.
+#include <GLFW/glfw3.h>
+#include <imgui.h>
+#include <imgui_impl_glfw.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "core/base/error.h"
+#include "viewer/app/glfw_keys.h"
+#include "viewer/app/mouse_events.h"
+
+namespace attnscope {
+namespace {
+
+std::string& last_glfw_error() {
+  static std::string text;
+  return text;
+}
+
+void remember_error(int, const char* text) { last_glfw_error() = text == nullptr ? "" : text; }
+
+void start_glfw() {
+  glfwSetErrorCallback(remember_error);
+  const std::string advice = "set DISPLAY or WAYLAND_DISPLAY, or run under xvfb-run";
+  if (!has_display()) throw Error(ErrorCode::unavailable, "no display: " + advice);
+  if (glfwInit() == GLFW_FALSE) {
+    throw Error(ErrorCode::unavailable,
+                "no display: " + advice + " (" + one_line(last_glfw_error()) + ")");
+  }
+}
+
+class GlfwScreen : public Screen {
+ public:
+  GlfwScreen(const std::string& title, WindowSize size, bool visible, ScreenEvents events)
+      : events_(std::move(events)) {
+    start_glfw();
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+    glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+    glfwWindowHint(GLFW_VISIBLE, visible ? GLFW_TRUE : GLFW_FALSE);
+    window_ = glfwCreateWindow(size.width, size.height, title.c_str(), nullptr, nullptr);
+    if (window_ == nullptr) {
+      const std::string cause = one_line(last_glfw_error());
+      glfwTerminate();
+      throw Error(ErrorCode::unavailable, "the window needs OpenGL 3.3: " + cause);
+    }
+    glfwSetWindowSizeLimits(window_, kLeastWindow.width, kLeastWindow.height, GLFW_DONT_CARE,
+                            GLFW_DONT_CARE);
+    glfwMakeContextCurrent(window_);
+    glfwSwapInterval(visible ? 1 : 0);
+    listen();
+    find_scale();
+  }
+
+  ~GlfwScreen() override {
+    glfwDestroyWindow(window_);
+    glfwTerminate();
+  }
+
+  WindowSize pixels() const override {
+    WindowSize size;
+    glfwGetFramebufferSize(window_, &size.width, &size.height);
+    return size;
+  }
+  void resize(WindowSize size) override { glfwSetWindowSize(window_, size.width, size.height); }
+  float scale() const override { return scale_; }
+  void set_title(const std::string& title) override { glfwSetWindowTitle(window_, title.c_str()); }
+  bool should_close() const override { return glfwWindowShouldClose(window_) != 0; }
+  void close() override { glfwSetWindowShouldClose(window_, GLFW_TRUE); }
+
+  void wait(double seconds) override {
+    if (seconds < 0) {
+      glfwWaitEvents();
+    } else if (seconds == 0) {
+      glfwPollEvents();
+    } else {
+      glfwWaitEventsTimeout(seconds);
+    }
+  }
+  void wake() override { glfwPostEmptyEvent(); }
+
+  void join_imgui() override { ImGui_ImplGlfw_InitForOpenGL(window_, true); }
+  void leave_imgui() override { ImGui_ImplGlfw_Shutdown(); }
+  void begin_frame() override {
+    ImGui_ImplGlfw_NewFrame();
+    feed_mouse();
+  }
+  void swap() override { glfwSwapBuffers(window_); }
+
+ private:
+  static GlfwScreen& of(GLFWwindow* window) {
+    return *static_cast<GlfwScreen*>(glfwGetWindowUserPointer(window));
+  }
+
+  void listen() {
+    glfwSetWindowUserPointer(window_, this);
+    glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double x, double y) {
+      of(w).mouse_.moved(x, y);
+      of(w).events_.input();
+    });
+    glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int button, int action, int) {
+      of(w).mouse_.button(button, action == GLFW_PRESS, glfwGetTime());
+      of(w).events_.input();
+    });
+    glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { of(w).events_.input(); });
+    glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
+      of(w).events_.input();
+      const auto chord = chord_of_key(key, mods);
+      if (action != GLFW_RELEASE && chord) of(w).events_.key(*chord);
+    });
+    glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned code) {
+      of(w).events_.input();
+      if (const auto chord = chord_of_character(code)) of(w).events_.key(*chord);
+    });
+    glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { of(w).events_.input(); });
+    glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { of(w).events_.input(); });
+    glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { of(w).events_.input(); });
+    glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) { of(w).events_.input(); });
+    glfwSetDropCallback(window_, [](GLFWwindow* w, int count, const char** paths) {
+      of(w).events_.input();
+      if (count > 0) of(w).events_.drop(paths[0]);
+    });
+  }
+
+  void find_scale() {
+    float scale_y = 1;
+    glfwGetWindowContentScale(window_, &scale_, &scale_y);
+    // Where the window's units are larger than pixels, they bear a part of the scale already.
+    int units = 0, unit_rows = 0;
+    glfwGetWindowSize(window_, &units, &unit_rows);
+    if (units > 0) scale_ *= static_cast<float>(units) / static_cast<float>(pixels().width);
+    scale_ = std::clamp(scale_, 1.0f, 4.0f);
+  }
+
+  /// ImGui's own backend has only told where the mouse is now, and which buttons were down at all.
+  void feed_mouse() {
+    const MouseEvents::State mouse = mouse_.next();
+    ImGuiIO& io = ImGui::GetIO();
+    std::copy(mouse.down.begin(), mouse.down.end(), io.MouseDown);
+    if (mouse.at) {
+      io.MousePos = {static_cast<float>((*mouse.at)[0]), static_cast<float>((*mouse.at)[1])};
+    }
+    // By its frames' times ImGui would take two clicks in slow frames for single ones.
+    io.MouseDoubleClickTime = mouse.repeated ? std::numeric_limits<float>::max() : 0;
+    if (!mouse_.done()) events_.input();
+  }
+
+  GLFWwindow* window_ = nullptr;
+  const ScreenEvents events_;
+  MouseEvents mouse_;
+  float scale_ = 1;
+};
+
+}  // namespace
+
+bool has_display() {
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] != '\0';
+  };
+  return set("DISPLAY") || set("WAYLAND_DISPLAY");
+}
+
+std::unique_ptr<Screen> open_glfw_screen(const std::string& title, WindowSize size, bool visible,
+                                         ScreenEvents events) {
+  return std::make_unique<GlfwScreen>(title, size, visible, std::move(events));
+}
+
+}  // namespace attnscope

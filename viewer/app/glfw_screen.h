@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "viewer/app/screen.h"
+
+namespace attnscope {
+
+/// Whether the environment names a display.
+bool has_display();
+
+/// A window of the desktop, or a hidden one. Throws Error(unavailable) where there is no display,
+/// or no OpenGL 3.3. One at a time.
+std::unique_ptr<Screen> open_glfw_screen(const std::string& title, WindowSize size, bool visible,
+                                         ScreenEvents events);
+
+}  // namespace attnscope
