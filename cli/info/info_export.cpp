@@ -57,7 +57,7 @@ int print_export_info(const std::string& path, bool json) {
     for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
     for (const Shard& shard : stored.shards) {
       groups.push_back({{"name", shard.name},
-                        {"file", stored.shard_folder + "/" + shard.name + ".h5"},
+                        {"file", stored.shard_folder + "/" + shard.file},
                         {"bytes", shard.bytes}});
     }
     for (const std::string& group : stored.plain_groups) groups.push_back({{"name", group}});
@@ -83,8 +83,8 @@ int print_export_info(const std::string& path, bool json) {
              one_line(stored.capture), format_bytes(stored.file_bytes), one_line(stored.version));
   for (const StoredGroup& group : stored.groups) fmt::print("{}\n", group_text(group));
   for (const Shard& shard : stored.shards) {
-    fmt::print("  {}: {} in {}/{}.h5\n", one_line(shard.name), format_bytes(shard.bytes),
-               one_line(stored.shard_folder), one_line(shard.name));
+    fmt::print("  {}: {} in {}/{}\n", one_line(shard.name), format_bytes(shard.bytes),
+               one_line(stored.shard_folder), one_line(shard.file));
   }
   for (const std::string& group : stored.plain_groups) fmt::print("  {}\n", one_line(group));
   if (!stored.plain_groups.empty()) {

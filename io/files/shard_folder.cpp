@@ -1,14 +1,47 @@
 #include "io/files/shard_folder.h"
 
-#include <string>
+#include <dirent.h>
+
+#include <cerrno>
+#include <memory>
 #include <vector>
 
 #include "core/base/error.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
+namespace {
 
 using std::filesystem::path;
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+/// What stands in a folder. Where memory runs out, the standard library's iterator ends the
+/// process.
+std::vector<path> files_of(const path& folder) {
+  const std::unique_ptr<DIR, CloseFolder> open(::opendir(folder.c_str()));
+  if (!open) throw errno_error(folder, "cannot be read", errno);
+  std::vector<path> files;
+  while (true) {
+    errno = 0;
+    const dirent* item = ::readdir(open.get());
+    if (item == nullptr) break;
+    const std::string name = item->d_name;
+    if (name != "." && name != "..") files.push_back(folder / name);
+  }
+  if (errno != 0) throw errno_error(folder, "cannot be read", errno);
+  return files;
+}
+
+void remove_path(const path& file) {
+  std::error_code error;
+  std::filesystem::remove(file, error);
+  if (error) throw errno_error(file, "cannot be removed", error.value());
+}
+
+}  // namespace
 
 void remove_shards(const path& folder) {
   std::error_code error;
@@ -17,16 +50,38 @@ void remove_shards(const path& folder) {
   if (!std::filesystem::is_directory(status)) {
     throw file_error(folder.string(), "", "is no folder");
   }
-  std::vector<path> files;
-  for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
-       item.increment(error)) {
-    const std::string extension = item->path().extension().string();
-    if (extension == ".h5" || extension == ".tmp") files.push_back(item->path());
+  for (const path& file : files_of(folder)) {
+    const std::string extension = file.extension().string();
+    if (extension == ".h5" || extension == ".tmp") remove_path(file);
   }
-  for (const path& file : files) std::filesystem::remove(file, error);
-  std::filesystem::remove(folder, error);
-  if (error && std::filesystem::exists(folder)) {
-    throw errno_error(folder, "cannot be removed", error.value());
+  remove_path(folder);
+}
+
+void move_shards(const path& from, const path& to, bool sync) {
+  std::error_code error;
+  const bool created = std::filesystem::create_directory(to, error);
+  if (error) throw errno_error(to, "cannot be created", error.value());
+  for (const path& file : files_of(from)) {
+    if (file.extension() == ".tmp") {
+      remove_path(file);
+    } else {
+      rename_file(file, to / file.filename(), true);
+    }
+  }
+  if (sync) {
+    sync_folder_of(to / ".");
+    if (created) sync_folder_of(to);
+  }
+  remove_path(from);
+}
+
+void remove_other_shards(const path& folder, const std::set<std::string>& kept) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) return;
+  for (const path& file : files_of(folder)) {
+    const std::string name = file.filename().string();
+    const bool is_shard = name.rfind("step", 0) == 0 && file.extension() == ".h5";
+    if (is_shard && kept.count(name) == 0) remove_path(file);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "io/export/format/export_manifest.h"
 
+#include <fmt/core.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -51,6 +52,10 @@ struct FreeState {
 };
 
 }  // namespace
+
+std::string shard_file_name(const std::string& group, uint64_t checksum) {
+  return fmt::format("{}.{:016x}.h5", group, checksum);
+}
 
 std::vector<ExportManifest::TaskPlace> ExportManifest::tasks() const {
   std::vector<TaskPlace> places;

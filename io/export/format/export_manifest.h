@@ -22,9 +22,14 @@ struct StoredGroup {
 /// One shard file of an export.
 struct Shard {
   std::string name;  ///< of its group
+  std::string file;  ///< its name in the folder of shards
   int64_t bytes = 0;
   uint64_t checksum = 0;  ///< XXH3-64 of the file
 };
+
+/// What the file of a shard is called, NAME.CHECKSUM.h5 in 16 hexadecimal digits: files of
+/// different bytes have different names, so that no export takes the place of another's shards.
+std::string shard_file_name(const std::string& group, uint64_t checksum);
 
 /// An export file seen from outside the HDF5 library: what it consists of and where it stands. Task
 /// t of the stream is head t of all groups, counted through. Pure data.
@@ -33,7 +38,7 @@ struct ExportManifest {
   std::string options;              ///< JSON
   std::vector<StoredGroup> groups;  ///< in this very file
   std::vector<Shard> shards;        ///< in files that it links
-  std::string shard_folder;
+  std::string shard_folder;         ///< their folder's name; it stands beside this file
   /// Where the file has neither tiles nor shards (pooled, stats): the names of its groups. Its
   /// checksum is then over everything.
   std::vector<std::string> plain_groups;

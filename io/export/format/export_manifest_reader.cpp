@@ -78,6 +78,7 @@ class StructureReader : private Hdf5Reader {
           "shards/checksum");
     check(H5Dread(sizes.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
           "shards/bytes");
+    const std::vector<std::string> files = names(list.id(), "file", extent);
     const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path(), "group calls");
     Json shards = Json::array();
     for (size_t i = 0; i < count; ++i) {
@@ -86,9 +87,29 @@ class StructureReader : private Hdf5Reader {
                                                 name, sizeof name, H5P_DEFAULT);
       if (length <= 0 || length >= static_cast<ssize_t>(sizeof name))
         bad("calls", "has a bad link");
-      shards.push_back({{"name", name}, {"bytes", bytes[i]}, {"checksum", checksums[i]}});
+      shards.push_back(
+          {{"name", name}, {"file", files[i]}, {"bytes", bytes[i]}, {"checksum", checksums[i]}});
     }
     return shards;
+  }
+
+  /// A list of strings of variable length in /shards.
+  std::vector<std::string> names(hid_t list, const std::string& name,
+                                 const std::vector<int64_t>& extent) const {
+    const std::string what = "shards/" + name;
+    const Hdf5Dataset d = dataset(list, name);
+    if (shape(d, what) != extent) bad(what, "has another length");
+    address(d, what);
+    const Hdf5Type type(H5Dget_type(d.id()), path(), what);
+    if (H5Tis_variable_str(type.id()) <= 0) bad(what, "is no list of names");
+    std::vector<char*> texts(static_cast<size_t>(extent[0]));
+    check(H5Dread(d.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, texts.data()), what);
+    std::vector<std::string> result;
+    for (char* text : texts) {
+      result.emplace_back(text == nullptr ? "" : text);
+      H5free_memory(text);
+    }
+    return result;
   }
 
   std::string group_name(hid_t calls, hsize_t number) const {
@@ -197,6 +218,19 @@ StoredGroup parse_group(const Json& json, const std::string& path) {
   return group;
 }
 
+Shard parse_shard(const Json& json, const std::string& path) {
+  const auto is_plain = [](const std::string& text) {
+    return !text.empty() && text.find('/') == std::string::npos && text[0] != '.';
+  };
+  // It says "OUT.d/FILE"; whatever OUT is called by now, the shards stand in its own folder.
+  const auto file = json["file"].get<std::string>();
+  Shard shard{json["name"].get<std::string>(), file.substr(file.rfind('/') + 1),
+              json["bytes"].get<int64_t>(), json["checksum"].get<uint64_t>()};
+  if (!is_plain(shard.name)) throw file_error(path, "calls", "has a link whose name is no file's");
+  if (!is_plain(shard.file)) throw file_error(path, "shards/file", "has a name that is no file's");
+  return shard;
+}
+
 }  // namespace
 
 ExportManifest read_manifest(const std::filesystem::path& path) {
@@ -225,14 +259,7 @@ ExportManifest read_manifest(const std::filesystem::path& path) {
   stored.structure = json["structure"].get<int64_t>();
   if (json.contains("shards")) {
     stored.shard_folder = path.filename().string() + ".d";
-    for (const Json& shard : json["shards"]) {
-      stored.shards.push_back({shard["name"].get<std::string>(), shard["bytes"].get<int64_t>(),
-                               shard["checksum"].get<uint64_t>()});
-      const std::string& group = stored.shards.back().name;
-      if (group.empty() || group.find('/') != std::string::npos || group[0] == '.') {
-        throw file_error(name, "calls", "has a link whose name is no file's");
-      }
-    }
+    for (const Json& shard : json["shards"]) stored.shards.push_back(parse_shard(shard, name));
   }
   if (json.contains("plain")) {
     stored.plain_groups = json["plain"].get<std::vector<std::string>>();

@@ -14,7 +14,7 @@ namespace attnscope {
 enum class RunForm : uint8_t {
   nothing,  ///< not at all: the next run starts afresh
   tiles,    ///< OUT.part, and which tiles it holds in OUT.journal
-  shards,   ///< the folder OUT.d.part (OUT.d and OUT.part, near the end), and OUT.journal
+  shards,   ///< the folder OUT.d.part (OUT.part and OUT.d, at the end), and OUT.journal
   records   ///< OUT.part, a list that begins as kRecordList says
 };
 

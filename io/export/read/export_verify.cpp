@@ -85,7 +85,7 @@ class Verifier {
     const auto total = static_cast<int64_t>(report_.stored.shards.size());
     for (const Shard& shard : report_.stored.shards) {
       const std::filesystem::path file =
-          path_.parent_path() / report_.stored.shard_folder / (shard.name + ".h5");
+          path_.parent_path() / report_.stored.shard_folder / shard.file;
       std::error_code error;
       int64_t bytes = 0;
       if (!std::filesystem::exists(file, error)) {

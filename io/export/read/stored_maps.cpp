@@ -181,8 +181,7 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
 /// Links of the master are not followed: the shards' names are known.
 void StoredMaps::open_shards() {
   for (const Shard& shard : stored_.shards) {
-    const std::filesystem::path file =
-        path_.parent_path() / stored_.shard_folder / (shard.name + ".h5");
+    const std::filesystem::path file = path_.parent_path() / stored_.shard_folder / shard.file;
     shards_.emplace_back(file, shard.name);
     groups_.push_back(shards_.back().group());
     facts_.push_back(read_stored_facts(file, {groups_.back()}).front());

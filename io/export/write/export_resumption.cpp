@@ -7,15 +7,27 @@
 
 namespace attnscope {
 
-bool is_complete_already(const OutputFile& file, const ExportManifest& wanted,
+bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
                          const ExportWriteOptions& options) {
-  std::error_code error;
-  if (!options.resume || options.force || !std::filesystem::exists(file.out(), error)) return false;
-  const std::string difference = content_difference(read_manifest(file.out()), wanted);
-  if (!difference.empty()) {
+  const auto is_there = [](const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::exists(path, error);
+  };
+  if (!options.resume || !is_there(file.out())) return false;
+  // With --force, OUT is what an interrupted run was to replace, unless that had come to its end.
+  const bool interrupted = is_there(file.part_path()) || is_there(file.part_shards_path());
+  if (options.force && interrupted) return false;
+  try {
+    const std::string difference = content_difference(read_manifest(file.out()), wanted);
+    if (difference.empty()) {
+      if (!interrupted) file.remove_partial();
+      return true;
+    }
     throw file_error(file.out().string(), "", "is another export: " + difference);
+  } catch (const Error&) {
+    if (options.force) return false;
+    throw;
   }
-  return true;
 }
 
 std::optional<JournalContent> take_up_same_export(OutputFile& file, RunForm form,

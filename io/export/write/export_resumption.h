@@ -13,9 +13,10 @@ namespace attnscope {
 /// Resuming, so much of what was written last is read back.
 constexpr int64_t kRecheckBytes = int64_t{1} << 30;
 
-/// Whether `options` ask to resume and OUT is there already, as `wanted`. Throws Error(file) where
-/// it is another export.
-bool is_complete_already(const OutputFile& file, const ExportManifest& wanted,
+/// Whether `options` ask to resume and OUT is there already, as `wanted`. Where it is another
+/// export, or none, that is an Error(file), and false with `force`. Removes what a run that was
+/// killed after its end left beside OUT.
+bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
                          const ExportWriteOptions& options);
 
 /// take_up_interrupted() for a run that writes `wanted`.

@@ -23,7 +23,7 @@ ExportManifest write_shard_master(const ExportSpec& spec, const std::vector<Shar
     std::vector<int64_t> sizes;
     std::vector<uint64_t> sums;
     for (const Shard& shard : shards) {
-      files.push_back((folder / (shard.name + ".h5")).string());
+      files.push_back((folder / shard.file).string());
       sizes.push_back(shard.bytes);
       sums.push_back(shard.checksum);
       writer.link_external(calls.id(), shard.name, files.back(), "/calls/" + shard.name);

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -26,11 +27,6 @@ namespace attnscope {
 namespace {
 
 using std::filesystem::path;
-
-path with_suffix(const path& file, const char* suffix) {
-  path result = file;
-  return result += suffix;
-}
 
 bool is_there(const path& file) {
   std::error_code error;
@@ -62,15 +58,15 @@ class ShardedExport final : public ExportSink {
 
  private:
   void start(const ExportWriteOptions& options);
-  bool take_folder_back(const JournalContent& old) const;
   void take_up(const JournalContent& old, bool verify_all);
+  void create_new_folder() const;
   void write_in_turn(const PreparedTile& tile, size_t group, int64_t first, int64_t count);
   void finish_group(size_t group);
   void skip_complete();
-  void swap_folders() const;
+  void remove_replaced(std::span<const Shard> shards) const;
   int64_t unit(size_t task, const Tile& tile) const;
-  path shard_path(size_t group) const {
-    return new_folder_ / (plan_.layout.groups[group].name + ".h5");
+  path temporary_path(size_t group) const {
+    return new_folder_ / (plan_.layout.groups[group].name + ".tmp");
   }
 
   const ExportPlan plan_;
@@ -133,16 +129,17 @@ ShardedExport::~ShardedExport() {
 void ShardedExport::start(const ExportWriteOptions& options) {
   const ExportManifest wanted = make_manifest(plan_.spec, plan_.layout, {});
   resume_.complete = is_complete_already(file_, wanted, options);
-  if (resume_.complete) return;
-  auto old = take_up_same_export(file_, RunForm::shards, wanted);
-  const bool goes_on = old && take_folder_back(*old);
-  if (!options.force && is_there(folder_) && !is_there(file_.out())) {
-    throw file_error(folder_.string(), "", "already exists (--force replaces it)");
+  if (resume_.complete) {
+    // A run that was killed between its end and this left them. Where another run is interrupted,
+    // they may be its own.
+    if (!is_there(new_folder_) && !is_there(file_.part_path())) {
+      remove_replaced(read_manifest(file_.out()).shards);
+    }
+    return;
   }
-  if (old && !goes_on) {
-    // The shards themselves are gone.
-    file_.remove_partial();
-    old.reset();
+  const auto old = take_up_same_export(file_, RunForm::shards, wanted);
+  if (!old && !options.force && is_there(folder_) && !is_there(file_.out())) {
+    throw file_error(folder_.string(), "", "already exists (--force replaces it)");
   }
   JournalEnd end;
   if (old) {
@@ -152,37 +149,24 @@ void ShardedExport::start(const ExportWriteOptions& options) {
     // A folder of shards has a journal whenever the run is killed, so that the next one knows
     // whose it is: the folder goes before the journal and comes after it.
     end = ExportJournal::create(file_.journal_path(), header_, sync_);
-    std::error_code error;
-    std::filesystem::create_directory(new_folder_, error);
-    if (error) throw errno_error(new_folder_, "cannot be created", error.value());
-    if (sync_) sync_folder_of(new_folder_);
   }
+  create_new_folder();
   journal_.emplace(file_.journal_path(), end, sync_, [] {});
   for (const Shard& shard : shards_) before_.push_back(shard.bytes > 0);
   skip_complete();
 }
 
-/// Where a run ended between the new names of its folder and of its master, the folder is given its
-/// old name: the shards in OUT.d are known to be this journal's by their sizes. Whether there is a
-/// folder to go on with.
-bool ShardedExport::take_folder_back(const JournalContent& old) const {
-  if (is_there(new_folder_)) return true;
-  if (old.records.size() < shards_.size()) return false;
-  for (const JournalRecord& record : old.records) {
-    if (record.task < 0 || static_cast<size_t>(record.task) >= shards_.size()) return false;
-    std::error_code error;
-    const path shard = folder_ / shard_path(static_cast<size_t>(record.task)).filename();
-    if (static_cast<int64_t>(std::filesystem::file_size(shard, error)) != record.row_begin) {
-      return false;
-    }
-  }
-  rename_file(folder_, new_folder_, true);
-  // That of the older export which this one is to replace.
-  const path replaced = with_suffix(folder_, ".old");
-  if (is_there(replaced)) rename_file(replaced, folder_, true);
-  return true;
+/// A run that goes on with one which ended while its shards were moved finds the folder, or makes
+/// it again.
+void ShardedExport::create_new_folder() const {
+  std::error_code error;
+  std::filesystem::create_directory(new_folder_, error);
+  if (error) throw errno_error(new_folder_, "cannot be created", error.value());
+  if (sync_) sync_folder_of(new_folder_);
 }
 
+/// A shard that is complete stands in OUT.d.part or, where the run ended while it moved them, in
+/// OUT.d.
 void ShardedExport::take_up(const JournalContent& old, bool verify_all) {
   resume_.resumed = true;
   const bool all = verify_all || machine_restarted_since(old.header);
@@ -190,14 +174,17 @@ void ShardedExport::take_up(const JournalContent& old, bool verify_all) {
     const JournalRecord& record = old.records[i];
     if (record.task < 0 || static_cast<size_t>(record.task) >= shards_.size()) continue;
     Shard& shard = shards_[static_cast<size_t>(record.task)];
-    const path file_path = shard_path(static_cast<size_t>(record.task));
-    std::error_code error;
-    const auto size = std::filesystem::file_size(file_path, error);
+    // The record of a run before the one that wrote it anew.
+    if (shard.bytes > 0) continue;
     const ChunkGrid& grid = plan_.layout.groups[static_cast<size_t>(record.task)].grid;
     const int64_t tiles = grid.heads * grid.row_chunks() * grid.col_chunks();
     const uint64_t sum = static_cast<uint64_t>(static_cast<uint32_t>(record.first_chunk)) << 32 |
                          record.data_checksum;
-    bool good = !error && static_cast<int64_t>(size) == record.row_begin && shard.bytes == 0;
+    const std::string name = shard_file_name(shard.name, sum);
+    const path file_path = (is_there(new_folder_ / name) ? new_folder_ : folder_) / name;
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file_path, error);
+    bool good = !error && static_cast<int64_t>(size) == record.row_begin;
     if (good && (all || resume_.bytes_checked < kRecheckBytes)) {
       good = file_checksum(file_path, {}) == sum;
       resume_.bytes_checked += record.row_begin;
@@ -206,6 +193,7 @@ void ShardedExport::take_up(const JournalContent& old, bool verify_all) {
       resume_.tiles_dropped += tiles;
       continue;
     }
+    shard.file = name;
     shard.bytes = record.row_begin;
     shard.checksum = sum;
     resume_.tiles_kept += tiles;
@@ -233,7 +221,7 @@ void ShardedExport::write_in_turn(const PreparedTile& tile, size_t group, int64_
   if (stopped_) return;
   const Hdf5Session session;
   if (!open_) {
-    const path temporary = with_suffix(shard_path(group), ".tmp");
+    const path temporary = temporary_path(group);
     std::error_code ignored;
     std::filesystem::remove(temporary, ignored);
     open_ = std::make_unique<ShardFile>(plan_.spec, plan_.layout, plan_.layout.groups[group],
@@ -254,15 +242,16 @@ void ShardedExport::write_in_turn(const PreparedTile& tile, size_t group, int64_
 
 /// Closes a shard, makes it durable, gives it its name and tells the journal.
 void ShardedExport::finish_group(size_t group) {
-  const path temporary = with_suffix(shard_path(group), ".tmp");
+  const path temporary = temporary_path(group);
   open_->close();
   open_.reset();
   if (sync_) PosixFile(temporary, PosixFile::Mode::existing).sync();
-  rename_file(temporary, shard_path(group), true);
-  if (sync_) sync_folder_of(temporary);
   Shard& shard = shards_[group];
   int64_t size = 0;
-  shard.checksum = file_checksum(shard_path(group), {}, &size);
+  shard.checksum = file_checksum(temporary, {}, &size);
+  shard.file = shard_file_name(shard.name, shard.checksum);
+  rename_file(temporary, new_folder_ / shard.file, true);
+  if (sync_) sync_folder_of(temporary);
   shard.bytes = size;
   file_.keep_partial();
   journal_->add({static_cast<int64_t>(group), size, 1,
@@ -272,13 +261,17 @@ void ShardedExport::finish_group(size_t group) {
   journal_->flush();
 }
 
-/// OUT.d.part becomes OUT.d; an older OUT.d goes.
-void ShardedExport::swap_folders() const {
-  const path old = with_suffix(folder_, ".old");
-  remove_shards(old);
-  if (is_there(folder_)) rename_file(folder_, old, true);
-  rename_file(new_folder_, folder_, true);
-  remove_shards(old);
+/// Removes the shards of an older export from OUT.d: all but those of OUT.
+void ShardedExport::remove_replaced(std::span<const Shard> shards) const {
+  std::set<std::string> kept;
+  for (const Shard& shard : shards) kept.insert(shard.file);
+  try {
+    remove_other_shards(folder_, kept);
+  } catch (const Error& error) {
+    throw file_error(
+        file_.out().string(), "",
+        std::string("complete, but shards that it replaced are left: ") + error.what());
+  }
 }
 
 void ShardedExport::begin([[maybe_unused]] std::span<const HeadTask> tasks, int) {
@@ -321,9 +314,11 @@ void ShardedExport::end() {
   seal_export(stored, file_.data());
   file_.publish_part();
   journal_.reset();
-  swap_folders();
-  if (sync_) sync_folder_of(folder_);
+  // Until OUT has its new name, nothing says that these are its shards, and an older OUT has all
+  // of its own.
+  move_shards(new_folder_, folder_, sync_);
   file_.commit();
+  remove_replaced(shards_);
 }
 
 }  // namespace

@@ -12,8 +12,10 @@ namespace attnscope {
 /// OUT that links them. Workers compress or reduce their tiles; the library takes them one at a
 /// time in the order of the stream, so that the same export gives the same bytes: consume() waits
 /// until all tiles before its own were taken. While it runs, shards stand in OUT.d.part/, each
-/// under its final name once it is complete and synced, and OUT.journal tells which are; end()
-/// renames the folder, then the master. `resume` goes on with the first shard that is not complete.
+/// under its final name once it is complete and synced, and OUT.journal tells which are. end()
+/// moves them to OUT.d/, where their names are no other export's, and renames the master: until
+/// then an older OUT is complete, from then on the new one, whose predecessor's shards go last.
+/// `resume` goes on with the first shard that is not complete.
 /// A tile, for progress, is a chunk (or a panel of rows), as elsewhere.
 ///
 /// Throws what make_hdf5_export() throws; OUT.d counts like OUT.

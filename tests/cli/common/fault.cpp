@@ -1,5 +1,6 @@
 // Loaded before the program (LD_PRELOAD) to make the n-th call of a kind fail, as disks and memory
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
+// "kill" ends the process before its n-th call that changes names or makes something durable;
 // "unsupported" is a file system without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file
 // that gets the number of calls at the end. ATTNSCOPE_FAULT_FORK names a file that appears with the
 // first fork: the child is given no processor, so to speak, until FILE.go is there too.
@@ -7,11 +8,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -53,6 +56,10 @@ bool fails(const char* kind) {
   static const Fault fault;
   if (strcmp(kind, fault.kind) != 0) return false;
   return ++calls == fault.number;
+}
+
+void end_before_step() {
+  if (fails("kill")) kill(getpid(), SIGKILL);
 }
 
 template <typename Function>
@@ -149,6 +156,7 @@ ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
 }
 
 int fsync(int fd) {
+  end_before_step();
   if (fails("fsync")) {
     errno = EIO;
     return -1;
@@ -158,6 +166,7 @@ int fsync(int fd) {
 }
 
 int fdatasync(int fd) {
+  end_before_step();
   if (fails("fdatasync")) {
     errno = EIO;
     return -1;
@@ -180,12 +189,38 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes) {
 }
 
 int rename(const char* from, const char* to) noexcept {
+  end_before_step();
   if (fails("rename")) {
     errno = EIO;
     return -1;
   }
   static const auto real = next<int (*)(const char*, const char*)>("rename");
   return real(from, to);
+}
+
+int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+              unsigned flags) noexcept {
+  end_before_step();
+  static const auto real = next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2");
+  return real(from_folder, from, to_folder, to, flags);
+}
+
+int unlink(const char* file) noexcept {
+  end_before_step();
+  static const auto real = next<int (*)(const char*)>("unlink");
+  return real(file);
+}
+
+int remove(const char* file) noexcept {
+  end_before_step();
+  static const auto real = next<int (*)(const char*)>("remove");
+  return real(file);
+}
+
+int mkdir(const char* folder, mode_t mode) noexcept {
+  end_before_step();
+  static const auto real = next<int (*)(const char*, mode_t)>("mkdir");
+  return real(folder, mode);
 }
 
 }  // extern "C"

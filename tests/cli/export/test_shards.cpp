@@ -23,6 +23,14 @@ std::vector<std::string> export_sample(const std::string& out,
   return arguments;
 }
 
+/// The shard of a group.
+std::string shard_of(const std::string& out, const std::string& group) {
+  for (const auto& item : std::filesystem::directory_iterator(out + ".d")) {
+    if (item.path().filename().string().rfind(group + ".", 0) == 0) return item.path().string();
+  }
+  throw std::runtime_error(out + " has no shard of " + group);
+}
+
 /// All bytes of an export's shards, by name.
 std::string shard_bytes(const std::string& out) {
   std::vector<std::filesystem::path> files;
@@ -214,7 +222,7 @@ TEST_CASE("sharded exports that are interrupted or killed go on with the first s
   CHECK_FALSE(std::filesystem::exists(out + ".journal"));
   require_run(export_sample(out, resume));
   // A shard that changed, one that is gone, and the master.
-  const std::string shard = out + ".d/step0010_layer001_cond_joint.h5";
+  const std::string shard = shard_of(out, "step0010_layer001_cond_joint");
   const auto flip = [](const std::string& path, int64_t at) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(at);
