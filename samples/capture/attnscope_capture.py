@@ -22,6 +22,7 @@ estimate() for the size of a dump before it is made.
 from __future__ import annotations
 
 import contextlib
+import errno
 import inspect
 import json
 import math
@@ -39,6 +40,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
+
+try:
+    import fcntl
+except ImportError:  # not Unix
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Capture", "CaptureError", "capture", "estimate", "record"]
 
@@ -600,17 +606,50 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
         raise
 
 
+class FolderLock:
+    """Keeps other recorders out of a folder, whatever process they run in, until release()."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "capture.json.lock"
+        self._file: Any = None
+        if fcntl is None:
+            return
+        while True:
+            self._file = open(self._path, "a")
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._file.close()
+                if error.errno in (errno.EACCES, errno.EAGAIN):
+                    raise CaptureError(
+                        f"{folder}: another recorder writes here: give each a folder of its own"
+                    ) from None
+                raise CaptureError(f"{folder}: cannot be locked against other recorders: {error}") from error
+            # Who held the lock before may have removed the file that was opened.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno())):
+                    return
+            self._file.close()
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._path.unlink(missing_ok=True)
+            self._file.close()
+            self._file = None
+
+
 class Writer:
     """Writes calls in a thread of its own; capture.json lists a call once its file is complete.
 
-    Thread-safe. An error of the thread is raised by the next put() or by close().
+    Thread-safe. An error of the thread is raised by the next put() or by close(). `old`: the
+    catalogue of the capture that the calls are added to.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, old: Mapping[str, Any] | None = None) -> None:
         self.folder = folder
         self.root: dict[str, Any] = {"format": FORMAT}
-        self.calls: list[dict[str, Any]] = []
-        self.frames: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = list(old["calls"]) if old else []
+        self.frames: list[dict[str, Any]] = list(old.get("frames", [])) if old else []
         self.bytes = 0
         self._error: BaseException | None = None
         self._lock = threading.Lock()
@@ -663,17 +702,36 @@ class Writer:
         self.write_catalogue()
 
 
-def prepare_folder(folder: Path, force: bool) -> None:
-    """Creates `folder`; with `force`, removes the capture that is in it."""
-    old = folder / "capture.json"
+def make_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise CaptureError(f"{folder}: is no folder")
-    if folder.exists() and (old.exists() or any(folder.glob("*.safetensors"))):
-        if not force:
-            raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
-        for file in [*folder.glob("step*.safetensors"), *folder.glob("frame*.png"), old]:
-            file.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def clear_folder(folder: Path, force: bool) -> None:
+    """With `force`, removes the capture that is in the folder; without it, there must be none."""
+    old = folder / "capture.json"
+    if not old.exists() and not any(folder.glob("*.safetensors")):
+        return
+    if not force:
+        raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
+    for file in [*folder.glob("step*.safetensors"), *folder.glob("frame*.png"), old]:
+        file.unlink(missing_ok=True)
+
+
+def read_catalogue(folder: Path) -> dict[str, Any] | None:
+    """The capture.json of a folder that calls are added to; None where there is none yet."""
+    path = folder / "capture.json"
+    if not path.exists():
+        return None
+    try:
+        root = json.loads(path.read_text(encoding="utf-8"))
+        listed = root["format"] == FORMAT and all(isinstance(c["file"], str) for c in root["calls"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CaptureError(f"{path}: is no catalogue that a call can be added to: {error!r}") from error
+    if not listed:
+        raise CaptureError(f"{path}: is no catalogue that a call can be added to (format {root['format']!r})")
+    return root
 
 
 # ---------------------------------------------------------------- copying
@@ -1015,6 +1073,7 @@ class Capture:
         self._grid: Grid | None = _as_grid(options.grid)
         self._planned: int | None = None
         self._first = True
+        self._adds = False  # to the capture that is in the folder
         self._guides: bool | str | None = "unasked"
         self.folder = Path(out)
         self.writer: Writer | None = None
@@ -1029,10 +1088,17 @@ class Capture:
             self._stack.callback(_ACTIVE.release)
             if self.writer is not None:
                 raise CaptureError("a capture runs once: make another one with capture()")
-            prepare_folder(self.folder, self.options.force)
-            self.writer = Writer(self.folder)
+            make_folder(self.folder)
+            self._stack.callback(FolderLock(self.folder).release)
+            old = read_catalogue(self.folder) if self._adds and not self.options.force else None
+            self._adds = old is not None
+            if old is None:
+                clear_folder(self.folder, self.options.force)
+            self.writer = Writer(self.folder, old)
             self._stack.callback(self.writer.close)
             self.writer.root.update(self._root_facts())
+            if old is not None:
+                self._add_to(old)
             self._watch.install(self._stack)
             for name, transformer in self._transformers.items():
                 self._hook(name, transformer)
@@ -1054,6 +1120,20 @@ class Capture:
         last = largest_named(self.options.steps)
         if self._transformers and last is not None and last >= self._counter.steps:
             self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
+
+    def _add_to(self, old: Mapping[str, Any]) -> None:
+        """Goes on with a capture: what holds for all of its calls stays where it holds for ours."""
+        assert self.writer is not None
+        self._names = {Path(c["file"]).stem for c in old["calls"]}
+        root = self.writer.root
+        if self.options.prompt is not None:
+            root["prompt"] = self.options.prompt
+        for name in ("model", "prompt"):
+            if name in old and root.setdefault(name, old[name]) != old[name] or name not in old:
+                root.pop(name, None)
+        for name, value in old.items():
+            if name not in ("format", "model", "prompt", "calls", "frames"):
+                root[name] = value
 
     def _nothing_came(self) -> str:
         if not self._transformers:
@@ -1558,7 +1638,8 @@ class Capture:
         prompt = self.options.prompt or self._watch.prompt.get("cond")
         if prompt is not None:
             head["prompt"] = prompt
-            self.writer.root.setdefault("prompt", prompt)
+            if not self._adds:
+                self.writer.root.setdefault("prompt", prompt)
         facts = {
             **head,
             **facts,
@@ -1597,6 +1678,9 @@ class Capture:
             raise CaptureError(
                 f"{name}: this step, layer, kind and branch came twice (several items of "
                 "a branch in calls of their own?): run one video at a time"
+                if not self._adds
+                else f"{name}: {self.folder} holds this step, layer and kind already: give another step= "
+                "or layer="
             )
         self._names.add(name)
         return name + ".safetensors"
@@ -1730,6 +1814,11 @@ class Call:
             raise CaptureError(f"{where}: expected q [B, H, N, d] (got {list(self.q.shape)})")
         if self.out.dtype not in STORED_DTYPES:
             raise CaptureError(f"{where}: {self.q.dtype} cannot be stored")
+        for name, tensor in (("q", self.q), ("k", self.k), ("v", self.v)):
+            if not tensor.numel():
+                raise CaptureError(f"{where}: {name} {list(tensor.shape)} is empty: there is no map to record")
+        if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
+            raise CaptureError(f"{where}: the scale has to be finite and above 0 (got {self.scale})")
 
     def tensors(
         self, items: list[int], heads: tuple[int, int], key_heads: tuple[int, int], values: bool, rows: int
@@ -1890,10 +1979,13 @@ def record(
 ) -> torch.Tensor:
     """Computes one attention call, records it in the folder `out` and returns its result.
 
-    q [B, H, Nq, d] or [H, Nq, d]; options as for capture().
+    q [B, H, Nq, d] or [H, Nq, d]; options as for capture(). A capture that is in the folder is added
+    to, unless force=True replaces it; a step, layer and kind that it holds already is refused.
     """
     more = {"enable_gqa": True} if enable_gqa else {}
-    with capture(None, out, **options) as cap:
+    cap = capture(None, out, **options)
+    cap._adds = True
+    with cap:
         cap._bare = [step, layer, timestep]
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale, **more
