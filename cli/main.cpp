@@ -16,9 +16,16 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "core/base/version.h"
+#include "io/helper/ask_helper.h"
+#include "io/helper/helper_server.h"
+#include "io/helper/questions/helper_questions.h"
 
 namespace attnscope {
 namespace {
+
+/// The word with which the program starts itself as the process that reads HDF5 files; not for
+/// users.
+constexpr std::string_view kHelperWord = "--helper-process";
 
 int exit_code(ErrorCode code) {
   switch (code) {
@@ -111,6 +118,9 @@ size_t leading_options(const std::vector<std::string>& words,
 }
 
 int run(int argc, char** argv) {
+  if (argc == 2 && argv[1] == kHelperWord) return serve_helper(helper_questions());
+  // Also where the program's file has been replaced meanwhile.
+  set_helper_program({"/proc/self/exe", {std::string(kHelperWord)}});
   CLI::App app{
       "See what video diffusion transformers look at: exact attention maps from dumped Q "
       "and K,\nstreamed within a memory budget."};

@@ -11,7 +11,7 @@
 #     [TARGET_ELSEWHERE])  its folder's CMakeLists.txt says what becomes of it
 #
 # Names of third parties, and the headers that they are known by:
-attnscope_third_party(posix HEADERS "^(sys/[a-z]+|dirent|fcntl|unistd|poll|sched|pthread|malloc|linux/[a-z0-9]+)\\.h$")
+attnscope_third_party(posix HEADERS "^(sys/[a-z]+|dirent|fcntl|unistd|poll|sched|spawn|pthread|malloc|linux/[a-z0-9]+)\\.h$")
 attnscope_third_party(fmt TARGETS fmt::fmt HEADERS "^fmt/")
 attnscope_third_party(json TARGETS nlohmann_json::nlohmann_json HEADERS "^nlohmann/")
 attnscope_third_party(xxhash TARGETS PkgConfig::xxhash HEADERS "^xxh")
@@ -66,12 +66,14 @@ attnscope_room(kernels "Makes a backend, and loads the CUDA module."
   MAY core kernels/common kernels/reference kernels/cpu kernels/cuda USES loader LIBRARY kernels)
 
 # io: files in and out.
-attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, the child process, JSON that nobody vouches for."
+attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for."
   MAY core USES posix fmt json xxhash)
+attnscope_room(io/helper "The process that reads what may crash or hang who reads it: starting it, asking it, answering in it."
+  MAY core/base USES posix fmt json)
 attnscope_room(io/hdf5 "The HDF5 library's handles, reading and writing; nothing of ours."
   MAY core io/files USES fmt hdf5)
 attnscope_room(io/tensors "Containers of tensors in: safetensors, npy and npz, torch, HDF5; safetensors out."
-  MAY core io/files io/hdf5 USES posix fmt json hdf5 zlib)
+  MAY core io/files io/helper io/hdf5 USES posix fmt json hdf5 zlib)
 attnscope_room(io/capture/facts "What files and options say of a call, before any tensor is looked at: facts, presets, the catalogue."
   MAY core io/files io/tensors USES posix fmt json LIBRARY io_capture)
 attnscope_room(io/capture/call "One call, from its facts and tensors, in named stages; what is guessed, and what is refused."
@@ -81,11 +83,13 @@ attnscope_room(io/capture "Files to calls: folders, names, the capture that is o
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
-  MAY core io/files io/hdf5 io/tensors io/capture USES posix fmt json xxhash hdf5 LIBRARY io_export)
+  MAY core io/files io/helper io/hdf5 io/tensors io/capture USES posix fmt json xxhash hdf5 LIBRARY io_export)
 attnscope_room(io/export/write "Sinks that write it."
   MAY core io/files io/hdf5 io/capture io/export/format USES posix fmt json xxhash hdf5 zlib LIBRARY io_export)
 attnscope_room(io/export/read "What reads it back: maps, blocks, shards, stats, verification."
-  MAY core io/files io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
+  MAY core io/files io/helper io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
+attnscope_room(io/helper/questions "All that the helper process can be asked."
+  MAY io/helper io/tensors io/export/format io/export/read)
 attnscope_room(io/pictures/text "Words to pixels: font files, the embedded font, the system's, ink."
   MAY core io/files USES posix fmt stb LIBRARY io_pictures)
 attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, filmstrip, PNG and GIF. No HDF5."

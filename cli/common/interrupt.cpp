@@ -42,8 +42,6 @@ InterruptWatch::InterruptWatch(const Console& console)
       throw Error(ErrorCode::resource, "signals cannot be watched: " + errno_text(errno));
     }
     watcher_ = std::thread([this] { watch(); });
-    // A process that is forked while a thread starts may inherit what the start has locked.
-    started_.wait();
   } catch (...) {
     close_if_open(finish_fd_);
     close_if_open(signal_fd_);
@@ -53,7 +51,6 @@ InterruptWatch::InterruptWatch(const Console& console)
 }
 
 void InterruptWatch::watch() {
-  started_.count_down();
   while (true) {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {finish_fd_, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0) {

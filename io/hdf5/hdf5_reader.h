@@ -15,7 +15,7 @@ struct Hdf5Filter {
   std::vector<unsigned> values;  ///< its parameters, the first 16
 };
 
-/// Reads pieces of a file with the HDF5 library, trusting nothing: for use in a child process,
+/// Reads pieces of a file with the HDF5 library, trusting nothing: for use in the helper process,
 /// within an Hdf5Session. Every method throws Error(file) that names the file and the place.
 class Hdf5Reader {
  public:

@@ -7,8 +7,8 @@
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
-#include "io/files/child_task.h"
 #include "io/hdf5/hdf5_reader.h"
+#include "io/helper/ask_helper.h"
 #include "io/tensors/hdf5_userblock.h"
 
 namespace attnscope {
@@ -24,7 +24,7 @@ constexpr hsize_t kMaxChunks = 32768;
 /// Chunks walked over in one request: a few seconds at most.
 constexpr uint64_t kMaxSteps = 30'000'000;
 
-/// One open file; lives in the child.
+/// One open file; lives in the helper process.
 class StructureReader : private Hdf5Reader {
  public:
   using Hdf5Reader::Hdf5Reader;
@@ -271,32 +271,41 @@ class StructureReader : private Hdf5Reader {
   Json datasets_;
 };
 
-template <typename Ask>
-Json ask_child(const std::string& path, const Ask& ask) {
-  const std::string text = run_in_child(path, [&] {
-    const Hdf5Session session;
-    StructureReader reader(path);
-    return ask(reader).dump(-1, ' ', false, Json::error_handler_t::replace);
-  });
-  return Json::parse(text);
-}
-
 }  // namespace
 
-Json read_hdf5_structure(const std::string& path) {
-  return ask_child(path, [](StructureReader& reader) { return reader.read(); });
+const HelperQuestion kHdf5StructureQuestion{"the structure of an HDF5 file",
+                                            [](const std::string& path, const Json&) {
+                                              const Hdf5Session session;
+                                              return StructureReader(path).read();
+                                            }};
+
+const HelperQuestion kHdf5AttributesQuestion{"the attributes of an HDF5 file",
+                                             [](const std::string& path, const Json&) {
+                                               const Hdf5Session session;
+                                               return StructureReader(path).read_attributes();
+                                             }};
+
+const HelperQuestion kHdf5ChunksQuestion{
+    "the chunks of an HDF5 dataset", [](const std::string& path, const Json& arguments) {
+      const Hdf5Session session;
+      return StructureReader(path).read_chunks(arguments.at("dataset").get<std::string>(),
+                                               arguments.at("begin").get<hsize_t>());
+    }};
+
+Json read_hdf5_structure(const std::string& path, const std::stop_token& stop) {
+  return ask_helper(kHdf5StructureQuestion, path, Json::object(), stop);
 }
 
 Json read_hdf5_attributes(const std::string& path) {
-  return ask_child(path, [](StructureReader& reader) { return reader.read_attributes(); });
+  return ask_helper(kHdf5AttributesQuestion, path);
 }
 
-Json read_hdf5_chunks(const std::string& path, const std::string& dataset) {
+Json read_hdf5_chunks(const std::string& path, const std::string& dataset,
+                      const std::stop_token& stop) {
   Json chunks = Json::array();
   while (true) {
-    const Json part = ask_child(path, [&](StructureReader& reader) {
-      return reader.read_chunks(dataset, static_cast<hsize_t>(chunks.size()));
-    });
+    const Json part = ask_helper(kHdf5ChunksQuestion, path,
+                                 {{"dataset", dataset}, {"begin", chunks.size()}}, stop);
     for (const Json& chunk : part["chunks"]) chunks.push_back(chunk);
     if (part["done"] == true || part["chunks"].empty()) return chunks;
   }

@@ -1,22 +1,31 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 
 namespace attnscope {
 
-/// What the HDF5 library says of a foreign file; each call asks it in a child process of its own
-/// and throws Error(file) where that fails. Nothing of it is checked against the file.
+struct HelperQuestion;
+
+/// What the HDF5 library says of a foreign file; each call asks it in the helper process and throws
+/// as ask_helper. Nothing of it is checked against the file.
 ///
 /// {"attributes": {name: value}, "datasets": [{"path", "shape", "dtype", "big_endian", "layout":
 /// "contiguous" | "chunked", "address", "chunk", "filters": [{"id", "name", "values"}]} or
 /// {"path", "error"}]}; attributes are the root's strings and single numbers.
-nlohmann::json read_hdf5_structure(const std::string& path);
+nlohmann::json read_hdf5_structure(const std::string& path, const std::stop_token& stop = {});
 
 /// The attributes alone.
 nlohmann::json read_hdf5_attributes(const std::string& path);
 
 /// The chunks of a dataset: [[first index of each axis …, address, stored bytes, filter mask], …].
-nlohmann::json read_hdf5_chunks(const std::string& path, const std::string& dataset);
+nlohmann::json read_hdf5_chunks(const std::string& path, const std::string& dataset,
+                                const std::stop_token& stop = {});
+
+/// What these ask (io/helper).
+extern const HelperQuestion kHdf5StructureQuestion;
+extern const HelperQuestion kHdf5AttributesQuestion;
+extern const HelperQuestion kHdf5ChunksQuestion;
 
 }  // namespace attnscope

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A number that the child told; it may be anything.
+/// A number that the helper told; it may be anything.
 int64_t size_of(const Json& value) {
   if (value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{1} << 62) {
     return static_cast<int64_t>(value.get<uint64_t>());
@@ -34,11 +34,12 @@ std::vector<int64_t> sizes_of(const Json& list) {
 
 class Hdf5TensorFile : public TensorFile {
  public:
-  explicit Hdf5TensorFile(const std::filesystem::path& path)
+  Hdf5TensorFile(const std::filesystem::path& path, const ReadControl& control)
       : TensorFile(path),
+        stop_(control.stop),
         file_(std::make_shared<InputFile>(path)),
         cache_(std::make_shared<ChunkCache>()) {
-    const Json structure = read_hdf5_structure(path.string());
+    const Json structure = read_hdf5_structure(path.string(), stop_);
     const Json& attributes = structure["attributes"];
     if (attributes.contains("format") && attributes["format"] == "attnscope-export/1") {
       throw file_error(path.string(), "", "is an export, no capture: it holds no q and k");
@@ -158,7 +159,7 @@ class Hdf5TensorFile : public TensorFile {
       grid.push_back(extent / layout.chunk[axis] + (extent % layout.chunk[axis] != 0 ? 1 : 0));
     }
     const auto total = checked_count(grid);
-    const Json chunks = read_hdf5_chunks(path().string(), key);
+    const Json chunks = read_hdf5_chunks(path().string(), key, stop_);
     if (!total || static_cast<uint64_t>(*total) != chunks.size()) {
       fail(key, "not every chunk was written (got " + std::to_string(chunks.size()) +
                     (total ? " of " + std::to_string(*total) : "") + ")");
@@ -190,6 +191,7 @@ class Hdf5TensorFile : public TensorFile {
     return place;
   }
 
+  std::stop_token stop_;
   std::shared_ptr<const InputFile> file_;
   std::shared_ptr<ChunkCache> cache_;
   std::map<std::string, Json> datasets_;
@@ -199,8 +201,9 @@ class Hdf5TensorFile : public TensorFile {
 
 }  // namespace
 
-std::shared_ptr<const TensorFile> open_hdf5_tensors(const std::filesystem::path& path) {
-  return std::make_shared<Hdf5TensorFile>(path);
+std::shared_ptr<const TensorFile> open_hdf5_tensors(const std::filesystem::path& path,
+                                                    const ReadControl& control) {
+  return std::make_shared<Hdf5TensorFile>(path, control);
 }
 
 bool says_export(const std::filesystem::path& path) {

@@ -43,8 +43,8 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
   const bool json = size > 8 && std::string_view("{ \t\n\r").find(start[8]) != std::string::npos;
   const bool short_length = size > 8 && start.substr(4, 4) == std::string_view("\0\0\0\0", 4);
   if (json && short_length) return open_safetensors(path);
-  if (begins_as_hdf5(start)) return open_hdf5_tensors(path);
-  if (has_hdf5_userblock(file)) return open_hdf5_tensors(path);
+  if (begins_as_hdf5(start)) return open_hdf5_tensors(path, control);
+  if (has_hdf5_userblock(file)) return open_hdf5_tensors(path, control);
   if (start.starts_with(kOldTorchMagic) || start.substr(std::min(size, kTarMagicAt)) == "ustar") {
     throw file_error(path.string(), "", kOldTorch);
   }

@@ -11,6 +11,8 @@ std::string project_folder();
 std::string program_path();
 /// What makes the program's system calls fail when it is preloaded; tests/cli/common/fault.cpp.
 std::string fault_library();
+/// The helper process of tests that read HDF5 files; tests/io/helper/helper_main.cpp.
+std::string helper_program();
 /// Whether the program was built with CUDA.
 bool cuda_built();
 /// The same for a test case of what only such a program does, which is skipped elsewhere.

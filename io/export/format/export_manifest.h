@@ -9,6 +9,8 @@
 
 namespace attnscope {
 
+struct HelperQuestion;
+
 /// One group of an export as it stands in a file.
 struct StoredGroup {
   std::string name;          ///< below /calls
@@ -74,9 +76,12 @@ bool is_hdf5_file(const std::filesystem::path& path);
 /// HDF5 file that cannot be read.
 bool is_export_file(const std::filesystem::path& path);
 
-/// Reads the structure of an export (also of an OUT.part) with the HDF5 library, in a child process
-/// of its own: a damaged file may crash or hang the library. Throws Error(file) when it is no HDF5
-/// file, no export, or its structure cannot be read.
+/// Reads the structure of an export (also of an OUT.part) with the HDF5 library, in the helper
+/// process: a damaged file may crash or hang the library. Throws Error(file) when it is no HDF5
+/// file, no export, or its structure cannot be read; otherwise as ask_helper.
 ExportManifest read_manifest(const std::filesystem::path& path);
+
+/// What it asks (io/helper).
+extern const HelperQuestion kManifestQuestion;
 
 }  // namespace attnscope

@@ -7,10 +7,10 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "io/files/child_task.h"
 #include "io/files/input_file.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/hdf5/hdf5_signature.h"
+#include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 /// Lists of batch items and heads are never longer.
 constexpr int64_t kMaxIndices = 1 << 20;
 
-/// Reads the structure of one file; runs in the child.
+/// Reads the structure of one file; runs in the helper process.
 class StructureReader : private Hdf5Reader {
  public:
   explicit StructureReader(const std::string& path) : Hdf5Reader(path) {}
@@ -173,7 +173,7 @@ class StructureReader : private Hdf5Reader {
   }
 };
 
-/// What the child said, checked: it read a file that may be damaged.
+/// What the helper said, checked: it read a file that may be damaged.
 StoredGroup parse_group(const Json& json, const std::string& path) {
   StoredGroup group;
   group.name = json["name"].get<std::string>();
@@ -233,6 +233,12 @@ Shard parse_shard(const Json& json, const std::string& path) {
 
 }  // namespace
 
+const HelperQuestion kManifestQuestion{"the structure of an export",
+                                       [](const std::string& path, const Json&) {
+                                         const Hdf5Session session;
+                                         return StructureReader(path).read();
+                                       }};
+
 ExportManifest read_manifest(const std::filesystem::path& path) {
   const std::string name = path.string();
   {
@@ -244,11 +250,7 @@ ExportManifest read_manifest(const std::filesystem::path& path) {
       throw file_error(name, "", "is no HDF5 file");
     }
   }
-  const std::string text = run_in_child(name, [&] {
-    const Hdf5Session session;
-    return StructureReader(name).read().dump(-1, ' ', false, Json::error_handler_t::replace);
-  });
-  const Json json = Json::parse(text);
+  const Json json = ask_helper(kManifestQuestion, name);
   ExportManifest stored;
   stored.product = json["product"].get<std::string>();
   stored.capture = json["capture"].get<std::string>();

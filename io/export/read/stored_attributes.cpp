@@ -33,6 +33,15 @@ Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
   return json;
 }
 
+Json read_groups(const std::string& path, const Json& groups,
+                 Json (*read)(const Hdf5Reader&, const std::string&)) {
+  const Hdf5Session session;
+  const Hdf5Reader reader(path);
+  Json all = Json::array();
+  for (const Json& group : groups) all.push_back(read(reader, group.get<std::string>()));
+  return all;
+}
+
 StoredFacts call_attributes(const Json& json) {
   StoredFacts facts;
   facts.step = json["step"].get<int64_t>();

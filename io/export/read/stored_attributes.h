@@ -8,8 +8,13 @@
 
 namespace attnscope {
 
-/// What a group of an export says of its call, read in a child process.
+/// What a group of an export says of its call, read in the helper process.
 nlohmann::json read_call_attributes(const Hdf5Reader& reader, hid_t group);
+
+/// What `read` says of each of these groups (names) of the export at `path`, in their order; in the
+/// helper process, too.
+nlohmann::json read_groups(const std::string& path, const nlohmann::json& groups,
+                           nlohmann::json (*read)(const Hdf5Reader&, const std::string& group));
 
 /// The same as facts; the sequences are left out.
 StoredFacts call_attributes(const nlohmann::json& json);

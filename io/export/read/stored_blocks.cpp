@@ -6,7 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/export/read/stored_attributes.h"
-#include "io/files/child_task.h"
+#include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
@@ -141,6 +141,11 @@ ExportManifest read_pooled(const std::filesystem::path& path) {
 
 }  // namespace
 
+const HelperQuestion kBlocksQuestion{"the blocks of an export's calls",
+                                     [](const std::string& path, const Json& groups) {
+                                       return read_groups(path, groups, read_group);
+                                     }};
+
 StoredBlocks::StoredBlocks(const std::filesystem::path& path)
     : path_(path), stored_(read_pooled(path)), file_(path, PosixFile::Mode::read_only) {
   const std::string name = path.string();
@@ -150,14 +155,7 @@ StoredBlocks::StoredBlocks(const std::filesystem::path& path)
   std::byte mark{};
   file_.read_at({&mark, 1}, stored_.complete);
   if (mark != std::byte{1}) throw file_error(name, "", "is not complete");
-  const std::string text = run_in_child(name, [&] {
-    const Hdf5Session session;
-    const Hdf5Reader reader(name);
-    Json all = Json::array();
-    for (const std::string& group : stored_.plain_groups) all.push_back(read_group(reader, group));
-    return all.dump(-1, ' ', false, Json::error_handler_t::replace);
-  });
-  const Json all = Json::parse(text);
+  const Json all = ask_helper(kBlocksQuestion, name, stored_.plain_groups);
   const Json options = Json::parse(stored_.options, nullptr, false);
   for (size_t g = 0; g < stored_.plain_groups.size(); ++g) {
     const std::string& group = stored_.plain_groups[g];

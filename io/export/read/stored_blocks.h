@@ -11,6 +11,8 @@
 
 namespace attnscope {
 
+struct HelperQuestion;
+
 /// One group of a pooled export.
 struct StoredBlockGroup {
   StoredFacts facts;  ///< its `queries` are empty: see `rows`
@@ -24,8 +26,8 @@ struct StoredBlockGroup {
 };
 
 /// The maps of a pooled export: largest and mean weight of each block. The HDF5 library reads the
-/// structure only, in a child process; numbers are read with our own pread, and the whole file is
-/// held against its checksum when it is opened. Immutable; thread-safe.
+/// structure only, in the helper process; numbers are read with our own pread, and the whole file
+/// is held against its checksum when it is opened. Immutable; thread-safe.
 class StoredBlocks {
  public:
   /// Throws Error(file) where the file is damaged or not complete, Error(usage) where it is an
@@ -56,5 +58,8 @@ class StoredBlocks {
   std::vector<StoredBlockGroup> groups_;
   PosixFile file_;
 };
+
+/// What it asks (io/helper).
+extern const HelperQuestion kBlocksQuestion;
 
 }  // namespace attnscope

@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "io/export/read/stored_attributes.h"
-#include "io/files/child_task.h"
 #include "io/hdf5/hdf5_reader.h"
+#include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
@@ -32,19 +32,19 @@ Json runs_of(const Hdf5Reader& reader, hid_t group, const std::string& name) {
   return runs;
 }
 
-std::string read_all(const std::string& path, const std::vector<StoredGroup>& groups) {
+Json read_all(const std::string& path, const Json& names) {
   const Hdf5Session session;
   const Hdf5Reader reader(path);
   Json all = Json::array();
-  for (const StoredGroup& g : groups) {
-    const std::string name = "calls/" + g.name;
+  for (const Json& call : names) {
+    const std::string name = "calls/" + call.get<std::string>();
     const Hdf5Group group(H5Gopen2(reader.root(), name.c_str(), H5P_DEFAULT), path, name);
     Json json = read_call_attributes(reader, group.id());
     json["query"] = runs_of(reader, group.id(), "query");
     json["key"] = runs_of(reader, group.id(), "key");
     all.push_back(std::move(json));
   }
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return all;
 }
 
 StoredFacts parse(const Json& json, const StoredGroup& group, const std::string& path) {
@@ -68,10 +68,14 @@ StoredFacts parse(const Json& json, const StoredGroup& group, const std::string&
 
 }  // namespace
 
+const HelperQuestion kFactsQuestion{"the facts of an export's calls", read_all};
+
 std::vector<StoredFacts> read_stored_facts(const std::filesystem::path& path,
                                            const std::vector<StoredGroup>& groups) {
   const std::string name = path.string();
-  const Json all = Json::parse(run_in_child(name, [&] { return read_all(name, groups); }));
+  Json names = Json::array();
+  for (const StoredGroup& group : groups) names.push_back(group.name);
+  const Json all = ask_helper(kFactsQuestion, name, names);
   std::vector<StoredFacts> facts;
   for (size_t g = 0; g < groups.size(); ++g) {
     try {

@@ -8,9 +8,14 @@
 
 namespace attnscope {
 
-/// The facts of the groups, in their order; in a child process, as read_manifest(). Throws
+struct HelperQuestion;
+
+/// The facts of the groups, in their order; from the helper process, as read_manifest(). Throws
 /// Error(file) where they cannot be read or do not fit the groups.
 std::vector<StoredFacts> read_stored_facts(const std::filesystem::path& path,
                                            const std::vector<StoredGroup>& groups);
+
+/// What it asks (io/helper).
+extern const HelperQuestion kFactsQuestion;
 
 }  // namespace attnscope

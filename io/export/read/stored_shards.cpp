@@ -8,8 +8,8 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/files/checksum.h"
-#include "io/files/child_task.h"
 #include "io/hdf5/hdf5_reader.h"
+#include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
@@ -29,10 +29,10 @@ uint64_t header_address(const Hdf5Reader& reader, const Hdf5Dataset& d, const st
   return info.addr;
 }
 
-std::string read_structure(const std::string& path, const std::string& name) {
+Json read_structure(const std::string& path, const Json& group_name) {
   const Hdf5Session session;
   const Hdf5Reader reader(path);
-  const std::string where = "calls/" + name;
+  const std::string where = "calls/" + group_name.get<std::string>();
   const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), path, where);
   Json json;
   json["batch"] = reader.integers(group.id(), "batch", kMaxIndices);
@@ -65,7 +65,7 @@ std::string read_structure(const std::string& path, const std::string& name) {
     json["lse_shape"] = reader.shape(lse, "lse");
     json["lse"] = reader.address(lse, "lse");
   }
-  return json.dump();
+  return json;
 }
 
 /// The group's shape; nothing where the datasets do not fit each other.
@@ -126,10 +126,12 @@ std::string chunk_name(const StoredGroup& group, int64_t head, int64_t row_chunk
 
 }  // namespace
 
+const HelperQuestion kShardQuestion{"the structure of a shard", read_structure};
+
 StoredShard::StoredShard(const std::filesystem::path& path, const std::string& name)
     : file_(std::make_shared<InputFile>(path)) {
   const std::string file = path.string();
-  const Json json = Json::parse(run_in_child(file, [&] { return read_structure(file, name); }));
+  const Json json = ask_helper(kShardQuestion, file, name);
   auto group = group_of(json, name);
   if (!group) throw file_error(file, name, "its datasets do not fit each other");
   group_ = std::move(*group);

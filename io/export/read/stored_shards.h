@@ -13,8 +13,10 @@
 
 namespace attnscope {
 
-/// A shard file of compressed maps, open. The HDF5 library tells its structure, in a child process,
-/// once; chunks are found, read and unpacked here. Immutable; thread-safe.
+struct HelperQuestion;
+
+/// A shard file of compressed maps, open. The HDF5 library tells its structure, in the helper
+/// process, once; chunks are found, read and unpacked here. Immutable; thread-safe.
 class StoredShard {
  public:
   /// Throws Error(file) where the file is no shard of the group `name`.
@@ -42,5 +44,8 @@ class StoredShard {
   int64_t checksums_ = 0;  ///< where those of the chunks stand
   std::optional<Hdf5ChunkIndex> index_;
 };
+
+/// What it asks (io/helper).
+extern const HelperQuestion kShardQuestion;
 
 }  // namespace attnscope

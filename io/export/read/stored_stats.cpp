@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "io/export/read/stored_attributes.h"
-#include "io/files/child_task.h"
 #include "io/files/posix_file.h"
+#include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
@@ -77,6 +77,11 @@ StoredStatsGroup parse(const Json& json) {
 
 }  // namespace
 
+const HelperQuestion kStatsQuestion{"the numbers of an export's calls",
+                                    [](const std::string& path, const Json& groups) {
+                                      return read_groups(path, groups, read_group);
+                                    }};
+
 StoredStats read_stored_stats(const std::filesystem::path& path) {
   const std::string name = path.string();
   StoredStats stats;
@@ -89,15 +94,7 @@ StoredStats read_stored_stats(const std::filesystem::path& path) {
   if (structure_checksum(stats.stored, file) != recorded_structure_checksum(stats.stored, file)) {
     throw file_error(name, "", "is not what was written (its checksum differs)");
   }
-  const Json all = Json::parse(run_in_child(name, [&] {
-    const Hdf5Session session;
-    const Hdf5Reader reader(name);
-    Json groups = Json::array();
-    for (const std::string& group : stats.stored.plain_groups) {
-      groups.push_back(read_group(reader, group));
-    }
-    return groups.dump(-1, ' ', false, Json::error_handler_t::replace);
-  }));
+  const Json all = ask_helper(kStatsQuestion, name, stats.stored.plain_groups);
   for (const Json& group : all) stats.groups.push_back(parse(group));
   return stats;
 }

@@ -10,6 +10,8 @@
 
 namespace attnscope {
 
+struct HelperQuestion;
+
 /// One group of an export of stats.
 struct StoredStatsGroup {
   StoredFacts facts;  ///< without sequences
@@ -18,8 +20,8 @@ struct StoredStatsGroup {
   std::map<std::string, std::vector<double>> numbers;
 };
 
-/// The numbers of an export of stats. The HDF5 library reads them in a child process; the file is
-/// held against its checksum before.
+/// The numbers of an export of stats. The HDF5 library reads them in the helper process; the file
+/// is held against its checksum before.
 struct StoredStats {
   ExportManifest stored;
   std::vector<StoredStatsGroup> groups;
@@ -28,5 +30,8 @@ struct StoredStats {
 /// Throws Error(file) where the file is damaged, Error(usage) where it is an export of another
 /// product.
 StoredStats read_stored_stats(const std::filesystem::path& path);
+
+/// What it asks (io/helper).
+extern const HelperQuestion kStatsQuestion;
 
 }  // namespace attnscope

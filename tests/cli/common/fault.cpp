@@ -2,11 +2,10 @@
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
 // "kill" ends the process before its n-th call that changes names or makes something durable;
 // "unsupported" is a file system without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file
-// that gets the number of calls at the end. ATTNSCOPE_FAULT_FORK names a file that appears with the
-// first fork: the child is given no processor, so to speak, until FILE.go is there too.
+// that gets the number of calls at the end. ATTNSCOPE_FAULT_HELPER names a file that appears with
+// the first helper process: it is given no processor, so to speak, until FILE.go is there too.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -72,9 +71,19 @@ bool without_locks() {
   return fault != nullptr && strcmp(fault, "unsupported") == 0;
 }
 
-/// In the child, before fork() returns: says who waits, until FILE.go is there or FILE is gone.
-void wait_in_child() {
-  const char* path = getenv("ATTNSCOPE_FAULT_FORK");
+/// Whether this is a helper process, by its last argument.
+bool is_helper() {
+  char words[4096] = "";
+  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? 0 : read(fd, words, sizeof words - 1);
+  close(fd);
+  return got > 0 && memmem(words, static_cast<size_t>(got), "--helper-process", 16) != nullptr;
+}
+
+/// In the helper, before main: says who waits, until FILE.go is there or FILE is gone.
+[[gnu::constructor]] void wait_in_helper() {
+  const char* path = getenv("ATTNSCOPE_FAULT_HELPER");
+  if (path == nullptr || !is_helper()) return;
   char go[4096];
   snprintf(go, sizeof go, "%s.go", path);
   char begun_path[4096];
@@ -87,10 +96,6 @@ void wait_in_child() {
   // Under its name it is whole.
   if (renameat(AT_FDCWD, begun_path, AT_FDCWD, path) != 0) abort();
   while (access(go, F_OK) != 0 && access(path, F_OK) == 0) usleep(1000);
-}
-
-[[gnu::constructor]] void watch_forks() {
-  if (getenv("ATTNSCOPE_FAULT_FORK") != nullptr) pthread_atfork(nullptr, nullptr, wait_in_child);
 }
 
 /// fcntl in both its forms. Its third argument is a number or an address; all fit in a pointer.

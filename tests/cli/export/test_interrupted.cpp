@@ -246,7 +246,7 @@ TEST_CASE("a run that ends before its output has its name is gone on with") {
   }
 }
 
-TEST_CASE("a run that was killed with a child beside it is gone on with at once") {
+TEST_CASE("a run that was killed with a helper beside it is gone on with at once") {
   if (skipped_here()) return;
   // Who the parent leaves behind becomes ours.
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
@@ -254,28 +254,28 @@ TEST_CASE("a run that was killed with a child beside it is gone on with at once"
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
   interrupt(run, out);
-  // Resumed, the structure of OUT.part is read in a child. It gets no processor while its parent
-  // is killed and the next run comes.
+  // Resumed, the structure of OUT.part is read in the helper process. It gets no processor while
+  // its parent is killed and the next run comes.
   const TemporaryFolder elsewhere;
-  const std::string forked = elsewhere / "forked";
+  const std::string begun = elsewhere / "begun";
   ProgramSettings settings;
-  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT_FORK=" + forked};
+  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT_HELPER=" + begun};
   settings.signal = SIGKILL;
-  settings.signal_from = forked;
+  settings.signal_from = begun;
   const auto killed = run_attnscope(command(run, out, {"--resume"}), settings);
   INFO(killed.err);
   REQUIRE(killed.exit_code == 128 + SIGKILL);
-  REQUIRE(std::filesystem::exists(forked));
-  const auto child = static_cast<pid_t>(std::atol(read_file(forked).c_str()));
-  REQUIRE(kill(child, 0) == 0);
+  REQUIRE(std::filesystem::exists(begun));
+  const auto helper = static_cast<pid_t>(std::atol(read_file(begun).c_str()));
+  REQUIRE(kill(helper, 0) == 0);
   const auto resumed = run_attnscope(command(run, out, {"--resume"}));
-  CHECK(kill(child, 0) == 0);
+  CHECK(kill(helper, 0) == 0);
   expect_resumed(resumed);
   CHECK(files_in(folder.path()) == whole(run));
   // Given a processor, it sees that nobody waits for it.
-  std::ofstream(forked + ".go") << "go";
+  std::ofstream(begun + ".go") << "go";
   int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(waitpid(helper, &status, 0) == helper);
   CHECK(WIFEXITED(status));
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+
+/// What the helper and its parent send each other: a list of strings of any bytes. One goes as its
+/// length in bytes, then every string with its length before it; lengths take 8 bytes.
+using HelperMessage = std::vector<std::string>;
+
+/// No message is longer.
+constexpr uint64_t kMostMessageBytes = uint64_t{1} << 30;
+
+/// The bytes of a message, whose strings fit within kMostMessageBytes.
+std::string pack_message(const HelperMessage& message);
+
+/// The message that the bytes begin with, which are all that has come so far: nothing while it is
+/// not whole, one without strings where they are none of a message.
+std::optional<HelperMessage> unpack_message(std::string_view bytes);
+
+/// What a helper sends once it is ready. A program of another version says something else.
+HelperMessage helper_greeting();
+
+/// The first string of an answer; its JSON is the second.
+constexpr std::string_view kHelperAnswer = "answer";
+
+/// An error instead of an answer.
+HelperMessage pack_error(const Error& error);
+
+/// The error that a message is; nothing where it is none.
+std::optional<Error> unpack_error(const HelperMessage& message);
+
+}  // namespace attnscope

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace attnscope {
+
+/// Something the helper process can be asked about a file. One constant stands beside each reader,
+/// which asks with it (ask_helper), and in the list that the helper serves (serve_helper).
+struct HelperQuestion {
+  std::string_view name;  ///< how the two processes call it
+  /// What answers in the helper, with the name of the file and what the question brings along. It
+  /// may crash and may never return; what it throws reaches who asked.
+  nlohmann::json (*answer)(const std::string& file, const nlohmann::json& arguments);
+};
+
+}  // namespace attnscope
