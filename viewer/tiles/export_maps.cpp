@@ -187,7 +187,7 @@ class ReadPass : public PassJob {
       reader->add(id, rows, {0, sizes.cols}, side, texels);
       for (int64_t r = 0; r < texel_rows; ++r) {
         for (const TilePtr& tile :
-             tiles.add(rows.begin / side + r, std::move(texels[static_cast<size_t>(r)]))) {
+             tiles.add(rows.begin / side + r, texels[static_cast<size_t>(r)])) {
           result.completed.push_back(marked(tile, sizes, *reader));
         }
       }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "core/base/checked_math.h"
 #include "viewer/tiles/masked_entries.h"
@@ -30,7 +29,7 @@ void reduce_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& ge
         TexelRow texels;
         texels.max.assign(max.begin(), max.end());
         texels.sum.assign(sum.begin(), sum.end());
-        std::vector<TilePtr> completed = tiles.add(row, std::move(texels));
+        std::vector<TilePtr> completed = tiles.add(row, texels);
         result.completed.insert(result.completed.end(), completed.begin(), completed.end());
       });
   for (int64_t i = 0; i < rows.size() && !result.norms.empty(); ++i) {
@@ -58,7 +57,7 @@ void pool_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& geom
       }
       texels.add(entries, geometry.cols, side);
       if ((row + 1) % side != 0 && row + 1 != geometry.rows) continue;
-      std::vector<TilePtr> completed = tiles.add(row / side, std::exchange(texels, {}));
+      std::vector<TilePtr> completed = tiles.add(row / side, texels);
       result.completed.insert(result.completed.end(), completed.begin(), completed.end());
     }
   }

@@ -65,7 +65,7 @@ PyramidTiles::TileRow& PyramidTiles::tile_row(int level, int64_t row) {
   return found;
 }
 
-std::vector<TilePtr> PyramidTiles::add(int64_t row, TexelRow texels) {
+std::vector<TilePtr> PyramidTiles::add(int64_t row, const TexelRow& texels) {
   const std::lock_guard lock(mutex_);
   std::vector<TilePtr> completed;
   take(geometry_.base_level, row, texels, completed);

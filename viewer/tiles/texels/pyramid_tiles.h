@@ -27,7 +27,7 @@ class PyramidTiles {
 
   /// A row of the base level, once each. Returns the tiles that it completed, which are not touched
   /// any more.
-  std::vector<TilePtr> add(int64_t row, TexelRow texels);
+  std::vector<TilePtr> add(int64_t row, const TexelRow& texels);
 
  private:
   struct TileRow {
