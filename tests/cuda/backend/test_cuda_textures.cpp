@@ -25,8 +25,7 @@ constexpr int64_t kTokens = 2300;
 
 Window::Settings hidden() {
   Window::Settings settings;
-  settings.width = 640;
-  settings.height = 480;
+  settings.size = {640, 480};
   settings.visible = false;
   return settings;
 }
