@@ -28,14 +28,27 @@ void draw_dots(const Ui& ui, ImDrawList& draw, ImVec2 low, float side) {
   }
 }
 
+/// Ticks of a bar of `width` pixels that are as far apart as their widest label needs.
+std::vector<ScaleTick> roomy_ticks(const Ui& ui, const ColourScale& scale, float width) {
+  const auto ticks = [&](float room) {
+    return scale.ticks(std::min(0.5, static_cast<double>(room / width)));
+  };
+  const float room = ui.px(56);
+  std::vector<ScaleTick> found = ticks(room);
+  float widest = 0;
+  for (const ScaleTick& each : found) {
+    widest = std::max(widest, text_size(ui.fonts.mono, each.label).x + ui.px(8));
+  }
+  return widest > room ? ticks(widest) : found;
+}
+
 }  // namespace
 
 void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, float y, float tick) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImFont* const digits = ui.fonts.mono;
-  const double gap = std::min(0.5, static_cast<double>(ui.px(56) / (x1 - x0)));
   float free_from = x0 - ui.px(8);
-  for (const ScaleTick& each : scale.ticks(gap)) {
+  for (const ScaleTick& each : roomy_ticks(ui, scale, x1 - x0)) {
     const float x = std::round(x0 + (x1 - x0) * static_cast<float>(each.unit));
     const float width = text_size(digits, each.label).x;
     // Labels at the ends are moved inwards, where another may stand.

@@ -25,8 +25,7 @@ constexpr int64_t kTokens = 2300;
 
 Window::Settings hidden() {
   Window::Settings settings;
-  settings.width = 640;
-  settings.height = 480;
+  settings.size = {640, 480};
   settings.visible = false;
   return settings;
 }
@@ -41,11 +40,18 @@ std::unique_ptr<TileBackend> emulated_backend() {
 
 /// A window, a map on an emulated device, and its textures.
 struct DeviceWindow {
+  static AttentionCase described(std::string_view mask) {
+    return {.shape = {1, 1, 1, kTokens, kTokens, 16},
+            .dtype = DType::bf16,
+            .mask = mask,
+            .amplitude = 2};
+  }
   static const Oracle& oracle() {
-    static const Oracle the_oracle({.shape = {1, 1, 1, kTokens, kTokens, 16},
-                                    .dtype = DType::bf16,
-                                    .mask = "causal",
-                                    .amplitude = 2});
+    static const Oracle the_oracle(described("none"));
+    return the_oracle;
+  }
+  static const Oracle& causal_oracle() {
+    static const Oracle the_oracle(described("causal"));
     return the_oracle;
   }
 
@@ -54,9 +60,8 @@ struct DeviceWindow {
   TileTextures textures{64 * gl::TexturePool::kSlotBytes};
   std::vector<std::string> told;
 
-  DeviceWindow()
-      : harness(oracle().problem(),
-                {.memory = int64_t{128} << 20, .threads = 2, .cache_folders = {}},
+  explicit DeviceWindow(const Oracle& of = oracle())
+      : harness(of.problem(), {.memory = int64_t{128} << 20, .threads = 2, .cache_folders = {}},
                 emulated_backend()) {}
 
   void link() {
@@ -138,6 +143,25 @@ TEST_CASE("tiles go from an emulated device straight to their textures") {
   for (const TileId& id : tiles) CHECK(w.wrong(id) == 0);
   w.textures.set_link(nullptr, {});
   CHECK(emulation::counters().graphics_resources == 0);
+}
+
+TEST_CASE("tiles with masked entries come from the host, which knows them, and others straight") {
+  DeviceWindow w(DeviceWindow::causal_oracle());
+  w.link();
+  const std::vector<TileId> tiles{
+      tile_at(0, 0), tile_at(1, 0), tile_at(0, 3), tile_at(8, 8), tile_at(8, 8, Quantity::logits),
+      tile_at(8, 2)};
+  w.bring(tiles);
+  CHECK(w.told.empty());
+  const MapReference reference(DeviceWindow::causal_oracle(), {}, Quantity::weights);
+  for (const TileId& id : tiles) {
+    INFO(id.row << ", " << id.col);
+    CHECK(w.wrong(id) == 0);
+    const auto tile = w.harness.service().find(id);
+    const bool logits = id.quantity == Quantity::logits;
+    CHECK((tile->device != nullptr) == (logits || id.row > id.col));
+    if (!logits) CHECK(reference.differs(*tile) == "");
+  }
 }
 
 TEST_CASE("the faster way to the textures is kept, and either brings the same") {
