@@ -3,6 +3,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/error.h"
+
 namespace attnscope {
 
 void run_panels(PanelQueue& queue, const PanelRun& run) {
@@ -38,7 +40,12 @@ void run_panels(PanelQueue& queue, const PanelRun& run) {
       for (int i = 0; i < run.workers; ++i) threads.emplace_back(work);
     });
   }  // joins
-  queue.rethrow_failure();
+  try {
+    queue.rethrow_failure();
+  } catch (const Error& error) {
+    // Readers and sinks that a stop ended say so by an exception; it ends the stream like any stop.
+    if (error.code() != ErrorCode::interrupted || !run.stop.stop_requested()) throw;
+  }
 }
 
 }  // namespace attnscope

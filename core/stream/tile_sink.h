@@ -82,7 +82,7 @@ class TileSink {
   /// Called once when every tile was consumed; not after an error or a stop.
   virtual void end() = 0;
   /// Called when some tiles will never come, after an error or a stop, from any thread and perhaps
-  /// more than once: a consume() that waits for other tiles must return, by an exception or not.
+  /// more than once: a consume() that waits for other tiles must throw Error(interrupted) then.
   virtual void abort() noexcept {}
 };
 

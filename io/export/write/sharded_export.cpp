@@ -218,7 +218,8 @@ void ShardedExport::write_in_turn(const PreparedTile& tile, size_t group, int64_
                                   int64_t count) {
   std::unique_lock lock(mutex_);
   turn_.wait(lock, [&] { return stopped_ || next_ == first; });
-  if (stopped_) return;
+  // A tile that is not taken must not be counted.
+  if (stopped_) throw Error(ErrorCode::interrupted, "interrupted");
   const Hdf5Session session;
   if (!open_) {
     const path temporary = temporary_path(group);

@@ -1,9 +1,10 @@
 // Loaded before the program (LD_PRELOAD) to make the n-th call of a kind fail, as disks and memory
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
-// "kill" ends the process before its n-th call that changes names or makes something durable;
-// "unsupported" is a file system without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file
-// that gets the number of calls at the end. ATTNSCOPE_FAULT_HELPER names a file that appears with
-// the first helper process: it is given no processor, so to speak, until FILE.go is there too.
+// "kill" ends the process before its n-th call that changes names or makes something durable,
+// "stop" sends it SIGTERM there; "unsupported" is a file system without locks and fallocate.
+// ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
+// ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper process: it is given no
+// processor, so to speak, until FILE.go is there too.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -57,8 +58,17 @@ bool fails(const char* kind) {
   return ++calls == fault.number;
 }
 
+/// Whether a SIGTERM waits for somebody to take it.
+bool stop_is_pending() {
+  sigset_t signals;
+  return sigpending(&signals) == 0 && sigismember(&signals, SIGTERM) == 1;
+}
+
 void end_before_step() {
   if (fails("kill")) kill(getpid(), SIGKILL);
+  if (!fails("stop")) return;
+  kill(getpid(), SIGTERM);
+  while (stop_is_pending()) usleep(100);
 }
 
 template <typename Function>

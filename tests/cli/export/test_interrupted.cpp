@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
@@ -128,6 +130,16 @@ void expect_resumed(const ProgramResult& resumed) {
   CHECK(resumed.err.find(": 0 of ") == std::string::npos);
 }
 
+pid_t parent_of(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  std::string word;
+  while (status >> word && word != "PPid:") {
+  }
+  pid_t parent = 0;
+  status >> parent;
+  return parent;
+}
+
 bool skipped_here() {
   if (sanitized()) WARN("skipped: a sanitizer must be loaded first");
   return sanitized();
@@ -244,6 +256,66 @@ TEST_CASE("a run that ends before its output has its name is gone on with") {
       CHECK(files_in(folder.path()) == expected);
     }
   }
+}
+
+TEST_CASE("a signal at any step ends a run in the usual words, or finds it finished") {
+  if (skipped_here()) return;
+  for (const std::string name : {"gzip", "weights", "threshold", "pooled", "stats"}) {
+    const Run& run = run_named(name);
+    const auto expected = whole(run);
+    const long steps = calls_of(run, "stop");
+    REQUIRE(steps > 3);
+    bool finished = false;
+    for (long n = 1; n <= steps; n += std::max(1L, steps / 12)) {
+      INFO(name << ": step " << n << " of " << steps);
+      const TemporaryFolder folder;
+      const std::string out = folder / "out.h5";
+      const auto stopped = run_attnscope(command(run, out), with_fault("stop", n));
+      INFO(stopped.err);
+      finished = stopped.exit_code == 0;
+      REQUIRE(std::filesystem::exists(out) == finished);
+      if (finished) {
+        CHECK(files_in(folder.path()) == expected);
+        continue;
+      }
+      REQUIRE(stopped.exit_code == 4);
+      CHECK(stopped.err.find("attnscope: interrupted: ") != std::string::npos);
+      const auto resumed = run_attnscope(command(run, out, {"--resume"}));
+      INFO(resumed.err);
+      REQUIRE(resumed.exit_code == 0);
+      CHECK(files_in(folder.path()) == expected);
+    }
+    // What comes when all is computed is not cut short.
+    CHECK(finished);
+  }
+}
+
+TEST_CASE("a signal that reaches the helper of a run as well is the run's to answer") {
+  if (skipped_here()) return;
+  const Run& run = run_named("weights");
+  const TemporaryFolder folder, elsewhere;
+  const std::string out = folder / "out.h5";
+  interrupt(run, out);
+  // A terminal sends it to all: to the helper that reads the structure of OUT.part, too.
+  const std::string begun = elsewhere / "helper";
+  ProgramSettings settings;
+  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT_HELPER=" + begun};
+  std::atomic<bool> ended = false;
+  std::thread terminal([&] {
+    while (!std::filesystem::exists(begun) && !ended) std::this_thread::yield();
+    if (ended) return;
+    const auto helper = static_cast<pid_t>(std::atol(read_file(begun).c_str()));
+    kill(helper, SIGINT);
+    kill(parent_of(helper), SIGINT);
+    std::ofstream(begun + ".go") << "go";
+  });
+  const auto stopped = run_attnscope(command(run, out, {"--resume"}), settings);
+  ended = true;
+  terminal.join();
+  INFO(stopped.err);
+  CHECK(stopped.exit_code == 4);
+  CHECK(stopped.err.find("attnscope: interrupted: ") != std::string::npos);
+  expect_resumed(run_attnscope(command(run, out, {"--resume"})));
 }
 
 TEST_CASE("a run that was killed with a helper beside it is gone on with at once") {

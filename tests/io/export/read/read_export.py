@@ -123,6 +123,67 @@ def check_with_xarray(name, dataset_name):
                 assert np.array_equal(data.values.ravel(), expected(name, "entries"))
 
 
+def check_shard_values(name, call):
+    """What a sharded export holds of the first call, by its group as a mapping of arrays."""
+    entries = expected(name, "entries").reshape(2, 700, 700)
+    if name == "gzip":
+        assert call["weights"].shape == (1, 2, 700, 700)
+        assert np.array_equal(np.asarray(call["weights"], "f4")[0], entries)
+    elif name == "topk":
+        keys = np.argsort(-entries, axis=-1, kind="stable")[..., :5]
+        largest = np.take_along_axis(entries, keys, -1)
+        assert np.array_equal(call["topk_weights"][0], largest)
+        # A row without weights keeps its first keys.
+        assert np.array_equal(call["topk_keys"][0], keys)
+        assert np.allclose(call["topk_mass"][0], largest.sum(-1))
+
+
+def check_shards_with_h5py(name):
+    """Through the links of the master."""
+    entries = expected(name, "entries").reshape(2, 700, 700)
+    with h5py.File(f"{name}.h5") as f:
+        assert set(f["calls"]) == {group.split("/")[1] for group in GROUPS}
+        call = f[CALL]
+        if name == "threshold":
+            for head in range(2):
+                rows, keys = np.nonzero(entries[head] >= 0.25)
+                kept = call[f"b00_h{head:03}"]
+                assert np.array_equal(np.diff(kept["indptr"]), np.bincount(rows, minlength=700))
+                assert np.array_equal(kept["indices"], keys)
+                assert np.array_equal(kept["data"], entries[head][rows, keys])
+            return
+        values = {n: call[n][...] for n in call if isinstance(call[n], h5py.Dataset)}
+        if name == "gzip":
+            values["weights"] = decode(call["weights"])
+        check_shard_values(name, values)
+
+
+def check_shards_with_xarray(document, name):
+    """As the document says: the master tells which shard to open."""
+    [source] = [s for s in snippets(document) if s.startswith("from pathlib")]
+    names = {}
+    exec(
+        compile(source.replace("small.h5", f"{name}.h5"), f"{document}: shards", "exec"),
+        names,
+    )
+    with names["call"] as call:
+        values = {n: call[n].values for n in call.variables}
+        check_shard_values(name, values)
+        assert list(values["head"]) == [0, 1]
+
+
+def check_shards_with_h5grove():
+    """The library that servers of h5web read with."""
+    from h5grove import create_content
+
+    for name, dataset in {"gzip": "weights", "topk": "topk_keys"}.items():
+        with h5py.File(f"{name}.h5") as f:
+            content = create_content(f, f"/{CALL}/{dataset}")
+            assert np.array_equal(content.data(), f[CALL][dataset][...])
+            listed = create_content(f, "/calls").metadata()["children"]
+            assert {c["kind"] for c in listed} == {"group"} and len(listed) == len(GROUPS)
+
+
 def check_volumes_with_xarray():
     import xarray as xr
 
@@ -214,7 +275,15 @@ def main():
         for name, (dataset, dtype) in files.items():
             check_with_h5py(name, dataset, dtype)
         check_h5py_snippets(document)
-        print(f"h5py {h5py.__version__}: {len(files)} exports and the snippet are right")
+        sharded = ("gzip", "topk", "threshold")
+        for name in sharded:
+            check_shards_with_h5py(name)
+        print(
+            f"h5py {h5py.__version__}: {len(files) + len(sharded)} exports and the snippet are right"
+        )
+        if importable("h5grove"):
+            check_shards_with_h5grove()
+            print("h5grove: the same of exports in shards")
         if importable("xxhash"):
             check_checksum_snippet(document)
         if importable("h5netcdf", "xarray"):
@@ -227,6 +296,8 @@ def main():
             for name, (dataset, _) in files.items():
                 if dataset:
                     check_with_xarray(name, dataset)
+            for name in ("gzip", "topk"):
+                check_shards_with_xarray(document, name)
             check_volumes_with_xarray()
             check_xarray_snippet(document)
             print(f"xarray {xarray.__version__}: the same")

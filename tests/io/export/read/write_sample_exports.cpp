@@ -61,6 +61,15 @@ void write_samples(const std::filesystem::path& folder) {
   write_sample(folder, "logits", make_spec(calls, ExportProduct::logits, Encoding::f32));
   write_sample(folder, "lse", make_spec(calls, ExportProduct::lse, Encoding::f32));
   write_sample(folder, "output", make_spec(calls, ExportProduct::output, Encoding::f32));
+  ExportSpec packed = make_spec(calls);
+  packed.gzip = true;
+  write_sample(folder, "gzip", packed);
+  ExportSpec largest = make_spec(calls, ExportProduct::topk, Encoding::f32);
+  largest.detail = KeepLargest{5};
+  write_sample(folder, "topk", largest);
+  ExportSpec above = make_spec(calls, ExportProduct::threshold, Encoding::f32);
+  above.detail = KeepAbove{0.25};
+  write_sample(folder, "threshold", above);
   ExportSpec crop = make_spec(calls);
   crop.calls[0].rows = {100, 523};
   crop.calls[0].keys = {0, 10};

@@ -1,6 +1,8 @@
 // Exports as they are made: capture's problem, backend, engine, file.
+#include <barrier>
 #include <cmath>
 #include <random>
+#include <stop_token>
 
 #include "core/stream/streaming_engine.h"
 #include "core/tensor/memory_tensor.h"
@@ -62,6 +64,39 @@ std::string stream(const ExportSpec& spec, const std::string& out, int64_t budge
 }
 
 }  // namespace
+
+TEST_CASE("an export in shards that is stopped while its last tiles wait is not ended") {
+  const TemporaryFolder folder;
+  FixtureFacts facts;
+  facts.kind = CallKind::self;
+  facts.branches = {"all"};
+  facts.queries = TokenGrid::unknown(33);
+  facts.keys = facts.queries;
+  const std::vector calls{make_call(facts)};
+  ExportSpec spec = make_spec(calls);
+  spec.gzip = true;
+  const auto backend = make_backend(BackendKind::reference, {2});
+  MemoryBudget budget(int64_t{256} << 20);
+  const auto sink = make_export(spec, folder / "out.h5", {.force = false, .sync = false});
+  const TilePlan plan = plan_tiles(sink->tasks(), sink->request(), *backend, budget.limit(), 2);
+  REQUIRE(plan.tiles == 2);
+  REQUIRE(plan.workers == 2);
+  // Both tiles are on their way when the stop comes; the one that is not the first waits in the
+  // sink, or will.
+  std::stop_source stop;
+  std::barrier both(2);
+  StreamControl control;
+  control.stop = stop.get_token();
+  control.skip = [&](int64_t, IndexRange, IndexRange) {
+    both.arrive_and_wait();
+    stop.request_stop();
+    return false;
+  };
+  CHECK_FALSE(StreamingEngine(*backend, budget).run(sink->tasks(), plan, *sink, control));
+  sink->suspend();
+  CHECK(sink->tiles_done() == 0);
+  CHECK_FALSE(std::filesystem::exists(folder / "out.h5"));
+}
 
 TEST_CASE("a masked map goes through the engine into the file, whatever the budget") {
   const TemporaryFolder folder;
