@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
@@ -27,6 +28,7 @@ struct ConvertOptions {
   bool no_values = false;
   bool dry_run = false;
   bool force = false;
+  bool json = false;
   bool quiet = false;
 };
 
@@ -56,11 +58,27 @@ CaptureCopy describe_copy(const ConvertOptions& o, const Capture& capture) {
   return copy;
 }
 
-std::string size_text(const CaptureCopy& copy, int64_t bytes) {
+int64_t count_heads(const CaptureCopy& copy) {
   int64_t heads = 0;
   for (const SelectedCall& s : copy.calls) {
     heads += static_cast<int64_t>(s.batch.size() * s.heads.size());
   }
+  return heads;
+}
+
+/// What is or was written.
+void print_convert_json(const ConvertOptions& o, const CaptureCopy& copy, int64_t bytes) {
+  nlohmann::ordered_json json{{"format", "attnscope-convert/1"}};
+  json["out"] = o.out;
+  json["written"] = !o.dry_run;
+  json["calls"] = copy.calls.size();
+  json["heads"] = count_heads(copy);
+  json["payload_bytes"] = bytes;
+  print_json(json, true);
+}
+
+std::string size_text(const CaptureCopy& copy, int64_t bytes) {
+  const int64_t heads = count_heads(copy);
   return fmt::format("{} call{}, {} head{}, {}", copy.calls.size(),
                      copy.calls.size() == 1 ? "" : "s", heads, heads == 1 ? "" : "s",
                      format_bytes(bytes));
@@ -79,7 +97,11 @@ int run_convert(const ConvertOptions& o) {
   }
   for (const std::string& note : copy.notes()) console.say("note: " + note);
   if (o.dry_run) {
-    fmt::print("{}\n", size_text(copy, bytes));
+    if (o.json) {
+      print_convert_json(o, copy, bytes);
+    } else {
+      fmt::print("{}\n", size_text(copy, bytes));
+    }
     return kExitOk;
   }
   console.say(fmt::format("convert: {} to {}", size_text(copy, bytes), o.out));
@@ -90,6 +112,7 @@ int run_convert(const ConvertOptions& o) {
   control.stop = interrupts.token();
   control.progress = [&](int64_t written) { progress.update(written); };
   write_capture_copy(copy, o.out, control);
+  if (o.json) print_convert_json(o, copy, bytes);
   return kExitOk;
 }
 
@@ -122,6 +145,7 @@ Command add_convert_command(CLI::App& app) {
   command.add_flag("--no-values", o.no_values, "leave out v and the output rows");
   command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");
+  command.add_flag("--json", o.json, "print what was written, or would be, as JSON");
   command.add_flag("--quiet", o.quiet, "no narration, no progress");
   command.footer(
       "Examples:\n"

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/common/command.h"
@@ -162,11 +164,15 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    return fail(e.what(), kExitUsage);
+    return fail(parse_complaint(app, e), kExitUsage);
   }
   for (const Command& command : commands) {
     if (!command.parser.app().parsed()) continue;
-    const auto extras = command.parser.app().remaining();
+    std::vector<std::string> extras = command.parser.app().remaining();
+    // Words behind a "--" that the subcommand has no use for are the program's.
+    const std::vector<std::string> others = app.remaining();
+    extras.insert(extras.end(), others.begin(), others.end());
+    std::erase(extras, "--");
     if (!extras.empty()) return reject_extras(command.parser.app(), extras);
     return command.run();
   }
@@ -198,8 +204,18 @@ int run_and_report(int argc, char** argv) {
     return fail(e.what(), exit_code(e.code()));
   } catch (const std::bad_alloc&) {
     return fail("out of memory: give a smaller --memory", kExitFailure);
-  } catch (const std::exception& e) {
-    return fail(e.what(), kExitFailure);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return fail(fmt::format("{}: {}", e.path1().string(), errno_text(e.code().value())),
+                kExitFailure);
+  } catch (const std::system_error& e) {
+    return fail(fmt::format("the system refuses what attnscope needs: {} (threads and processes: "
+                            "ulimit -u; open files: ulimit -n)",
+                            errno_text(e.code().value())),
+                kExitFailure);
+  } catch (const std::exception&) {
+    // Its text is for those who wrote the library that it comes from.
+    return fail("a defect of attnscope ended this command: please report it with its input",
+                kExitFailure);
   }
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/common/command.h"
@@ -32,6 +33,7 @@ struct SynthOptions {
   bool values = false;
   bool dry_run = false;
   bool force = false;
+  bool json = false;
   bool quiet = false;
 };
 
@@ -126,6 +128,26 @@ void print_sizes(const SyntheticCapture& c, int64_t bytes) {
              dtype_name(c.dtype));
 }
 
+/// What is or was written.
+void print_synth_json(const SynthOptions& o, const SyntheticCapture& c, int64_t bytes) {
+  nlohmann::ordered_json json{{"format", "attnscope-synth/1"}};
+  json["out"] = o.out;
+  json["written"] = !o.dry_run;
+  json["calls"] = c.calls();
+  json["heads"] = c.calls() * std::ssize(c.kinds);
+  json["payload_bytes"] = bytes;
+  json["tokens"] = c.tokens.tokens();
+  json["grid"] = c.tokens.grid_text();
+  json["text"] = c.tokens.text_text();
+  json["head_dim"] = c.head_dim;
+  json["dtype"] = dtype_name(c.dtype);
+  json["values"] = c.values;
+  json["seed"] = c.seed;
+  json["kinds"] = nlohmann::ordered_json::array();
+  for (const HeadKind kind : c.kinds) json["kinds"].push_back(head_kind_name(kind));
+  print_json(json, true);
+}
+
 /// What would stop the run is told before a dry run's sizes as well.
 void check_out(const SynthOptions& o) {
   if (is_single_capture_file(o.out)) return OutputFile::check_target(o.out, {.force = o.force});
@@ -138,7 +160,11 @@ int run_synth(const SynthOptions& o) {
   const int64_t bytes = check_synthetic_capture(capture, o.out);
   check_out(o);
   if (o.dry_run) {
-    print_sizes(capture, bytes);
+    if (o.json) {
+      print_synth_json(o, capture, bytes);
+    } else {
+      print_sizes(capture, bytes);
+    }
     return kExitOk;
   }
   const InterruptWatch interrupts(console);
@@ -151,6 +177,7 @@ int run_synth(const SynthOptions& o) {
   console.say(fmt::format("wrote {} ({} call{}, {} head{}, {})", o.out, capture.calls(),
                           capture.calls() == 1 ? "" : "s", capture.kinds.size(),
                           capture.kinds.size() == 1 ? "" : "s", format_bytes(bytes)));
+  if (o.json) print_synth_json(o, capture, bytes);
   return kExitOk;
 }
 
@@ -202,6 +229,7 @@ Command add_synth_command(CLI::App& app) {
       .type_name("N");
   command.add_flag("--dry-run", o.dry_run, "print the sizes; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");
+  command.add_flag("--json", o.json, "print what was written, or would be, as JSON");
   command.add_flag("--quiet", o.quiet, "no narration, no progress");
   command.footer(
       "Examples:\n"

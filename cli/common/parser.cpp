@@ -1,8 +1,69 @@
 #include "cli/common/parser.h"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <type_traits>
 
 namespace attnscope {
+namespace {
+
+/// Has the parser's own judgement, but not its words, for values that are no number.
+template <typename Number>
+CLI::Option& numeric(CLI::Option& option) {
+  option.check([](const std::string& text) -> std::string {
+    Number number{};
+    if (CLI::detail::lexical_cast(text, number)) return "";
+    const bool whole = std::is_integral_v<Number>;
+    return fmt::format("expected a {} (got {})", whole ? "whole number" : "number", text);
+  });
+  return option;
+}
+
+/// An empty text is nobody's wish: a variable of a script was not set.
+CLI::Option& not_empty(CLI::Option& option) {
+  option.check([](const std::string& text) -> std::string {
+    return text.empty() ? "expected a value (got an empty text)" : "";
+  });
+  return option;
+}
+
+/// The option that a text of the parser begins with; null where it begins otherwise.
+const CLI::Option* named_option(const CLI::App& command, const std::string& text) {
+  const std::string name = text.substr(0, text.find_first_of(": "));
+  for (const CLI::Option* option : command.get_options()) {
+    const bool is_named =
+        !name.empty() &&
+        (option->get_name() == name || option->check_name(name) || option->check_name("--" + name));
+    if (is_named) return option;
+  }
+  return nullptr;
+}
+
+/// "--rows A:B", or "CAPTURE" for what has no dashes.
+std::string usage_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  // Behind it stands what its checks say of themselves.
+  const std::string value = type.substr(0, std::min(type.find(":INT in ["), type.find(":{")));
+  return option.get_name() + (option.get_items_expected_max() == 0 ? "" : " " + value);
+}
+
+/// What is wrong with how often the option was given, or with how many values.
+std::string count_complaint(const CLI::Option& option) {
+  const auto given = static_cast<int>(option.results().size());
+  if (option.get_items_expected_max() == 0) {
+    return fmt::format("{}: takes no value", option.get_name());
+  }
+  if (given > option.get_items_expected_max()) {
+    return fmt::format("{}: expected once (got {})", usage_of(option),
+                       fmt::join(option.results(), " and "));
+  }
+  return fmt::format("{}: its value is missing", usage_of(option));
+}
+
+}  // namespace
 
 OptionSetup& OptionSetup::type_name(const std::string& name) {
   option_->type_name(name);
@@ -30,12 +91,23 @@ OptionSetup& OptionSetup::one_value_each() {
 }
 
 OptionSetup& OptionSetup::in_range(int64_t first, int64_t last) {
-  option_->check(CLI::Range(first, last));
+  const CLI::Range range(first, last);
+  option_->check(CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        if (range(text).empty()) return "";
+        return fmt::format("expected {} to {} (got {})", first, last, text);
+      },
+      range.get_description()));
   return *this;
 }
 
 OptionSetup& OptionSetup::one_of(const std::vector<std::string>& values) {
-  option_->check(CLI::IsMember(values));
+  option_->check(CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        if (std::find(values.begin(), values.end(), text) != values.end()) return "";
+        return fmt::format("expected {} (got {})", fmt::join(values, ", "), text);
+      },
+      CLI::IsMember(values).get_description()));
   return *this;
 }
 
@@ -49,50 +121,66 @@ CommandParser::CommandParser(CLI::App& program, const std::string& name, const s
 
 OptionSetup CommandParser::add_option(const std::string& name, std::string& value,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, value, help));
+  return OptionSetup(not_empty(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, int& value,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, value, help));
+  return OptionSetup(numeric<int>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, int64_t& value,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, value, help));
+  return OptionSetup(numeric<int64_t>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, uint64_t& value,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, value, help));
+  return OptionSetup(numeric<uint64_t>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, double& value,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, value, help));
+  return OptionSetup(numeric<double>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, std::optional<int64_t>& value,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, value, help));
+  return OptionSetup(numeric<int64_t>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, std::vector<std::string>& values,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, values, help));
+  return OptionSetup(not_empty(*app_->add_option(name, values, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, std::vector<int64_t>& values,
                                       const std::string& help) {
-  return OptionSetup(*app_->add_option(name, values, help));
+  return OptionSetup(numeric<int64_t>(*app_->add_option(name, values, help)));
 }
 
 OptionSetup CommandParser::add_flag(const std::string& name, bool& value, const std::string& help) {
-  return OptionSetup(*app_->add_flag(name, value, help));
+  return OptionSetup(*app_->add_flag(name, value, help)->disable_flag_override());
 }
 
 void CommandParser::footer(const std::string& text) { app_->footer(text); }
 
 size_t CommandParser::count(const std::string& name) const { return app_->count(name); }
+
+std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> parsed = program.get_subcommands();
+  const CLI::App& command = parsed.empty() ? program : *parsed.front();
+  const std::string name = parsed.empty() ? "" : command.get_name();
+  const std::string text = error.what();
+  // Its text is a check's, which is ours.
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) return text;
+  const CLI::Option* option = named_option(command, text);
+  if (option == nullptr) {
+    return fmt::format("these words are no command (see attnscope {}{}--help)", name,
+                       name.empty() ? "" : " ");
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return count_complaint(*option);
+  return fmt::format("{}: {} is missing (see attnscope {} --help)", name, usage_of(*option), name);
+}
 
 }  // namespace attnscope

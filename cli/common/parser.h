@@ -12,6 +12,7 @@
 namespace CLI {
 class App;
 class Option;
+class ParseError;
 }  // namespace CLI
 
 namespace attnscope {
@@ -66,5 +67,9 @@ class CommandParser {
  private:
   CLI::App* app_ = nullptr;
 };
+
+/// What is wrong with a command line that the parser refused, in our words: the option, what was
+/// expected, what it got.
+std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace attnscope

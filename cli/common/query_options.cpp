@@ -70,9 +70,10 @@ void add_query_options(CommandParser& command, QueryOptions& o, bool with_list) 
 
 void add_text_token_option(CommandParser& command, QueryOptions& o) {
   command
-      .add_option("--text-token", o.text_tokens,
-                  "a text token: its number within the text, A-B for several, or the word itself\n"
-                  "(repeatable)")
+      .add_option(
+          "--text-token", o.text_tokens,
+          "a text token: its number within the text, A-B for several, or the word or phrase\n"
+          "itself (repeatable)")
       .type_name("N|STRING")
       .one_value_each()
       .group("Queries");

@@ -78,7 +78,7 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
       .type_name("NAME");
   command
       .add_option("--text-token", o.text_tokens,
-                  "filmstrip, text: a text token by its number or its string (repeatable; text:\n"
+                  "filmstrip, text: a text token by its number, word or phrase (repeatable; text:\n"
                   "default all but padding)")
       .one_value_each()
       .type_name("N|STRING");

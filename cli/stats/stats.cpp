@@ -68,7 +68,7 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
 
 /// What is about to happen, in one line.
 void say_start(const Console& console, const RunPlan& f) {
-  console.say(fmt::format("stats of {}: {}FLOP{}, {} of {}", heads_text(f.heads),
+  console.say(fmt::format("stats of {}: {}FLOP{}, memory {} (limit {})", heads_text(f.heads),
                           format_count(f.flops), about_text(f), format_bytes(f.memory_bytes),
                           format_bytes(f.budget_bytes)));
 }

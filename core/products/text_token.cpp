@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -59,29 +62,46 @@ WorkItem parse_piece(std::string_view token) {
   return {lower_case(piece.text), piece};
 }
 
-/// The runs of pieces that spell `word`, in order.
-std::vector<IndexRange> find_word(const std::string& word, const std::vector<WorkItem>& pieces) {
+/// Where the pieces from `first` on that spell `word` end; nothing where they spell something else.
+/// `hashes`: the tokenizer marks the pieces that go on with a word.
+std::optional<size_t> word_end(const std::string& word, const std::vector<WorkItem>& pieces,
+                               size_t first, bool hashes) {
+  std::string spelt;
+  for (size_t i = first; i < pieces.size(); ++i) {
+    const WorkItem& piece = pieces[i];
+    if (piece.text.empty()) break;
+    const bool joins = i == first || (!piece.marks.starts_word && !pieces[i - 1].marks.ends_word &&
+                                      (piece.marks.continues_word || !hashes));
+    if (!joins) break;
+    spelt += piece.text;
+    if (!word.starts_with(spelt)) break;
+    if (spelt == word) return i + 1;
+  }
+  return std::nullopt;
+}
+
+/// The runs of pieces that spell these words one after the other, in order.
+std::vector<IndexRange> find_words(std::span<const std::string> words,
+                                   const std::vector<WorkItem>& pieces) {
   const bool hashes = std::any_of(pieces.begin(), pieces.end(),
                                   [](const WorkItem& p) { return p.marks.continues_word; });
   std::vector<IndexRange> places;
   for (size_t first = 0; first < pieces.size(); ++first) {
-    std::string spelt;
-    for (size_t i = first; i < pieces.size(); ++i) {
-      const WorkItem& piece = pieces[i];
-      if (piece.text.empty()) break;
-      const bool joins =
-          i == first || (!piece.marks.starts_word && !pieces[i - 1].marks.ends_word &&
-                         (piece.marks.continues_word || !hashes));
-      if (!joins) break;
-      spelt += piece.text;
-      if (!word.starts_with(spelt)) break;
-      if (spelt == word) {
-        places.push_back({static_cast<int64_t>(first), static_cast<int64_t>(i) + 1});
-        break;
-      }
+    std::optional<size_t> end = first;
+    for (const std::string& word : words) {
+      if (end != first && *end < pieces.size() && pieces[*end].marks.continues_word) end.reset();
+      if (end) end = word_end(word, pieces, *end, hashes);
+      if (!end) break;
     }
+    if (end) places.push_back({static_cast<int64_t>(first), static_cast<int64_t>(*end)});
   }
   return places;
+}
+
+/// The words between the spaces of a text.
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
 }
 
 /// `4 "▁dog"`, `4-5 "▁dra" "gon"`.
@@ -164,7 +184,8 @@ IndexRange resolve_text_token(const std::string& text, const PromptText& prompt)
   for (const std::string& token : prompt.tokens) pieces.push_back(parse_piece(token));
   const std::string word = parse_piece(text).text;
   if (word.empty()) throw usage_error(option + "names no token; give a word or a number");
-  const std::vector<IndexRange> places = find_word(word, pieces);
+  std::vector<IndexRange> places = find_words(std::span(&word, 1), pieces);
+  if (places.empty()) places = find_words(split_words(word), pieces);
   if (places.size() == 1) return places.front();
   if (places.empty()) {
     throw usage_error(option + "no token of " + prompt.where + " is spelt so; " +

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 
 namespace attnscope {
 
@@ -36,8 +37,9 @@ void run_panels(PanelQueue& queue, const PanelRun& run) {
     };
     std::vector<std::jthread> threads;
     guarded([&] {
-      threads.emplace_back([&] { guarded([&] { queue.bind_heads(); }); });
-      for (int i = 0; i < run.workers; ++i) threads.emplace_back(work);
+      const auto wanted = static_cast<size_t>(run.workers) + 1;
+      start_thread(threads, wanted, [&] { guarded([&] { queue.bind_heads(); }); });
+      for (int i = 0; i < run.workers; ++i) start_thread(threads, wanted, work);
     });
   }  // joins
   try {

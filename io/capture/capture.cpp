@@ -1,9 +1,12 @@
 #include "io/capture/capture.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "core/base/error.h"
 #include "io/capture/call/call_builder.h"
@@ -62,12 +65,28 @@ void sort_calls(std::vector<CallEntry>& calls) {
                    [&](const CallEntry& a, const CallEntry& b) { return key(a) < key(b); });
 }
 
-/// What is guessed of many calls alike is told once.
+/// What holds of many calls alike is told once: of "WHERE: WHAT" with one WHAT the first, and how
+/// many more there are.
 std::vector<std::string> told_once(const std::vector<std::string>& notes) {
-  std::vector<std::string> lines;
-  std::set<std::string> told;
+  struct Told {
+    std::string where;  ///< with its colon; empty where the note has none
+    std::set<std::string> others;
+  };
+  std::vector<std::pair<std::string, Told>> told;
+  std::map<std::string, size_t> numbers;
   for (const std::string& note : notes) {
-    if (told.insert(note).second) lines.push_back(one_line(note));
+    const size_t colon = note.find(": ");
+    const std::string where = colon == std::string::npos ? "" : note.substr(0, colon);
+    const std::string what = note.substr(where.size());
+    const auto [place, is_new] = numbers.emplace(what, told.size());
+    if (is_new) told.push_back({what, {where, {}}});
+    Told& first = told[place->second].second;
+    if (where != first.where) first.others.insert(where);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [what, of] : told) {
+    const std::string more = of.others.empty() ? "" : fmt::format(" and {} more", of.others.size());
+    lines.push_back(one_line(of.where + more + what));
   }
   return lines;
 }

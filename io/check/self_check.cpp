@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "core/problem/sampled_rows.h"
 #include "io/check/recorded_rows.h"
 
@@ -68,7 +69,9 @@ class CallChecker {
     const auto workers = std::clamp<int64_t>(std::min<int64_t>(threads, room), 1,
                                              static_cast<int64_t>(heads_.size()));
     std::vector<std::jthread> others;
-    for (int64_t i = 1; i < workers; ++i) others.emplace_back([this] { work(); });
+    for (int64_t i = 1; i < workers; ++i) {
+      start_thread(others, static_cast<size_t>(workers) - 1, [this] { work(); });
+    }
     work();
     others.clear();
     if (failure_) std::rethrow_exception(failure_);

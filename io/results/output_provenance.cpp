@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 Json read_json(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   Json json = Json::parse(file, nullptr, false);
-  if (json.is_object() && json.value("format", "") == "attnscope-stats/1" &&
+  if (json.is_object() && json.contains("format") && json["format"] == "attnscope-stats/1" &&
       json.contains("capture_hash") && json.contains("options")) {
     return json;
   }
@@ -32,7 +32,11 @@ Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
         path.string(), "product",
         fmt::format("expected {}, got {} (--force replaces it)", product, stored.product));
   }
-  return {{"capture_hash", stored.capture_hash}, {"options", Json::parse(stored.options)}};
+  Json options = Json::parse(stored.options, nullptr, false);
+  if (options.is_discarded()) {
+    throw file_error(path.string(), "options", "is no JSON: the file is damaged");
+  }
+  return {{"capture_hash", stored.capture_hash}, {"options", std::move(options)}};
 }
 
 }  // namespace

@@ -65,8 +65,7 @@ void StatsJournal::load() {
   const std::vector<std::string> lines = read_lines(file_.part_path());
   if (lines.empty()) return;
   const Json found = Json::parse(lines.front(), nullptr, false);
-  if (found.is_discarded() || !found.is_object() ||
-      found.value("format", "") != identity_["format"]) {
+  if (!found.is_object() || !found.contains("format") || found["format"] != identity_["format"]) {
     throw file_error(file_.part_path().string(), "",
                      "is no interrupted run of stats (--force alone gives it up)");
   }

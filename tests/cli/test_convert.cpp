@@ -194,3 +194,44 @@ TEST_CASE("convert refuses what a capture cannot say, and its own input") {
   refused({"-o", out, "--frames", (folder.path() / "none").string()}, 1, "cannot be read");
   CHECK_FALSE(std::filesystem::exists(out));
 }
+
+TEST_CASE("convert and synth say in JSON what they write, or would") {
+  const TemporaryFolder folder;
+  const std::string small = folder / "small", copy = folder / "copy";
+  std::vector<std::string> synth{"synth",   "--grid",        "4x4x4",    "--text", "16@start",
+                                 "--kinds", "temporal,text", "--layers", "3",      "-o",
+                                 small,     "--json",        "--quiet"};
+  const auto run = [](std::vector<std::string> arguments, bool dry) {
+    if (dry) arguments.push_back("--dry-run");
+    const ProgramResult result = run_attnscope(arguments);
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    return nlohmann::json::parse(result.out);
+  };
+  for (const bool dry : {true, false}) {
+    nlohmann::json json = run(synth, dry);
+    CHECK(json["format"] == "attnscope-synth/1");
+    CHECK(json["out"] == small);
+    CHECK(json["written"] == !dry);
+    CHECK(json["calls"] == 3);
+    CHECK(json["heads"] == 6);
+    CHECK(json["tokens"] == 80);
+    CHECK(json["grid"] == "4x4x4");
+    CHECK(json["kinds"] == nlohmann::json{"temporal", "text"});
+    // q and k of 6 heads of 80 tokens, 64 channels, 2 bytes.
+    CHECK(json["payload_bytes"] == 2 * 6 * 80 * 64 * 2);
+    CHECK(std::filesystem::exists(small) == !dry);
+  }
+  for (const bool dry : {true, false}) {
+    const nlohmann::json json =
+        run({"convert", small, "--layers", "1-2", "--heads", "0", "-o", copy, "--json", "--quiet"},
+            dry);
+    CHECK(json["format"] == "attnscope-convert/1");
+    CHECK(json["out"] == copy);
+    CHECK(json["written"] == !dry);
+    CHECK(json["calls"] == 2);
+    CHECK(json["heads"] == 2);
+    CHECK(json["payload_bytes"] == 2 * 2 * 80 * 64 * 2);
+    CHECK(std::filesystem::exists(copy) == !dry);
+  }
+}

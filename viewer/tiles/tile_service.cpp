@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/start_thread.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
 #include "viewer/tiles/norm_cache.h"
@@ -45,11 +46,19 @@ class TileService::Impl {
           [this](const HeadId& id, std::vector<RowNorm> norms) { take_norms(id, norms); },
           [this](const std::string& problem) { take_warning(problem); });
     }
-    for (int i = 0; i < workers_; ++i) threads_.emplace_back([this] { work(); });
-    threads_.emplace_back([this] { follow_lines(); });
+    const auto wanted = static_cast<size_t>(workers_) + 1;
+    try {
+      for (int i = 0; i < workers_; ++i) start_thread(threads_, wanted, [this] { work(); });
+      start_thread(threads_, wanted, [this] { follow_lines(); });
+    } catch (...) {
+      end_threads();
+      throw;
+    }
   }
 
-  ~Impl() {
+  ~Impl() { end_threads(); }
+
+  void end_threads() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;

@@ -1,5 +1,7 @@
 #include "io/export/read/stored_maps.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -178,6 +180,22 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
   }
 }
 
+/// "weights of step 10 layer 12 cond joint batch 0 head 3, rows 128 to 255, columns 0 to 511": of a
+/// chunk, by the capture's indices.
+std::string StoredMaps::place_text(const StoredHead& head, int64_t row_chunk,
+                                   int64_t col_chunk) const {
+  const ChunkGrid& grid = head.group->grid;
+  const StoredFacts& facts = *head.facts;
+  const int64_t row = row_chunk * grid.chunk_rows, col = col_chunk * grid.chunk_cols;
+  const int64_t last_row = std::min(row + grid.chunk_rows, grid.rows) - 1;
+  return fmt::format(
+      "{} of step {} layer {} {} {} batch {} head {}, rows {} to {}, columns {} to {}",
+      head.group->entries_name, facts.step, facts.layer, facts.branch, facts.kind, head.batch,
+      head.head, facts.queries[static_cast<size_t>(row)],
+      facts.queries[static_cast<size_t>(last_row)], facts.keys.begin + col,
+      facts.keys.begin + std::min(col + grid.chunk_cols, grid.cols) - 1);
+}
+
 /// Links of the master are not followed: the shards' names are known.
 void StoredMaps::open_shards() {
   for (const Shard& shard : stored_.shards) {
@@ -244,10 +262,8 @@ std::optional<std::vector<std::byte>> StoredMaps::plain_chunk(const StoredHead& 
   std::vector<std::byte> bytes(static_cast<size_t>(grid.chunk_bytes()));
   file_.read_at(bytes, head.group->places.entries + number * grid.chunk_bytes());
   if (checksum(bytes) != recorded) {
-    throw file_error(path_.string(), head.group->name + "/" + head.group->entries_name,
-                     "rows from " + std::to_string(row_chunk * grid.chunk_rows) +
-                         ", columns from " + std::to_string(col_chunk * grid.chunk_cols) +
-                         " are not what was written (attnscope verify tells all)");
+    throw file_error(path_.string(), place_text(head, row_chunk, col_chunk),
+                     "is not what was written (attnscope verify tells all)");
   }
   return bytes;
 }

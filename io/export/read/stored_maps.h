@@ -46,7 +46,7 @@ class StoredMaps {
   /// Whether a chunk is there.
   bool has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const;
   /// One chunk as numbers, [chunk_rows, chunk_cols]; nothing where it is missing. Throws
-  /// Error(file) where it is not what was written.
+  /// Error(file) naming call, head, rows and columns where it is not what was written.
   std::optional<std::vector<float>> chunk(const StoredHead& head, int64_t row_chunk,
                                           int64_t col_chunk) const;
   /// All exported keys of the row at this position; nothing where a part of it is missing.
@@ -64,6 +64,7 @@ class StoredMaps {
   }
   std::optional<std::vector<std::byte>> plain_chunk(const StoredHead& head, int64_t row_chunk,
                                                     int64_t col_chunk) const;
+  std::string place_text(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const;
   void open_shards();
 
   const std::filesystem::path path_;

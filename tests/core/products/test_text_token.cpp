@@ -61,6 +61,20 @@ TEST_CASE("a text token is found by its number or its word, whatever the tokeniz
   CHECK(find("ared", {"a", "red"}) == IndexRange{0, 2});
 }
 
+TEST_CASE("a phrase is found where its words follow each other") {
+  const std::vector<std::string> t5{"▁A", "▁red", "▁cir", "cle", "▁and", "▁red", "▁dog"};
+  CHECK(find("red circle", t5) == IndexRange{1, 4});
+  CHECK(find(" Red  Circle ", t5) == IndexRange{1, 4});
+  CHECK(find("a red circle and", t5) == IndexRange{0, 5});
+  CHECK(find("red dog", t5) == IndexRange{5, 7});
+  CHECK(refusal("circle red", t5, {"no token of call is spelt so", "1 \"▁red\""}).empty());
+  CHECK(refusal("red circle", {"red", "cir", "cle", "red", "circle"}, {"2 places", "0-2"}).empty());
+  // A piece that goes on with a word begins none.
+  CHECK(refusal("red dish", {"red", "##dish"}, {"no token"}).empty());
+  CHECK(find("red dish", {"red</w>", "dish</w>"}) == IndexRange{0, 2});
+  CHECK(find("red dish", {"▁red dish"}) == IndexRange{0, 1});
+}
+
 TEST_CASE("a text token that cannot be meant is refused with what there is") {
   const std::vector<std::string> tokens{"▁a", "▁dog", "▁and", "▁a", "▁ho", "tdog"};
   CHECK(refusal("a", tokens, {"2 places in call", "0 \"▁a\"", "3 \"▁a\"", "number"}).empty());

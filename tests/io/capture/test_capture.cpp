@@ -275,6 +275,18 @@ TEST_CASE("folders without capture.json, and things that are no capture") {
   CHECK(capture.calls()[0].id.layer == 1);
 }
 
+TEST_CASE("a note that holds of many calls is told once") {
+  const std::string sample = project_folder() + "/samples/moving-shapes";
+  FactOverrides overrides;
+  overrides.scale = "0.5";
+  const Capture capture = Capture::open(sample, overrides);
+  REQUIRE(capture.calls().size() == 4);
+  REQUIRE(capture.notes().size() == 1);
+  CHECK(capture.notes().front() ==
+        sample +
+            "/step10_layer00.safetensors and 3 more: --scale 0.5 overrides the recorded 0.125");
+}
+
 TEST_CASE("options override recorded facts and say so") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "a.safetensors";
