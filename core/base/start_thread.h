@@ -10,17 +10,17 @@
 
 namespace attnscope {
 
-/// Appends a thread that runs `work` to `threads`, of which `wanted` are to be started in all. Throws
-/// Error(resource) with both numbers where the system starts no more; those that were started stay.
+/// Appends a thread that runs `work` to `threads`, of which `wanted` are to be started in all.
+/// Throws Error(resource) with both numbers where the system starts no more; those that were
+/// started stay.
 template <typename Work>
 void start_thread(std::vector<std::jthread>& threads, size_t wanted, Work&& work) {
   try {
     threads.emplace_back(std::forward<Work>(work));
   } catch (const std::system_error&) {
-    throw Error(ErrorCode::resource,
-                "the system started " + std::to_string(threads.size()) + " of " +
-                    std::to_string(wanted) +
-                    " threads and no more (ulimit -u): give fewer --threads");
+    throw Error(ErrorCode::resource, "the system started " + std::to_string(threads.size()) +
+                                         " of " + std::to_string(wanted) +
+                                         " threads and no more (ulimit -u): give fewer --threads");
   }
 }
 
