@@ -4,7 +4,8 @@
 // "stop" sends it SIGTERM there; "unsupported" is a file system without locks and fallocate.
 // ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end. ATTNSCOPE_FAULT_FORK
 // names a file that appears with the first fork: the child is given no processor, so to speak,
-// until FILE.go is there too.
+// until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE names one that appears before the first
+// fdatasync, which waits likewise.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -82,9 +83,8 @@ bool without_locks() {
   return fault != nullptr && strcmp(fault, "unsupported") == 0;
 }
 
-/// In the child, before fork() returns: says who waits, until FILE.go is there or FILE is gone.
-void wait_in_child() {
-  const char* path = getenv("ATTNSCOPE_FAULT_FORK");
+/// Says who waits, until FILE.go is there or FILE is gone.
+void wait_for_go(const char* path) {
   char go[4096];
   snprintf(go, sizeof go, "%s.go", path);
   char begun_path[4096];
@@ -97,6 +97,16 @@ void wait_in_child() {
   // Under its name it is whole.
   if (renameat(AT_FDCWD, begun_path, AT_FDCWD, path) != 0) abort();
   while (access(go, F_OK) != 0 && access(path, F_OK) == 0) usleep(1000);
+}
+
+/// In the child, before fork() returns.
+void wait_in_child() { wait_for_go(getenv("ATTNSCOPE_FAULT_FORK")); }
+
+/// The first time that it is called.
+void pause_once() {
+  static std::atomic<bool> paused{false};
+  const char* path = getenv("ATTNSCOPE_FAULT_PAUSE");
+  if (path != nullptr && !paused.exchange(true)) wait_for_go(path);
 }
 
 [[gnu::constructor]] void watch_forks() {
@@ -176,6 +186,7 @@ int fsync(int fd) {
 }
 
 int fdatasync(int fd) {
+  pause_once();
   end_before_step();
   if (fails("fdatasync")) {
     errno = EIO;
