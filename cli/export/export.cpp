@@ -11,6 +11,7 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
+#include "cli/common/value_failure.h"
 #include "cli/export/export_options.h"
 #include "cli/export/export_pooled.h"
 #include "cli/export/export_request.h"
@@ -20,7 +21,6 @@
 #include "core/base/nearest_word.h"
 #include "core/stream/tile_plan.h"
 #include "io/export/write/make_export.h"
-#include "io/files/output_file.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -62,12 +62,6 @@ void say_resume(const Console& console, const ExportResume& resume, const Export
     console.warn(fmt::format("{}: {} tiles were not as its journal says and are computed again",
                              sink.partial_path().string(), resume.tiles_dropped));
   }
-}
-
-/// Whether the same comes of every run: what is wrong is the values, not how they are worked on.
-bool is_of_values(const std::exception& error) {
-  const auto* const known = dynamic_cast<const Error*>(&error);
-  return known != nullptr && known->code() == ErrorCode::value;
 }
 
 /// Streams the maps; throws Error(interrupted) when it was stopped. Whatever stops it, what is
@@ -140,9 +134,7 @@ int run_export(const ExportOptions& o) {
   } catch (const Error& error) {
     if (!is_of_values(error)) throw;
     owned.reset();
-    // Gives up what was written: a partial file would wait for a run that gets past this.
-    const OutputFile given_up(o.out, {.force = true});
-    throw Error(error.code(), error.what() + std::string("; nothing was kept"));
+    give_up_partial(o.out, error);
   }
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   if (o.json) print_export_result(result_of(o, sink, spent.count()));

@@ -13,12 +13,14 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
+#include "cli/common/value_failure.h"
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
 #include "cli/stats/stats_table.h"
 #include "core/products/head_record_sink.h"
 #include "core/reduce/reduction_stream.h"
 #include "io/files/output_file.h"
+#include "io/results/output_provenance.h"
 #include "io/results/stats_files.h"
 #include "io/results/stats_hdf5.h"
 #include "io/results/stats_journal.h"
@@ -102,11 +104,41 @@ std::vector<HeadRecord> measure(const Measurement& m, StatsJobs& s, StatsJournal
   });
   const ReductionPlan plan =
       plan_reductions(s.jobs, m.backend, m.budget.available(), m.options.run.threads);
-  if (run_reductions({m.console, "stats", m.backend, m.budget, m.stop}, s.jobs, plan, sink)) {
-    return records;
+  try {
+    const StreamJob job{m.console, "stats", m.backend, m.budget, m.stop};
+    if (run_reductions(job, s.jobs, plan, sink)) return records;
+  } catch (const std::exception& error) {
+    if (journal != nullptr && !records.empty() && !is_of_values(error)) {
+      m.console.warn(leftover_text(parts(records.size())));
+    }
+    throw;
   }
   throw interrupted_error(journal == nullptr ? std::string(kNothingKept)
                                              : leftover_text(parts(records.size())));
+}
+
+/// The same for an output, whose journal goes with an error of the values.
+std::vector<HeadRecord> measure_for(const Measurement& m, StatsJobs& s,
+                                    std::optional<StatsJournal>& journal) {
+  try {
+    return measure(m, s, journal ? &*journal : nullptr);
+  } catch (const Error& error) {
+    if (!journal || !is_of_values(error)) throw;
+    journal.reset();
+    give_up_partial(m.options.out, error);
+  }
+}
+
+/// With --json, what a complete output holds. Whether its heads must be measured for that: an .h5
+/// has their numbers, and not all that the JSON says.
+bool print_complete(const StatsOptions& o, const Console& console) {
+  if (!o.json) return false;
+  if (extension_of(o) == ".json") {
+    print_json(read_stats_json(o.out), true);
+    return false;
+  }
+  console.say("its heads are measured again for --json");
+  return true;
 }
 
 void write_output(const std::string& extension, StatsJournal& journal, const Json& about,
@@ -146,18 +178,18 @@ int run_stats(const StatsOptions& o) {
   const Json options = content_options(o, thresholds, recorded_backend(*backend, s.calls));
   const std::string name = capture.path().filename().string();
   const Json identity{{"capture_hash", hash}, {"options", options}};
-  if (o.resume && !o.force && is_complete_already(console, o.out, "stats", identity)) {
-    return kExitOk;
-  }
+  const bool complete =
+      o.resume && !o.force && is_complete_already(console, o.out, "stats", identity);
+  if (complete && !print_complete(o, console)) return kExitOk;
   std::optional<StatsJournal> journal;
   const ExportSpec spec = stats_spec(s, capture, options, hash);
-  if (!o.out.empty()) {
+  if (!o.out.empty() && !complete) {
     Json first{{"format", "attnscope-stats-part/1"}};
     first.update(identity);
     journal.emplace(o.out, std::move(first), name, file_options);
   }
-  std::vector<HeadRecord> records = measure({o, thresholds, *backend, budget, console, run.stop()},
-                                            s, journal ? &*journal : nullptr);
+  std::vector<HeadRecord> records =
+      measure_for({o, thresholds, *backend, budget, console, run.stop()}, s, journal);
   sort_records(records, find_head_field(o.sort));
   Json about{{"capture", name}};
   about.update(identity);

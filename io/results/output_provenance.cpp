@@ -13,18 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  Json json = Json::parse(file, nullptr, false);
-  if (json.is_object() && json.contains("format") && json["format"] == "attnscope-stats/1" &&
-      json.contains("capture_hash") && json.contains("options")) {
-    return json;
-  }
-  throw file_error(path.string(), "",
-                   "exists and is no stats that --resume could go on with "
-                   "(--force replaces it)");
-}
-
 Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
   const ExportManifest stored = read_manifest(path);
   if (stored.product != product) {
@@ -41,6 +29,18 @@ Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
 
 }  // namespace
 
+Json read_stats_json(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  Json json = Json::parse(file, nullptr, false);
+  if (json.is_object() && json.contains("format") && json["format"] == "attnscope-stats/1" &&
+      json.contains("capture_hash") && json.contains("options")) {
+    return json;
+  }
+  throw file_error(path.string(), "",
+                   "exists and is no stats that --resume could go on with "
+                   "(--force replaces it)");
+}
+
 Json output_provenance(const std::filesystem::path& path, std::string_view product) {
   const std::string extension = path.extension().string();
   if (product == "stats" && extension == ".csv") {
@@ -48,7 +48,7 @@ Json output_provenance(const std::filesystem::path& path, std::string_view produ
                      "exists, and a .csv does not say what it was made of (--force replaces it)");
   }
   const bool hdf5 = extension == ".h5" || product != "stats";
-  const Json found = hdf5 ? read_hdf5(path, product) : read_json(path);
+  const Json found = hdf5 ? read_hdf5(path, product) : read_stats_json(path);
   return {{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
 }
 

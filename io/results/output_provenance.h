@@ -12,6 +12,9 @@ namespace attnscope {
 nlohmann::ordered_json output_provenance(const std::filesystem::path& path,
                                          std::string_view product);
 
+/// What a complete .json of stats holds. Throws Error(file) where it is none.
+nlohmann::ordered_json read_stats_json(const std::filesystem::path& path);
+
 /// Throws Error(file) naming the first thing in which `found` differs from `expected`.
 void expect_same_run(const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected,
                      const std::filesystem::path& path);

@@ -4,7 +4,8 @@
 // "stop" sends it SIGTERM there; "unsupported" is a file system without locks and fallocate.
 // ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
 // ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper process: it is given no
-// processor, so to speak, until FILE.go is there too.
+// processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE names one that appears
+// before the first fdatasync, which waits likewise.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -90,10 +91,8 @@ bool is_helper() {
   return got > 0 && memmem(words, static_cast<size_t>(got), "--helper-process", 16) != nullptr;
 }
 
-/// In the helper, before main: says who waits, until FILE.go is there or FILE is gone.
-[[gnu::constructor]] void wait_in_helper() {
-  const char* path = getenv("ATTNSCOPE_FAULT_HELPER");
-  if (path == nullptr || !is_helper()) return;
+/// Says who waits, until FILE.go is there or FILE is gone.
+void wait_for_go(const char* path) {
   char go[4096];
   snprintf(go, sizeof go, "%s.go", path);
   char begun_path[4096];
@@ -106,6 +105,19 @@ bool is_helper() {
   // Under its name it is whole.
   if (renameat(AT_FDCWD, begun_path, AT_FDCWD, path) != 0) abort();
   while (access(go, F_OK) != 0 && access(path, F_OK) == 0) usleep(1000);
+}
+
+/// In the helper, before main.
+[[gnu::constructor]] void wait_in_helper() {
+  const char* path = getenv("ATTNSCOPE_FAULT_HELPER");
+  if (path != nullptr && is_helper()) wait_for_go(path);
+}
+
+/// The first time that it is called.
+void pause_once() {
+  static std::atomic<bool> paused{false};
+  const char* path = getenv("ATTNSCOPE_FAULT_PAUSE");
+  if (path != nullptr && !paused.exchange(true)) wait_for_go(path);
 }
 
 /// fcntl in both its forms. Its third argument is a number or an address; all fit in a pointer.
@@ -181,6 +193,7 @@ int fsync(int fd) {
 }
 
 int fdatasync(int fd) {
+  pause_once();
   end_before_step();
   if (fails("fdatasync")) {
     errno = EIO;

@@ -1,9 +1,15 @@
 // Exports of values that no run gets past: told early where that is possible, and nothing is left.
+#include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
+#include "tests/support/project_paths.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
 
 using namespace attnscope::test;
 
@@ -58,6 +64,40 @@ TEST_CASE("an export whose last row has nothing but biases beyond what float32 t
   call.allowed.assign(static_cast<size_t>(kTokens * kTokens), 1);
   std::fill_n(call.allowed.end() - kTokens, kTokens, static_cast<unsigned char>(0));
   check_refused(call, "query 899: logits are too large for float32 to tell keys apart", kForms);
+}
+
+TEST_CASE("numbers of heads whose values turn out bad late leave nothing, as exports do") {
+  if (sanitized()) {
+    skip_test("a sanitizer must be loaded first");
+    return;
+  }
+  AttentionCapture call(1, kTokens);
+  const TemporaryFolder inputs, outputs;
+  const std::string path = inputs / "call.safetensors";
+  call.file().write(path);
+  std::fill_n(call.q.end() - call.d, call.d, 1e8f);
+  call.file().write(inputs / "bad.safetensors");
+  const std::string bad = read_file(inputs / "bad.safetensors");
+  REQUIRE(bad.size() == std::filesystem::file_size(path));
+  // The last head's values change while the first one's numbers are being kept.
+  const std::string paused = inputs / "paused";
+  ProgramSettings settings;
+  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT_PAUSE=" + paused};
+  std::atomic<bool> ended = false;
+  std::thread change([&] {
+    while (!std::filesystem::exists(paused) && !ended) std::this_thread::yield();
+    std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << bad;
+    std::ofstream(paused + ".go") << "go";
+  });
+  const auto result = run_attnscope(
+      {"stats", path, "-o", outputs / "out.json", "--quiet", "--threads", "1"}, settings);
+  ended = true;
+  change.join();
+  INFO(result.err);
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("logits are too large") != std::string::npos);
+  CHECK(result.err.find("; nothing was kept\n") != std::string::npos);
+  CHECK(names_in(outputs.path()).empty());
 }
 
 TEST_CASE("an export of outputs that float32 does not hold leaves nothing") {

@@ -1,0 +1,19 @@
+#include "cli/common/value_failure.h"
+
+#include <string>
+
+#include "io/files/output_file.h"
+
+namespace attnscope {
+
+bool is_of_values(const std::exception& error) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  return known != nullptr && known->code() == ErrorCode::value;
+}
+
+void give_up_partial(const std::filesystem::path& out, const Error& error) {
+  { const OutputFile given_up(out, {.force = true}); }
+  throw Error(error.code(), error.what() + std::string("; nothing was kept"));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <exception>
+#include <filesystem>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+
+/// Whether the same comes of every run: what is wrong is the values, not how they are worked on.
+bool is_of_values(const std::exception& error);
+
+/// Removes what runs that end so left beside `out`, this one and those that it went on with: no
+/// --resume could ever complete it. Throws `error` again, which then says so. No output may hold
+/// the lock of `out`.
+[[noreturn]] void give_up_partial(const std::filesystem::path& out, const Error& error);
+
+}  // namespace attnscope
