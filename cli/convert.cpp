@@ -86,7 +86,7 @@ std::string size_text(const CaptureCopy& copy, int64_t bytes) {
 
 int run_convert(const ConvertOptions& o) {
   const Console console(o.quiet);
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
   const CaptureCopy copy = describe_copy(o, capture);
   const int64_t bytes = check_capture_copy(copy, o.out);

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 #include <malloc.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -181,14 +180,6 @@ int run(int argc, char** argv) {
   return kExitUsage;
 }
 
-/// A capture has a file a call, all of them open: the usual soft limit of 1024 is not enough.
-void allow_many_files() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /// Left alone, glibc raises the size from which memory goes back to the system when it is freed up
 /// to 32 MiB, and keeps what is below in pieces that do not fit the next head: measured 130 MiB
 /// beyond the budget.
@@ -226,7 +217,6 @@ int main(int argc, char** argv) {
   using namespace attnscope;
   // A limit on file sizes is to be an error of the write, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  allow_many_files();
   give_back_freed_memory();
   const int code = run_and_report(argc, argv);
   if (finish_standard_output()) return code;

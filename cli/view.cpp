@@ -128,7 +128,7 @@ int run_view(const ViewRequest& o) {
       check_export_options(o.capture, o.run);
       first_selected(read_export_texels(o.capture.capture)->calls(), o.selection);
     } else {
-      first_selected(open_capture(o.capture, console), o.selection);
+      first_selected(open_capture(o.capture, o.run, console), o.selection);
     }
     settings.origin =
         CaptureOrigin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
@@ -164,7 +164,7 @@ int run_view(const ViewRequest& o) {
   }
   settings.note = [&console](const std::string& note) { console.say(one_line(note)); };
   settings.stop = interrupt.token();
-  settings.read_control = read_control(console);
+  settings.read_control = read_control(o.capture, o.run, console);
   settings.warn = [&console](const std::string& warning) {
     console.warn("warning: " + one_line(warning));
   };

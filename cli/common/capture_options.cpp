@@ -13,6 +13,9 @@
 namespace attnscope {
 namespace {
 
+/// Every head of an ordinary file takes less; it is within what a run may take beside --memory.
+constexpr int64_t kLeastHeadBytes = 16 << 20;
+
 std::optional<std::string> given(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional<std::string>(text);
 }
@@ -59,6 +62,12 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
           "({step} {layer} {head} {branch} {kind} {name}, and {q|k} or {q|k|v} for the role)")
       .type_name("PATTERN")
       .group(tensors);
+  command
+      .add_option(
+          "--links", o.links,
+          "symbolic links in a CAPTURE that is a folder: refuse, or follow, to tensors and\n"
+          "capture.json alone (model hubs keep files behind links)")
+      .type_name("refuse|follow");
   const std::string facts = "Facts (override what was recorded, and say so)";
   o.mask_option = mask_option;
   command.add_option("--layout", o.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
@@ -120,13 +129,19 @@ FactOverrides fact_overrides(const CaptureOptions& o) {
   return facts;
 }
 
-ReadControl read_control(const Console& console) {
-  return {console.stop().get_token(), [console](const std::string& what, int64_t bytes) {
+ReadControl read_control(const CaptureOptions& o, const RunOptions& run, const Console& console) {
+  if (o.links != "refuse" && o.links != "follow") {
+    throw usage_error("--links " + o.links + ": expected refuse or follow");
+  }
+  return {console.stop().get_token(),
+          [console](const std::string& what, int64_t bytes) {
             return std::make_unique<MemberProgress>(console, what, bytes);
-          }};
+          },
+          o.links == "follow" ? Links::follow : Links::refuse,
+          std::max(memory_limit(run), kLeastHeadBytes)};
 }
 
-Capture open_capture(const CaptureOptions& o, const Console& console) {
+Capture open_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
@@ -138,9 +153,10 @@ Capture open_capture(const CaptureOptions& o, const Console& console) {
                       (o.tensors.q.empty() ? "--q" : "--k") + " is missing)");
   }
   if (!bare && o.capture.empty()) throw usage_error("a CAPTURE is needed, or --q and --k");
-  const ReadControl control = read_control(console);
+  const ReadControl control = read_control(o, run, console);
   Capture capture = bare ? Capture::from_tensors(o.tensors, overrides, control)
                          : Capture::open(o.capture, overrides, control);
+  for (const std::string& line : capture.warnings()) console.warn("warning: " + line);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
   return capture;
 }

@@ -16,9 +16,20 @@ struct CaptureOptions {
   BareTensors tensors;
   std::string layout, grid, text, scale, mask, preset, rope, pattern;
   std::string cu_seqlens, cu_seqlens_k;
+  std::string links = "refuse";
   std::string score = "softmax";
   std::string mask_option = "--mask";  ///< what `mask` is called
 };
+/// What the options that say *how to compute* hold.
+struct RunOptions {
+  std::string memory;  ///< empty: the smaller of 2 GiB and half of what is free
+  int threads = 0;
+  std::string backend = "auto";
+  std::string vram;  ///< empty: the backend chooses
+  bool tf32 = false;
+  bool profile = false;
+};
+
 /// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope --cu-seqlens
 /// --cu-seqlens-k, and --mask --score.
 /// A command whose --mask means something else names the call's own mask otherwise.
@@ -26,10 +37,12 @@ void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
 /// What the options override. Throws Error(usage) for a score that does not exist.
 FactOverrides fact_overrides(const CaptureOptions& options);
-/// What ends with the command and tells on its console how far long reads are.
-ReadControl read_control(const Console& console);
-/// Opens it and says its notes. Throws Error(usage) when neither or both were given.
-Capture open_capture(const CaptureOptions& options, const Console& console);
+/// What ends with the command and tells on its console how far long reads are, with the memory and
+/// the links that are allowed. Throws Error(usage) for another word than refuse and follow.
+ReadControl read_control(const CaptureOptions& options, const RunOptions& run,
+                         const Console& console);
+/// Opens it and says its warnings and notes. Throws Error(usage) when neither or both were given.
+Capture open_capture(const CaptureOptions& options, const RunOptions& run, const Console& console);
 
 /// What the options that say *which calls and heads* hold.
 struct SelectionOptions {
@@ -40,15 +53,6 @@ struct SelectionOptions {
 void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
 
-/// What the options that say *how to compute* hold.
-struct RunOptions {
-  std::string memory;  ///< empty: the smaller of 2 GiB and half of what is free
-  int threads = 0;
-  std::string backend = "auto";
-  std::string vram;  ///< empty: the backend chooses
-  bool tf32 = false;
-  bool profile = false;
-};
 /// Adds --memory --threads --backend --vram --tf32 --profile.
 void add_run_options(CommandParser& command, RunOptions& options);
 /// Bytes that --memory stands for.

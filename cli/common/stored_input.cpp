@@ -58,6 +58,7 @@ void check_export_options(const CaptureOptions& c, const RunOptions& run) {
                                                 {"--pattern", !c.pattern.empty()},
                                                 {"--cu-seqlens", !c.cu_seqlens.empty()},
                                                 {"--cu-seqlens-k", !c.cu_seqlens_k.empty()},
+                                                {"--links", c.links != "refuse"},
                                                 {"--backend", run.backend != "auto"},
                                                 {"--vram", !run.vram.empty()},
                                                 {"--tf32", run.tf32},

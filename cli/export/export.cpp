@@ -88,7 +88,7 @@ void stream_export(const Console& console, const TilePlan& plan, const TileBacke
 int run_export(const ExportOptions& o) {
   const Console console(o.quiet);
   if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, o.run, console);
   const auto backend = make_run_backend(o.run, console);
   check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
   ExportPlan plan = make_export_spec(o, capture, *backend);

@@ -195,7 +195,8 @@ ExportWriteOptions write_options_of(const ExportOptions& o, const Capture& captu
           .sync = o.sync,
           .resume = o.resume,
           .verify_all = o.verify_all,
-          .inputs = capture.files()};
+          .inputs = capture.files(),
+          .sources = capture.inputs()};
 }
 
 }  // namespace attnscope

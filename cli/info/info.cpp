@@ -270,12 +270,13 @@ int run_info(const InfoOptions& o) {
   if (is_export_file(o.capture.capture)) {
     return print_export_info(o.capture.capture, o.json);
   }
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
   warn_of_unknown_state(selected, console);
   const InterruptWatch interrupts(console);
   const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
+  capture.require_unchanged();
   if (o.json) {
     Json json;
     json["format"] = "attnscope-info/1";
@@ -292,7 +293,9 @@ int run_info(const InfoOptions& o) {
     json["named_folder"] = named_folder_json(capture.named_folder());
     json["command"] =
         o.capture.capture.empty() ? Json(full_command(o.capture, *selected.front().call)) : Json();
-    json["notes"] = capture.notes();
+    std::vector<std::string> notes = capture.warnings();
+    notes.insert(notes.end(), capture.notes().begin(), capture.notes().end());
+    json["notes"] = notes;
     json["unknown_keys"] = capture.unknown_keys();
     json["missing"] = missing_parts(capture, selected, o.capture.capture.empty());
     print_json(json, true);

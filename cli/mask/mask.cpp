@@ -118,9 +118,14 @@ void save_blocks(BlockMaskWriter& writer, const HeadTask& task, const Mask& mask
 /// Measures every mask on every head.
 class MaskLab {
  public:
-  MaskLab(const MaskOptions& options, const MaskTasks& tasks, const std::vector<MaskChoice>& masks,
-          const TileBackend& backend, MemoryBudget& budget)
-      : o_(options), m_(tasks), choices_(masks), backend_(backend), budget_(budget) {}
+  MaskLab(const MaskOptions& options, const Capture& capture, const MaskTasks& tasks,
+          const std::vector<MaskChoice>& masks, const TileBackend& backend, MemoryBudget& budget)
+      : o_(options),
+        capture_(capture),
+        m_(tasks),
+        choices_(masks),
+        backend_(backend),
+        budget_(budget) {}
 
   std::vector<MaskRow> run(const Console& console, int64_t entries) {
     const CheckedRun run(console, m_.tasks);
@@ -140,6 +145,7 @@ class MaskLab {
         progress.update(i * kSteps + static_cast<int64_t>(share * kSteps));
       });
     }
+    capture_.require_unchanged();
     if (writer) writer->commit();
     return std::move(rows_);
   }
@@ -173,6 +179,7 @@ class MaskLab {
   }
 
   const MaskOptions& o_;
+  const Capture& capture_;
   const MaskTasks& m_;
   const std::vector<MaskChoice>& choices_;
   const TileBackend& backend_;
@@ -184,7 +191,7 @@ int run_mask(const MaskOptions& o) {
   const Console console(o.quiet);
   MemoryBudget budget(memory_limit(o.run));
   const std::vector<MaskChoice> masks = parse_masks(o, budget);
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, o.run, console);
   const MaskTasks m = make_tasks(o, capture);
   const auto backend = make_run_backend(o.run, console);
   check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
@@ -201,7 +208,8 @@ int run_mask(const MaskOptions& o) {
     print_plan(plan, o.json);
     return kExitOk;
   }
-  const auto rows = MaskLab(o, m, masks, *backend, budget).run(console, stream.plan.entries);
+  const auto rows =
+      MaskLab(o, capture, m, masks, *backend, budget).run(console, stream.plan.entries);
   if (!o.save.empty()) console.say("wrote " + o.save);
   if (!o.out.empty()) {
     write_mask_csv(rows, o.time, o.out, o.force);

@@ -32,7 +32,7 @@ int run_query(const QueryRequest& o) {
   const SoftmaxDomain domain = parse_domain(o.domain);
   const MeanAxes mean = parse_mean_axes(o.mean);
   if (is_export_file(o.capture.capture)) return query_export(o, console);
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, o.run, console);
   const QueryTasks q = make_query_tasks(o, capture);
   check_domain(domain, q);
   check_weighting(o, q);
@@ -50,6 +50,7 @@ int run_query(const QueryRequest& o) {
   const QueryRun run{o, q, *backend, budget, console};
   std::optional<QueryValues> computed = o.reverse ? compute_columns(run, cache) : compute_rows(run);
   if (!computed) return kExitOk;
+  capture.require_unchanged();
   if (mean.any()) average_volumes(mean, volumes, computed->values, budget);
   Json heads = Json::array();
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {

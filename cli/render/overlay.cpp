@@ -86,6 +86,7 @@ OverlayFiles find_overlay(const std::string& text, const Capture& capture) {
     overlay.files.push_back(frame.file);
     overlay.frames.push_back(frame.t);
   }
+  overlay.capture = &capture;
   return overlay;
 }
 
@@ -125,7 +126,9 @@ Overlay::Overlay(const OverlayFiles& files, int64_t latent_frames, MemoryBudget&
   reservation_ = budget.reserve(kMostSide * kMostSide * latent_frames + kMaxPngPixels,
                                 "the video under the picture");
   for (const size_t i : chosen) {
-    GreyImage image = read_png_grey(files.files[i]);
+    GreyImage image = files.capture == nullptr
+                          ? read_png_grey(files.files[i])
+                          : read_png_grey(*files.capture->open_frame({files.files[i], 0}));
     const int longer = std::max(image.width, image.height);
     if (longer > kMostSide) {
       image = resized(image, std::max(1, image.width * kMostSide / longer),

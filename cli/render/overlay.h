@@ -17,6 +17,7 @@ struct OverlayFiles {
   std::vector<std::filesystem::path> files;
   /// [files]: the latent frame that a capture's own frames are recorded for; empty for a folder.
   std::vector<int64_t> frames;
+  const Capture* capture = nullptr;  ///< whose frames they are; null for a folder
 
   bool empty() const { return files.empty(); }
 };

@@ -49,7 +49,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   const ColourChoice colours = parse_colours(colour_options, usual_scale(kind));
   check_name(o.out, kind);
   if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, o.run, console);
   StreamRun run(o.run, console, "render");
   check_capture(capture, o.capture, run.backend(), memory_limit(o.run), console);
   if (o.dry_run) run.plan_only();

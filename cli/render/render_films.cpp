@@ -54,6 +54,7 @@ std::array<int64_t, 3> grid_of(const RenderJob& job, const TokenGrid& tokens, co
 
 void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
   style.colours = job.colours;
+  job.capture.require_unchanged();
   if (std::filesystem::path(job.request.out).extension() == ".gif") {
     write_film_gif(volumes, style, job.request.out, job.request.force);
     const FilmAnimation film(volumes, style);

@@ -94,6 +94,7 @@ void require_alike_grids(const RenderJob& job) {
 }
 
 void write_picture(RenderJob& job, const Canvas& canvas) {
+  job.capture.require_unchanged();
   write_canvas_png(canvas, job.request.out, job.request.force);
   report_picture(job, canvas.width(), canvas.height());
 }

@@ -192,7 +192,7 @@ void print_summary(const Json& json) {
 
 int run_rollout(const RolloutOptions& o) {
   const Console console(o.quiet);
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, o.run, console);
   const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
   const std::vector<RolloutStep> layers = steps_of(calls);
   if (!o.queries.any()) {
@@ -212,6 +212,7 @@ int run_rollout(const RolloutOptions& o) {
     return kExitOk;
   }
   const std::vector<double> influence = follow(o, layers, start, *backend, budget, console);
+  capture.require_unchanged();
   const std::vector<float> values(influence.begin(), influence.end());
   QueryVolumes volumes = describe_volume(o, capture, *calls.back().call, layers, start);
   const Json summary = summarise(o, volumes, layers, values);

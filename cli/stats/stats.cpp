@@ -154,7 +154,7 @@ int run_stats(const StatsOptions& o) {
   const Console console(o.quiet);
   check_stats_options(o);
   const ClassThresholds thresholds = parse_thresholds(o);
-  const Capture capture = open_capture(o.capture, console);
+  const Capture capture = open_capture(o.capture, o.run, console);
   StatsJobs s = make_stats_jobs(o, capture);
   const auto backend = make_run_backend(o.run, console);
   check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
@@ -163,8 +163,11 @@ int run_stats(const StatsOptions& o) {
       budget.reserve(HeadRecordSink::bytes(o.arrays(), s.jobs, 2), "the rows' values");
   const ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
   const RunPlan forecast = forecast_run("stats", s.jobs, plan, *backend, budget, o.dry_run);
-  const OutputFileOptions file_options{
-      .force = o.force, .resumable = true, .resume = o.resume, .inputs = capture.files()};
+  const OutputFileOptions file_options{.force = o.force,
+                                       .resumable = true,
+                                       .resume = o.resume,
+                                       .inputs = capture.files(),
+                                       .sources = capture.inputs()};
   if (o.dry_run) {
     print_plan(forecast, o.json);
     return kExitOk;
@@ -190,6 +193,7 @@ int run_stats(const StatsOptions& o) {
   }
   std::vector<HeadRecord> records =
       measure_for({o, thresholds, *backend, budget, console, run.stop()}, s, journal);
+  capture.require_unchanged();
   sort_records(records, find_head_field(o.sort));
   Json about{{"capture", name}};
   about.update(identity);

@@ -151,7 +151,8 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
     overrides.layout = layout;
     std::optional<Capture> capture;
     try {
-      capture.emplace(Capture::open(request.capture.capture, overrides, read_control(console)));
+      capture.emplace(Capture::open(request.capture.capture, overrides,
+                                    read_control(request.capture, request.run, console)));
     } catch (const Error&) {
       continue;
     }
@@ -170,6 +171,7 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
                       complaint, layout, layout),
           check.error};
     }
+    capture->require_unchanged();
     print_report(report, request.json);
     return report;
   }
@@ -189,7 +191,7 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
   const CheckMeans means{*backend, budget};
   std::optional<Capture> capture;
   try {
-    capture.emplace(open_capture(request.capture, console));
+    capture.emplace(open_capture(request.capture, request.run, console));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::file) throw;
     if (check_exchanged(request, means, console, error.what(), interrupts.token())) {
@@ -198,8 +200,10 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
     throw;
   }
   const Report report = check_all(*capture, request, means, console, interrupts.token());
+  capture->require_unchanged();
   print_report(report, request.json);
-  return report.count(CheckVerdict::differs) > 0 ? kExitDifference : kExitOk;
+  const bool good = report.count(CheckVerdict::differs) == 0 && capture->calls_left_out() == 0;
+  return good ? kExitOk : kExitDifference;
 }
 
 }  // namespace attnscope

@@ -16,6 +16,7 @@
 #include "io/capture/capture_location.h"
 #include "io/capture/facts/tensor_reference.h"
 #include "io/capture/named_calls.h"
+#include "io/files/input_set.h"
 
 // A capture is opened in four stages, each a function from one value to the next: locate_capture
 // tells where its calls stand (CaptureLocation), open_call_file, open_named_call and
@@ -27,6 +28,19 @@ namespace {
 
 BuiltCall make_call(OpenedCall call, const FactOverrides& overrides, const ReadControl& control) {
   return build_call(collect_facts(std::move(call), overrides), overrides, control);
+}
+
+ReadControl with_files(ReadControl control, std::shared_ptr<InputSet> files) {
+  control.files = std::move(files);
+  return control;
+}
+
+OpenedCall open_located(const std::variant<CaptureFile, NamedCall, PassedOver>& place,
+                        const FactOverrides& overrides, const ReadControl& control) {
+  if (const auto* file = std::get_if<CaptureFile>(&place)) {
+    return open_call_file(*file, overrides, control);
+  }
+  return open_named_call(std::get<NamedCall>(place), overrides, control);
 }
 
 /// Adds the files that options name (masks, boundaries) to those that are read.
@@ -93,44 +107,66 @@ std::vector<std::string> told_once(const std::vector<std::string>& notes) {
 
 }  // namespace
 
+void Capture::require_unchanged() const { inputs_->require_unchanged(); }
+
+std::shared_ptr<const InputFile> Capture::open_frame(const FrameFile& frame) const {
+  return inputs_->open_unlinked(frame.file);
+}
+
 Capture Capture::open(const std::filesystem::path& path, const FactOverrides& overrides,
-                      const ReadControl& control) {
+                      const ReadControl& given) {
+  const auto inputs = std::make_shared<InputSet>(capture_folder(path), given.links);
+  const ReadControl control = with_files(given, inputs);
   CaptureLocation location = locate_capture(path, overrides.pattern, control);
+  std::vector<std::string> warnings = std::move(location.warnings);
   std::vector<std::string> notes = std::move(location.notes);
+  std::optional<Error> first_bad;
   Capture capture;
   for (const auto& place : location.calls) {
     if (const auto* passed = std::get_if<PassedOver>(&place)) {
       notes.push_back(passed->note);
       continue;
     }
-    const auto* file = std::get_if<CaptureFile>(&place);
-    BuiltCall call =
-        make_call(file != nullptr ? open_call_file(*file, overrides, control)
-                                  : open_named_call(std::get<NamedCall>(place), overrides, control),
-                  overrides, control);
-    notes.insert(notes.end(), call.notes.begin(), call.notes.end());
-    capture.calls_.push_back(std::move(call.entry));
+    try {
+      BuiltCall call = make_call(open_located(place, overrides, control), overrides, control);
+      notes.insert(notes.end(), call.notes.begin(), call.notes.end());
+      capture.calls_.push_back(std::move(call.entry));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::file) throw;
+      if (!first_bad) first_bad = error;
+      ++capture.calls_left_out_;
+      warnings.push_back("a call is left out: " + std::string(error.what()));
+    }
   }
+  // One bad call of many is no reason to show none.
+  if (capture.calls_.empty()) throw *first_bad;
   check_unique(capture.calls_,
                location.named ? ", by the pattern " + location.named->pattern +
                                     ": calls are told apart by {step}, {layer}, {branch} and {kind}"
                               : "");
   sort_calls(capture.calls_);
+  inputs->begin_use();
+  capture.inputs_ = inputs;
   capture.path_ = std::move(location.path);
   capture.files_ = std::move(location.files);
   add_option_files(overrides, capture.files_);
   capture.extra_ = std::move(location.extra);
   capture.frames_ = std::move(location.frames);
   capture.named_ = std::move(location.named);
+  capture.warnings_ = told_once(warnings);
   capture.notes_ = told_once(notes);
   capture.unknown_keys_ = std::move(location.unknown_keys);
   return capture;
 }
 
 Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& overrides,
-                              const ReadControl& control) {
+                              const ReadControl& given) {
+  const auto inputs = std::make_shared<InputSet>();
+  const ReadControl control = with_files(given, inputs);
   BuiltCall call = make_call(open_bare_tensors(tensors, overrides, control), overrides, control);
+  inputs->begin_use();
   Capture capture;
+  capture.inputs_ = inputs;
   capture.path_ = tensors.q;
   for (const std::string& reference : {tensors.q, tensors.k, tensors.v}) {
     if (!reference.empty()) capture.files_.emplace_back(reference_file(reference));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,6 +16,8 @@
 #include "io/files/read_progress.h"
 
 namespace attnscope {
+
+class InputFile;
 
 /// The chosen calls of a capture with the batch items and heads chosen in each.
 struct SelectedCall {
@@ -32,12 +35,15 @@ struct CallSelection {
 
 /// Catalogue of the attention calls in a folder with capture.json, in a folder of tensor files that
 /// are told by their names, in one tensor file, or in bare tensors. Every file's header is opened
-/// and validated at once; tensor data only when it is read. Immutable; thread-safe.
+/// and validated at once; tensor data only when it is read, by files that may be closed in between.
+/// Immutable; thread-safe.
 class Capture {
  public:
   /// Whatever is read of the capture heeds `control` as long as it lives, in whatever thread, and
-  /// so do its tensors. Throws Error(file) when something is malformed or two sources of a fact
-  /// disagree (naming both), Error(usage) when an override cannot be meant.
+  /// so do its tensors; `control.files` is not looked at. A call of a folder that cannot be read is
+  /// left out where others can (warnings()). Throws Error(file) when something is malformed or two
+  /// sources of a fact disagree (naming both), or a file changes meanwhile, Error(usage) when an
+  /// override cannot be meant.
   static Capture open(const std::filesystem::path& path, const FactOverrides& overrides = {},
                       const ReadControl& control = {});
   static Capture from_tensors(const BareTensors& tensors, const FactOverrides& overrides,
@@ -56,6 +62,11 @@ class Capture {
   const std::string& extra() const { return extra_; }
   /// Ascending by (step, layer, branch, kind).
   const std::vector<CallEntry>& calls() const { return calls_; }
+  /// What could not be read and was left out: calls, pictures. One printable line each, to be shown
+  /// also where narration is not wanted.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  /// How many of its calls were.
+  int64_t calls_left_out() const { return calls_left_out_; }
   /// Guesses, overrides, unknown keys, roundings: one printable line each (one_line()), to be shown
   /// on standard error.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -66,18 +77,29 @@ class Capture {
 
   /// Hex digest over the bytes of the tensors used by the selected calls (q, k, mask, and v where
   /// `with_values`) and the facts that decide their maps; independent of file times and names.
-  /// Throws Error(interrupted) soon after a stop is requested.
+  /// Throws Error(interrupted) soon after a stop is requested, Error(file) as the files do.
   std::string content_hash(const std::vector<SelectedCall>& selected, bool with_values,
                            std::stop_token stop = {}) const;
 
+  /// Throws Error(file) where a file that tensors were read from since it was opened is not as it
+  /// was then. To be called before what was made of them is shown, kept or given its name.
+  void require_unchanged() const;
+  /// The same, for those who write for long.
+  const std::shared_ptr<const InputSet>& inputs() const { return inputs_; }
+  /// Opens one of frames(), which is a file of the capture's folder itself, never reached through a
+  /// link. Throws Error(file).
+  std::shared_ptr<const InputFile> open_frame(const FrameFile& frame) const;
+
  private:
   std::filesystem::path path_;
+  std::shared_ptr<const InputSet> inputs_;
   std::string extra_;
   std::vector<std::filesystem::path> files_;
   std::vector<FrameFile> frames_;
   std::optional<NamedFolder> named_;
   std::vector<CallEntry> calls_;
-  std::vector<std::string> notes_, unknown_keys_;
+  int64_t calls_left_out_ = 0;
+  std::vector<std::string> warnings_, notes_, unknown_keys_;
 };
 
 }  // namespace attnscope

@@ -12,7 +12,9 @@
 #include "core/base/error.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/picture_file.h"
 #include "io/capture/synthetic_capture.h"
+#include "io/files/input_set.h"
 #include "io/files/staged_file.h"
 #include "io/tensors/safetensors_writer.h"
 
@@ -210,6 +212,7 @@ class Writer {
       written_ += bytes;
       if (control_.progress) control_.progress(written_);
     });
+    copy_.capture->inputs()->require_reads_unchanged();
     file.commit();
   }
 
@@ -234,31 +237,30 @@ class Writer {
     }
     write_text(folder.part_path() / "capture.json",
                list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    copy_.capture->require_unchanged();
     folder.commit();
   }
 
  private:
   Json copy_frames(const fs::path& folder) {
-    std::vector<FrameFile> frames;
-    for (size_t t = 0; t < copy_.frames.size(); ++t) {
-      frames.push_back({copy_.frames[t], static_cast<int64_t>(t)});
-    }
-    std::error_code missing;
-    for (const FrameFile& frame :
-         copy_.frames.empty() ? copy_.capture->frames() : std::vector<FrameFile>{}) {
-      if (fs::is_regular_file(frame.file, missing)) frames.push_back(frame);
-    }
     Json list = Json::array();
-    for (size_t i = 0; i < frames.size(); ++i) {
-      const std::string name = fmt::format("frame{:04}{}", i, frames[i].file.extension().string());
-      std::error_code error;
-      fs::copy_file(frames[i].file, folder / name, error);
-      if (error) {
-        throw file_error(
-            frames[i].file.string(), "",
-            "cannot be copied to " + (folder / name).string() + ": " + error.message());
+    const auto add = [&](const InputFile& picture, int64_t t) {
+      const std::string name =
+          fmt::format("frame{:04}{}", list.size(), picture.path().extension().string());
+      StagedFile file(folder / name, false);
+      read_picture(picture, [&](std::span<const std::byte> bytes) { file.append(bytes); });
+      file.commit();
+      list.push_back({{"file", name}, {"t", t}});
+    };
+    for (size_t t = 0; t < copy_.frames.size(); ++t) {
+      add(InputFile(copy_.frames[t]), static_cast<int64_t>(t));
+    }
+    if (!copy_.frames.empty()) return list;
+    std::error_code missing;
+    for (const FrameFile& frame : copy_.capture->frames()) {
+      if (fs::is_regular_file(frame.file, missing)) {
+        add(*copy_.capture->open_frame(frame), frame.t);
       }
-      list.push_back({{"file", name}, {"t", frames[i].t}});
     }
     return list;
   }

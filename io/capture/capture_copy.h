@@ -40,7 +40,8 @@ struct CopyControl {
 /// Writes OUT.safetensors (one call) or a folder OUT with capture.json, a file a call and the
 /// pictures, all tensors as [batch, head, token, channel]. Memory stays below a few MiB. It appears
 /// under its name when it is complete; `force` replaces an earlier capture and nothing else, never
-/// the one that is read. Throws as write_synthetic_capture().
+/// the one that is read. Pictures are copied that are some by their content, and no links in the
+/// capture. Throws as write_synthetic_capture(), and Error(file) where what is read was changed.
 void write_capture_copy(const CaptureCopy& copy, const std::filesystem::path& out,
                         const CopyControl& control);
 

@@ -44,6 +44,7 @@ std::string canonical_facts(const SelectedCall& selected) {
 
 std::string Capture::content_hash(const std::vector<SelectedCall>& selected, bool with_values,
                                   std::stop_token stop) const {
+  require_unchanged();
   ContentHash hash(std::move(stop));
   for (const SelectedCall& call : selected) {
     const AttentionProblem& problem = *call.call->problem;
@@ -53,6 +54,7 @@ std::string Capture::content_hash(const std::vector<SelectedCall>& selected, boo
     if (call.call->mask) hash.add(*call.call->mask);
     if (with_values && problem.v()) hash.add(problem.v().source());
   }
+  require_unchanged();
   return hash.hex();
 }
 

@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-CaptureLocation locate_catalogue(const fs::path& folder) {
-  CaptureCatalogue catalogue = read_catalogue(folder);
+CaptureLocation locate_catalogue(const fs::path& folder, const ReadControl& control) {
+  CaptureCatalogue catalogue = read_catalogue(folder, *control.files, control.memory);
   CaptureLocation location;
   location.files = {catalogue.file};
   for (const FrameFile& frame : catalogue.frames) location.files.push_back(frame.file);
@@ -22,6 +22,7 @@ CaptureLocation locate_catalogue(const fs::path& folder) {
   }
   location.frames = std::move(catalogue.frames);
   location.extra = std::move(catalogue.extra);
+  location.warnings = std::move(catalogue.warnings);
   location.notes = std::move(catalogue.notes);
   location.unknown_keys = std::move(catalogue.unknown_keys);
   return location;
@@ -45,8 +46,18 @@ std::vector<fs::path> safetensors_files(const fs::path& folder) {
 /// Every safetensors file of the folder that says that it is a capture; no calls where none does.
 CaptureLocation locate_formatted(const fs::path& folder, const ReadControl& control) {
   CaptureLocation location;
+  std::optional<Error> first_bad;
   for (const fs::path& path : safetensors_files(folder)) {
-    auto file = open_tensor_file(path, control);
+    std::shared_ptr<const TensorFile> file;
+    try {
+      file = open_tensor_file(path, control);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::file) throw;
+      if (!first_bad) first_bad = error;
+      // Opened once more as a call, it is told and left out.
+      location.calls.emplace_back(CaptureFile{path});
+      continue;
+    }
     if (file->metadata().count("format") == 0) {
       location.calls.emplace_back(PassedOver{path.string() + ": left out, it has no format \"" +
                                              std::string(kCaptureFormat) + "\""});
@@ -55,7 +66,9 @@ CaptureLocation locate_formatted(const fs::path& folder, const ReadControl& cont
     location.files.push_back(path);
     location.calls.emplace_back(CaptureFile{path, {}, std::move(file)});
   }
-  if (location.files.empty()) location.calls.clear();
+  if (!location.files.empty()) return location;
+  if (first_bad) throw *first_bad;
+  location.calls.clear();
   return location;
 }
 
@@ -87,7 +100,7 @@ CaptureLocation locate_in_folder(const fs::path& folder, const std::optional<std
                                  const ReadControl& control) {
   if (pattern) return locate_named(folder, pattern);
   std::error_code error;
-  if (fs::exists(folder / "capture.json", error)) return locate_catalogue(folder);
+  if (fs::exists(folder / kCatalogueName, error)) return locate_catalogue(folder, control);
   CaptureLocation location = locate_formatted(folder, control);
   if (location.calls.empty()) location = locate_named(folder, pattern);
   if (!location.calls.empty()) return location;
@@ -101,7 +114,7 @@ CaptureLocation locate_file(const fs::path& path, const std::optional<std::strin
                             const ReadControl& control) {
   std::error_code error;
   if (pattern) throw usage_error("--pattern is for folders (" + path.string() + " is none)");
-  if (path.filename() == "capture.json") return locate_catalogue(path.parent_path());
+  if (path.filename() == kCatalogueName) return locate_catalogue(path.parent_path(), control);
   if (!fs::exists(path, error)) {
     throw file_error(path.string(), "", "there is no such file or folder");
   }
@@ -119,6 +132,13 @@ CaptureLocation locate_file(const fs::path& path, const std::optional<std::strin
 }
 
 }  // namespace
+
+std::optional<fs::path> capture_folder(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return path;
+  if (path.filename() == kCatalogueName) return path.parent_path();
+  return std::nullopt;
+}
 
 CaptureLocation locate_capture(const fs::path& path, const std::optional<std::string>& pattern,
                                const ReadControl& control) {

@@ -27,8 +27,11 @@ struct CaptureLocation {
   std::optional<NamedFolder> named;  ///< where the files were told by their names
   std::string extra;                 ///< JSON text; may be empty
   std::vector<std::variant<CaptureFile, NamedCall, PassedOver>> calls;
-  std::vector<std::string> notes, unknown_keys;
+  std::vector<std::string> warnings, notes, unknown_keys;
 };
+
+/// The folder whose files a capture at `path` consists of; nothing where it is one tensor file.
+std::optional<std::filesystem::path> capture_folder(const std::filesystem::path& path);
 
 /// Tells what `path` is: a folder with capture.json, one of files in the capture's format or told
 /// by their names (with `pattern` by those alone), or one tensor file. Throws Error(file) where it

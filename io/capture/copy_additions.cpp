@@ -80,7 +80,7 @@ std::vector<std::vector<std::string>> read_token_file(const fs::path& path) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) throw file_error(name, "", "is empty");
   if (text[first] != '[') return {lines_of(text)};
-  const nlohmann::json json = parse_strict_json(text, name, "", kMaxTokenValues);
+  const nlohmann::json json = parse_strict_json(text, name, "", {.values = kMaxTokenValues});
   if (json.empty() || !json.front().is_array()) return {string_list(json, name)};
   std::vector<std::vector<std::string>> lists;
   for (const nlohmann::json& list : json) lists.push_back(string_list(list, name));

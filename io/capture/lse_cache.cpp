@@ -1,16 +1,19 @@
 #include "io/capture/lse_cache.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "io/capture/content_hash.h"
+#include "io/files/beneath.h"
 #include "io/files/checksum.h"
 #include "io/files/posix_file.h"
 
@@ -67,13 +70,6 @@ void unpack(std::span<const std::byte> payload, std::span<RowNorm> norms) {
   }
 }
 
-/// Whether the open file is this user's own and has its name itself, not through a link.
-bool is_own(const PosixFile& file) {
-  struct stat info {};
-  return ::lstat(file.path().c_str(), &info) == 0 && info.st_uid == geteuid() &&
-         file_identity(file.path()) == file.identity();
-}
-
 /// A sum that a row can have: RowNorm's form, an exponent with which sums and differences stay in
 /// range.
 bool is_plausible(const RowNorm& norm) {
@@ -82,27 +78,57 @@ bool is_plausible(const RowNorm& norm) {
   return normal && norm.exponent >= -kMaxExponent && norm.exponent <= kMaxExponent;
 }
 
-bool load_file(const fs::path& path, const std::string& key, std::span<RowNorm> norms) {
-  std::error_code missing;
-  if (fs::is_symlink(path.parent_path(), missing) || !fs::is_regular_file(path, missing)) {
+/// The cache's folder, and not what a link of its name leads to; not open, with errno, where it
+/// cannot be.
+Descriptor open_folder(const fs::path& folder) {
+  const fs::path name = folder.has_filename() ? folder : folder.parent_path();
+  const Descriptor parent(::open(folder_of(name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent.is_open()) return Descriptor();
+  return open_beneath(parent, name.filename(), O_PATH | O_DIRECTORY);
+}
+
+/// Whether all of `bytes` could be read from `offset` on.
+bool read_all(const Descriptor& file, std::span<std::byte> bytes, int64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(file.number(), bytes.data(), bytes.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(got));
+    offset += got;
+  }
+  return true;
+}
+
+/// Throws errno_error() naming `path`.
+void write_all(const Descriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.number(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw errno_error(path, "cannot be written", written < 0 ? errno : EIO);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+bool load_file(const fs::path& folder, const std::string& key, std::span<RowNorm> norms) {
+  const Descriptor place = open_folder(folder);
+  if (!place.is_open()) return false;
+  const Descriptor file = open_beneath(place, file_name(key), O_RDONLY | O_NONBLOCK);
+  std::vector<std::byte> payload(norms.size() * kRowBytes);
+  struct stat info {};
+  if (!file.is_open() || fstat(file.number(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      info.st_uid != geteuid() ||
+      info.st_size != static_cast<int64_t>(sizeof(Header) + payload.size())) {
     return false;
   }
-  try {
-    const PosixFile file(path, PosixFile::Mode::read_only);
-    if (!is_own(file)) return false;
-    std::vector<std::byte> payload(norms.size() * kRowBytes);
-    if (file.size() != static_cast<int64_t>(sizeof(Header) + payload.size())) return false;
-    Header header;
-    file.read_at(std::as_writable_bytes(std::span(&header, 1)), 0);
-    file.read_at(payload, sizeof(Header));
-    const Header expected = make_header(key, static_cast<int64_t>(norms.size()), payload);
-    if (std::memcmp(&header, &expected, sizeof header) != 0) return false;
-    unpack(payload, norms);
-    return std::all_of(norms.begin(), norms.end(), is_plausible);
-  } catch (const Error&) {
-    // A cache that cannot be read is one that is not there.
+  Header header;
+  if (!read_all(file, std::as_writable_bytes(std::span(&header, 1)), 0) ||
+      !read_all(file, payload, sizeof header)) {
     return false;
   }
+  const Header expected = make_header(key, static_cast<int64_t>(norms.size()), payload);
+  if (std::memcmp(&header, &expected, sizeof header) != 0) return false;
+  unpack(payload, norms);
+  return std::all_of(norms.begin(), norms.end(), is_plausible);
 }
 
 /// Throws Error(file or resource).
@@ -110,22 +136,27 @@ void store_file(const fs::path& folder, const std::string& key, std::span<const 
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) throw errno_error(folder, "cannot be created", failed.value());
-  if (fs::is_symlink(folder, failed)) {
+  const Descriptor place = open_folder(folder);
+  if (!place.is_open() && errno == ELOOP) {
     throw file_error(folder.string(), "", "is a link, through which nothing is kept");
   }
+  if (!place.is_open()) throw errno_error(folder, "cannot be opened", errno);
   // Other processes may write the same file at the same time.
-  const fs::path part = folder / (file_name(key) + "." + std::to_string(getpid()) + ".part");
-  fs::remove(part, failed);
+  const std::string name = file_name(key);
+  const std::string part = name + "." + std::to_string(getpid()) + ".part";
+  ::unlinkat(place.number(), part.c_str(), 0);
   const std::vector<std::byte> payload = pack(norms);
   const Header header = make_header(key, static_cast<int64_t>(norms.size()), payload);
-  PosixFile file(part, PosixFile::Mode::create);
+  const Descriptor file = open_beneath(place, part, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (!file.is_open()) throw errno_error(folder / part, "cannot be created", errno);
   try {
-    file.write_at(std::as_bytes(std::span(&header, 1)), 0);
-    file.write_at(payload, sizeof header);
-    file.close();
-    rename_file(part, folder / file_name(key), true);
+    write_all(file, std::as_bytes(std::span(&header, 1)), folder / part);
+    write_all(file, payload, folder / part);
+    if (::renameat(place.number(), part.c_str(), place.number(), name.c_str()) != 0) {
+      throw errno_error(folder / name, "cannot take its name", errno);
+    }
   } catch (...) {
-    fs::remove(part, failed);
+    ::unlinkat(place.number(), part.c_str(), 0);
     throw;
   }
 }
@@ -178,7 +209,7 @@ std::string LseCache::key(const NormSource& source, std::string_view backend,
 
 bool LseCache::load(const std::string& key, std::span<RowNorm> norms) const {
   for (const fs::path& folder : folders_) {
-    if (load_file(folder / file_name(key), key, norms)) return true;
+    if (load_file(folder, key, norms)) return true;
   }
   return false;
 }

@@ -1,109 +1,122 @@
 #include "io/files/input_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <ctime>
 #include <string>
-#include <vector>
 
 #include "core/base/error.h"
 
 namespace attnscope {
 namespace {
 
-/// Pieces are read together up to this many bytes …
-constexpr int64_t kWindowBytes = 256 * 1024;
-/// … and where at most this many times the bytes wanted are read.
-constexpr int64_t kWasteFactor = 16;
+constexpr int64_t kNanoseconds = 1'000'000'000;
 
-/// Merges fast axes that are wanted whole and packed in memory into the axis outside them.
-std::vector<FileAxis> merge_axes(std::span<const FileAxis> axes, int64_t element) {
-  std::vector<FileAxis> merged(axes.begin(), axes.end());
-  if (merged.empty()) merged.push_back({1, 0, 1, element});
-  while (merged.size() > 1) {
-    const FileAxis inner = merged.back();
-    FileAxis& outer = merged[merged.size() - 2];
-    const bool whole = inner.count == inner.extent;
-    const bool packed = outer.count == 1 || outer.destination == inner.count * inner.destination;
-    if (!whole || !packed) break;
-    outer = {outer.extent * inner.extent, outer.begin * inner.extent, outer.count * inner.extent,
-             inner.destination};
-    merged.pop_back();
-  }
-  return merged;
+FileState state_of(const struct stat& info) {
+  return {{info.st_dev, info.st_ino},
+          info.st_size,
+          int64_t{info.st_mtim.tv_sec} * kNanoseconds + info.st_mtim.tv_nsec};
 }
 
-/// Copies one run of elements to places `step` bytes apart.
-void scatter(const std::byte* run, int64_t count, int64_t element, int64_t step,
-             std::byte* destination) {
-  if (step == element) {
-    std::memcpy(destination, run, static_cast<size_t>(count * element));
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(destination + i * step, run + i * element, static_cast<size_t>(element));
-  }
+/// "2026-11-22 21:04:05.123456789 UTC".
+std::string time_text(int64_t ns) {
+  const time_t seconds = ns / kNanoseconds - (ns % kNanoseconds < 0 ? 1 : 0);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{}-{:02}-{:02} {:02}:{:02}:{:02}.{:09} UTC", 1900 + parts.tm_year,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     ns - int64_t{seconds} * kNanoseconds);
 }
 
-/// Reads `rows` (an axis) of runs of `inner` starting at `offset`.
-void read_rows(const ByteSource& file, int64_t offset, int64_t element, const FileAxis& rows,
-               const FileAxis& inner, std::byte* destination, std::vector<std::byte>& window) {
-  const int64_t row_bytes = inner.extent * element;
-  const int64_t run_bytes = inner.count * element;
-  const bool direct = inner.destination == element;
-  const bool together = row_bytes / kWasteFactor <= run_bytes;
-  const int64_t step = together ? std::max<int64_t>(1, kWindowBytes / row_bytes) : 1;
-  for (int64_t row = 0; row < rows.count; row += step) {
-    const int64_t count = std::min(step, rows.count - row);
-    const int64_t begin = offset + (rows.begin + row) * row_bytes + inner.begin * element;
-    std::byte* target = destination + row * rows.destination;
-    if (count == 1 && direct) {
-      file.read_at(begin, {target, static_cast<size_t>(run_bytes)});
-      continue;
-    }
-    if (count == 1 && run_bytes > kWindowBytes) {
-      const int64_t piece = kWindowBytes / element;
-      window.resize(static_cast<size_t>(piece * element));
-      for (int64_t i = 0; i < inner.count; i += piece) {
-        const int64_t n = std::min(piece, inner.count - i);
-        file.read_at(begin + i * element, {window.data(), static_cast<size_t>(n * element)});
-        scatter(window.data(), n, element, inner.destination, target + i * inner.destination);
-      }
-      continue;
-    }
-    window.resize(static_cast<size_t>((count - 1) * row_bytes + run_bytes));
-    file.read_at(begin, window);
-    for (int64_t r = 0; r < count; ++r) {
-      scatter(window.data() + r * row_bytes, inner.count, element, inner.destination,
-              target + r * rows.destination);
-    }
+std::string change_text(const FileState& before, const FileState& now) {
+  if (now.identity != before.identity) return "another file has its name now";
+  if (now.size != before.size) {
+    return fmt::format("it has {} bytes now, and had {}", now.size, before.size);
   }
+  return fmt::format("it was written to (modified {}, before {})", time_text(now.modified_ns),
+                     time_text(before.modified_ns));
 }
 
 }  // namespace
 
-InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) {
+InputFile::InputFile(std::filesystem::path path)
+    : InputFile(std::move(path), nullptr, {}, Links::follow) {}
+
+InputFile::InputFile(std::filesystem::path path, std::shared_ptr<const InputFolder> folder,
+                     std::filesystem::path inner, Links links)
+    : path_(std::move(path)), folder_(std::move(folder)), inner_(std::move(inner)), links_(links) {
+  // Opening a pipe must not wait for its other end.
+  Descriptor first = open(O_RDONLY | O_NONBLOCK);
+  if (!first.is_open() && errno == ELOOP && links_ == Links::refuse) {
+    throw file_error(path_.string(), "",
+                     "is a symbolic link or stands behind one, and links in a capture are not "
+                     "followed (--links follow: to tensors)");
+  }
+  if (!first.is_open()) {
     throw file_error(path_.string(), "", "cannot be opened: " + errno_text(errno));
   }
   struct stat info {};
-  if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(descriptor_);
+  if (fstat(first.number(), &info) != 0 || !S_ISREG(info.st_mode)) {
     throw file_error(path_.string(), "", "is no regular file");
   }
-  size_ = info.st_size;
+  state_ = state_of(info);
+  descriptor_ =
+      std::make_unique<const LazyDescriptor>(std::move(first), [this] { return open_again(); });
 }
 
-InputFile::~InputFile() { close(descriptor_); }
+/// What has its name now; not open, with errno, where that fails.
+Descriptor InputFile::open(int flags) const {
+  if (folder_) return folder_->open(inner_, flags, links_);
+  return Descriptor(::open(path_.c_str(), flags | O_CLOEXEC));
+}
+
+Descriptor InputFile::open_again() const {
+  Descriptor again = open(O_RDONLY | O_NONBLOCK);
+  struct stat info {};
+  if (!again.is_open() || fstat(again.number(), &info) != 0) {
+    throw file_error(path_.string(), "",
+                     "cannot be opened any more, while it is read: " + errno_text(errno));
+  }
+  require_same(state_of(info));
+  return again;
+}
+
+void InputFile::require_same(const FileState& now) const {
+  if (now == state_) return;
+  throw file_error(path_.string(), "",
+                   "was changed while it was read: " + change_text(state_, now));
+}
+
+void InputFile::require_unchanged() const {
+  // Reads that end after this are none of those that it vouches for.
+  const bool unchecked = unchecked_.exchange(false);
+  try {
+    struct stat info {};
+    if (const auto descriptor = descriptor_->get_if_open()) {
+      if (fstat(descriptor->number(), &info) != 0) {
+        throw errno_error(path_, "cannot be examined", errno);
+      }
+      require_same(state_of(info));
+    }
+    const Descriptor named = open(O_PATH);
+    if (!named.is_open() || fstat(named.number(), &info) != 0) {
+      throw file_error(path_.string(), "",
+                       "cannot be found any more, while it is read: " + errno_text(errno));
+    }
+    require_same(state_of(info));
+  } catch (...) {
+    if (unchecked) unchecked_ = true;
+    throw;
+  }
+}
 
 void InputFile::read_at(int64_t offset, std::span<std::byte> destination) const {
+  const std::shared_ptr<const Descriptor> descriptor = descriptor_->get();
   while (!destination.empty()) {
-    const ssize_t got = pread(descriptor_, destination.data(), destination.size(), offset);
+    const ssize_t got = pread(descriptor->number(), destination.data(), destination.size(), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       throw file_error(path_.string(), "byte " + std::to_string(offset),
@@ -111,39 +124,15 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> destination) const 
     }
     if (got == 0) {
       throw file_error(path_.string(), "byte " + std::to_string(offset),
-                       "the file ends here (it had " + std::to_string(size_) +
+                       "the file ends here (it had " + std::to_string(size()) +
                            " bytes when it was opened; was it cut short meanwhile?)");
     }
     destination = destination.subspan(static_cast<size_t>(got));
     offset += got;
   }
-}
-
-void read_box(const ByteSource& file, int64_t offset, int64_t element,
-              std::span<const FileAxis> axes, std::byte* destination) {
-  for (const FileAxis& axis : axes) {
-    if (axis.count == 0) return;
-  }
-  std::vector<FileAxis> merged = merge_axes(axes, element);
-  if (merged.size() == 1) merged.insert(merged.begin(), FileAxis{1, 0, 1, 0});
-  const size_t outer = merged.size() - 2;
-  const FileAxis& rows = merged[outer];
-  const FileAxis& inner = merged[outer + 1];
-  std::vector<int64_t> at(outer, 0);
-  std::vector<std::byte> window;
-  while (true) {
-    int64_t place = 0;
-    std::byte* target = destination;
-    for (size_t axis = 0; axis < outer; ++axis) {
-      place = place * merged[axis].extent + merged[axis].begin + at[axis];
-      target += at[axis] * merged[axis].destination;
-    }
-    const int64_t start = offset + place * rows.extent * inner.extent * element;
-    read_rows(file, start, element, rows, inner, target, window);
-    size_t axis = outer;
-    while (axis > 0 && ++at[axis - 1] == merged[axis - 1].count) at[--axis] = 0;
-    if (axis == 0) return;
-  }
+  // When the reading is done: a check meanwhile has not seen all of it.
+  if (!read_.load(std::memory_order_relaxed)) read_ = true;
+  if (!unchecked_.load(std::memory_order_relaxed)) unchecked_ = true;
 }
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "io/files/input_set.h"
 #include "io/files/shard_folder.h"
 
 namespace attnscope {
@@ -110,6 +111,7 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
       journal_(with_suffix(out_, ".journal")),
       shards_(with_suffix(out_, ".d")),
       part_shards_(with_suffix(out_, ".d.part")),
+      sources_(options.sources),
       resume_(options.resume),
       force_(options.force),
       sync_(options.sync),
@@ -198,6 +200,14 @@ void OutputFile::sync_data() const {
   if (sync_) data_.sync_data();
 }
 
+void OutputFile::require_sources_unchanged() const {
+  if (sources_) sources_->require_unchanged();
+}
+
+void OutputFile::require_source_reads_unchanged() const {
+  if (sources_) sources_->require_reads_unchanged();
+}
+
 void OutputFile::commit() {
   if (!data_.is_open()) data_ = PosixFile(part_, PosixFile::Mode::existing);
   give_name(part_);
@@ -206,6 +216,7 @@ void OutputFile::commit() {
 void OutputFile::commit_new_part() { give_name(new_part_); }
 
 void OutputFile::give_name(const path& from) {
+  require_sources_unchanged();
   if (sync_) data_.sync();
   const FileIdentity written = data_.identity();
   data_.close();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace attnscope {
 
+class InputSet;
+
 /// How an output is to be treated; see OutputFile.
 struct OutputFileOptions {
   bool force = false;      ///< replace OUT at the end; what an interrupted run left is given up
@@ -23,6 +26,9 @@ struct OutputFileOptions {
   int64_t bytes = 0;       ///< that the file will take at least
   /// Files that are read: the output must not replace one of them. Borrowed for the call.
   std::span<const std::filesystem::path> inputs{};
+  /// What the output is made from: OUT takes its name only where all that was read of them is as
+  /// it was. Null: nothing that could change.
+  std::shared_ptr<const InputSet> sources = nullptr;
 };
 
 /// The life of an output on disk: OUT.lock is held throughout, everything is written to OUT.part,
@@ -89,8 +95,14 @@ class OutputFile {
   /// What was written so far reaches the disk before anything that is written later; nothing
   /// without `sync`.
   void sync_data() const;
+  /// Throw Error(file) where one of the sources was changed: any that is in use; or any of what
+  /// was read since the last such look, fast, after which what was made of it may be committed.
+  /// Thread-safe.
+  void require_sources_unchanged() const;
+  void require_source_reads_unchanged() const;
   /// Makes OUT.part durable (with `sync`), renames it to OUT and removes the journal. Throws
-  /// Error(file) where the name OUT.part is another file's by now, which is left alone.
+  /// Error(file) where a source was changed, or the name OUT.part is another file's by now, which
+  /// is left alone.
   void commit();
   /// The same with what open_new_part() opened; OUT.part, which held the work until now, goes when
   /// OUT has its name.
@@ -107,6 +119,7 @@ class OutputFile {
   std::filesystem::path journal_;
   std::filesystem::path shards_;
   std::filesystem::path part_shards_;
+  std::shared_ptr<const InputSet> sources_;
   bool resume_ = false;
   bool force_ = false;
   bool sync_ = true;

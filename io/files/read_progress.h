@@ -6,7 +6,11 @@
 #include <stop_token>
 #include <string>
 
+#include "io/files/input_folder.h"
+
 namespace attnscope {
+
+class InputSet;
 
 // A tensor may be served only after its whole member of an archive was read and its checksum
 // compared, which takes as long as the member is large. Whoever asks for a value knows nothing of
@@ -29,7 +33,11 @@ using ReadReporter =
 /// keeps a copy for as long as it is read.
 struct ReadControl {
   std::stop_token stop{};  ///< long reads throw Error(interrupted) soon after a stop is requested
-  ReadReporter reporter = {};  ///< told of reads of 64 MiB and more; nobody where it is empty
+  ReadReporter reporter = {};   ///< told of reads of 64 MiB and more; nobody where it is empty
+  Links links = Links::refuse;  ///< whether tensors in a capture's folder may be links
+  int64_t memory = int64_t{1} << 30;  ///< bytes that the head of one file may take while it is read
+  /// What tensor files are opened in; null: each stands alone, and its name may be a link.
+  std::shared_ptr<InputSet> files = nullptr;
 };
 
 /// Throws Error(interrupted) where a stop was requested; `what` is being read.

@@ -7,17 +7,20 @@
 
 namespace attnscope {
 
-/// Values in one JSON text unless told otherwise: a file of 100 000 tensors stays below it, and a
-/// hostile one takes about 100 MiB of memory, however long it is.
-constexpr int64_t kMaxJsonValues = 1 << 20;
+/// What one JSON text may be.
+struct JsonLimits {
+  int64_t values = 1 << 20;             ///< a file of 100 000 tensors stays below it
+  int64_t memory = int64_t{256} << 20;  ///< bytes of the text and of what is made of it together
+};
 
-/// Parses JSON from a file nobody vouches for: valid UTF-8, at most 64 levels deep, at most
-/// `max_values` values, no key twice in an object, nothing after the value. Throws Error(file)
-/// "FILE: WHERE: …" with the byte where the text breaks the grammar.
+/// Parses JSON from a file nobody vouches for: valid UTF-8, at most 64 levels deep, within
+/// `limits`, strings of at most 4 MiB and numbers of at most 1024 characters, no key twice in an
+/// object, nothing after the value. Throws Error(file) "FILE: WHERE: …" with the byte where the
+/// text breaks the grammar, Error(resource) where it would take more memory.
 ///
 /// The grammar is nlohmann's, through its SAX interface; what is here adds what its parser does not
 /// offer: limits, and a refusal of a key that occurs twice, of which it keeps the last.
 nlohmann::json parse_strict_json(std::string_view text, const std::string& file,
-                                 const std::string& where, int64_t max_values = kMaxJsonValues);
+                                 const std::string& where, const JsonLimits& limits = {});
 
 }  // namespace attnscope

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "io/files/input_file.h"
 #include "io/pictures/png_guard.h"
 
 namespace attnscope {
@@ -18,12 +17,12 @@ namespace {
 constexpr png_alloc_size_t kMaxChunk = 4 << 20;
 
 struct Reading {
-  explicit Reading(const std::filesystem::path& path) : file(path), guard(path) {}
+  explicit Reading(const InputFile& the_file) : file(the_file), guard(the_file.path()) {}
   ~Reading() { png_destroy_read_struct(&png, &info, nullptr); }
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
 
-  InputFile file;
+  const InputFile& file;
   int64_t offset = 0;
   PngGuard guard;
   png_structp png = nullptr;
@@ -70,7 +69,11 @@ void convert_to_grey(png_structp png, png_infop info) {
 }  // namespace
 
 GreyImage read_png_grey(const std::filesystem::path& path) {
-  Reading reading(path);
+  return read_png_grey(InputFile(path));
+}
+
+GreyImage read_png_grey(const InputFile& file) {
+  Reading reading(file);
   check_signature(reading);
   reading.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading.guard, PngGuard::keep_error,
                                        PngGuard::ignore_warning);

@@ -86,6 +86,7 @@ void StatsJournal::write_line(const Json& json) {
 }
 
 void StatsJournal::append(const HeadRecord& record) {
+  file_.require_source_reads_unchanged();
   write_line(head_json(record));
   file_.sync_data();
   file_.keep_partial();

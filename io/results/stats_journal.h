@@ -26,7 +26,8 @@ class StatsJournal {
   /// Records of earlier runs. A line that is none ends the list: it was not written to its end.
   const std::vector<HeadRecord>& kept() const { return kept_; }
   const std::filesystem::path& part_path() const { return file_.part_path(); }
-  /// Adds a record and makes it durable.
+  /// Adds a record and makes it durable. Throws Error(file) where the sources of `options` were
+  /// changed.
   void append(const HeadRecord& record);
   /// `write` creates the output's final form at the path that it is given; it then takes the name
   /// OUT. Until it has it, OUT.part is as it was.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "io/files/input_file.h"
+#include "io/files/read_box.h"
 
 namespace attnscope {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "core/tensor/tensor_source.h"
 #include "io/files/input_file.h"
+#include "io/files/read_box.h"
 #include "io/tensors/chunk_packing.h"
 
 namespace attnscope {

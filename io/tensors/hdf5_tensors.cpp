@@ -7,7 +7,6 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "io/files/input_file.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/hdf5_chunks.h"
 #include "io/tensors/hdf5_structure.h"
@@ -34,15 +33,17 @@ std::vector<int64_t> sizes_of(const Json& list) {
 
 class Hdf5TensorFile : public TensorFile {
  public:
-  Hdf5TensorFile(const std::filesystem::path& path, const ReadControl& control)
-      : TensorFile(path),
+  Hdf5TensorFile(std::shared_ptr<const InputFile> file, const ReadControl& control)
+      : TensorFile(file->path()),
         stop_(control.stop),
-        file_(std::make_shared<InputFile>(path)),
+        file_(std::move(file)),
         cache_(std::make_shared<ChunkCache>()) {
-    const Json structure = read_hdf5_structure(path.string(), stop_);
+    const Json structure = read_hdf5_structure(path().string(), stop_);
+    // The helper opens the file by its name.
+    file_->require_unchanged();
     const Json& attributes = structure["attributes"];
     if (attributes.contains("format") && attributes["format"] == "attnscope-export/1") {
-      throw file_error(path.string(), "", "is an export, no capture: it holds no q and k");
+      throw file_error(path().string(), "", "is an export, no capture: it holds no q and k");
     }
     for (const Json& dataset : structure["datasets"]) {
       const std::string key = dataset["path"].get<std::string>();
@@ -160,6 +161,7 @@ class Hdf5TensorFile : public TensorFile {
     }
     const auto total = checked_count(grid);
     const Json chunks = read_hdf5_chunks(path().string(), key, stop_);
+    file_->require_unchanged();
     if (!total || static_cast<uint64_t>(*total) != chunks.size()) {
       fail(key, "not every chunk was written (got " + std::to_string(chunks.size()) +
                     (total ? " of " + std::to_string(*total) : "") + ")");
@@ -201,9 +203,9 @@ class Hdf5TensorFile : public TensorFile {
 
 }  // namespace
 
-std::shared_ptr<const TensorFile> open_hdf5_tensors(const std::filesystem::path& path,
+std::shared_ptr<const TensorFile> open_hdf5_tensors(std::shared_ptr<const InputFile> file,
                                                     const ReadControl& control) {
-  return std::make_shared<Hdf5TensorFile>(path, control);
+  return std::make_shared<Hdf5TensorFile>(std::move(file), control);
 }
 
 bool says_export(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "io/files/input_file.h"
 #include "io/files/read_progress.h"
 #include "io/tensors/tensor_file.h"
 
@@ -17,7 +18,7 @@ namespace attnscope {
 /// Links are not followed. A dataset that cannot be read (links, external or virtual storage,
 /// other filters, compound types, chunks never written …) is an error when it is asked for, no
 /// trouble to the others. Root attributes and single numbers with usual names become metadata().
-std::shared_ptr<const TensorFile> open_hdf5_tensors(const std::filesystem::path& path,
+std::shared_ptr<const TensorFile> open_hdf5_tensors(std::shared_ptr<const InputFile> file,
                                                     const ReadControl& control = {});
 
 /// Whether an HDF5 file says that it is an export of this program. Throws Error(file) where the

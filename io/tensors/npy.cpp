@@ -204,8 +204,8 @@ std::pair<int64_t, int64_t> header_place(const ByteSource& file, const std::stri
 
 class NpyFile : public TensorFile {
  public:
-  explicit NpyFile(const std::filesystem::path& path)
-      : TensorFile(path), tensor_(read_npy(std::make_shared<InputFile>(path), path.string())) {}
+  NpyFile(std::shared_ptr<const ByteSource> bytes, const std::filesystem::path& name)
+      : TensorFile(name), tensor_(read_npy(std::move(bytes), name.string())) {}
   std::vector<std::string> keys() const override { return {""}; }
   std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
     if (key.empty()) return tensor_;
@@ -251,7 +251,12 @@ std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> f
 }
 
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path) {
-  return std::make_shared<NpyFile>(path);
+  return open_npy(std::make_shared<InputFile>(path), path);
+}
+
+std::shared_ptr<const TensorFile> open_npy(std::shared_ptr<const ByteSource> bytes,
+                                           const std::filesystem::path& name) {
+  return std::make_shared<NpyFile>(std::move(bytes), name);
 }
 
 }  // namespace attnscope

@@ -18,4 +18,8 @@ std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> f
 /// A .npy file as a file of one tensor, named "". Throws Error(file).
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path);
 
+/// The same of bytes that stand open already, as a file called `name`.
+std::shared_ptr<const TensorFile> open_npy(std::shared_ptr<const ByteSource> bytes,
+                                           const std::filesystem::path& name);
+
 }  // namespace attnscope

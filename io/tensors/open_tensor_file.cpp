@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "io/files/input_file.h"
+#include "io/files/input_set.h"
 #include "io/hdf5/hdf5_signature.h"
 #include "io/tensors/hdf5_tensors.h"
 #include "io/tensors/npy.h"
@@ -28,23 +28,25 @@ constexpr size_t kTarMagicAt = 257;
 std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& path,
                                                    const ReadControl& control) {
   std::array<char, kTarMagicAt + 5> bytes{};
-  const InputFile file(path);
-  const auto size = static_cast<size_t>(std::min<int64_t>(file.size(), bytes.size()));
-  file.read_at(0, std::as_writable_bytes(std::span(bytes)).first(size));
+  const std::shared_ptr<const InputFile> file =
+      control.files ? control.files->open(path) : std::make_shared<const InputFile>(path);
+  const auto size = static_cast<size_t>(std::min<int64_t>(file->size(), bytes.size()));
+  file->read_at(0, std::as_writable_bytes(std::span(bytes)).first(size));
   const std::string_view start(bytes.data(), size);
   const std::string extension = path.extension().string();
-  if (start.starts_with("\x93NUMPY") || extension == ".npy") return open_npy(path);
+  const JsonLimits limits{.memory = control.memory};
+  if (start.starts_with("\x93NUMPY") || extension == ".npy") return open_npy(file, path);
   if (looks_like_zip(start) || extension == ".npz") {
-    ZipFile zip(path, control);
+    ZipFile zip(file, path, control);
     return is_torch_zip(zip) ? open_torch(std::move(zip)) : open_npz(std::move(zip));
   }
   // A safetensors header is a JSON object: '{' (or white space before it) follows its length, which
   // fits 32 bits. This comes before pickles: a length of 640 bytes begins like one.
   const bool json = size > 8 && std::string_view("{ \t\n\r").find(start[8]) != std::string::npos;
   const bool short_length = size > 8 && start.substr(4, 4) == std::string_view("\0\0\0\0", 4);
-  if (json && short_length) return open_safetensors(path);
-  if (begins_as_hdf5(start)) return open_hdf5_tensors(path, control);
-  if (has_hdf5_userblock(file)) return open_hdf5_tensors(path, control);
+  if (json && short_length) return read_safetensors(file, path, limits);
+  if (begins_as_hdf5(start)) return open_hdf5_tensors(file, control);
+  if (has_hdf5_userblock(*file)) return open_hdf5_tensors(file, control);
   if (start.starts_with(kOldTorchMagic) || start.substr(std::min(size, kTarMagicAt)) == "ustar") {
     throw file_error(path.string(), "", kOldTorch);
   }
@@ -52,7 +54,7 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
     throw file_error(path.string(), "",
                      "is a pickle, which is never executed: save the tensors as safetensors");
   }
-  if (json || extension == ".safetensors") return open_safetensors(path);
+  if (json || extension == ".safetensors") return read_safetensors(file, path, limits);
   throw file_error(path.string(), "", "is no safetensors, .npy, .npz, .pt or HDF5 file");
 }
 

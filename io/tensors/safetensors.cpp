@@ -10,8 +10,6 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
-#include "io/files/input_file.h"
-#include "io/files/strict_json.h"
 #include "io/tensors/file_tensor.h"
 
 namespace attnscope {
@@ -56,14 +54,15 @@ struct TensorEntry {
 /// Reads and checks one file's header.
 class HeaderReader {
  public:
-  HeaderReader(const ByteSource& file, const std::string& name) : file_(file), name_(name) {}
+  HeaderReader(const ByteSource& file, const std::string& name, const JsonLimits& limits)
+      : file_(file), name_(name), limits_(limits) {}
 
   void read() {
     const int64_t length = header_length();
     std::string text(static_cast<size_t>(length), '\0');
     file_.read_at(kLengthBytes, std::as_writable_bytes(std::span(text)));
     data_begin_ = kLengthBytes + length;
-    const nlohmann::json header = parse_strict_json(text, name_, "header");
+    const nlohmann::json header = parse_strict_json(text, name_, "header", limits_);
     if (!header.is_object()) {
       throw file_error(name_, "header",
                        std::string("expected a JSON object (got ") + header.type_name() + ")");
@@ -224,6 +223,7 @@ class HeaderReader {
 
   const ByteSource& file_;
   const std::string name_;
+  const JsonLimits limits_;
   int64_t data_begin_ = 0;
   std::vector<TensorEntry> tensors_;
   std::map<std::string, std::string> metadata_;
@@ -231,9 +231,10 @@ class HeaderReader {
 
 class SafetensorsFile : public TensorFile {
  public:
-  SafetensorsFile(std::shared_ptr<const ByteSource> file, const std::filesystem::path& name)
+  SafetensorsFile(std::shared_ptr<const ByteSource> file, const std::filesystem::path& name,
+                  const JsonLimits& limits)
       : TensorFile(name), file_(std::move(file)) {
-    HeaderReader reader(*file_, name.string());
+    HeaderReader reader(*file_, name.string(), limits);
     reader.read();
     data_begin_ = reader.data_begin();
     tensors_ = std::move(reader.tensors());
@@ -270,13 +271,10 @@ class SafetensorsFile : public TensorFile {
 
 }  // namespace
 
-std::shared_ptr<const TensorFile> open_safetensors(const std::filesystem::path& path) {
-  return read_safetensors(std::make_shared<InputFile>(path), path);
-}
-
 std::shared_ptr<const TensorFile> read_safetensors(std::shared_ptr<const ByteSource> bytes,
-                                                   const std::filesystem::path& name) {
-  return std::make_shared<SafetensorsFile>(std::move(bytes), name);
+                                                   const std::filesystem::path& name,
+                                                   const JsonLimits& limits) {
+  return std::make_shared<SafetensorsFile>(std::move(bytes), name, limits);
 }
 
 }  // namespace attnscope

@@ -7,7 +7,6 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "io/files/input_file.h"
 #include "io/files/utf8.h"
 
 namespace attnscope {
@@ -305,9 +304,6 @@ class DirectoryReader {
 };
 
 }  // namespace
-
-ZipFile::ZipFile(const std::filesystem::path& path, const ReadControl& control)
-    : ZipFile(std::make_shared<InputFile>(path), path, control) {}
 
 ZipFile::ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name,
                  ReadControl control)

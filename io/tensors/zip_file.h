@@ -21,9 +21,8 @@ namespace attnscope {
 /// overlap nor for those that unpack to more than they can hold (as of 1.7, Debian 12's).
 class ZipFile {
  public:
-  /// Throws Error(file) naming the member.
-  explicit ZipFile(const std::filesystem::path& path, const ReadControl& control = {});
-  /// The archive of these bytes, wherever they stand; `name` is how messages call it.
+  /// The archive of these bytes, wherever they stand; `name` is how messages call it. Throws
+  /// Error(file) naming the member.
   ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name,
           ReadControl control = {});
 

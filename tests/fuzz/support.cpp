@@ -14,9 +14,9 @@ namespace attnscope {
 
 /// HDF5 files are read in child processes, which costs too much here: what is hostile of them is
 /// left to tests/data/hostile.
-std::shared_ptr<const TensorFile> open_hdf5_tensors(const std::filesystem::path& path,
+std::shared_ptr<const TensorFile> open_hdf5_tensors(std::shared_ptr<const InputFile> file,
                                                     const ReadControl&) {
-  throw file_error(path.string(), "", "HDF5 is not fuzzed");
+  throw file_error(file->path().string(), "", "HDF5 is not fuzzed");
 }
 
 namespace test {

@@ -40,7 +40,8 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
     return document;
   }
   auto stop = std::make_unique<DocumentStop>(control.stop);
-  const ReadControl own{stop->token(), control.reporter};
+  ReadControl own = control;
+  own.stop = stop->token();
   Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
                                         : Capture::open(origin.path, origin.facts, own);
   const std::vector<MapSource> calls = map_sources(capture);

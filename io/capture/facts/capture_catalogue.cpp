@@ -6,15 +6,16 @@
 
 #include "core/base/error.h"
 #include "io/capture/facts/call_facts.h"
-#include "io/files/input_file.h"
+#include "io/files/input_set.h"
 #include "io/files/strict_json.h"
 
 namespace attnscope {
 namespace {
 
-/// A catalogue of every call of a long run stays far below this.
-constexpr int64_t kMaxCatalogueBytes = 256 << 20;
-constexpr int64_t kMaxCatalogueValues = 4 << 20;
+/// A call of a long run takes 300 bytes and a dozen values, and there are tens of thousands.
+constexpr int64_t kMaxCatalogueBytes = 64 << 20;
+constexpr int64_t kMaxCatalogueValues = 2 << 20;
+constexpr size_t kMaxListed = 1 << 17;
 
 /// A file name that capture.json gives: plain, and below the capture's folder.
 std::filesystem::path inner_path(const nlohmann::json& entry, const std::filesystem::path& folder,
@@ -34,9 +35,8 @@ std::filesystem::path inner_path(const nlohmann::json& entry, const std::filesys
 }
 
 /// The whole of capture.json, its format checked.
-nlohmann::json read_root(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  const InputFile file(path);
+nlohmann::json read_root(const InputFile& file, int64_t memory) {
+  const std::string name = file.path().string();
   if (file.size() > kMaxCatalogueBytes) {
     throw file_error(name, "",
                      "is too large (got " + std::to_string(file.size()) + " bytes, limit " +
@@ -44,27 +44,51 @@ nlohmann::json read_root(const std::filesystem::path& path) {
   }
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
-  nlohmann::json root = parse_strict_json(text, name, "", kMaxCatalogueValues);
+  nlohmann::json root =
+      parse_strict_json(text, name, "", {.values = kMaxCatalogueValues, .memory = memory});
   if (!root.is_object()) throw file_error(name, "", "expected a JSON object");
   if (!root.contains("format")) throw file_error(name, "", "the key \"format\" is missing");
   check_capture_format(root["format"], name);
   return root;
 }
 
+/// The list of this name in capture.json.
+const nlohmann::json& listed(const nlohmann::json& root, const char* key, const std::string& name) {
+  const nlohmann::json& list = root[key];
+  if (!list.is_array()) throw file_error(name, key, "expected a list");
+  if (list.size() > kMaxListed) {
+    throw file_error(name, key,
+                     "lists too many files (got " + std::to_string(list.size()) + ", limit " +
+                         std::to_string(kMaxListed) + ")");
+  }
+  return list;
+}
+
 /// The pictures that capture.json lists.
 struct FrameList {
   std::vector<FrameFile> frames;
-  std::vector<std::string> notes;  ///< of those that are missing
+  std::vector<std::string> warnings;  ///< of those that are left out
+  std::vector<std::string> notes;     ///< of those that are missing
   std::vector<std::string> unknown_keys;
 };
 
+/// What keeps a picture from being read; empty where nothing does.
+std::string frame_fault(const FrameFile& frame, const InputSet& files) {
+  try {
+    files.open_unlinked(frame.file);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 FrameList read_frames(const nlohmann::json& root, const std::filesystem::path& folder,
-                      const std::string& name) {
+                      const std::string& name, const InputSet& files) {
   FrameList list;
   if (!root.contains("frames")) return list;
-  if (!root["frames"].is_array()) throw file_error(name, "frames", "expected a list");
-  for (size_t i = 0; i < root["frames"].size(); ++i) {
-    const nlohmann::json& entry = root["frames"][i];
+  const nlohmann::json& entries = listed(root, "frames", name);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const nlohmann::json& entry = entries[i];
     const std::string where = "frames[" + std::to_string(i) + "]";
     FrameFile frame{inner_path(entry, folder, name, where), 0};
     if (!entry.contains("t") || !entry["t"].is_number_unsigned()) {
@@ -77,7 +101,12 @@ FrameList read_frames(const nlohmann::json& root, const std::filesystem::path& f
       }
     }
     std::error_code error;
-    if (!std::filesystem::is_regular_file(frame.file, error)) {
+    const std::string fault = frame_fault(frame, files);
+    if (!fault.empty() && std::filesystem::is_regular_file(frame.file, error)) {
+      list.warnings.push_back(name + ": " + where + " is left out: " + fault);
+      continue;
+    }
+    if (!fault.empty()) {
       list.notes.push_back(name + ": " + where + ": " + frame.file.string() + " is missing");
     }
     list.frames.push_back(std::move(frame));
@@ -87,14 +116,17 @@ FrameList read_frames(const nlohmann::json& root, const std::filesystem::path& f
 
 }  // namespace
 
-CaptureCatalogue read_catalogue(const std::filesystem::path& folder) {
+CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& files,
+                                int64_t memory) {
   CaptureCatalogue catalogue;
-  catalogue.file = folder / "capture.json";
+  catalogue.file = folder / kCatalogueName;
   const std::string name = catalogue.file.string();
-  const auto root = std::make_shared<const nlohmann::json>(read_root(catalogue.file));
+  const auto root =
+      std::make_shared<const nlohmann::json>(read_root(*files.open(catalogue.file), memory));
   if (root->contains("extra")) catalogue.extra = (*root)["extra"].dump();
-  FrameList list = read_frames(*root, folder, name);
+  FrameList list = read_frames(*root, folder, name, files);
   catalogue.frames = std::move(list.frames);
+  catalogue.warnings = std::move(list.warnings);
   catalogue.notes = std::move(list.notes);
   catalogue.unknown_keys = std::move(list.unknown_keys);
   for (const auto& [key, value] : root->items()) {
@@ -106,7 +138,7 @@ CaptureCatalogue read_catalogue(const std::filesystem::path& folder) {
   if (!root->contains("calls") || !(*root)["calls"].is_array() || (*root)["calls"].empty()) {
     throw file_error(name, "calls", "expected a list of calls");
   }
-  const nlohmann::json& calls = (*root)["calls"];
+  const nlohmann::json& calls = listed(*root, "calls", name);
   for (size_t i = 0; i < calls.size(); ++i) {
     catalogue.calls.push_back(
         {inner_path(calls[i], folder, name, "calls[" + std::to_string(i) + "]"),

@@ -12,6 +12,8 @@
 
 namespace attnscope {
 
+class InputSet;
+
 /// A picture of a latent frame.
 struct FrameFile {
   std::filesystem::path file;
@@ -38,11 +40,17 @@ struct CaptureCatalogue {
   std::vector<FrameFile> frames;
   std::string extra;  ///< as JSON text; may be empty
   std::vector<CaptureFile> calls;
+  std::vector<std::string> warnings;  ///< of what is left out
   std::vector<std::string> notes, unknown_keys;
 };
 
-/// Reads FOLDER/capture.json; of the files that it names it opens none. Throws Error(file) where it
-/// is malformed or names files outside the folder.
-CaptureCatalogue read_catalogue(const std::filesystem::path& folder);
+constexpr const char* kCatalogueName = "capture.json";
+
+/// Reads FOLDER/capture.json, as one of `files`, in `memory` bytes; of the calls' files that it
+/// names it opens none. Pictures that are links, or stand behind one, are left out. Throws
+/// Error(file) where it is malformed or names files outside the folder, Error(resource) where the
+/// memory does not suffice.
+CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& files,
+                                int64_t memory);
 
 }  // namespace attnscope

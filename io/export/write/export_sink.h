@@ -24,6 +24,9 @@ struct ExportWriteOptions {
   JournalCommits commits{};  ///< when what was written is committed
   /// Files that are read: the export must not replace one of them.
   std::vector<std::filesystem::path> inputs{};
+  /// What the maps are computed from (OutputFileOptions): where it changes, nothing that was
+  /// computed since the last commit is committed, and the export does not become complete.
+  std::shared_ptr<const InputSet> sources = nullptr;
 
   /// The same for the file itself, which takes `bytes` at least. `resumable`: what a killed run
   /// leaves can be gone on with. Borrows the inputs.
@@ -33,7 +36,8 @@ struct ExportWriteOptions {
             .resumable = resumable,
             .resume = resume,
             .bytes = bytes,
-            .inputs = inputs};
+            .inputs = inputs,
+            .sources = sources};
   }
 };
 

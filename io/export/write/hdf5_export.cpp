@@ -118,8 +118,12 @@ void Hdf5Export::set_stored(ExportManifest stored) {
 }
 
 void Hdf5Export::open_journal(const JournalEnd& end) {
-  journal_.emplace(
-      file_.journal_path(), end, sync_, [this] { file_.sync_data(); }, commits_);
+  const auto make_durable = [this] {
+    // What was computed from other bytes than those of the hash must not be believed by a resume.
+    file_.require_source_reads_unchanged();
+    file_.sync_data();
+  };
+  journal_.emplace(file_.journal_path(), end, sync_, make_durable, commits_);
 }
 
 void Hdf5Export::take_up(const JournalContent& old, bool verify_all) {
@@ -287,6 +291,7 @@ void Hdf5Export::end() {
   require_all_tiles(file_, tiles_done_, before_->total());
   // The mark must never be durable before what it vouches for.
   journal_->flush();
+  file_.require_sources_unchanged();
   const std::byte complete{1};
   file_.write_at({&complete, 1}, stored_.complete);
   journal_.reset();

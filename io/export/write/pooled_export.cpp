@@ -106,6 +106,7 @@ class PooledFile final : public PooledExport {
   void head(int64_t, const HeadTotals&) override {}
 
   void end() override {
+    file_.require_sources_unchanged();
     {
       const Hdf5Session session;
       groups_.clear();

@@ -254,6 +254,8 @@ void ShardedExport::finish_group(size_t group) {
   rename_file(temporary, new_folder_ / shard.file, true);
   if (sync_) sync_folder_of(temporary);
   shard.bytes = size;
+  // What was computed from other bytes than those of the hash must not be believed by a resume.
+  file_.require_source_reads_unchanged();
   file_.keep_partial();
   journal_->add({static_cast<int64_t>(group), size, 1,
                  static_cast<int32_t>(static_cast<uint32_t>(shard.checksum >> 32)), 0, 0,
@@ -307,6 +309,7 @@ void ShardedExport::suspend() {
 
 void ShardedExport::end() {
   require_all_tiles(file_, next_, tiles_total());
+  file_.require_sources_unchanged();
   // An earlier run may have come as far as this.
   file_.remove_part();
   const ExportManifest stored =

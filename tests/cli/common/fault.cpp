@@ -1,5 +1,6 @@
 // Loaded before the program (LD_PRELOAD) to make the n-th call of a kind fail, as disks and memory
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
+// or read: before the n-th read the last byte of the file ATTNSCOPE_FAULT_CHANGE becomes another.
 // "kill" ends the process before its n-th call that changes names or makes something durable,
 // "stop" sends it SIGTERM there; "unsupported" is a file system without locks and fallocate.
 // ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
@@ -52,12 +53,13 @@ struct Fault {
 /// the JSON library, which reads the capture's facts, allocates where it must not throw.
 std::atomic<bool> begun{false};
 
-bool fails(const char* kind) {
-  if (!begun) return false;
+bool is_due(const char* kind) {
   static const Fault fault;
   if (strcmp(kind, fault.kind) != 0) return false;
   return ++calls == fault.number;
 }
+
+bool fails(const char* kind) { return begun && is_due(kind); }
 
 /// Whether a SIGTERM waits for somebody to take it.
 bool stop_is_pending() {
@@ -75,6 +77,16 @@ void end_before_step() {
 template <typename Function>
 Function next(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+/// One that is still a number, and near the one before.
+void change_input() {
+  const int fd = open(getenv("ATTNSCOPE_FAULT_CHANGE"), O_RDWR | O_CLOEXEC);
+  char last = 0;
+  if (fd < 0 || lseek(fd, -1, SEEK_END) < 0 || read(fd, &last, 1) != 1) abort();
+  last ^= 1;
+  if (lseek(fd, -1, SEEK_END) < 0 || write(fd, &last, 1) != 1) abort();
+  close(fd);
 }
 
 bool without_locks() {
@@ -162,6 +174,18 @@ int fcntl64(int fd, int command, ...) {
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
   return control("fcntl64", fd, command, argument);
+}
+
+ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {
+  if (is_due("read")) change_input();
+  static const auto real = next<ssize_t (*)(int, void*, size_t, off_t)>("pread");
+  return real(fd, data, bytes, offset);
+}
+
+ssize_t pread64(int fd, void* data, size_t bytes, off64_t offset) {
+  if (is_due("read")) change_input();
+  static const auto real = next<ssize_t (*)(int, void*, size_t, off64_t)>("pread64");
+  return real(fd, data, bytes, offset);
 }
 
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {

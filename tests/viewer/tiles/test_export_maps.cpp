@@ -25,7 +25,7 @@ using namespace attnscope::test;
 
 namespace {
 
-constexpr ExportWriteOptions kQuick{.force = false, .sync = false};
+const ExportWriteOptions kQuick{.force = false, .sync = false};
 
 /// A source, and a way to wait for what it finds.
 class ExportHarness {

@@ -18,7 +18,7 @@ using namespace attnscope::test;
 
 namespace {
 
-constexpr ExportWriteOptions kQuick{.force = false, .sync = false};
+const ExportWriteOptions kQuick{.force = false, .sync = false};
 
 void write_export(const ExportSpec& spec, const std::string& out, const FedValues& values,
                   const FeedOrder& order = {}) {

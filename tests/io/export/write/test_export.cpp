@@ -21,7 +21,7 @@ using namespace attnscope::test;
 
 namespace {
 
-constexpr ExportWriteOptions kQuick{.force = false, .sync = false};
+const ExportWriteOptions kQuick{.force = false, .sync = false};
 
 /// Exports and returns the sink's own count of bytes.
 int64_t write_export(const ExportSpec& spec, const std::string& out, const FedValues& values,

@@ -22,8 +22,8 @@ using namespace attnscope::test;
 
 namespace {
 
-constexpr ExportWriteOptions kRefuse{.force = false, .sync = false};
-constexpr ExportWriteOptions kForce{.force = true, .sync = false};
+const ExportWriteOptions kRefuse{.force = false, .sync = false};
+const ExportWriteOptions kForce{.force = true, .sync = false};
 
 /// What a call threw.
 struct Thrown {

@@ -25,9 +25,9 @@ using namespace attnscope::test;
 
 namespace {
 
-constexpr ExportWriteOptions kFresh{.force = false, .sync = false};
-constexpr ExportWriteOptions kResume{.force = false, .sync = false, .resume = true};
-constexpr ExportWriteOptions kResumeAll{
+const ExportWriteOptions kFresh{.force = false, .sync = false};
+const ExportWriteOptions kResume{.force = false, .sync = false, .resume = true};
+const ExportWriteOptions kResumeAll{
     .force = false, .sync = false, .resume = true, .verify_all = true};
 
 VerifyReport verify(const std::filesystem::path& path) { return verify_export(path, {}, nullptr); }
