@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "core/base/error.h"
+#include "core/base/failure_text.h"
 #include "core/base/nearest_word.h"
 #include "core/base/version.h"
 #include "io/helper/ask_helper.h"
@@ -195,18 +194,8 @@ int run_and_report(int argc, char** argv) {
     return fail(e.what(), exit_code(e.code()));
   } catch (const std::bad_alloc&) {
     return fail("out of memory: give a smaller --memory", kExitFailure);
-  } catch (const std::filesystem::filesystem_error& e) {
-    return fail(fmt::format("{}: {}", e.path1().string(), errno_text(e.code().value())),
-                kExitFailure);
-  } catch (const std::system_error& e) {
-    return fail(fmt::format("the system refuses what attnscope needs: {} (threads and processes: "
-                            "ulimit -u; open files: ulimit -n)",
-                            errno_text(e.code().value())),
-                kExitFailure);
-  } catch (const std::exception&) {
-    // Its text is for those who wrote the library that it comes from.
-    return fail("a defect of attnscope ended this command: please report it with its input",
-                kExitFailure);
+  } catch (const std::exception& e) {
+    return fail(failure_text(e), kExitFailure);
   }
 }
 

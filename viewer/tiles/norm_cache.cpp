@@ -1,6 +1,7 @@
 #include "viewer/tiles/norm_cache.h"
 
 #include "core/base/error.h"
+#include "core/base/failure_text.h"
 #include "core/products/kept_norms.h"
 
 namespace attnscope {
@@ -48,7 +49,7 @@ void NormCache::run(std::stop_token stop) {
       if (error.code() == ErrorCode::interrupted) return;
       failed_(error.what());
     } catch (const std::exception& error) {
-      failed_(error.what());
+      failed_(failure_text(error));
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "viewer/tiles/quick_check.h"
 
 #include "core/base/error.h"
+#include "core/base/failure_text.h"
 #include "io/check/self_check.h"
 
 namespace attnscope {
@@ -20,6 +21,8 @@ void QuickCheck::run(std::stop_token stop) {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::interrupted) return;
     warning_ = error.what();
+  } catch (const std::exception& error) {
+    warning_ = failure_text(error);
   }
   done_ = true;
   finished_();

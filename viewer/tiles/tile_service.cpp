@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/failure_text.h"
 #include "core/base/start_thread.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
@@ -171,7 +172,7 @@ void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>
     if (scratch) scratch->bind_to(assignment.bound);
     take_in = (*assignment.piece)(scratch ? &*scratch : nullptr);
   } catch (const std::exception& error) {
-    problem = error.what();
+    problem = failure_text(error);
   }
   if (scratch) scratch->bind_to(nullptr);
   // What it holds has to be free before others look for room.
@@ -198,7 +199,7 @@ void TileService::Impl::bind(const Assignment& assignment, std::unique_lock<std:
   try {
     bound = make_bound(head.id, *head.problem, checked);
   } catch (const std::exception& error) {
-    problem = error.what();
+    problem = failure_text(error);
   }
   lock.lock();
   if (bound != nullptr) {
@@ -247,7 +248,7 @@ void TileService::Impl::keep_norms(HeadCache& head) {
                                                   "the row sums on their way to the disk");
     keeper_->keep(source_of(head), head.norms.norms(), std::move(memory));
   } catch (const std::exception& error) {
-    scheduler_.warn(error.what());
+    scheduler_.warn(failure_text(error));
   }
 }
 
