@@ -281,8 +281,10 @@ TEST_CASE("an older sharded export stays until the new one is complete") {
   CHECK(run_attnscope(export_sample(out, {"--compress", "gzip"})).exit_code == 1);
   ProgramSettings settings;
   settings.signal = SIGKILL;
-  settings.signal_after_ms = 150;
-  run_attnscope(export_sample(out, {"--compress", "gzip", "--force"}), settings);
+  settings.signal_from = out + ".d.part";
+  REQUIRE(
+      run_attnscope(export_sample(out, {"--compress", "gzip", "--force"}), settings).exit_code ==
+      128 + SIGKILL);
   CHECK(shard_bytes(out) == before);
   CHECK(run_attnscope({"verify", out, "--quiet"}).exit_code == 0);
   require_run(export_sample(out, {"--topk", "5", "--force"}));
