@@ -42,6 +42,8 @@ InterruptWatch::InterruptWatch(const Console& console)
       throw Error(ErrorCode::resource, "signals cannot be watched: " + errno_text(errno));
     }
     watcher_ = std::thread([this] { watch(); });
+    // Whoever has one is listened to.
+    started_.wait();
   } catch (...) {
     close_if_open(finish_fd_);
     close_if_open(signal_fd_);
@@ -51,6 +53,7 @@ InterruptWatch::InterruptWatch(const Console& console)
 }
 
 void InterruptWatch::watch() {
+  started_.count_down();
   while (true) {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {finish_fd_, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <latch>
 #include <stop_token>
 #include <thread>
 
@@ -28,6 +29,7 @@ class InterruptWatch {
   std::stop_source source_;
   int signal_fd_ = -1;
   int finish_fd_ = -1;
+  std::latch started_{1};
   std::thread watcher_;
 };
 
