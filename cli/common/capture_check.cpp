@@ -37,6 +37,7 @@ void check_capture(const Capture& capture, const CaptureOptions& options,
     console.warn("warning: " + one_line(capture.path().string()) + ": " +
                  quick_check_warning(*check));
   }
+  if (interrupts) interrupts->hand_on();
 }
 
 void check_capture(const Capture& capture, const CaptureOptions& options, const Console& console) {

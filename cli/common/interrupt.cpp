@@ -74,7 +74,7 @@ InterruptWatch::~InterruptWatch() {
   watcher_.join();
   close(finish_fd_);
   close(signal_fd_);
-  pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+  if (!handed_on_) pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
 }
 
 }  // namespace attnscope

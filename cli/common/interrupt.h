@@ -21,6 +21,8 @@ class InterruptWatch {
   InterruptWatch& operator=(const InterruptWatch&) = delete;
   std::stop_token token() const { return source_.get_token(); }
   bool interrupted() const { return source_.stop_requested(); }
+  /// Another watch follows at once: what comes between the two waits for it.
+  void hand_on() { handed_on_ = true; }
 
  private:
   void watch();
@@ -29,6 +31,7 @@ class InterruptWatch {
   std::stop_source source_;
   int signal_fd_ = -1;
   int finish_fd_ = -1;
+  bool handed_on_ = false;
   std::latch started_{1};
   std::thread watcher_;
 };
