@@ -38,7 +38,10 @@ class SpawnSettings {
     sigset_t signals;
     sigfillset(&signals);
     posix_spawnattr_setsigdefault(&attributes_, &signals);
+    // Whoever ends a run by a signal to all of its processes, as batch systems do, means its
+    // parent, whose end is the helper's.
     sigemptyset(&signals);
+    for (const int number : {SIGHUP, SIGINT, SIGTERM}) sigaddset(&signals, number);
     posix_spawnattr_setsigmask(&attributes_, &signals);
     posix_spawnattr_setpgroup(&attributes_, 0);
     posix_spawnattr_setflags(

@@ -32,8 +32,9 @@ struct HelperReply {
 
 /// A helper process and the socket to it. It is started from a clean slate whatever the threads of
 /// this process hold: the program runs anew, with no file but the socket as its standard input (its
-/// outputs go nowhere), no signal blocked or ignored, in a process group of its own, so that a
-/// Ctrl-C at the terminal is its parent's business. One thread at a time.
+/// outputs go nowhere), no signal ignored and none blocked but SIGHUP, SIGINT and SIGTERM, in a
+/// process group of its own, so that those, and Ctrl-C at the terminal, are its parent's business.
+/// One thread at a time.
 class HelperProcess {
  public:
   /// Throws Error(resource) where the system starts no process, Error(unavailable) where the
