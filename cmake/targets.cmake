@@ -29,6 +29,8 @@ endfunction()
 
 # The headers that most files of a target include again are parsed once; targets that name the same
 # ones share the result where they are compiled alike (sanitizer builds differ in what they watch).
+# GCC compiles whatever uses it by the options that it was made with: a target with options of its
+# own that change code, like -ffp-contract, goes without (DISABLE_PRECOMPILE_HEADERS).
 # That each file includes what it uses is seen where clang-tidy compiles it (scripts/lint), and for
 # headers by headers_alone.
 # attnscope_precompile(target HEADERS…)
