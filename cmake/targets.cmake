@@ -28,7 +28,8 @@ function(attnscope_skip_sanitized_optimisation target)
 endfunction()
 
 # The headers that most files of a target include again are parsed once; targets that name the same
-# ones share the result where they are compiled alike (sanitizer builds differ in what they watch).
+# ones share the result where they are compiled alike (sanitizer builds differ in what they watch,
+# builds with CUDA in what becomes part of a module).
 # GCC compiles whatever uses it by the options that it was made with: a target with options of its
 # own that change code, like -ffp-contract, goes without (DISABLE_PRECOMPILE_HEADERS).
 # That each file includes what it uses is seen where clang-tidy compiles it (scripts/lint), and for
@@ -42,7 +43,7 @@ function(attnscope_precompile target)
               <string> <vector> ${ARGN})
   string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${ARGN}" owner_property)
   get_property(owner GLOBAL PROPERTY ${owner_property})
-  if(owner AND NOT ATTNSCOPE_SANITIZE)
+  if(owner AND NOT ATTNSCOPE_SANITIZE AND NOT ATTNSCOPE_CUDA_BUILT)
     target_precompile_headers(${target} REUSE_FROM ${owner})
   else()
     target_precompile_headers(${target} PRIVATE ${headers})
