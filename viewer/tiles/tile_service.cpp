@@ -44,7 +44,7 @@ class TileService::Impl {
     if (backend != nullptr && !settings.cache_folders.empty()) {
       keeper_.emplace(
           settings.cache_folders, *backend, settings.memory / kCheckShare, reserve_unlocked(),
-          [this](const HeadId& id, std::vector<RowNorm> norms) { take_norms(id, norms); },
+          [this](const HeadId& id, const std::vector<RowNorm>& norms) { take_norms(id, norms); },
           [this](const std::string& problem) { take_warning(problem); });
     }
     const auto wanted = static_cast<size_t>(workers_) + 1;
