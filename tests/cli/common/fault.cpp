@@ -1,14 +1,15 @@
 // Loaded before the program (LD_PRELOAD) to make the n-th call of a kind fail, as disks and memory
-// do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new;
-// or read: before the n-th read the last byte of the file ATTNSCOPE_FAULT_CHANGE becomes another.
-// "kill" ends the process before its n-th call that changes names or makes something durable,
-// "stop" sends it SIGTERM there; "unsupported" is a file system without locks and fallocate.
-// ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
+// do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new,
+// thread; or read: before the n-th read the last byte of the file ATTNSCOPE_FAULT_CHANGE becomes
+// another. "kill" ends the process before its n-th call that changes names or makes something
+// durable, "stop" sends it SIGTERM there; "unsupported" is a file system without locks and
+// fallocate. ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
 // ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper process: it is given no
 // processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE names one that appears
 // before the first fdatasync, which waits likewise.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -174,6 +175,14 @@ int fcntl64(int fd, int command, ...) {
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
   return control("fcntl64", fd, command, argument);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) noexcept {
+  if (is_due("thread")) return EAGAIN;
+  static const auto real =
+      next<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+  return real(thread, attributes, run, argument);
 }
 
 ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {

@@ -1,13 +1,13 @@
 // What the program says is the program's own: bad command lines and bad files are answered without
 // the words, types and addresses of the libraries that found them out.
-#include <sys/resource.h>
-
 #include <filesystem>
 #include <fstream>
 
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
 
 using namespace attnscope::test;
 
@@ -172,15 +172,14 @@ TEST_CASE("a disk that takes no more is said without a library's words") {
 }
 
 TEST_CASE("threads that the system denies are counted") {
-  if (sanitized()) return;  // no limit of address space there
-  // Room for the stacks of some threads; the program inherits it.
-  rlimit before{};
-  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
-  const rlimit little{rlim_t{300} << 20, before.rlim_max};
-  REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
+  if (sanitized()) {
+    skip_test("a sanitizer must be loaded first");
+    return;
+  }
+  ProgramSettings settings;
+  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT=thread:30"};
   const auto result =
-      run_attnscope({"stats", sample("moving-shapes"), "--threads", "100", "--quiet"});
-  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+      run_attnscope({"stats", sample("moving-shapes"), "--threads", "100", "--quiet"}, settings);
   INFO(result.err);
   CHECK(result.exit_code == 1);
   CHECK(is_one_line(result.err));
