@@ -1,5 +1,6 @@
 // Speed of the CPU kernels on one head, beside the peak of the same run:
-//   bench_kernels [THREADS [ROUNDS [TOKENS HEAD_DIM]]]
+//   bench_kernels [THREADS [ROUNDS [TOKENS HEAD_DIM [BACKEND …]]]]
+// Without BACKENDs, all of the processor's: float32 products, and vdpbf16ps and AMX where they are.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/problem/attention_problem.h"
 #include "core/tensor/memory_tensor.h"
 #include "kernels/backend_factory.h"
@@ -134,7 +136,11 @@ void bench(int64_t tokens, int64_t width, int rounds, const TileBackend& backend
       "%.1f / %.1f GFLOP/s\n",
       peak.fma_gflops_one_thread, peak.fma_gflops, peak.threads, peak.exp_gigaelements_one_thread,
       peak.exp_gigaelements, peak.bf16_gflops_one_thread, peak.bf16_gflops);
-  std::printf("  %-28s %7.3f s\n", "pack K (1 thread)", best[0]);
+  if (peak.tile_gflops > 0) {
+    std::printf("  AMX %.1f / %.1f GFLOP/s, exp2 by table %.2f Gelem/s\n",
+                peak.tile_gflops_one_thread, peak.tile_gflops, peak.table_exp_gigaelements);
+  }
+  std::printf("  %-28s %7.4f s\n", "pack K", best[0]);
   report("norms only", best[1], problem, peak);
   report("norms + f16, one product", best[2], problem, peak);
   report("f16 rectangle, norms known", best[3], problem, peak);
@@ -144,14 +150,31 @@ void bench(int64_t tokens, int64_t width, int rounds, const TileBackend& backend
 }  // namespace attnscope
 
 int main(int argc, char** argv) {
+  using attnscope::BackendKind;
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
-  const auto backend = attnscope::make_backend(attnscope::BackendKind::cpu, {.threads = threads});
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  if (argc > 4) {
-    attnscope::bench(std::atoll(argv[3]), std::atoll(argv[4]), rounds, *backend);
-    return 0;
+  std::vector<std::unique_ptr<attnscope::TileBackend>> backends;
+  for (int i = 5; i < argc; ++i) {
+    backends.push_back(
+        attnscope::make_backend(attnscope::parse_backend(argv[i]), {.threads = threads}));
   }
-  attnscope::bench(17776, 64, rounds, *backend);
-  attnscope::bench(32760, 128, rounds, *backend);
+  if (backends.empty()) {
+    for (const BackendKind kind :
+         {BackendKind::cpu_fma, BackendKind::cpu_bf16, BackendKind::cpu_amx}) {
+      try {
+        backends.push_back(attnscope::make_backend(kind, {.threads = threads}));
+      } catch (const attnscope::Error& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+      }
+    }
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  for (const auto& backend : backends) {
+    if (argc > 4) {
+      attnscope::bench(std::atoll(argv[3]), std::atoll(argv[4]), rounds, *backend);
+      continue;
+    }
+    attnscope::bench(17776, 64, rounds, *backend);
+    attnscope::bench(32760, 128, rounds, *backend);
+  }
 }

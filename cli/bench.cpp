@@ -302,10 +302,15 @@ class Bench {
     if (on_device()) return 0;
     // One product is the floor, whatever the plan needed.
     const double products = plan.one_product ? 1 : 2;
-    // Q and K are bf16: where the processor multiplies those by itself, that is the peak.
-    const double peak =
-        ceilings_.cpu.bf16_gflops > 0 ? ceilings_.cpu.bf16_gflops : ceilings_.cpu.fma_gflops;
-    return plan.flops / products / (peak * 1e9) + entries / (ceilings_.cpu.exp_gigaelements * 1e9);
+    const CpuCeilings& cpu = ceilings_.cpu;
+    const double flops = plan.flops / products * 1e-9;
+    if (backend_->name() == "cpu-amx") {
+      // The tile unit works beside the vector units.
+      return std::max(flops / cpu.tile_gflops, entries * 1e-9 / cpu.table_exp_gigaelements);
+    }
+    // Q and K are bf16: the peak is that of the better instructions for those.
+    const double peak = std::max(cpu.bf16_gflops, cpu.fma_gflops);
+    return flops / peak + entries * 1e-9 / cpu.exp_gigaelements;
   }
 
   void compute(const std::string& name, const AttentionProblem& problem,
@@ -428,6 +433,10 @@ class Bench {
       fmt::print("bf16 dot peak  {:.0f} GFLOP/s\n", ceilings_.cpu.bf16_gflops);
     }
     fmt::print("exp2 rate      {:.1f} G/s\n", ceilings_.cpu.exp_gigaelements);
+    if (ceilings_.cpu.tile_gflops > 0) {
+      fmt::print("AMX peak       {:.0f} GFLOP/s; exp2 by table {:.1f} G/s\n",
+                 ceilings_.cpu.tile_gflops, ceilings_.cpu.table_exp_gigaelements);
+    }
     fmt::print("disk write     {}B/s; until durable {}B/s",
                format_count(ceilings_.write_bytes_per_second),
                format_count(ceilings_.durable_bytes_per_second));
@@ -467,6 +476,8 @@ class Bench {
                {"fma_gflops_one_thread", ceilings_.cpu.fma_gflops_one_thread},
                {"bf16_gflops", ceilings_.cpu.bf16_gflops},
                {"exp_gigaelements", ceilings_.cpu.exp_gigaelements},
+               {"amx_gflops", ceilings_.cpu.tile_gflops},
+               {"table_exp_gigaelements", ceilings_.cpu.table_exp_gigaelements},
                {"write_bytes_per_second", ceilings_.write_bytes_per_second},
                {"durable_write_bytes_per_second", ceilings_.durable_bytes_per_second},
                {"direct_write_bytes_per_second", ceilings_.direct_bytes_per_second}});

@@ -5,16 +5,32 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "kernels/common/tile_unit.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda_backend.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace attnscope {
 
+namespace {
+
+/// "a, b or c".
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 < words.size() ? ", " : " or ";
+    text += words[i];
+  }
+  return text;
+}
+
+}  // namespace
+
 BackendKind parse_backend(std::string_view name) {
   // In the order of BackendKind.
-  static const std::vector<std::string> names{"auto",       "reference", "cpu",        "cuda",
-                                              "cuda-wgmma", "cuda-mma",  "cuda-cublas"};
+  static const std::vector<std::string> names{"auto",     "reference",  "cpu",  "cpu-amx",
+                                              "cpu-bf16", "cpu-fma",    "cuda", "cuda-wgmma",
+                                              "cuda-mma", "cuda-cublas"};
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<BackendKind>(i);
   }
@@ -22,9 +38,7 @@ BackendKind parse_backend(std::string_view name) {
     throw usage_error("backend cuda-tf32 is asked for by --backend cuda --tf32");
   }
   const std::string nearest = nearest_word(name, names);
-  throw usage_error("backend " + std::string(name) +
-                    " is not known (expected auto, reference, cpu, cuda, cuda-wgmma, cuda-mma or "
-                    "cuda-cublas" +
+  throw usage_error("backend " + std::string(name) + " is not known (expected " + listed(names) +
                     (nearest.empty() ? ")" : "; did you mean " + nearest + "?)"));
 }
 
@@ -45,6 +59,21 @@ DeviceKernels kernels_of(BackendKind kind) {
   }
 }
 
+CpuProducts products_of(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::cpu:
+      return CpuProducts::vectors;
+    case BackendKind::cpu_amx:
+      return CpuProducts::tiles;
+    case BackendKind::cpu_bf16:
+      return CpuProducts::bf16;
+    case BackendKind::cpu_fma:
+      return CpuProducts::floats;
+    default:
+      return CpuProducts::best;
+  }
+}
+
 /// Null where the cpu is to compute.
 std::unique_ptr<TileBackend> cuda_if_usable(const BackendOptions& options) {
   std::string obstacle = cuda_state().obstacle;
@@ -60,6 +89,14 @@ std::unique_ptr<TileBackend> cuda_if_usable(const BackendOptions& options) {
   return nullptr;
 }
 
+/// A processor's tile unit that stays idle costs most of the speed: it is said why.
+void tell_unused_tiles(const BackendOptions& options) {
+  const std::string obstacle = cpu_products_obstacle(CpuProducts::tiles);
+  if (tile_unit().present && !obstacle.empty() && options.notice) {
+    options.notice(obstacle + "; vector instructions compute");
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<TileBackend> make_backend(BackendKind kind, const BackendOptions& options) {
@@ -73,11 +110,15 @@ std::unique_ptr<TileBackend> make_backend(BackendKind kind, const BackendOptions
       return make_cuda_backend(options, kernels_of(kind));
     case BackendKind::automatic:
       if (auto backend = cuda_if_usable(options)) return backend;
+      tell_unused_tiles(options);
       break;
     case BackendKind::cpu:
+    case BackendKind::cpu_amx:
+    case BackendKind::cpu_bf16:
+    case BackendKind::cpu_fma:
       break;
   }
-  return make_cpu_backend({.threads = options.threads});
+  return make_cpu_backend({.threads = options.threads, .products = products_of(kind)});
 }
 
 }  // namespace attnscope

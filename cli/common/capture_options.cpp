@@ -204,10 +204,10 @@ void add_run_options(CommandParser& command, RunOptions& o) {
       .type_name("N")
       .group(group);
   command
-      .add_option(
-          "--backend", o.backend,
-          "auto, reference, cpu or cuda, or cuda by the kernels that an export names: cuda-wgmma,\n"
-          "cuda-mma, cuda-cublas")
+      .add_option("--backend", o.backend,
+                  "auto, reference, cpu or cuda, or one of these by the instructions that an "
+                  "export names:\n"
+                  "cpu-amx, cpu-bf16, cpu-fma, cuda-wgmma, cuda-mma, cuda-cublas")
       .type_name("NAME")
       .group(group);
   command

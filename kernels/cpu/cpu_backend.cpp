@@ -1,29 +1,133 @@
 #include "kernels/cpu/cpu_backend.h"
 
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "core/base/error.h"
 #include "core/stream/value_panels.h"
+#include "kernels/common/flush_denormals.h"
 #include "kernels/common/host_cores.h"
+#include "kernels/common/tile_unit.h"
+#include "kernels/common/workspace.h"
 #include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_head.h"
 
 namespace attnscope {
 namespace {
 
+/// vdpbf16ps does half as much again, or less, than fused multiply-adds on Intel's processors, and
+/// twice as much on AMD's (docs/performance.md). Who made it decides, not a timing: the name that
+/// results are recorded under must not depend on how busy the machine is.
+bool bf16_is_faster() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel") == 0;
+#else
+  return true;
+#endif
+}
+
+/// Whether the instructions add as their emulation does, which the tests hold against the
+/// reference: products of numbers of all sizes, one byte apart or none.
+bool tiles_keep_their_word(const CpuKernels& kernels) {
+  constexpr int64_t kSteps = 32;
+  const auto size = [](int64_t count) { return static_cast<size_t>(count); };
+  std::vector<float> memory(
+      size(kSteps * (kTileUnitRows + kPanelKeys) + 2 * kTileUnitRows * kBlockKeys + 64));
+  Workspace pieces(std::as_writable_bytes(std::span(memory)));
+  auto* const q = pieces.take<uint32_t>(kSteps * kTileUnitRows);
+  auto* const k = pieces.take<uint32_t>(kSteps * kPanelKeys);
+  uint32_t state = 1;
+  const auto number = [&] {
+    state = state * 1664525u + 1013904223u;
+    // A sign, one of 32 exponents about 1, seven bits.
+    return (state >> 16 & 0x8000u) | (((state >> 8 & 31u) + 111u) << 7) | (state >> 24 & 0x7fu);
+  };
+  for (int64_t i = 0; i < kSteps * kTileUnitRows; ++i) q[i] = number() << 16 | number();
+  for (int64_t i = 0; i < kSteps * kPanelKeys; ++i) k[i] = number() << 16 | number();
+  ProductBlock block{.q = reinterpret_cast<const float*>(q),
+                     .k = reinterpret_cast<const float*>(k),
+                     .steps = kSteps,
+                     .rows = kTileUnitRows,
+                     .panels = 1,
+                     .out_stride = kBlockKeys};
+  const FlushDenormals flush;
+  float* const out[2] = {pieces.take<float>(kTileUnitRows * kBlockKeys),
+                         pieces.take<float>(kTileUnitRows * kBlockKeys)};
+  block.out = out[0];
+  kernels.tiles.raw(block);
+  block.out = out[1];
+  kernels.tiles_emulated.raw(block);
+  return std::memcmp(out[0], out[1], size(kTileUnitRows * kBlockKeys) * sizeof(float)) == 0;
+}
+
+std::string find_tiles_obstacle(const CpuKernels& kernels) {
+  if (!tile_unit().usable) return tile_unit().obstacle;
+  if (kernels.tiles.raw == nullptr) return "AMX is used beside AVX-512 only";
+  if (!tiles_keep_their_word(kernels)) return "AMX adds in another order here than is known of it";
+  return "";
+}
+
+const std::string& tiles_obstacle() {
+  static const std::string obstacle = find_tiles_obstacle(best_cpu_kernels());
+  return obstacle;
+}
+
+CpuProducts resolve(CpuProducts products, const CpuKernels& kernels) {
+  if (products == CpuProducts::best) {
+    // Others than the best kernels are chosen by tests.
+    const bool tiles = &kernels == &best_cpu_kernels() && tiles_obstacle().empty();
+    products = tiles ? CpuProducts::tiles : CpuProducts::vectors;
+  }
+  if (products != CpuProducts::vectors) return products;
+  return kernels.bf16.softmax != nullptr && bf16_is_faster() ? CpuProducts::bf16
+                                                             : CpuProducts::floats;
+}
+
+const CpuKernels::Products& products_of(const CpuKernels& kernels, CpuProducts products) {
+  switch (products) {
+    case CpuProducts::bf16:
+      return kernels.bf16;
+    case CpuProducts::bf16_emulated:
+      return kernels.bf16_emulated;
+    case CpuProducts::tiles:
+      return kernels.tiles;
+    case CpuProducts::tiles_emulated:
+      return kernels.tiles_emulated;
+    default:
+      return kernels.f32;
+  }
+}
+
 class CpuBackend : public TileBackend {
  public:
   explicit CpuBackend(const CpuBackendOptions& options)
       : kernels_(options.kernels != nullptr ? *options.kernels : best_cpu_kernels()),
-        bf16_(options.bf16),
-        workers_(options.threads > 0 ? options.threads : usable_cores()) {}
+        products_(resolve(options.products, kernels_)),
+        workers_(options.threads > 0 ? options.threads : usable_cores()) {
+    if (products_of(kernels_, products_).softmax == nullptr) {
+      const std::string obstacle = cpu_products_obstacle(products_);
+      throw Error(ErrorCode::unavailable,
+                  obstacle.empty() ? "backend cpu: these instructions are not here" : obstacle);
+    }
+  }
 
   std::string name() const override {
-    if (!kernels_.fused_multiply_add) return "cpu-nofma";
-    return has_bf16() ? "cpu-bf16" : "cpu";
+    if (uses_tiles()) return "cpu-amx";
+    return vector_name();
+  }
+
+  std::string name_for(const AttentionProblem& problem) const override {
+    // What tiles do not serve is what a backend without them computes.
+    const bool tiles = format_of(problem).products == PackedProducts::tiles;
+    return tiles ? name() : vector_name();
   }
 
   std::string description() const override {
     const std::string threads = workers_ == 1 ? " thread" : " threads";
-    return "cpu (" + std::string(kernels_.isa) + (has_bf16() ? " BF16" : "") + ", " +
-           std::to_string(workers_) + threads + ")";
+    const char* const beside = uses_tiles() ? " AMX" : has_bf16() ? " BF16" : "";
+    return "cpu (" + std::string(kernels_.isa) + beside + ", " + std::to_string(workers_) +
+           threads + ")";
   }
 
   int workers() const override { return workers_; }
@@ -33,7 +137,8 @@ class CpuBackend : public TileBackend {
     // HeadTensor::read_rows may take up to 1 MiB of its own.
     constexpr int64_t kReaderBytes = int64_t{1} << 20;
     return {packed_key_elements(format, problem.num_keys()) * 4,
-            pack_keys_transient_bytes(format, problem.num_keys()) + kReaderBytes};
+            pack_keys_transient_bytes(format, problem.num_keys(), workers_) +
+                packing_threads(format, problem.num_keys(), workers_) * kReaderBytes};
   }
 
   int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
@@ -50,29 +155,54 @@ class CpuBackend : public TileBackend {
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                   int64_t head) const override {
     const PackedFormat format = format_of(problem);
-    const CpuKernels::Products& products = format.bf16_pairs ? bf16_products() : kernels_.f32;
-    return std::make_unique<CpuHead>(problem, batch, head, format, kernels_, products);
+    const CpuProducts products =
+        format.products == PackedProducts::floats ? CpuProducts::floats : products_;
+    return std::make_unique<CpuHead>(problem, batch, head, format, kernels_,
+                                     products_of(kernels_, products), workers_);
   }
 
  private:
-  const CpuKernels::Products& bf16_products() const {
-    return bf16_ == Bf16Dots::emulated ? kernels_.bf16_emulated : kernels_.bf16;
+  bool uses_tiles() const {
+    return products_ == CpuProducts::tiles || products_ == CpuProducts::tiles_emulated;
+  }
+  bool has_bf16() const {
+    return products_ == CpuProducts::bf16 || products_ == CpuProducts::bf16_emulated;
+  }
+  std::string vector_name() const {
+    if (!kernels_.fused_multiply_add) return "cpu-nofma";
+    return has_bf16() ? "cpu-bf16" : "cpu";
   }
 
-  bool has_bf16() const { return bf16_ != Bf16Dots::never && bf16_products().softmax != nullptr; }
-
   PackedFormat format_of(const AttentionProblem& problem) const {
-    PackedFormat format{problem.q().dtype(), problem.head_dim(), problem.score(), false};
-    format.bf16_pairs = has_bf16() && format.dtype == DType::bf16 && !is_linear(problem.score());
+    PackedFormat format{problem.q().dtype(), problem.head_dim(), problem.score()};
+    if (uses_tiles() && problem.score() == ScoreFunction::softmax &&
+        problem.head_dim() <= kMaxTileDim) {
+      format.products = PackedProducts::tiles;
+    } else if (has_bf16() && format.dtype == DType::bf16 && !is_linear(problem.score())) {
+      format.products = PackedProducts::bf16_pairs;
+    }
     return format;
   }
 
   const CpuKernels& kernels_;
-  const Bf16Dots bf16_;
+  const CpuProducts products_;
   const int workers_;
 };
 
 }  // namespace
+
+std::string cpu_products_obstacle(CpuProducts products) {
+  switch (products) {
+    case CpuProducts::bf16:
+      if (best_cpu_kernels().bf16.softmax != nullptr) return "";
+      return "backend cpu-bf16: this processor has no vdpbf16ps (AVX512_BF16)";
+    case CpuProducts::tiles:
+      if (tiles_obstacle().empty()) return "";
+      return "backend cpu-amx: " + tiles_obstacle();
+    default:
+      return "";
+  }
+}
 
 std::unique_ptr<TileBackend> make_cpu_backend(const CpuBackendOptions& options) {
   return std::make_unique<CpuBackend>(options);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
+#include <string>
 
 #include "core/stream/tile_backend.h"
 
@@ -9,22 +9,31 @@ namespace attnscope {
 
 struct CpuKernels;
 
-/// Which bf16 dot products a CPU backend may use for bf16 tensors.
-enum class Bf16Dots : uint8_t {
-  automatic,  ///< vdpbf16ps where the processor has it, else float32
-  never,      ///< bf16 is widened to float32, exactly
-  emulated,   ///< the sums of vdpbf16ps from float32 instructions: for tests
+/// Which instructions multiply queries with keys. All but the first two are chosen as such, and
+/// bf16 ones serve problems of bf16 tensors, tile ones those with softmax; float32 serves the rest.
+enum class CpuProducts : uint8_t {
+  best,            ///< tiles, where this process may use them, else `vectors`
+  vectors,         ///< bf16 where the processor is faster by it, else floats
+  floats,          ///< fused multiply-adds; bf16 and f16 are widened, exactly
+  bf16,            ///< vdpbf16ps
+  bf16_emulated,   ///< the sums of vdpbf16ps from float32 instructions: for tests
+  tiles,           ///< AMX
+  tiles_emulated,  ///< the sums of AMX from float32 instructions: for tests
 };
 
 struct CpuBackendOptions {
   int threads = 0;                      ///< 0: one a core this process may use
   const CpuKernels* kernels = nullptr;  ///< null: the processor's best instruction set
-  Bf16Dots bf16 = Bf16Dots::automatic;
+  CpuProducts products = CpuProducts::best;
 };
 
-/// Computes on the processor, with the kernels of one instruction set. Its name is "cpu", or
-/// "cpu-bf16" where bf16 dot products may be used, or "cpu-nofma" on processors without fused
-/// multiply-add: backends of one name give the same bits.
+/// Why this process cannot compute so, in a few words; empty where it can.
+std::string cpu_products_obstacle(CpuProducts products);
+
+/// Computes on the processor, with the kernels of one instruction set. Its name is "cpu-amx" where
+/// tiles are used, "cpu-bf16" where bf16 dot products are, "cpu" where neither is, or "cpu-nofma"
+/// on processors without fused multiply-add: backends of one name give the same bits. Throws
+/// Error(unavailable) where this process cannot compute so.
 std::unique_ptr<TileBackend> make_cpu_backend(const CpuBackendOptions& options = {});
 
 }  // namespace attnscope

@@ -104,7 +104,9 @@ CpuCeilings measure_cpu_ceilings(int threads, double seconds) {
   CpuCeilings result;
   result.isa = kernels.isa;
   result.threads = threads > 0 ? threads : usable_cores();
-  const double share = seconds / (kernels.bf16.spin != nullptr ? 3 : 2);
+  const bool bf16 = kernels.bf16.spin != nullptr;
+  const bool tiles = kernels.tiles.spin != nullptr;
+  const double share = seconds / (2 + (bf16 ? 1 : 0) + (tiles ? 2 : 0));
   measure_both(
       result.threads, share,
       [&](int64_t n, Buffers& b) { return kernels.f32.spin(n, b.destination); },
@@ -113,11 +115,22 @@ CpuCeilings measure_cpu_ceilings(int threads, double seconds) {
       result.threads, share,
       [&](int64_t n, Buffers& b) { return kernels.spin_exp2(n, b.source, b.destination); },
       result.exp_gigaelements_one_thread, result.exp_gigaelements);
-  if (kernels.bf16.spin != nullptr) {
+  if (bf16) {
     measure_both(
         result.threads, share,
         [&](int64_t n, Buffers& b) { return kernels.bf16.spin(n, b.destination); },
         result.bf16_gflops_one_thread, result.bf16_gflops);
+  }
+  if (tiles) {
+    measure_both(
+        result.threads, share,
+        [&](int64_t n, Buffers& b) { return kernels.tiles.spin(n, b.destination); },
+        result.tile_gflops_one_thread, result.tile_gflops);
+    double one_thread = 0;
+    measure_both(
+        result.threads, share,
+        [&](int64_t n, Buffers& b) { return kernels.spin_table_exp2(n, b.source, b.destination); },
+        one_thread, result.table_exp_gigaelements);
   }
   return result;
 }

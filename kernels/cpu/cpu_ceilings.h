@@ -16,6 +16,10 @@ struct CpuCeilings {
   double exp_gigaelements = 0;
   double bf16_gflops_one_thread = 0;  ///< vdpbf16ps, 4 operations a lane; 0 where there is none
   double bf16_gflops = 0;
+  double tile_gflops_one_thread = 0;  ///< AMX, 2 operations a product; 0 where there is none
+  double tile_gflops = 0;
+  /// The exponential of the kernels that use AMX; 0 where there is none.
+  double table_exp_gigaelements = 0;
 };
 
 /// Takes about `seconds` (at least a few milliseconds a figure, the best of several rounds).

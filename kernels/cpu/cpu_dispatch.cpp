@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kernels/common/tile_unit.h"
+
 // SSSE3 and SSE4 lack fused multiply-add like the baseline, AVX3_DL adds nothing that is used here,
 // and the scalable SVE targets cannot hold vectors in arrays: NEON serves those machines.
 #define HWY_DISABLED_TARGETS \
@@ -17,13 +19,17 @@
 #include "kernels/cpu/lane_totals-inl.h"
 #include "kernels/cpu/reductions-inl.h"
 #include "kernels/cpu/score_epilogues-inl.h"
+#include "kernels/cpu/tile_registers-inl.h"
 #include "kernels/cpu/value_product-inl.h"
 
 #undef ATTNSCOPE_HAVE_BF16_INSTRUCTION
+#undef ATTNSCOPE_HAVE_TILES
 #if HWY_TARGET == HWY_AVX3
 #define ATTNSCOPE_HAVE_BF16_INSTRUCTION 1
+#define ATTNSCOPE_HAVE_TILES 1
 #else
 #define ATTNSCOPE_HAVE_BF16_INSTRUCTION 0
+#define ATTNSCOPE_HAVE_TILES 0
 #endif
 
 // Dot products of float32 panels.
@@ -77,21 +83,54 @@ HWY_AFTER_NAMESPACE();
 #undef ATTNSCOPE_DOT_PRODUCTS
 
 HWY_BEFORE_NAMESPACE();
+#define ATTNSCOPE_DOT_NAMESPACE tiles_emulated
+#define ATTNSCOPE_TILES EmulatedTiles
+#include "kernels/cpu/tile_product-inl.h"
+#undef ATTNSCOPE_TILES
+#undef ATTNSCOPE_DOT_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if ATTNSCOPE_HAVE_TILES
+HWY_BEFORE_NAMESPACE();
+#define ATTNSCOPE_DOT_NAMESPACE tiles_native
+#define ATTNSCOPE_TILES NativeTiles
+#include "kernels/cpu/tile_product-inl.h"
+#undef ATTNSCOPE_TILES
+#undef ATTNSCOPE_DOT_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {
 
+/// Numbers that spin_exp2 and spin_table_exp2 take the exponentials of.
+constexpr int64_t kSpinCount = 2048;
+
 double spin_exp2(int64_t iterations, const float* source, float* destination) {
-  constexpr int64_t kCount = 2048;
   const FloatTag d;
   const FloatVec high = hn::Set(d, kLog2eHigh);
   const FloatVec low = hn::Set(d, kLog2eLow);
   const FloatVec reference = hn::Zero(d);
   for (int64_t i = 0; i < iterations; ++i) {
-    for (int64_t at = 0; at < kCount; at += kLanes) {
+    for (int64_t at = 0; at < kSpinCount; at += kLanes) {
       hn::Store(scaled_exp2(d, hn::Load(d, source + at), high, low, reference), d,
                 destination + at);
     }
   }
-  return static_cast<double>(kCount * iterations);
+  return static_cast<double>(kSpinCount * iterations);
+}
+
+double spin_table_exp2(int64_t iterations, const float* source, float* destination) {
+  const FloatTag d;
+  const ExpTable table(SplitFactor{kLog2eHigh, kLog2eLow});
+  const FloatVec offset = hn::Set(d, ExpTable::row_offset(0));
+  for (int64_t i = 0; i < iterations; ++i) {
+    for (int64_t at = 0; at < kSpinCount; at += kLanes) {
+      FloatVec exponent;
+      hn::Store(table.power(hn::Load(d, source + at), offset, exponent), d, destination + at);
+    }
+  }
+  return static_cast<double>(kSpinCount * iterations);
 }
 
 const CpuKernels& kernels() {
@@ -115,6 +154,15 @@ const CpuKernels& kernels() {
       k.bf16 = {dot_bf16::multiply_block, dot_bf16::softmax_block, dot_bf16::spin_dot};
     }
 #endif
+#if HWY_NATIVE_FMA
+    k.tiles_emulated = {tiles_emulated::multiply_block, tiles_emulated::softmax_block,
+                        tiles_emulated::spin_dot};
+#endif
+#if ATTNSCOPE_HAVE_TILES
+    if (tile_unit().usable) {
+      k.tiles = {tiles_native::multiply_block, tiles_native::softmax_block, tiles_native::spin_dot};
+    }
+#endif
     k.softmax_pass = softmax_pass;
     k.far_softmax_pass = far_softmax_pass;
     k.exponent_maxima = exponent_maxima;
@@ -130,6 +178,7 @@ const CpuKernels& kernels() {
     k.find_weight = find_weight;
     k.negative_plogp = negative_plogp;
     k.spin_exp2 = spin_exp2;
+    k.spin_table_exp2 = spin_table_exp2;
     return k;
   }();
   return table;

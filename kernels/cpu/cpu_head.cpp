@@ -14,7 +14,10 @@ namespace attnscope {
 namespace {
 
 /// Rows of a row block: so many that reading K once for all of them costs little.
-constexpr int64_t kBlockRows = 8 * kGroupRows;
+constexpr int64_t kBlockRows = 96;
+/// The tile unit is so much faster that K has to be read less often.
+constexpr int64_t kTileUnitBlockRows = 3 * kMaxGroupRows;
+static_assert(kBlockRows % kRegisterRows == 0 && kBlockRows % kTileUnitRows == 0);
 /// Where K is small enough to come from a shared cache, the stash of a row block rather stays in
 /// the core's own cache, as far as one row group allows. Both measured, on 1 MiB of L2.
 constexpr int64_t kSharedCacheElements = (int64_t{8} << 20) / 4;
@@ -26,10 +29,8 @@ IndexRange blocks_of(IndexRange keys) {
   return {keys.begin / kBlockKeys, ceil_div(keys.end, kBlockKeys)};
 }
 
-void fill_rows(float* rows, int64_t stride, float value) {
-  for (int64_t row = 0; row < kGroupRows; ++row) {
-    std::fill_n(rows + row * stride, kBlockKeys, value);
-  }
+void fill_rows(float* first, int64_t rows, int64_t stride, float value) {
+  for (int64_t row = 0; row < rows; ++row) std::fill_n(first + row * stride, kBlockKeys, value);
 }
 
 }  // namespace
@@ -37,15 +38,21 @@ void fill_rows(float* rows, int64_t stride, float value) {
 CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                                        int64_t cols, bool one_product, Workspace& workspace) {
   Buffers buffers;
-  buffers.rows = std::min(round_up(rows, kGroupRows), kBlockRows);
-  buffers.scratch.bias = workspace.take<float>(kGroupRows * kBlockKeys);
+  // A stash of long rows is kept for as few rows as the kernels take at once.
+  buffers.group_rows = one_product ? format.computed_rows(1) : format.group_rows();
+  const bool many = format.products == PackedProducts::tiles && !one_product;
+  buffers.rows =
+      std::min(round_up(rows, buffers.group_rows), many ? kTileUnitBlockRows : kBlockRows);
+  buffers.scratch.bias = workspace.take<float>(buffers.group_rows * kBlockKeys);
   buffers.scratch.edge_bias = workspace.take<float>(kBlockKeys);
-  buffers.scratch.entries = workspace.take<float>(kGroupRows * kBlockKeys);
+  buffers.scratch.entries = workspace.take<float>(buffers.group_rows * kBlockKeys);
   buffers.queries = workspace.take<float>(buffers.rows * format.steps());
-  buffers.row = workspace.take<float>(format.head_dim);
+  buffers.packing = workspace.take<float>(pack_scratch_floats(format));
   buffers.sums = workspace.take<RowSum>(buffers.rows);
   buffers.factors = workspace.take<float>(buffers.rows);
   buffers.exponents = workspace.take<float>(buffers.rows);
+  buffers.lengths = workspace.take<float>(buffers.rows);
+  buffers.by_table = workspace.take<bool>(buffers.rows);
   if (!one_product) return buffers;
   // The stash holds whole key blocks: `cols` keys touch at most this many. Rows a multiple of 4 KiB
   // apart would compete for the same lines of the cache.
@@ -55,8 +62,9 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
   int64_t elements = buffers.rows * buffers.stash_stride;
   if (packed_key_elements(format, num_keys) <= kSharedCacheElements) {
     // Never less than for fewer columns, whose rows are shorter but more.
-    elements = std::min(elements, std::max(kOwnCacheElements, kGroupRows * buffers.stash_stride));
-    buffers.rows = elements / buffers.stash_stride / kGroupRows * kGroupRows;
+    elements =
+        std::min(elements, std::max(kOwnCacheElements, buffers.group_rows * buffers.stash_stride));
+    buffers.rows = elements / buffers.stash_stride / buffers.group_rows * buffers.group_rows;
   }
   buffers.stash = workspace.take<float>(elements);
   return buffers;
@@ -75,27 +83,39 @@ CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t ro
   const int64_t row_bytes = format.head_dim * dtype_bytes(format.dtype);
   const auto total = static_cast<int64_t>(queries.index.size());
   const int64_t count = std::min(rows, total - first);
-  Rows block{first, queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count))};
+  Rows block{first, queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
+             buffers.group_rows};
+  // Cauchy-Schwarz: no |t| of the row is larger. A little is added for the roundings of the
+  // lengths.
+  const float bound = 1.0001f * head_.largest_key * std::fabs(head_.exponent_factor.high);
   for (int64_t group = 0; group < block.groups(); ++group) {
-    const int64_t begin = group * kGroupRows;
-    pack_queries(format, queries.data + (first + begin) * row_bytes,
-                 std::min(kGroupRows, count - begin),
-                 buffers.queries + group * kGroupRows * format.steps(), buffers.row,
-                 buffers.exponents + begin);
+    const int64_t begin = group * buffers.group_rows;
+    const QueryRows given{queries.data + (first + begin) * row_bytes,
+                          std::min(buffers.group_rows, count - begin)};
+    const PackedQueries packed{buffers.queries + begin * format.steps(), buffers.exponents + begin,
+                               buffers.lengths + begin};
+    pack_queries(format, given, packed, buffers.packing);
+    for (int64_t row = begin; row < begin + format.computed_rows(given.count); ++row) {
+      buffers.by_table[row] = buffers.lengths[row] * bound <= kMaxTableExponent;
+    }
   }
   return block;
 }
 
 KeyBlockProduct CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
                               const Buffers& buffers) const {
-  return KeyBlockProduct(head_, buffers.scratch, rows.group(group),
-                         buffers.queries + group * kGroupRows * head_.format.steps(), block);
+  const int64_t begin = group * buffers.group_rows;
+  const bool tables = head_.format.products == PackedProducts::tiles;
+  return KeyBlockProduct(head_, buffers.scratch,
+                         {rows.group(group), buffers.queries + begin * head_.format.steps(),
+                          tables ? buffers.by_table + begin : nullptr},
+                         block);
 }
 
 bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                        bool with_moments, const Buffers& buffers) const {
+                        WantedEntries wanted, const Buffers& buffers) const {
   KeyBlockProduct meeting = meet(rows, group, block, buffers);
-  float* const stash = buffers.stash + group * kGroupRows * buffers.stash_stride;
+  float* const stash = buffers.stash + group * buffers.group_rows * buffers.stash_stride;
   const int64_t kept =
       (std::clamp(block, stash_blocks.begin, stash_blocks.end) - stash_blocks.begin) * kBlockKeys;
   float* output = buffers.scratch.entries;
@@ -103,15 +123,16 @@ bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRan
   if (stash_blocks.contains(block)) {
     output = stash + kept;
     stride = buffers.stash_stride;
-    if (meeting.empty()) fill_rows(output, stride, 0);
+    if (meeting.empty()) fill_rows(output, meeting.rows(), stride, 0);
   }
   if (meeting.empty()) return false;
   meeting.set_output(output, stride);
-  const std::span sums(buffers.sums + group * kGroupRows, static_cast<size_t>(kGroupRows));
+  const std::span sums(buffers.sums + group * buffers.group_rows,
+                       static_cast<size_t>(meeting.rows()));
   const int64_t bad_row =
       is_linear(head_.format.score)
           ? add_linear_block(meeting, sums)
-          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept}, with_moments);
+          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept}, wanted);
   if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
   return true;
 }
@@ -142,7 +163,7 @@ bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buff
 }
 
 void CpuHead::start_sums(const Rows& rows, const Buffers& buffers) const {
-  for (int64_t row = 0; row < rows.groups() * kGroupRows; ++row) {
+  for (int64_t row = 0; row < rows.groups() * buffers.group_rows; ++row) {
     buffers.sums[row] = {};
     // Softmax rows find their references; those of linear rows are how their features were scaled.
     if (is_linear(head_.format.score))
@@ -155,7 +176,8 @@ void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_mome
   start_sums(rows, buffers);
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
-      sum_block(rows, group, block, stash_blocks, with_moments, buffers);
+      const WantedEntries wanted{.moments = with_moments, .entries = stash_blocks.contains(block)};
+      sum_block(rows, group, block, stash_blocks, wanted, buffers);
     }
   }
   finish_sums(rows, buffers, norms);
@@ -264,20 +286,21 @@ void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
   KeyBlockProduct meeting = meet(rows, group, block, buffers);
   float* const entries = buffers.scratch.entries;
   if (meeting.empty()) {
-    return fill_rows(entries, kBlockKeys, logits ? -std::numeric_limits<float>::infinity() : 0.0f);
+    return fill_rows(entries, meeting.rows(), kBlockKeys,
+                     logits ? -std::numeric_limits<float>::infinity() : 0.0f);
   }
   meeting.set_output(entries, kBlockKeys);
   if (logits) return meeting.logits();
   if (head_.format.score == ScoreFunction::sigmoid) return meeting.sigmoid();
   RowReferences references{};
   if (is_linear(head_.format.score)) return meeting.linear(references);
-  const int64_t first = rows.first + group * kGroupRows;
+  const int64_t first = rows.first + group * buffers.group_rows;
   for (size_t row = 0; row < rows.group(group).size(); ++row) {
     const RowNorm& norm = rectangle.norms[static_cast<size_t>(first) + row];
     references.references[row] = static_cast<float>(norm.exponent);
   }
   meeting.softmax(references);
-  if (std::all_of(references.sums, references.sums + kGroupRows, is_sound_sum)) return;
+  if (std::all_of(references.sums, references.sums + meeting.rows(), is_sound_sum)) return;
   meeting.products();
   meeting.softmax_of_products(references);
   for (size_t row = 0; row < rows.group(group).size(); ++row) {
@@ -288,13 +311,13 @@ void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
 void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
                          const Buffers& buffers) const {
   compute_entries(rows, group, block, rectangle, buffers);
-  const int64_t first_row = rows.first + group * kGroupRows;
+  const int64_t first_row = rows.first + group * buffers.group_rows;
   const auto count = static_cast<int64_t>(rows.group(group).size());
   const bool linear = is_linear(head_.format.score);
   for (int64_t row = 0; row < count && !rectangle.norms.empty(); ++row) {
     const RowNorm& norm = rectangle.norms[static_cast<size_t>(first_row + row)];
     buffers.factors[row] =
-        weight_factor(norm, linear ? feature_reference(group * kGroupRows + row, buffers)
+        weight_factor(norm, linear ? feature_reference(group * buffers.group_rows + row, buffers)
                                    : static_cast<float>(norm.exponent));
   }
   const IndexRange part = intersect(head_.keys_of_block(block), rectangle.keys);

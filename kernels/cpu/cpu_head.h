@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/checked_math.h"
 #include "core/reduce/panel_reduction.h"
 #include "core/stream/tile_backend.h"
 #include "kernels/common/workspace.h"
@@ -17,8 +18,8 @@ namespace attnscope {
 class CpuHead : public BoundHead {
  public:
   CpuHead(const AttentionProblem& problem, int64_t batch, int64_t head, const PackedFormat& format,
-          const CpuKernels& kernels, const CpuKernels::Products& products)
-      : head_(problem, batch, head, format, kernels, products) {}
+          const CpuKernels& kernels, const CpuKernels::Products& products, int threads)
+      : head_(problem, batch, head, format, kernels, products, threads) {}
 
   void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
                  std::span<std::byte> workspace) const override;
@@ -41,10 +42,13 @@ class CpuHead : public BoundHead {
  private:
   /// Pieces of the workspace for one row block.
   struct Buffers {
-    int64_t rows = 0;  ///< of a row block: groups · kGroupRows
+    int64_t rows = 0;        ///< of a row block: groups · group_rows
+    int64_t group_rows = 0;  ///< of a group at most
     BlockScratch scratch;
-    float* queries = nullptr;    ///< [groups, steps, kGroupRows]
-    float* row = nullptr;        ///< [head_dim]
+    float* queries = nullptr;    ///< [groups, group_rows · steps], see PackedFormat
+    float* packing = nullptr;    ///< scratch of pack_queries
+    float* lengths = nullptr;    ///< of rows, [rows]
+    bool* by_table = nullptr;    ///< see RowReferences, [rows]
     RowSum* sums = nullptr;      ///< [rows]
     float* factors = nullptr;    ///< entries to weights, [rows]
     float* exponents = nullptr;  ///< what linear features were divided by, as powers of 2, [rows]
@@ -55,12 +59,13 @@ class CpuHead : public BoundHead {
   struct Rows {
     int64_t first = 0;
     std::span<const int64_t> index;
+    int64_t group_rows = 0;
 
     int64_t count() const { return static_cast<int64_t>(index.size()); }
-    int64_t groups() const { return (count() + kGroupRows - 1) / kGroupRows; }
+    int64_t groups() const { return ceil_div(count(), group_rows); }
     std::span<const int64_t> group(int64_t g) const {
-      const auto begin = static_cast<size_t>(g * kGroupRows);
-      return index.subspan(begin, std::min<size_t>(kGroupRows, index.size() - begin));
+      const auto begin = static_cast<size_t>(g * group_rows);
+      return index.subspan(begin, std::min(static_cast<size_t>(group_rows), index.size() - begin));
     }
   };
   /// Emission of a rectangle, whatever row block is at work.
@@ -71,6 +76,7 @@ class CpuHead : public BoundHead {
     const EmitTarget& target;
   };
 
+  /// `one_product`: with a stash of `cols` keys.
   static Buffers take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                               int64_t cols, bool one_product, Workspace& workspace);
   Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
@@ -85,10 +91,10 @@ class CpuHead : public BoundHead {
   void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
                 const Buffers& buffers, std::span<RowNorm> norms) const;
   void start_sums(const Rows& rows, const Buffers& buffers) const;
-  /// Leaves the entries in the stash, or, beside its blocks, in scratch.entries. False: the mask
-  /// leaves nothing of the block.
+  /// Leaves the entries that are wanted in the stash, or, beside its blocks, in scratch.entries.
+  /// False: the mask leaves nothing of the block.
   bool sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                 bool with_moments, const Buffers& buffers) const;
+                 WantedEntries wanted, const Buffers& buffers) const;
   void finish_sums(const Rows& rows, const Buffers& buffers, std::span<RowNorm> norms) const;
   void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
                   const Buffers& buffers) const;
@@ -98,13 +104,12 @@ class CpuHead : public BoundHead {
                   const Buffers& buffers) const;
   void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
                        const Buffers& buffers) const;
-  // Outputs (cpu_head_outputs.cpp). `totals`: [groups, panels, kGroupRows, kValueChannels], or of
+  // Outputs (cpu_head_outputs.cpp). `totals`: [groups, panels, group_rows, kValueChannels], or of
   // one group.
   void add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
                    double* totals, const Buffers& buffers) const;
   void write_outputs(const Rows& rows, std::span<const RowNorm> norms, const ValuePanels& values,
-                     const double* totals, const OutputTarget& target,
-                     const Buffers& buffers) const;
+                     double* totals, const OutputTarget& target, const Buffers& buffers) const;
   [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
   // Reductions (cpu_head_reduce.cpp).
   void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;

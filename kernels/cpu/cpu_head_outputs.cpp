@@ -13,12 +13,21 @@
 namespace attnscope {
 namespace {
 
-/// Doubles that the sums of a row group take.
-int64_t group_totals(int64_t panels) { return panels * kGroupRows * kValueChannels; }
+/// Sums of a row group: [panels, rows, kValueChannels].
+struct GroupTotals {
+  double* data = nullptr;
+  int64_t panels = 0;
+  int64_t rows = 0;
 
-void rescale(double* totals, int64_t panels, int64_t row, double factor) {
-  for (int64_t panel = 0; panel < panels; ++panel) {
-    double* channels = totals + (panel * kGroupRows + row) * kValueChannels;
+  static int64_t size(int64_t panels, int64_t rows) { return panels * rows * kValueChannels; }
+  double* channels(int64_t panel, int64_t row) const {
+    return data + (panel * rows + row) * kValueChannels;
+  }
+};
+
+void rescale(const GroupTotals& totals, int64_t row, double factor) {
+  for (int64_t panel = 0; panel < totals.panels; ++panel) {
+    double* channels = totals.channels(panel, row);
     for (int64_t c = 0; c < kValueChannels; ++c) channels[c] *= factor;
   }
 }
@@ -30,7 +39,7 @@ int64_t CpuHead::outputs_workspace_bytes(const PackedFormat& format, int64_t num
   Workspace counter;
   const Buffers buffers = take_buffers(format, num_keys, rows, 0, false, counter);
   const ValuePanels values{nullptr, num_keys, width};
-  counter.take<double>(buffers.rows / kGroupRows * group_totals(values.panels()));
+  counter.take<double>(GroupTotals::size(values.panels(), buffers.rows));
   return counter.bytes_needed();
 }
 
@@ -43,8 +52,10 @@ void CpuHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
-  const int64_t stride = group_totals(values.panels());
-  auto* const totals = pieces.take<double>(buffers.rows / kGroupRows * stride);
+  const int64_t stride = GroupTotals::size(values.panels(), buffers.group_rows);
+  auto* const totals = pieces.take<double>(GroupTotals::size(values.panels(), buffers.rows));
+  // Rows that are multiplied with V beside those of a group count for nothing, but must be numbers.
+  std::fill_n(buffers.scratch.entries, buffers.group_rows * kBlockKeys, 0.0f);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
     start_sums(rows, buffers);
@@ -61,17 +72,17 @@ void CpuHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
 
 void CpuHead::add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
                           double* totals, const Buffers& buffers) const {
+  const auto count = static_cast<int64_t>(rows.group(group).size());
   if (is_normalised(head_.format.score)) {
-    const RowSum* const sums = buffers.sums + group * kGroupRows;
-    RowSum before[kGroupRows];
-    std::copy_n(sums, kGroupRows, before);
-    if (!sum_block(rows, group, block, {}, false, buffers)) return;
+    const RowSum* const sums = buffers.sums + group * buffers.group_rows;
+    RowSum before[kMaxGroupRows];
+    std::copy_n(sums, count, before);
+    if (!sum_block(rows, group, block, {}, {}, buffers)) return;
     // Totals follow the reference that entries are relative to; once anchored it only rises.
-    for (int64_t row = 0; row < kGroupRows; ++row) {
+    const GroupTotals of_group{totals, values.panels(), buffers.group_rows};
+    for (int64_t row = 0; row < count; ++row) {
       const int shift = static_cast<int>(before[row].reference - sums[row].reference);
-      if (before[row].anchored && shift != 0) {
-        rescale(totals, values.panels(), row, std::ldexp(1.0, shift));
-      }
+      if (before[row].anchored && shift != 0) rescale(of_group, row, std::ldexp(1.0, shift));
     }
   } else {
     KeyBlockProduct meeting = meet(rows, group, block, buffers);
@@ -81,6 +92,8 @@ void CpuHead::add_outputs(const Rows& rows, int64_t group, int64_t block, const 
   }
   const IndexRange keys = head_.keys_of_block(block);
   head_.kernels.multiply_values({.weights = buffers.scratch.entries,
+                                 .rows = round_up(count, kRegisterRows),
+                                 .total_rows = buffers.group_rows,
                                  .keys = keys.size(),
                                  .values = values.row(0, keys.begin),
                                  .panel_stride = values.keys * kValueChannels,
@@ -89,8 +102,9 @@ void CpuHead::add_outputs(const Rows& rows, int64_t group, int64_t block, const 
 }
 
 void CpuHead::write_outputs(const Rows& rows, std::span<const RowNorm> norms,
-                            const ValuePanels& values, const double* totals,
-                            const OutputTarget& target, const Buffers& buffers) const {
+                            const ValuePanels& values, double* totals, const OutputTarget& target,
+                            const Buffers& buffers) const {
+  const int64_t stride = GroupTotals::size(values.panels(), buffers.group_rows);
   for (int64_t row = 0; row < rows.count(); ++row) {
     double factor = 1;
     if (!norms.empty()) {
@@ -99,13 +113,12 @@ void CpuHead::write_outputs(const Rows& rows, std::span<const RowNorm> norms,
       factor =
           norm.sum == 0 ? 0 : std::ldexp(1 / norm.sum, static_cast<int>(reference - norm.exponent));
     }
-    const double* const group = totals + row / kGroupRows * group_totals(values.panels());
+    const GroupTotals group{totals + row / buffers.group_rows * stride, values.panels(),
+                            buffers.group_rows};
     float* const out = target.data + (rows.first + row) * target.row_stride;
     for (int64_t c = 0; c < values.width; ++c) {
-      const int64_t panel = c / kValueChannels;
-      const int64_t at =
-          (panel * kGroupRows + row % kGroupRows) * kValueChannels + c % kValueChannels;
-      out[c] = static_cast<float>(group[at] * factor);
+      const double* const channels = group.channels(c / kValueChannels, row % buffers.group_rows);
+      out[c] = static_cast<float>(channels[c % kValueChannels] * factor);
       if (!std::isfinite(out[c])) refuse_output(rows.index[static_cast<size_t>(row)], c);
     }
   }

@@ -48,7 +48,7 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
                                  : 1.0f;
     }
     for (int64_t group = 0; group < rows.groups(); ++group) {
-      reduce_group(rows, group, first + begin + group * kGroupRows, buffers, runs, panel);
+      reduce_group(rows, group, first + begin + group * buffers.group_rows, buffers, runs, panel);
     }
   }
 }
@@ -56,10 +56,11 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
 void CpuHead::fill_sigmoid(const Rows& rows, const Buffers& buffers) const {
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
-      float* out = buffers.stash + group * kGroupRows * buffers.stash_stride + block * kBlockKeys;
+      float* out =
+          buffers.stash + group * buffers.group_rows * buffers.stash_stride + block * kBlockKeys;
       KeyBlockProduct meeting = meet(rows, group, block, buffers);
       if (meeting.empty()) {
-        for (int64_t row = 0; row < kGroupRows; ++row) {
+        for (int64_t row = 0; row < meeting.rows(); ++row) {
           std::fill_n(out + row * buffers.stash_stride, kBlockKeys, 0.0f);
         }
         continue;
@@ -73,11 +74,11 @@ void CpuHead::fill_sigmoid(const Rows& rows, const Buffers& buffers) const {
 void CpuHead::reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
                            std::span<const SegmentRun> runs, PanelReduction& panel) const {
   const auto count = static_cast<int64_t>(rows.group(group).size());
-  float maxima[kGroupRows];
+  float maxima[kRegisterRows];
   const bool wants_rows = panel.request().any_rows();
   for (int64_t row = 0; row < count;) {
-    const int64_t end = std::min(count, panel.unit_end(first + row) - first);
-    const int64_t in_block = group * kGroupRows + row;
+    const int64_t end = std::min({count, row + kRegisterRows, panel.unit_end(first + row) - first});
+    const int64_t in_block = group * buffers.group_rows + row;
     ReducedRows sweep{.entries = buffers.stash + in_block * buffers.stash_stride,
                       .stride = buffers.stash_stride,
                       .factors = buffers.factors + in_block,
@@ -92,7 +93,7 @@ void CpuHead::reduce_group(const Rows& rows, int64_t group, int64_t first, const
     head_.kernels.reduce_rows(sweep);
     add_diagonals(sweep, first + row, panel);
     for (int64_t r = row; r < end; ++r) {
-      const int64_t place = group * kGroupRows + r;
+      const int64_t place = group * buffers.group_rows + r;
       if (wants_rows) panel.row(first + r).max_weight = static_cast<double>(maxima[r - row]);
       reduce_row(buffers.stash + place * buffers.stash_stride, buffers.factors[place],
                  buffers.sums[place], first + r, panel);

@@ -15,8 +15,13 @@ inline constexpr int64_t kPanelKeys = 32;
 /// Keys of a block: what is classified against the mask, summed in float32, and kept in L2.
 inline constexpr int64_t kBlockKeys = 256;
 inline constexpr int64_t kBlockPanels = kBlockKeys / kPanelKeys;
-/// Query rows of a group: what the micro-kernel holds in registers.
-inline constexpr int64_t kGroupRows = 12;
+/// Query rows that the micro-kernel holds in registers, and the tile unit in two tiles.
+inline constexpr int64_t kRegisterRows = 12;
+inline constexpr int64_t kTileUnitRows = 32;
+/// Channels of a head at most that the tile unit is used for.
+inline constexpr int64_t kMaxTileDim = 1024;
+/// Query rows of a group at most: what meets a key block in one call. A multiple of both.
+inline constexpr int64_t kMaxGroupRows = 96;
 /// Row sums are formed in this many lanes (key index mod 16) on every instruction set, so that
 /// their bits do not depend on the vector width.
 inline constexpr int64_t kSumLanes = 16;
@@ -25,12 +30,16 @@ inline constexpr float kMaxExponent = 0x1p22f;
 
 /// The product of one row group with one key block. `q` is the packed group and `k` the block's
 /// first packed panel (see cpu_packing.h), both 64-byte aligned; `steps` the number of packed steps
-/// along the head dimension. Results go to out[row · out_stride + key], kGroupRows rows of
-/// kBlockKeys entries, 64-byte aligned; `out` may be null where only sums are wanted.
+/// along the head dimension. Results go to out[row · out_stride + key], `rows` rows of kBlockKeys
+/// entries, 64-byte aligned; `out` may be null where only sums are wanted.
 struct ProductBlock {
   const float* q = nullptr;
   const float* k = nullptr;
   int64_t steps = 0;
+  /// kRegisterRows; of the tile unit a multiple of kTileUnitRows up to kMaxGroupRows.
+  int64_t rows = kRegisterRows;
+  /// For the tile unit: numbers that an element is the sum of (see cpu_packing.h).
+  int64_t parts = 1;
   /// Bit p: panel p is computed. Entries of other panels are left as they are.
   uint32_t panels = 0;
   float* out = nullptr;
@@ -47,13 +56,18 @@ struct SplitFactor {
 /// What a softmax block needs beside the product, and what it returns. One entry a row of a group.
 struct RowReferences {
   /// Entries are 2^(t − reference), t = log₂(e)·logit; an integer.
-  float references[kGroupRows];
+  float references[kMaxGroupRows];
   /// Out: Σ of the block's entries, see is_sound_sum.
-  float sums[kGroupRows];
+  float sums[kMaxGroupRows];
   /// Whether moments are wanted, and out: Σ of entry·(t − reference).
   bool with_moments = false;
-  float moments[kGroupRows];
+  float moments[kMaxGroupRows];
+  /// One a row: powers of products without bias come from the table (exp2-inl.h), for which every
+  /// |t| of the row must be at most kMaxTableExponent. Null: none do.
+  const bool* by_table = nullptr;
 };
+/// See RowReferences::by_table.
+inline constexpr float kMaxTableExponent = 0x1p15f;
 
 /// Whether a block's sum and the entries behind it are to be trusted. Otherwise the reference was
 /// too low, a product was not finite, or one lay too far from 0 for all but far_softmax_pass.
@@ -87,7 +101,7 @@ struct SegmentRun {
 };
 inline constexpr int64_t kMaxRunKeys = 256 * kSumLanes;
 
-/// Up to kGroupRows rows of entries whose weights, entry · factor, are to be reduced. Arrays are
+/// Up to kRegisterRows rows of entries whose weights, entry · factor, are to be reduced. Arrays are
 /// 64-byte aligned; rows and columns have a multiple of kBlockKeys elements, those beyond `keys`
 /// are 0.
 struct ReducedRows {
@@ -109,23 +123,27 @@ struct ReducedRows {
 
 /// Entries of a row group with a key block on their way into outputs. Arrays are 64-byte aligned.
 struct ValueProduct {
-  const float* weights = nullptr;  ///< [kGroupRows, kBlockKeys]
+  const float* weights = nullptr;  ///< [rows, kBlockKeys]
+  int64_t rows = 0;                ///< a multiple of kRegisterRows
+  int64_t total_rows = 0;          ///< that totals have room for
   int64_t keys = 0;                ///< of the block, at most kBlockKeys
   /// V of the block's keys: `panels` panels [keys, kValueChannels], panel_stride floats apart.
   const float* values = nullptr;
   int64_t panel_stride = 0;
   int64_t panels = 0;
-  double* totals = nullptr;  ///< [panels, kGroupRows, kValueChannels], goes on from what is there
+  double* totals = nullptr;  ///< [panels, total_rows, kValueChannels], goes on from what is there
 };
 
 /// The kernels of one instruction set. Functions are pure and thread-safe; the dot products of
-/// `product` and `softmax` exist once for float32 panels and, where it has them, for bf16 pairs.
+/// `raw` and `softmax` exist once for float32 panels and, where it has them, for bf16 pairs and for
+/// the tile unit.
 struct CpuKernels {
   struct Products {
     /// out = q·k.
     void (*raw)(const ProductBlock& block) = nullptr;
     /// out = 2^(factor·q·k − reference), for blocks without mask whose keys all exist. Exponents
-    /// far below any reference (from about −2⁵⁰ on) may spoil a row's sum, see is_sound_sum.
+    /// far below any reference (from about −2⁵⁰ on) may spoil a row's sum, see is_sound_sum. Those
+    /// of the tile unit take every power from the table.
     void (*softmax)(const ProductBlock& block, SplitFactor factor, RowReferences& rows) = nullptr;
     /// For cpu_ceilings.h: this product from registers alone. Returns how many floating-point
     /// operations it did; sink, 16 floats, holds the operands and keeps the result alive.
@@ -135,10 +153,12 @@ struct CpuKernels {
   std::string_view isa;     ///< "AVX-512", "AVX2", "NEON", "scalar"
   bool fused_multiply_add;  ///< all instruction sets that have it give the same bits
   Products f32;
-  Products bf16;           ///< vdpbf16ps; null where this processor has none
-  Products bf16_emulated;  ///< the same sums from float32 instructions, for tests; may be null
+  Products bf16;            ///< vdpbf16ps; null where this processor has none
+  Products bf16_emulated;   ///< the same sums from float32 instructions, for tests; may be null
+  Products tiles;           ///< AMX; null where this instruction set is not the one beside it
+  Products tiles_emulated;  ///< the same sums from float32 instructions; null without fused ones
 
-  /// In place over raw products, [kGroupRows, kBlockKeys]: the entries of Products::softmax with a
+  /// In place over raw products, [rows, kBlockKeys]: the entries of Products::softmax with a
   /// mask or bias. Panels that were not computed become 0, here and below.
   void (*softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
                        RowReferences& rows);
@@ -149,7 +169,7 @@ struct CpuKernels {
   /// The largest round(log₂(e)·logit) of each row over raw products, −FLT_MAX where every key is
   /// masked. Leaves the products as they are.
   void (*exponent_maxima)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
-                          float (&maxima)[kGroupRows]);
+                          float (&maxima)[kMaxGroupRows]);
   /// Entries of linear scores, in place: masked entries become 0, sums are formed; references are
   /// not used.
   void (*linear_pass)(const ProductBlock& block, const BlockBias& bias, RowReferences& rows);
@@ -179,6 +199,8 @@ struct CpuKernels {
   /// For cpu_ceilings.h: takes `iterations` times the exponential of an L1-resident buffer (2048
   /// floats, 64-byte aligned) into another and returns how many exponentials that was.
   double (*spin_exp2)(int64_t iterations, const float* source, float* destination);
+  /// The same by the table, as the tile unit's entries are taken.
+  double (*spin_table_exp2)(int64_t iterations, const float* source, float* destination);
 };
 
 }  // namespace attnscope

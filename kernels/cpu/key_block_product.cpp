@@ -28,7 +28,7 @@ PanelMemory allocate_panels(int64_t elements) {
 
 PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
                        const PackedFormat& packed_format, const CpuKernels& isa_kernels,
-                       const CpuKernels::Products& isa_products)
+                       const CpuKernels::Products& isa_products, int threads)
     : problem(call),
       batch(batch_item),
       head(query_head),
@@ -38,16 +38,25 @@ PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t
       exponent_factor(split(call.scale() * std::numbers::log2e)),
       logit_factor(split(call.scale())),
       panels(allocate_panels(packed_key_elements(packed_format, call.num_keys()))) {
-  key_exponent = pack_keys(format, call.k(), batch, call.kv_head(head), panels.get());
+  const PackedKeys packed =
+      pack_keys(format, call.k(), batch, call.kv_head(head), threads, panels.get());
+  key_exponent = packed.exponent;
+  largest_key = packed.largest_key;
 }
 
 KeyBlockProduct::KeyBlockProduct(const PackedHead& head, const BlockScratch& scratch,
-                                 std::span<const int64_t> rows, const float* queries, int64_t block)
-    : head_(head) {
-  product_.q = queries;
+                                 const RowGroup& group, int64_t block)
+    : head_(head), by_table_(group.by_table) {
+  product_.q = group.packed;
   product_.k = head.panels.get() + block * kBlockKeys * head.format.steps();
   product_.steps = head.format.steps();
-  take_mask(head, scratch, rows, head.keys_of_block(block));
+  product_.rows = head.format.computed_rows(static_cast<int64_t>(group.index.size()));
+  product_.parts = head.format.parts();
+  take_mask(head, scratch, group.index, head.keys_of_block(block));
+  // The fused kernel of the tile unit knows the table only.
+  if (head.format.products == PackedProducts::tiles) {
+    plain_ = plain_ && std::all_of(by_table_, by_table_ + product_.rows, [](bool b) { return b; });
+  }
 }
 
 void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scratch,
@@ -77,7 +86,7 @@ void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scra
   }
   if (empty()) return;
   mask.fill_bias(head.batch, head.head, rows, keys, scratch.bias, kBlockKeys);
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+  for (int64_t row = 0; row < product_.rows; ++row) {
     float* row_bias = scratch.bias + row * kBlockKeys;
     if (row >= static_cast<int64_t>(rows.size())) std::fill_n(row_bias, keys.size(), 0.0f);
     std::fill(row_bias + keys.size(), row_bias + kBlockKeys, kMasked);
@@ -91,16 +100,26 @@ bool KeyBlockProduct::excludes_row(int64_t row) const {
                      [](float b) { return b == -std::numeric_limits<float>::infinity(); });
 }
 
-void KeyBlockProduct::softmax(RowReferences& rows) const {
+void KeyBlockProduct::softmax(RowReferences& rows) const { softmax_of(product_, rows); }
+
+void KeyBlockProduct::sum_softmax(RowReferences& rows) const {
+  ProductBlock unstored = product_;
+  if (plain_) unstored.out = nullptr;
+  softmax_of(unstored, rows);
+}
+
+void KeyBlockProduct::softmax_of(const ProductBlock& product, RowReferences& rows) const {
+  rows.by_table = by_table_;
   if (plain_) {
-    head_.products.softmax(product_, head_.exponent_factor, rows);
+    head_.products.softmax(product, head_.exponent_factor, rows);
   } else {
     products();
-    head_.kernels.softmax_pass(product_, head_.exponent_factor, bias_, rows);
+    head_.kernels.softmax_pass(product, head_.exponent_factor, bias_, rows);
   }
 }
 
 void KeyBlockProduct::softmax_of_products(RowReferences& rows) const {
+  rows.by_table = by_table_;
   head_.kernels.far_softmax_pass(product_, head_.exponent_factor, bias_, rows);
 }
 
@@ -121,7 +140,7 @@ void KeyBlockProduct::logits() const {
 
 void KeyBlockProduct::products() const { head_.products.raw(product_); }
 
-void KeyBlockProduct::exponent_maxima(float (&maxima)[kGroupRows]) const {
+void KeyBlockProduct::exponent_maxima(float (&maxima)[kMaxGroupRows]) const {
   products();
   head_.kernels.exponent_maxima(product_, head_.exponent_factor, bias_, maxima);
 }

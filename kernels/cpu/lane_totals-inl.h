@@ -37,16 +37,17 @@ inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 4;
 #endif
 inline constexpr int64_t kTileKeys = kTileVectors * kLanes;
-static_assert(kGroupRows % kTileRows == 0 && kPanelKeys % kTileKeys == 0);
+static_assert(kRegisterRows % kTileRows == 0 && kPanelKeys % kTileKeys == 0);
 
 /// Sums of a row group over a block, in kSumLanes lanes a row: lane l adds the entries whose key
 /// index is l mod 16, in ascending order; then the lanes are added in a fixed tree.
+template <int64_t kRows>
 struct LaneTotals {
-  alignas(64) float lanes[kGroupRows][kSumLanes];
+  alignas(64) float lanes[kRows][kSumLanes];
 
-  HWY_INLINE void clear() {
+  HWY_INLINE void clear(int64_t rows) {
     const FloatTag d;
-    for (int64_t row = 0; row < kGroupRows; ++row) {
+    for (int64_t row = 0; row < rows; ++row) {
       for (int64_t lane = 0; lane < kSumLanes; lane += kLanes) {
         hn::Store(hn::Zero(d), d, lanes[row] + lane);
       }
@@ -65,8 +66,8 @@ struct LaneTotals {
     hn::Store(hn::MulAdd(a, b, hn::Load(d, at)), d, at);
   }
 
-  HWY_INLINE void finish(float (&sums)[kGroupRows]) {
-    for (int64_t row = 0; row < kGroupRows; ++row) {
+  HWY_INLINE void finish(float* sums, int64_t rows) {
+    for (int64_t row = 0; row < rows; ++row) {
       fold<8>(lanes[row]);
       fold<4>(lanes[row]);
       fold<2>(lanes[row]);

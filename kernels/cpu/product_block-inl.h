@@ -7,9 +7,9 @@
 
 namespace attnscope::HWY_NAMESPACE::ATTNSCOPE_DOT_NAMESPACE {
 
-/// kTileRows × kTileVectors sums of products in registers. q is [steps, kGroupRows] from the tile's
-/// first row on, k [steps, kPanelKeys] from its first key on. Every lane is one key and adds its
-/// products in the order of the head dimension, whatever the instruction set.
+/// kTileRows × kTileVectors sums of products in registers. q is [steps, kRegisterRows] from the
+/// tile's first row on, k [steps, kPanelKeys] from its first key on. Every lane is one key and adds
+/// its products in the order of the head dimension, whatever the instruction set.
 HWY_INLINE void multiply_tile(const float* HWY_RESTRICT q, const float* HWY_RESTRICT k,
                               int64_t steps, FloatVec (&sums)[kTileRows][kTileVectors]) {
   const FloatTag d;
@@ -34,7 +34,7 @@ HWY_INLINE void multiply_tile(const float* HWY_RESTRICT q, const float* HWY_REST
         sums[row][v] = ATTNSCOPE_DOT(sums[row][v], query, keys[v]);
       }
     }
-    q += kGroupRows;
+    q += kRegisterRows;
     k += kPanelKeys;
   }
 }
@@ -46,7 +46,7 @@ void multiply_block(const ProductBlock& block) {
     if ((block.panels >> panel & 1u) == 0) continue;
     const float* k = block.k + panel * block.steps * kPanelKeys;
     for (int64_t col = 0; col < kPanelKeys; col += kTileKeys) {
-      for (int64_t row = 0; row < kGroupRows; row += kTileRows) {
+      for (int64_t row = 0; row < kRegisterRows; row += kTileRows) {
         FloatVec sums[kTileRows][kTileVectors];
         multiply_tile(block.q + row, k + col, block.steps, sums);
         float* out = block.out + row * block.out_stride + panel * kPanelKeys + col;
@@ -68,13 +68,13 @@ HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
   const FloatTag d;
   const FloatVec high = hn::Set(d, factor.high);
   const FloatVec low = hn::Set(d, factor.low);
-  LaneTotals totals, moments;
-  totals.clear();
-  if constexpr (kMoments) moments.clear();
+  LaneTotals<kRegisterRows> totals, moments;
+  totals.clear(kRegisterRows);
+  if constexpr (kMoments) moments.clear(kRegisterRows);
   for (int64_t panel = 0; panel < kBlockPanels; ++panel) {
     const float* k = block.k + panel * block.steps * kPanelKeys;
     for (int64_t col = 0; col < kPanelKeys; col += kTileKeys) {
-      for (int64_t row = 0; row < kGroupRows; row += kTileRows) {
+      for (int64_t row = 0; row < kRegisterRows; row += kTileRows) {
         FloatVec sums[kTileRows][kTileVectors];
         multiply_tile(block.q + row, k + col, block.steps, sums);
         float* out = block.out == nullptr
@@ -97,8 +97,8 @@ HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
       }
     }
   }
-  totals.finish(rows.sums);
-  if constexpr (kMoments) moments.finish(rows.moments);
+  totals.finish(rows.sums, kRegisterRows);
+  if constexpr (kMoments) moments.finish(rows.moments, kRegisterRows);
 }
 
 /// CpuKernels::Products::softmax.

@@ -19,8 +19,8 @@ static_assert(kBlockKeys % kStripKeys == 0);
 
 /// Row sums and maxima in lanes (key index mod 16), the same on every instruction set.
 struct RowLanes {
-  alignas(64) float sums[kGroupRows][kSumLanes];
-  alignas(64) float maxima[kGroupRows][kSumLanes];
+  alignas(64) float sums[kRegisterRows][kSumLanes];
+  alignas(64) float maxima[kRegisterRows][kSumLanes];
 };
 
 /// Adds four vectors of weights of a lane set as a fixed tree.

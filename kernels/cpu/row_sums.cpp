@@ -34,9 +34,9 @@ void move_reference(RowSum& row, float reference, float* kept, int64_t count) {
 /// Gives rows that do not fit a reference that does. Leaves the block's products in its output.
 void move_references(const KeyBlockProduct& block, std::span<RowSum> sums,
                      const RowReferences& entries, const KeptEntries& kept) {
-  float maxima[kGroupRows];
+  float maxima[kMaxGroupRows];
   block.exponent_maxima(maxima);
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+  for (int64_t row = 0; row < block.rows(); ++row) {
     RowSum& sum = sums[static_cast<size_t>(row)];
     if (fits(block, row, sum, entries.sums[row])) continue;
     if (!(std::fabs(maxima[row]) <= kMaxExponent)) {
@@ -51,18 +51,18 @@ void move_references(const KeyBlockProduct& block, std::span<RowSum> sums,
 }  // namespace
 
 int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
-                          const KeptEntries& kept, bool with_moments) {
+                          const KeptEntries& kept, WantedEntries wanted) {
   RowReferences entries;
-  entries.with_moments = with_moments;
+  entries.with_moments = wanted.moments;
   const auto take_references = [&] {
-    for (int64_t row = 0; row < kGroupRows; ++row) {
+    for (int64_t row = 0; row < block.rows(); ++row) {
       entries.references[row] = sums[static_cast<size_t>(row)].reference;
     }
   };
   take_references();
-  block.softmax(entries);
+  wanted.entries ? block.softmax(entries) : block.sum_softmax(entries);
   bool all_fit = true;
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+  for (int64_t row = 0; row < block.rows(); ++row) {
     all_fit = all_fit && fits(block, row, sums[static_cast<size_t>(row)], entries.sums[row]);
   }
   if (!all_fit) {
@@ -70,12 +70,12 @@ int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
     take_references();
     block.softmax_of_products(entries);
   }
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+  for (int64_t row = 0; row < block.rows(); ++row) {
     RowSum& sum = sums[static_cast<size_t>(row)];
     const float block_sum = entries.sums[row];
     if (!is_sound_sum(block_sum)) return row;
     sum.total += static_cast<double>(block_sum);
-    if (with_moments) sum.moment += static_cast<double>(entries.moments[row]);
+    if (wanted.moments) sum.moment += static_cast<double>(entries.moments[row]);
     sum.anchored = sum.anchored || block_sum > 0;
   }
   return -1;
@@ -84,7 +84,7 @@ int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
 int64_t add_linear_block(const KeyBlockProduct& block, std::span<RowSum> sums) {
   RowReferences entries;
   block.linear(entries);
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+  for (int64_t row = 0; row < block.rows(); ++row) {
     if (!std::isfinite(entries.sums[row])) return row;
     sums[static_cast<size_t>(row)].total += static_cast<double>(entries.sums[row]);
   }

@@ -20,21 +20,26 @@ struct RowSum {
   bool unresolved = false;  ///< entries were met that lie below what float32 resolves
 };
 
-/// Entries of a row group that were kept from earlier key blocks: kGroupRows rows of `count`.
+/// Entries of a row group that were kept from earlier key blocks: its rows, of `count` each.
 struct KeptEntries {
   float* data = nullptr;
   int64_t stride = 0;
   int64_t count = 0;
 };
 
-/// Adds a block's softmax entries (and moments, where `with_moments`) to the sums of its rows and
-/// leaves them in the block's output.
+/// What add_softmax_block is asked for beside the sums.
+struct WantedEntries {
+  bool moments = false;
+  bool entries = true;  ///< left in the block's output, which is scratch otherwise
+};
+
+/// Adds a block's softmax entries, and moments where they are wanted, to the sums of its rows.
 /// Where a reference turns out too far off, it is moved, `kept` is rescaled, and the block is
-/// computed again, as it is where products far below 0 spoil a sum. `sums` has kGroupRows entries.
-/// Returns the position of a row whose logits float32 cannot resolve (beyond 2²² in base 2, or not
-/// finite), or −1.
+/// computed again, as it is where products far below 0 spoil a sum. `sums` has one entry for each
+/// of the block's rows. Returns the position of a row whose logits float32 cannot resolve (beyond
+/// 2²² in base 2, or not finite), or −1.
 int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
-                          const KeptEntries& kept, bool with_moments);
+                          const KeptEntries& kept, WantedEntries wanted);
 
 /// The same for linear scores.
 int64_t add_linear_block(const KeyBlockProduct& block, std::span<RowSum> sums);

@@ -16,23 +16,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {
 
-/// Replaces every entry of a block by op.entry(row, key, product, bias); keys of panels that were
-/// not computed become op.kExcluded.
+/// Replaces every entry of a row by op.entry(row, key, product, bias); keys of panels that were not
+/// computed become op.kExcluded.
+template <class Op>
+HWY_INLINE void for_each_key(const ProductBlock& block, const BlockBias& bias, int64_t row,
+                             Op& op) {
+  const FloatTag d;
+  float* out = block.out + row * block.out_stride;
+  const float* row_bias = bias.data + row * bias.row_stride;
+  for (int64_t key = 0; key < kBlockKeys; key += kLanes) {
+    if ((block.panels >> (key / kPanelKeys) & 1u) == 0) {
+      hn::Store(hn::Set(d, Op::kExcluded), d, out + key);
+      continue;
+    }
+    hn::Store(op.entry(row, key, hn::Load(d, out + key), hn::Load(d, row_bias + key)), d,
+              out + key);
+  }
+}
+
+/// The same for all rows of a block.
 template <class Op>
 HWY_INLINE void for_each_entry(const ProductBlock& block, const BlockBias& bias, Op& op) {
-  const FloatTag d;
-  for (int64_t row = 0; row < kGroupRows; ++row) {
-    float* out = block.out + row * block.out_stride;
-    const float* row_bias = bias.data + row * bias.row_stride;
-    for (int64_t key = 0; key < kBlockKeys; key += kLanes) {
-      if ((block.panels >> (key / kPanelKeys) & 1u) == 0) {
-        hn::Store(hn::Set(d, Op::kExcluded), d, out + key);
-        continue;
-      }
-      hn::Store(op.entry(row, key, hn::Load(d, out + key), hn::Load(d, row_bias + key)), d,
-                out + key);
-    }
-  }
+  for (int64_t row = 0; row < block.rows; ++row) for_each_key(block, bias, row, op);
 }
 
 /// Whether a bias lets its entry count.
@@ -45,25 +50,35 @@ HWY_INLINE FloatVec bounded_bias(FloatVec bias) {
   return hn::Max(bias, hn::Set(FloatTag(), kMaskedBias));
 }
 
-template <bool kMoments, bool kFar>
+using GroupTotals = LaneTotals<kMaxGroupRows>;
+
+/// kTable: powers of products without bias come from the table.
+template <bool kMoments, bool kFar, bool kTable>
 struct SoftmaxEntry {
   static constexpr float kExcluded = 0;
   FloatVec high, low;
+  const ExpTable& table;
   const RowReferences& rows;
-  LaneTotals& totals;
-  LaneTotals& moments;
+  GroupTotals& totals;
+  GroupTotals& moments;
 
   HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
     const FloatVec reference = hn::Set(d, rows.references[row]);
-    const FloatVec bounded = bounded_bias(bias);
     FloatVec exponent, entry;
-    if constexpr (kFar) {
-      entry = far_biased_exp2(d, product, high, low, bounded, reference, exponent);
-      exponent = hn::IfThenElseZero(hn::Gt(entry, hn::Zero(d)), exponent);
+    if constexpr (kTable) {
+      const auto biased = hn::And(allowed, hn::Ne(bias, hn::Zero(d)));
+      const FloatVec offset = hn::Set(d, ExpTable::row_offset(rows.references[row]));
+      entry = table.power(product, offset, exponent);
+      if (!hn::AllFalse(d, biased)) {
+        FloatVec biased_exponent;
+        const FloatVec biased_entry = power(product, bias, reference, biased_exponent);
+        entry = hn::IfThenElse(biased, biased_entry, entry);
+        exponent = hn::IfThenElse(biased, biased_exponent, exponent);
+      }
     } else {
-      entry = biased_exp2(d, product, high, low, bounded, reference, exponent);
+      entry = power(product, bias, reference, exponent);
     }
     entry = hn::IfThenElseZero(allowed, entry);
     totals.add(row, key, entry);
@@ -72,12 +87,23 @@ struct SoftmaxEntry {
     }
     return entry;
   }
+
+ private:
+  HWY_INLINE FloatVec power(FloatVec product, FloatVec bias, FloatVec reference,
+                            FloatVec& exponent) {
+    const FloatTag d;
+    const FloatVec bounded = bounded_bias(bias);
+    if constexpr (!kFar) return biased_exp2(d, product, high, low, bounded, reference, exponent);
+    const FloatVec entry = far_biased_exp2(d, product, high, low, bounded, reference, exponent);
+    exponent = hn::IfThenElseZero(hn::Gt(entry, hn::Zero(d)), exponent);
+    return entry;
+  }
 };
 
 struct MaximaEntry {
   static constexpr float kExcluded = 0;
   FloatVec high;
-  alignas(64) float lanes[kGroupRows][kSumLanes];
+  alignas(64) float lanes[kMaxGroupRows][kSumLanes];
 
   HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
     const FloatTag d;
@@ -93,7 +119,7 @@ struct MaximaEntry {
 
 struct LinearEntry {
   static constexpr float kExcluded = 0;
-  LaneTotals& totals;
+  GroupTotals& totals;
 
   HWY_INLINE FloatVec entry(int64_t row, int64_t key, FloatVec product, FloatVec bias) {
     const FloatVec entry = hn::IfThenElseZero(is_allowed(bias), product);
@@ -134,14 +160,23 @@ template <bool kMoments, bool kFar>
 HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
                                 const BlockBias& bias, RowReferences& rows) {
   const FloatTag d;
-  LaneTotals totals, moments;
-  totals.clear();
-  moments.clear();
-  SoftmaxEntry<kMoments, kFar> op{hn::Set(d, factor.high), hn::Set(d, factor.low), rows, totals,
-                                  moments};
-  for_each_entry(block, bias, op);
-  totals.finish(rows.sums);
-  moments.finish(rows.moments);
+  const FloatVec high = hn::Set(d, factor.high);
+  const FloatVec low = hn::Set(d, factor.low);
+  const ExpTable table(factor);
+  GroupTotals totals, moments;
+  totals.clear(block.rows);
+  if constexpr (kMoments) moments.clear(block.rows);
+  SoftmaxEntry<kMoments, kFar, false> by_polynomial{high, low, table, rows, totals, moments};
+  SoftmaxEntry<kMoments, kFar, true> by_table{high, low, table, rows, totals, moments};
+  for (int64_t row = 0; row < block.rows; ++row) {
+    if (rows.by_table != nullptr && rows.by_table[row]) {
+      for_each_key(block, bias, row, by_table);
+    } else {
+      for_each_key(block, bias, row, by_polynomial);
+    }
+  }
+  totals.finish(rows.sums, block.rows);
+  if constexpr (kMoments) moments.finish(rows.moments, block.rows);
 }
 
 void softmax_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
@@ -157,25 +192,25 @@ void far_softmax_pass(const ProductBlock& block, SplitFactor factor, const Block
 }
 
 void exponent_maxima(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
-                     float (&maxima)[kGroupRows]) {
+                     float (&maxima)[kMaxGroupRows]) {
   MaximaEntry op;
   op.high = hn::Set(FloatTag(), factor.high);
-  for (auto& lanes : op.lanes) {
-    for (float& lane : lanes) lane = -FLT_MAX;
+  for (int64_t row = 0; row < block.rows; ++row) {
+    for (float& lane : op.lanes[row]) lane = -FLT_MAX;
   }
   for_each_entry(block, bias, op);
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+  for (int64_t row = 0; row < block.rows; ++row) {
     maxima[row] = -FLT_MAX;
     for (float lane : op.lanes[row]) maxima[row] = HWY_MAX(maxima[row], lane);
   }
 }
 
 void linear_pass(const ProductBlock& block, const BlockBias& bias, RowReferences& rows) {
-  LaneTotals totals;
-  totals.clear();
+  GroupTotals totals;
+  totals.clear(block.rows);
   LinearEntry op{totals};
   for_each_entry(block, bias, op);
-  totals.finish(rows.sums);
+  totals.finish(rows.sums, block.rows);
 }
 
 void sigmoid_pass(const ProductBlock& block, SplitFactor factor, const BlockBias& bias) {

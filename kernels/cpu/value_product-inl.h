@@ -35,9 +35,9 @@ void multiply_values(const ValueProduct& product) {
   const FloatTag d;
   for (int64_t panel = 0; panel < product.panels; ++panel) {
     const float* values = product.values + panel * product.panel_stride;
-    double* totals = product.totals + panel * kGroupRows * kValueChannels;
+    double* totals = product.totals + panel * product.total_rows * kValueChannels;
     for (int64_t col = 0; col < kValueChannels; col += kTileKeys) {
-      for (int64_t row = 0; row < kGroupRows; row += kTileRows) {
+      for (int64_t row = 0; row < product.rows; row += kTileRows) {
         const float* HWY_RESTRICT v = values + col;
         const float* HWY_RESTRICT w = product.weights + row * kBlockKeys;
         FloatVec sums[kTileRows][kTileVectors];

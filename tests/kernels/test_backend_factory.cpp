@@ -17,12 +17,16 @@ TEST_CASE("backends are found by name, and a misspelt one gets a suggestion") {
   CHECK(parse_backend("auto") == BackendKind::automatic);
   CHECK(parse_backend("reference") == BackendKind::reference);
   CHECK(parse_backend("cpu") == BackendKind::cpu);
+  CHECK(parse_backend("cpu-amx") == BackendKind::cpu_amx);
+  CHECK(parse_backend("cpu-bf16") == BackendKind::cpu_bf16);
+  CHECK(parse_backend("cpu-fma") == BackendKind::cpu_fma);
   CHECK(parse_backend("cuda") == BackendKind::cuda);
   CHECK(parse_backend("cuda-wgmma") == BackendKind::cuda_wgmma);
   CHECK(parse_backend("cuda-mma") == BackendKind::cuda_mma);
   CHECK(parse_backend("cuda-cublas") == BackendKind::cuda_cublas);
   CHECK(is_cuda(BackendKind::cuda_cublas));
   CHECK_FALSE(is_cuda(BackendKind::cpu));
+  CHECK_FALSE(is_cuda(BackendKind::cpu_fma));
   try {
     parse_backend("referense");
     FAIL("accepted");
@@ -78,6 +82,8 @@ TEST_CASE("ceilings are measured") {
   CHECK(ceilings.fma_gflops > 0.01);
   CHECK(ceilings.exp_gigaelements_one_thread > 0.0001);
   CHECK(ceilings.exp_gigaelements > 0.0001);
+  CHECK((ceilings.tile_gflops > 0) == (best_cpu_kernels().tiles.spin != nullptr));
+  CHECK((ceilings.table_exp_gigaelements > 0) == (ceilings.tile_gflops > 0));
   CHECK((ceilings.bf16_gflops > 0) == (best_cpu_kernels().bf16.spin != nullptr));
 }
 

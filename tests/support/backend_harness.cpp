@@ -60,14 +60,17 @@ std::vector<NamedBackend> all_backends() {
   backends.push_back({"reference", make_backend(BackendKind::reference, {.threads = 1}), false});
   for (const CpuKernels* kernels : available_cpu_kernels()) {
     const std::string name = "cpu " + std::string(kernels->isa);
-    CpuBackendOptions options{.threads = 1, .kernels = kernels, .bf16 = Bf16Dots::never};
-    backends.push_back({name, make_cpu_backend(options), false});
-    options.bf16 = Bf16Dots::emulated;
-    backends.push_back({name + " bf16 emulated", make_cpu_backend(options), true});
-    if (kernels->bf16.softmax != nullptr) {
-      options.bf16 = Bf16Dots::automatic;
-      backends.push_back({name + " bf16", make_cpu_backend(options), true});
+    const auto add = [&](const char* how, CpuProducts products, bool bf16_dots) {
+      CpuBackendOptions options{.threads = 1, .kernels = kernels, .products = products};
+      backends.push_back({name + how, make_cpu_backend(options), bf16_dots});
+    };
+    add("", CpuProducts::floats, false);
+    add(" bf16 emulated", CpuProducts::bf16_emulated, true);
+    if (kernels->bf16.softmax != nullptr) add(" bf16", CpuProducts::bf16, true);
+    if (kernels->tiles_emulated.softmax != nullptr) {
+      add(" tiles emulated", CpuProducts::tiles_emulated, false);
     }
+    if (kernels->tiles.softmax != nullptr) add(" tiles", CpuProducts::tiles, false);
   }
   for (NamedBackend& named : emulated_cuda_backends()) backends.push_back(std::move(named));
   return backends;

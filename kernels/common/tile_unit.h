@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+namespace attnscope {
+
+/// Whether this process may use the processor's tile unit (AMX with bf16 products).
+struct TileUnit {
+  bool present = false;  ///< in the processor
+  bool usable = false;
+  std::string obstacle;  ///< why not, in a few words; empty where it is usable
+};
+
+/// Asks the processor and the operating system, once a process: Linux grants the registers' 8 KiB a
+/// thread on request, to all threads, those that run already too. Thread-safe.
+const TileUnit& tile_unit();
+
+}  // namespace attnscope
