@@ -53,7 +53,7 @@ attnscope_room(kernels/common "What all backends share on the host."
 attnscope_room(kernels/reference "Plain loops in double: the definition."
   MAY core kernels/common LIBRARY kernels)
 attnscope_room(kernels/cpu "SIMD: packing, micro-kernels, epilogues, reductions; *-inl.h is compiled once an instruction set."
-  MAY core kernels/common USES highway LIBRARY kernels)
+  MAY core kernels/common USES highway posix LIBRARY kernels)
 attnscope_room(kernels/cuda "What the program and the CUDA module know of each other."
   MAY core/base core/stream TARGET_ELSEWHERE)
 attnscope_room(kernels/cuda/kernel/nvcc "What nvcc alone compiles; the tests' emulation has headers of the same names."

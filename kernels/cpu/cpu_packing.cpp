@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -154,38 +155,38 @@ class KeyPacker {
         k_(k),
         batch_(batch),
         head_(head),
-        rows_(static_cast<size_t>(keys_per_read(format, k.tokens()) * k.row_bytes())),
-        floats_(static_cast<size_t>(format.head_dim)),
-        elements_(static_cast<size_t>(kPanelKeys * format.steps())),
-        packer_(format, floats_.data()) {}
+        rows_(uninitialised<std::byte>(keys_per_read(format, k.tokens()) * k.row_bytes())),
+        floats_(uninitialised<float>(format.head_dim)),
+        elements_(uninitialised<float>(kPanelKeys * format.steps())),
+        packer_(format, floats_.get()) {}
 
   /// The largest exponent of the piece's keys.
   int exponent(IndexRange keys) {
-    k_.read_rows(batch_, head_, keys, rows_.data());
+    k_.read_rows(batch_, head_, keys, rows_.get());
     int largest = std::numeric_limits<int>::min();
     for (int64_t key = 0; key < keys.size(); ++key) {
-      largest = std::max(largest, packer_.exponent(rows_.data() + key * k_.row_bytes()));
+      largest = std::max(largest, packer_.exponent(rows_.get() + key * k_.row_bytes()));
     }
     return largest;
   }
 
   /// Whole panels from keys.begin on; returns the largest length of a key.
   float pack(IndexRange keys, int exponent, float* panels) {
-    k_.read_rows(batch_, head_, keys, rows_.data());
+    k_.read_rows(batch_, head_, keys, rows_.get());
     float largest = 0;
     const int64_t steps = format_.steps();
     for (int64_t panel = 0; panel < keys.size(); panel += kPanelKeys) {
       for (int64_t key = 0; key < kPanelKeys; ++key) {
-        float* const elements = elements_.data() + key * steps;
+        float* const elements = elements_.get() + key * steps;
         if (panel + key >= keys.size()) {
           std::fill_n(elements, steps, 0.0f);
           continue;
         }
         const float length =
-            packer_.pack(rows_.data() + (panel + key) * k_.row_bytes(), exponent, elements);
+            packer_.pack(rows_.get() + (panel + key) * k_.row_bytes(), exponent, elements);
         largest = std::max(largest, length);
       }
-      transpose<kPanelKeys>(elements_.data(), steps, panels + (keys.begin + panel) * steps);
+      transpose<kPanelKeys>(elements_.get(), steps, panels + (keys.begin + panel) * steps);
     }
     return largest;
   }
@@ -194,10 +195,15 @@ class KeyPacker {
   const PackedFormat& format_;
   const HeadTensor& k_;
   int64_t batch_, head_;
-  std::vector<std::byte> rows_;
-  std::vector<float> floats_;
-  std::vector<float> elements_;
-  RowPacker packer_;
+  template <typename T>
+  static std::unique_ptr<T[]> uninitialised(int64_t count) {
+    return std::make_unique_for_overwrite<T[]>(static_cast<size_t>(count));
+  }
+
+  const std::unique_ptr<std::byte[]> rows_;
+  const std::unique_ptr<float[]> floats_;
+  const std::unique_ptr<float[]> elements_;
+  const RowPacker packer_;
 };
 
 /// Pieces of K that threads take one after the other.
