@@ -27,6 +27,14 @@ function(attnscope_skip_sanitized_optimisation target)
   endif()
 endfunction()
 
+# The same of optimised builds: a quarter less to compile. To be called before attnscope_precompile.
+function(attnscope_optimise_lightly target)
+  if(NOT ATTNSCOPE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    target_compile_options(${target} PRIVATE -O1)
+    set_target_properties(${target} PROPERTIES ATTNSCOPE_LIGHTLY ON)
+  endif()
+endfunction()
+
 # The headers that most files of a target include again are parsed once; targets that name the same
 # ones share the result where they are compiled alike (sanitizer builds differ in what they watch,
 # builds with CUDA in what becomes part of a module).
@@ -41,7 +49,8 @@ function(attnscope_precompile target)
   endif()
   set(headers <algorithm> <cmath> <filesystem> <functional> <map> <memory> <mutex> <optional> <span>
               <string> <vector> ${ARGN})
-  string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${ARGN}" owner_property)
+  get_target_property(lightly ${target} ATTNSCOPE_LIGHTLY)
+  string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${ARGN}_${lightly}" owner_property)
   get_property(owner GLOBAL PROPERTY ${owner_property})
   if(owner AND NOT ATTNSCOPE_SANITIZE AND NOT ATTNSCOPE_CUDA_BUILT)
     target_precompile_headers(${target} REUSE_FROM ${owner})
@@ -57,6 +66,9 @@ function(attnscope_precompile target)
   endif()
 endfunction()
 
+# Libraries of text and options; what they compute and move is done by others.
+set(ATTNSCOPE_LIGHT_LIBRARIES cli io_results)
+
 # attnscope_library(NAME SOURCES …  PUBLIC targets…): target attnscope_NAME,
 # alias attnscope::NAME. Includes are written from the project's root: "core/base/error.h".
 function(attnscope_library name)
@@ -65,6 +77,9 @@ function(attnscope_library name)
   add_library(attnscope::${name} ALIAS attnscope_${name})
   target_include_directories(attnscope_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags)
+  if(name IN_LIST ATTNSCOPE_LIGHT_LIBRARIES)
+    attnscope_optimise_lightly(attnscope_${name})
+  endif()
   list(FIND ARG_PUBLIC nlohmann_json::nlohmann_json json)
   if(json EQUAL -1)
     attnscope_precompile(attnscope_${name})
