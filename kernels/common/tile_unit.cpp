@@ -39,11 +39,11 @@ bool system_keeps_tiles() {
 std::string find_obstacle() {
   if (!processor_has_tiles()) return "this processor has no AMX with bf16";
   if (!system_keeps_tiles()) return "the operating system does not keep AMX's registers";
-  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) {
-    return std::string("the operating system does not let this process use AMX (") +
-           std::strerror(errno) + ")";
-  }
-  return "";
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0) return "";
+  // Not a matter of a disk.
+  const std::string why =
+      errno == ENOSPC ? "a thread's signal stack is too small" : std::strerror(errno);
+  return "the operating system does not let this process use AMX (" + why + ")";
 }
 
 #else

@@ -23,6 +23,10 @@ static_assert(kBlockRows % kRegisterRows == 0 && kBlockRows % kTileUnitRows == 0
 constexpr int64_t kSharedCacheElements = (int64_t{8} << 20) / 4;
 constexpr int64_t kOwnCacheElements = (int64_t{768} << 10) / 4;
 
+/// Whether multiplying again costs less than keeping the entries of a row until its sum is known:
+/// it does on the tile unit, whose entries of a few rows fill more than a core's own cache.
+bool emits_twice(const PackedFormat& format) { return format.products == PackedProducts::tiles; }
+
 /// Key blocks that hold `keys`.
 IndexRange blocks_of(IndexRange keys) {
   if (keys.empty()) return {};
@@ -74,7 +78,10 @@ int64_t CpuHead::workspace_bytes(const PackedFormat& format, int64_t num_keys, i
                                  int64_t cols, bool one_product) {
   Workspace counter;
   take_buffers(format, num_keys, rows, cols, one_product, counter);
-  return counter.bytes_needed();
+  if (!one_product || !emits_twice(format)) return counter.bytes_needed();
+  Workspace twice;
+  take_buffers(format, num_keys, rows, cols, false, twice);
+  return std::max(counter.bytes_needed(), twice.bytes_needed());
 }
 
 CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t rows,
@@ -210,6 +217,10 @@ void CpuHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
 void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
                          const EmitTarget& target, std::span<std::byte> workspace) const {
   assert(is_normalised(head_.format.score) && norms.size() == queries.index.size());
+  if (emits_twice(head_.format)) {
+    row_norms(queries, norms, workspace);
+    return emit(queries, norms, keys, Quantity::weights, target, workspace);
+  }
   const FlushDenormals flush;
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);
