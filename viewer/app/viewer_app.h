@@ -90,9 +90,14 @@ class ViewerApp {
   void link_textures();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
-  /// What stands in front, whose the keys are.
+  /// What stands in front, whose the keys and the mouse are.
   enum class Front : uint8_t { list, failure, help, browser, panels };
   Front front() const;
+  /// The same without lists: which dialog covers the panels, if any does.
+  Front dialog() const;
+  bool is_mouse_held_back();
+  void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
+  void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
@@ -131,6 +136,9 @@ class ViewerApp {
   };
   std::optional<Failure> failure_;
   bool help_ = false;
+  /// Of the mouse's left button: the last press was not the panels', and it is still down and would
+  /// reach them.
+  bool press_held_back_ = false, holds_back_ = false;
   /// What was just done, and until when the status line says so.
   struct Notice {
     std::string text;
