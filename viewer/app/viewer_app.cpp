@@ -449,6 +449,7 @@ double ViewerApp::wait_seconds(double limit) const {
 }
 
 gl::ReadPixels ViewerApp::picture() {
+  if (document_) document_->require_unchanged();
   gl::Framebuffer target(window_->width(), window_->height());
   target.bind();
   const ImVec4 ground = to_vec4(theme_of(theme()).window);
@@ -458,6 +459,12 @@ gl::ReadPixels ViewerApp::picture() {
   window_->render();
   gl::Framebuffer::unbind();
   return target.read();
+}
+
+std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
+  std::optional<ProbedEntry> entry = frame_->probe(query, key);
+  if (entry) document_->require_unchanged();
+  return entry;
 }
 
 double ViewerApp::texture_mib() const {

@@ -58,7 +58,8 @@ class ViewerApp {
   void draw_frame();
   /// Sleeps until a frame is due and draws it, or until `seconds` are over. Whether it drew one.
   bool step(double seconds);
-  /// The frame that was drawn last, as a picture.
+  /// The frame that was drawn last, as a picture. Throws Error(file) as
+  /// Document::require_unchanged() does.
   gl::ReadPixels picture();
 
   Document* document() { return document_.get(); }
@@ -80,8 +81,9 @@ class ViewerApp {
   /// How tiles come to their textures, see TileTextures.
   std::string_view upload_way() const { return textures_.upload_way(); }
   TileSourceStatus source_status() const;
-  /// DocumentFrame::probe() of what is open.
-  std::optional<ProbedEntry> probe(int64_t query, int64_t key) { return frame_->probe(query, key); }
+  /// DocumentFrame::probe() of what is open. Throws Error(file) as Document::require_unchanged()
+  /// does.
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key);
   Window& window() { return *window_; }
   double seconds() const { return clock_.milliseconds() / 1000; }
 
