@@ -87,12 +87,7 @@ std::map<std::string, std::string> whole(const Run& run) {
 /// With --force, because a name that must not be taken is not given by rename().
 long calls_of(const Run& run, const std::string& kind) {
   const TemporaryFolder folder;
-  const std::string count = folder / "count";
-  const auto result =
-      run_attnscope(command(run, folder / "out.h5", {"--force"}), with_fault(kind, -1, count));
-  INFO(run.name << ": " << result.err);
-  REQUIRE(result.exit_code == 0);
-  return std::atol(read_file(count).c_str());
+  return attnscope::test::calls_of(command(run, folder / "out.h5", {"--force"}), kind);
 }
 
 /// Ends a run by a write that fails when much of it is done, not all.
@@ -298,8 +293,7 @@ TEST_CASE("a signal that reaches the helper of a run as well is the run's to ans
   interrupt(run, out);
   // A terminal sends it to all: to the helper that reads the structure of OUT.part, too.
   const std::string begun = elsewhere / "helper";
-  ProgramSettings settings;
-  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT_HELPER=" + begun};
+  ProgramSettings settings = with_faults({"ATTNSCOPE_FAULT_HELPER=" + begun});
   std::atomic<bool> ended = false;
   std::thread terminal([&] {
     while (!std::filesystem::exists(begun) && !ended) std::this_thread::yield();
@@ -330,8 +324,7 @@ TEST_CASE("a run that was killed with a helper beside it is gone on with at once
   // its parent is killed and the next run comes.
   const TemporaryFolder elsewhere;
   const std::string begun = elsewhere / "begun";
-  ProgramSettings settings;
-  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT_HELPER=" + begun};
+  ProgramSettings settings = with_faults({"ATTNSCOPE_FAULT_HELPER=" + begun});
   settings.signal = SIGKILL;
   settings.signal_from = begun;
   const auto killed = run_attnscope(command(run, out, {"--resume"}), settings);
