@@ -6,8 +6,6 @@
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
-#include "tests/support/sanitized.h"
-#include "tests/support/skip.h"
 
 using namespace attnscope::test;
 
@@ -172,10 +170,6 @@ TEST_CASE("a disk that takes no more is said without a library's words") {
 }
 
 TEST_CASE("threads that the system denies are counted") {
-  if (sanitized()) {
-    skip_test("a sanitizer must be loaded first");
-    return;
-  }
   const auto result = run_attnscope(
       {"stats", sample("moving-shapes"), "--threads", "100", "--quiet"}, with_fault("thread", 30));
   INFO(result.err);
