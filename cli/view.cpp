@@ -146,6 +146,7 @@ int run_view(const ViewRequest& o) {
     service.memory = memory;
     service.threads = o.run.threads;
     service.cache_folders = cache_folders(o.cache, capture);
+    service.sources = capture.inputs();
     return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {

@@ -46,7 +46,7 @@ int run_query(const QueryRequest& o) {
   if (!o.reverse && !o.cache.empty()) {
     console.say("note: only --reverse keeps row sums; --cache changes nothing here");
   }
-  LseCache cache(cache_folders(o.cache, capture));
+  LseCache cache(cache_folders(o.cache, capture), capture.inputs());
   const QueryRun run{o, q, *backend, budget, console};
   std::optional<QueryValues> computed = o.reverse ? compute_columns(run, cache) : compute_rows(run);
   if (!computed) return kExitOk;

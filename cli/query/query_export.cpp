@@ -16,6 +16,7 @@
 #include "core/base/selection.h"
 #include "core/products/query_mean.h"
 #include "core/products/row_mean.h"
+#include "core/products/softmax_domain.h"
 
 namespace attnscope {
 namespace {
@@ -114,6 +115,9 @@ QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
   volumes.model = heads.front().facts->model;
   volumes.capture = maps.stored().capture;
   volumes.domain = "all";
+  std::vector<std::string> masks;
+  for (const StoredHead& head : heads) masks.push_back(one_line(head.facts->mask));
+  volumes.domain_text = domain_text(one_line(heads.front().facts->score), "all", masks);
   volumes.query_text = describe_chosen(o.queries, chosen.front(), false);
   for (size_t i = 0; i < heads.size(); ++i) {
     volumes.volumes.push_back(describe_volume(heads[i], chosen[i]));

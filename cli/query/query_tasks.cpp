@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/products/softmax_domain.h"
 #include "core/products/text_token.h"
 
 namespace attnscope {
@@ -132,6 +133,12 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   volumes.model = q.calls.front().call->model;
   volumes.capture = capture.path().filename().string();
   volumes.domain = request.domain;
+  std::vector<std::string> masks;
+  for (const SelectedCall& selected : q.calls) {
+    masks.push_back(selected.call->problem->mask().describe());
+  }
+  volumes.domain_text =
+      domain_text(score_name(q.calls.front().call->problem->score()), request.domain, masks);
   volumes.query_text = describe_chosen(request.queries, q.chosen.front(), q.reverse);
   volumes.reverse = q.reverse;
   volumes.weighting = request.weighting;

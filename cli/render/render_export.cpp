@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
+#include "core/products/softmax_domain.h"
 #include "io/files/output_file.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
@@ -119,8 +120,11 @@ ColourChoice colours_of(const ExportPicture& picture) {
                        picture.maps.is_logits() ? ScaleKind::linear : ScaleKind::log2);
 }
 
-std::string domain_of(const ExportedMap& map) {
-  return map.score == "softmax" ? "softmax domain all" : one_line(map.score) + " scores";
+std::string domain_of(const ExportPicture& picture) {
+  std::vector<std::string> masks;
+  for (const size_t head : picture.heads)
+    masks.push_back(one_line(picture.maps.heads()[head].mask));
+  return domain_text(one_line(picture.first().score), "all", masks);
 }
 
 void set_text(PictureText& text, const ExportPicture& picture, const std::string& what) {
@@ -174,7 +178,7 @@ void draw_matrix(const ExportPicture& picture) {
   content.pool = parse_pool_option(picture.request.pool);
   content.colours = colours_of(picture);
   content.value_name = picture.maps.is_logits() ? "logit" : "weight";
-  content.domain = domain_of(map);
+  content.domain = domain_of(picture);
   set_text(content.text, picture, head_label(map.name));
   if (pooled.missing_cells > 0) {
     content.text.lines.push_back(
@@ -215,7 +219,7 @@ void draw_mosaic(const ExportPicture& picture) {
   content.cell_text = fmt::format("{} of {}×{} blocks", picture.request.pool, block, block);
   content.colours = colours_of(picture);
   content.value_name = picture.maps.is_logits() ? "logit" : "weight";
-  content.domain = domain_of(picture.first());
+  content.domain = domain_of(picture);
   content.alike = picture.request.alike;
   set_text(content.text, picture, "attention maps, queries down, keys to the right");
   if (missing > 0) {

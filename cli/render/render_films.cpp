@@ -144,7 +144,7 @@ void render_filmstrip(RenderJob& job) {
   }
   Overlay overlay(job.overlay, grid[0], job.run.budget());
   const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console};
-  LseCache cache(cache_folders(request.cache, job.capture));
+  LseCache cache(cache_folders(request.cache, job.capture), job.capture.inputs());
   auto computed = request.reverse ? compute_columns(run, cache) : compute_rows(run);
   if (!computed) return;
   if (mean.any()) average_volumes(mean, volumes, computed->values, job.run.budget());

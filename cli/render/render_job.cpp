@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/problem/score.h"
+#include "core/products/softmax_domain.h"
 
 namespace attnscope {
 namespace {
@@ -50,9 +51,9 @@ std::vector<HeadTask> map_tasks(const RenderJob& job) {
 std::string head_label(const RenderHead& h) { return head_label(name_of(h)); }
 
 std::string domain_text(const RenderJob& job, const std::string& domain) {
-  const ScoreFunction score = job.heads.front().call->problem->score();
-  if (score != ScoreFunction::softmax) return fmt::format("{} scores", score_name(score));
-  return "softmax domain " + domain;
+  std::vector<std::string> masks;
+  for (const RenderHead& head : job.heads) masks.push_back(head.call->problem->mask().describe());
+  return domain_text(score_name(job.heads.front().call->problem->score()), domain, masks);
 }
 
 std::string page_title(const RenderJob& job) {

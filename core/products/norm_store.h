@@ -33,7 +33,8 @@ class NormStore {
   /// Fills `norms`, one a row, and returns true; or returns false and leaves them in any state:
   /// none are kept under that key.
   virtual bool load(const std::string& key, std::span<RowNorm> norms) const = 0;
-  /// Returns what went wrong, one line, or nothing; never throws for want of a place.
+  /// Returns what went wrong, one line, or nothing; never throws for want of a place. Throws
+  /// Error(file) where what the norms were computed from has changed meanwhile.
   virtual std::optional<std::string> store(const std::string& key,
                                            std::span<const RowNorm> norms) = 0;
 };

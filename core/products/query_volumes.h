@@ -30,6 +30,7 @@ struct QueryVolumes {
   /// A list may be empty or shorter than the text.
   std::vector<std::vector<std::string>> token_lists{{}};
   std::string model, capture, domain, query_text;
+  std::string domain_text;         ///< how pictures tell the domain and masks; empty: not at all
   bool reverse = false;            ///< the values are of queries: who attends to the chosen keys
   std::string weighting = "none";  ///< "value": weights times the norm of the key's value row
   std::string mean = "none";       ///< what volumes were averaged over: "heads, layers"

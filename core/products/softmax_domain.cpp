@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kDomains{"all", "video", "text", "frame"};
 
+/// Masks that a label names, where calls have different ones.
+constexpr size_t kNamedMasks = 3;
+
 /// Divides row[range] by its sum; a range without mass stays zero.
 void renormalise(std::span<float> row, IndexRange range) {
   double sum = 0;
@@ -65,6 +68,37 @@ SoftmaxDomain parse_domain(std::string_view name) {
 }
 
 std::string_view domain_name(SoftmaxDomain domain) { return kDomains[static_cast<size_t>(domain)]; }
+
+std::string kept_keys_text(std::span<const std::string> masks) {
+  std::vector<std::string> different;
+  for (const std::string& mask : masks) {
+    if (std::find(different.begin(), different.end(), mask) == different.end()) {
+      different.push_back(mask);
+    }
+  }
+  if (different.empty() || different == std::vector<std::string>{"none"}) return "";
+  if (different.size() == 1) return "the keys that the mask leaves (" + different.front() + ")";
+  const size_t named = std::min(different.size(), kNamedMasks);
+  std::string list;
+  for (size_t i = 0; i < named; ++i) list += (i > 0 ? "; " : "") + different[i];
+  if (named < different.size()) {
+    list += "; and " + std::to_string(different.size() - named) + " more";
+  }
+  return "the keys that their masks leave (" + list + ")";
+}
+
+std::string domain_text(std::string_view score, std::string_view domain,
+                        std::span<const std::string> masks) {
+  std::string text(score);
+  if (score == "softmax") {
+    text += " domain " + std::string(domain);
+  } else {
+    text += " scores";
+    if (domain != domain_name(SoftmaxDomain::all)) text += ", domain " + std::string(domain);
+  }
+  const std::string kept = kept_keys_text(masks);
+  return kept.empty() ? text : text + ", of " + kept;
+}
 
 IndexRange domain_of(SoftmaxDomain domain, const TokenGrid& keys, int64_t key) {
   const auto within = [&](IndexRange range) { return range.contains(key) ? range : IndexRange{}; };

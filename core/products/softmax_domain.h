@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/base/index_range.h"
@@ -15,6 +16,15 @@ enum class SoftmaxDomain : uint8_t { all, video, text, frame };
 /// "all", "video", "text", "frame"; throws Error(usage) otherwise.
 SoftmaxDomain parse_domain(std::string_view name);
 std::string_view domain_name(SoftmaxDomain domain);
+
+/// "the keys that the mask leaves (causal)"; of calls whose masks differ "the keys that their masks
+/// leave (causal; none)". Empty where nothing is masked. `masks`: one a call, as Mask::describe().
+std::string kept_keys_text(std::span<const std::string> masks);
+/// What a picture says that its numbers were normalised over: "softmax domain all", of masked calls
+/// "softmax domain all, of the keys that the mask leaves (causal)". Scores other than "softmax" are
+/// named: "sigmoid scores, domain text".
+std::string domain_text(std::string_view score, std::string_view domain,
+                        std::span<const std::string> masks);
 
 /// Applies the domain to one row of weights, [keys].
 void apply_domain(SoftmaxDomain domain, const TokenGrid& keys, std::span<float> row);

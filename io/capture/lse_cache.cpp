@@ -215,6 +215,7 @@ bool LseCache::load(const std::string& key, std::span<RowNorm> norms) const {
 }
 
 std::optional<std::string> LseCache::store(const std::string& key, std::span<const RowNorm> norms) {
+  if (sources_) sources_->require_unchanged();
   std::string problems;
   for (; first_writable_ < folders_.size(); ++first_writable_) {
     try {

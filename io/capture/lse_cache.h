@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/products/norm_store.h"
+#include "io/files/input_set.h"
 
 namespace attnscope {
 
@@ -21,8 +23,10 @@ class LseCache : public NormStore {
   /// Files are looked for in all of `folders`, and written to the first that takes them; missing
   /// folders are created then. None: nothing is ever found or written. Files of other
   /// users and links, also as a folder's last part, are passed over: somebody may have laid them
-  /// into a capture.
-  explicit LseCache(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
+  /// into a capture. `sources`: what norms are computed from; null where that cannot change.
+  explicit LseCache(std::vector<std::filesystem::path> folders,
+                    std::shared_ptr<const InputSet> sources = nullptr)
+      : folders_(std::move(folders)), sources_(std::move(sources)) {}
 
   bool enabled() const { return !folders_.empty(); }
 
@@ -35,11 +39,13 @@ class LseCache : public NormStore {
   bool load(const std::string& key, std::span<RowNorm> norms) const override;
 
   /// Writes a file under a temporary name and renames it. Returns what went wrong in every folder.
-  /// Folders that fail are not tried again.
+  /// Folders that fail are not tried again. Throws Error(file) where a source is not as it was when
+  /// it was opened: key and norms may be of different contents then, and nothing is kept.
   std::optional<std::string> store(const std::string& key, std::span<const RowNorm> norms) override;
 
  private:
   std::vector<std::filesystem::path> folders_;
+  std::shared_ptr<const InputSet> sources_;
   size_t first_writable_ = 0;
   std::map<const TensorSource*, std::string> mask_hashes_;
 };

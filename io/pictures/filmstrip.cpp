@@ -31,8 +31,7 @@ PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
   return {
       named ? volumes.model : volumes.capture,
       {joined_parts({named ? volumes.capture : "", volumes.query_text,
-                     volumes.domain.empty() ? "" : "softmax domain " + volumes.domain,
-                     volumes.domain.empty() ? "" : "exact",
+                     volumes.domain_text, volumes.domain_text.empty() ? "" : "exact",
                      style.video.empty() ? "" : "over the video in grey",
                      log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "io/files/checksum.h"
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/skip.h"
@@ -144,14 +145,17 @@ TEST_CASE("synth replaces captures when told to, and nothing else") {
 TEST_CASE("a synth run that is interrupted or killed leaves no capture") {
   const TemporaryFolder folder;
   const std::string out = folder / "dump";
-  const std::vector<std::string> arguments{"synth", "--preset", "cogvideox-2b", "--layers", "30",
-                                           "-o",    out,        "--quiet"};
-  const auto interrupted = run_attnscope(arguments, {.signal = SIGINT, .signal_after_ms = 300});
+  const auto to = [](const std::string& path) {
+    return std::vector<std::string>{"synth", "--grid", "5x8x8", "--layers",
+                                    "4",     "-o",     path,    "--quiet"};
+  };
+  const TemporaryFolder elsewhere;
+  const long writes = calls_of(to(elsewhere / "whole"), "stop-write");
+  const auto interrupted = run_attnscope(to(out), with_fault("stop-write", writes / 2));
   INFO(interrupted.err);
   CHECK(interrupted.exit_code == 4);
   CHECK(fs::is_empty(folder.path()));
-  const auto killed = run_attnscope(
-      arguments, {.signal = SIGKILL, .signal_after_ms = 100, .signal_from = out + ".part"});
+  const auto killed = run_attnscope(to(out), with_fault("kill-write", writes / 2));
   CHECK(killed.exit_code == 128 + SIGKILL);
   CHECK_FALSE(fs::exists(out));
   CHECK(fs::exists(out + ".part"));

@@ -5,16 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-#include <thread>
 
 #include "tests/support/project_paths.h"
+#include "tests/support/waiting.h"
 
 namespace attnscope::test {
 namespace {
@@ -71,23 +70,12 @@ bool watches(pid_t child, int signal) {
   return false;
 }
 
-bool has_ended(pid_t child) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-         info.si_pid == child;
-}
-
 void await_signal_time(pid_t child, const ProgramSettings& settings) {
-  using std::chrono::milliseconds;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   const auto ready = [&] {
     return (settings.signal == SIGKILL || watches(child, settings.signal)) &&
            (settings.signal_from.empty() || std::filesystem::exists(settings.signal_from));
   };
-  while (!ready() && !has_ended(child) && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(milliseconds(3));
-  }
-  std::this_thread::sleep_for(milliseconds(settings.signal_after_ms));
+  becomes([&] { return ready() || has_ended(child); });
 }
 
 }  // namespace

@@ -16,10 +16,9 @@ struct ProgramResult {
 };
 
 struct ProgramSettings {
-  /// Sent, where not 0, once the program watches for it (SIGKILL: at once), `signal_from` exists,
-  /// and `signal_after_ms` have passed since.
+  /// Sent, where not 0, once the program watches for it (SIGKILL: at once) and `signal_from`, where
+  /// it is named, exists. Signals at other moments: tests/cli/common/fault_settings.h.
   int signal = 0;
-  int signal_after_ms = 0;
   std::string signal_from = {};
   int64_t max_file_bytes = 0;  ///< RLIMIT_FSIZE, where not 0
   int64_t soft_files = 0;      ///< soft RLIMIT_NOFILE, where not 0

@@ -6,7 +6,7 @@ namespace attnscope::test {
 
 std::string project_folder() { return ATTNSCOPE_SOURCE_DIR; }
 std::string program_path() { return ATTNSCOPE_PROGRAM; }
-std::string fault_library() { return ATTNSCOPE_FAULT_LIBRARY; }
+std::string fault_libraries() { return ATTNSCOPE_FAULT_LIBRARIES; }
 std::string helper_program() { return ATTNSCOPE_TEST_HELPER; }
 bool cuda_built() { return ATTNSCOPE_CUDA_BUILT; }
 bool can_use_cuda_module() {

@@ -9,8 +9,9 @@ namespace attnscope::test {
 std::string project_folder();
 /// The program that was built with the tests.
 std::string program_path();
-/// What makes the program's system calls fail when it is preloaded; tests/cli/common/fault.cpp.
-std::string fault_library();
+/// What makes the program's system calls fail when it is preloaded (tests/cli/common/fault.cpp), as
+/// LD_PRELOAD has it; in sanitized builds after the sanitizer.
+std::string fault_libraries();
 /// The helper process of tests that read HDF5 files; tests/io/helper/helper_main.cpp.
 std::string helper_program();
 /// Whether the program was built with CUDA.

@@ -85,6 +85,12 @@ struct Document {
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
                                         const TileSourceMaker& make, std::function<void()> wake);
   const MapSource& call() const { return calls[static_cast<size_t>(history.now().head.call)]; }
+  /// Throws Error(file) where a file that the capture's numbers were read from is not as it was
+  /// when it was opened. To be called before they leave the window. What is read of an export is
+  /// held against its checksums instead.
+  void require_unchanged() const {
+    if (capture) capture->require_unchanged();
+  }
   /// The session that would bring it back.
   Session session(int width, int height) const;
 };

@@ -7,6 +7,10 @@ namespace attnscope {
 namespace {
 
 constexpr float kGap = 4;  ///< between panes; where splitters are
+/// A right column that is lower has the query alone.
+constexpr float kLeastColumn = 240;
+/// The share of the window's height that the toolbar may take before it folds.
+constexpr float kMostToolbar = 0.25f;
 
 }  // namespace
 
@@ -39,7 +43,7 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& rect, const Scene& sce
     const float share = (right_width - moved) / rect.width();
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
-  if (state.show_histogram) {
+  if (state.show_histogram && rect.height() >= ui.px(kLeastColumn)) {
     const float height =
         std::round(std::clamp(rect.height() * histogram_share_, ui.px(110), rect.height() * 0.6f));
     const ScreenRect histogram{middle, rect.y1 - height, rect.x1, rect.y1};
@@ -57,7 +61,8 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
   const float gap = ui.px(kGap);
   const float status = ui.px(kStatusHeight);
   const float bar = std::round(toolbar_.height());
-  toolbar_.draw(ui, {window.x0, window.y0, window.x1, window.y0 + bar}, scene, requests);
+  toolbar_.draw(ui, {window.x0, window.y0, window.x1, window.y0 + bar},
+                window.height() * kMostToolbar, scene, requests);
   ScreenRect rest{window.x0, window.y0 + bar + gap, window.x1, window.y1 - status - gap};
   if (!scene.warning.empty()) {
     const float banner = ui.px(kBannerHeight);

@@ -191,10 +191,13 @@ void ViewerApp::press(const KeyChord& chord) {
   }
 }
 
-/// In the order in which they are drawn over each other: what opens last takes the front, and a
-/// dialog that opens closes lists.
+/// A dialog that opens closes lists, so that a list is always the last that was opened.
 ViewerApp::Front ViewerApp::front() const {
-  if (ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) return Front::list;
+  return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup) ? Front::list : dialog();
+}
+
+/// Of several the one that can be opened over the others; these come back when it is closed.
+ViewerApp::Front ViewerApp::dialog() const {
   if (failure_) return Front::failure;
   if (help_) return Front::help;
   return browser_.is_open() ? Front::browser : Front::panels;
@@ -283,21 +286,8 @@ void ViewerApp::draw_frame() {
   const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale(), list_keys};
   const ScreenRect window = window_rect(ui.scale);
   PanelRequests requests;
-  ImGui::SetNextWindowPos({0, 0});
-  ImGui::SetNextWindowSize({window.width(), window.height()});
-  ImGui::Begin("root", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
-                   ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
-  if (document_) {
-    draw_document(ui, window, requests);
-  } else {
-    draw_empty_state(ui, window, recent_, notice(), requests);
-  }
-  ImGui::End();
-  if (browser_.is_open()) browser_.draw(ui, window, requests);
-  if (help_) help_ = draw_help(ui, window);
-  if (failure_ && !draw_error(ui, window, failure_->title, failure_->message)) failure_.reset();
+  draw_root(ui, window, requests);
+  draw_dialog(ui, window, requests);
   glViewport(0, 0, window_->width(), window_->height());
   const ImVec4 ground = to_vec4(ui.theme.window);
   glDisable(GL_SCISSOR_TEST);
@@ -310,6 +300,59 @@ void ViewerApp::draw_frame() {
   ++counters_.frames;
   if (first_drawn) counters_.frame_ms_max = std::max(counters_.frame_ms_max, worked);
   apply(requests);
+}
+
+/// Whether what the mouse does now is none of the panels' business: a dialog covers them, or this
+/// is the second press of a double click whose first one closed a dialog or a list.
+bool ViewerApp::is_mouse_held_back() {
+  if (ImGui::IsMouseClicked(0)) {
+    const bool over = front() != Front::panels;
+    press_held_back_ = over || (ImGui::IsMouseDoubleClicked(0) && press_held_back_);
+    holds_back_ = press_held_back_ && !over;
+  } else if (!ImGui::IsMouseDown(0)) {
+    holds_back_ = false;
+  }
+  return holds_back_ || dialog() != Front::panels;
+}
+
+/// What fills the window. Behind a dialog it takes no mouse, and nothing of it can be clicked.
+void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize({window.width(), window.height()});
+  ImGui::Begin("root", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
+  // What is disabled looks as it does otherwise.
+  ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 1.0f);
+  ImGui::BeginDisabled(is_mouse_held_back());
+  if (document_) {
+    draw_document(ui, window, requests);
+  } else {
+    draw_empty_state(ui, window, recent_, notice(), requests);
+  }
+  ImGui::EndDisabled();
+  ImGui::PopStyleVar();
+  ImGui::End();
+  if (dialog() != Front::panels) labels_.clear();
+}
+
+/// The dialog in front alone: what stands behind it takes no mouse.
+void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
+  switch (dialog()) {
+    case Front::failure:
+      if (!draw_error(ui, window, failure_->title, failure_->message)) failure_.reset();
+      break;
+    case Front::help:
+      help_ = draw_help(ui, window);
+      break;
+    case Front::browser:
+      browser_.draw(ui, window, requests);
+      break;
+    case Front::list:
+    case Front::panels:
+      break;
+  }
 }
 
 void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
@@ -406,6 +449,7 @@ double ViewerApp::wait_seconds(double limit) const {
 }
 
 gl::ReadPixels ViewerApp::picture() {
+  if (document_) document_->require_unchanged();
   gl::Framebuffer target(window_->width(), window_->height());
   target.bind();
   const ImVec4 ground = to_vec4(theme_of(theme()).window);
@@ -415,6 +459,12 @@ gl::ReadPixels ViewerApp::picture() {
   window_->render();
   gl::Framebuffer::unbind();
   return target.read();
+}
+
+std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
+  std::optional<ProbedEntry> entry = frame_->probe(query, key);
+  if (entry) document_->require_unchanged();
+  return entry;
 }
 
 double ViewerApp::texture_mib() const {

@@ -58,7 +58,8 @@ class ViewerApp {
   void draw_frame();
   /// Sleeps until a frame is due and draws it, or until `seconds` are over. Whether it drew one.
   bool step(double seconds);
-  /// The frame that was drawn last, as a picture.
+  /// The frame that was drawn last, as a picture. Throws Error(file) as
+  /// Document::require_unchanged() does.
   gl::ReadPixels picture();
 
   Document* document() { return document_.get(); }
@@ -80,8 +81,9 @@ class ViewerApp {
   /// How tiles come to their textures, see TileTextures.
   std::string_view upload_way() const { return textures_.upload_way(); }
   TileSourceStatus source_status() const;
-  /// DocumentFrame::probe() of what is open.
-  std::optional<ProbedEntry> probe(int64_t query, int64_t key) { return frame_->probe(query, key); }
+  /// DocumentFrame::probe() of what is open. Throws Error(file) as Document::require_unchanged()
+  /// does.
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key);
   Window& window() { return *window_; }
   double seconds() const { return clock_.milliseconds() / 1000; }
 
@@ -90,9 +92,14 @@ class ViewerApp {
   void link_textures();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
-  /// What stands in front, whose the keys are.
+  /// What stands in front, whose the keys and the mouse are.
   enum class Front : uint8_t { list, failure, help, browser, panels };
   Front front() const;
+  /// The same without lists: which dialog covers the panels, if any does.
+  Front dialog() const;
+  bool is_mouse_held_back();
+  void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
+  void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
@@ -131,6 +138,9 @@ class ViewerApp {
   };
   std::optional<Failure> failure_;
   bool help_ = false;
+  /// Of the mouse's left button: the last press was not the panels', and it is still down and would
+  /// reach them.
+  bool press_held_back_ = false, holds_back_ = false;
   /// What was just done, and until when the status line says so.
   struct Notice {
     std::string text;

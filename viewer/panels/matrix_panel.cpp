@@ -18,6 +18,8 @@ constexpr float kRulerHeight = 40;
 constexpr float kRulerWidth = 64;
 constexpr float kFooterHeight = 104;
 constexpr float kMiniSide = 88;
+/// A map that would be lower above its footer goes without the footer.
+constexpr float kLeastMap = 64;
 
 RulerAxis key_axis(const Scene& scene, const ViewTransform& v) {
   return {scene.keys, v.area.x0, v.area.x1, v.rect.k0, v.rect.k1, false};
@@ -44,13 +46,16 @@ std::string resolution_text(const SeenExactness& seen, const MapSource& call) {
 
 struct MatrixPanel::Areas {
   ScreenRect map, top, left, footer, mini;
+  bool has_footer = true;  ///< else there are no areas of footer and mini
 };
 
 MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect) const {
   Areas a;
   const float map_top = rect.y0 + ui.px(kHeaderHeight + kRulerHeight);
   const float map_left = rect.x0 + ui.px(kRulerWidth);
-  const float map_bottom = std::max(map_top + ui.px(32), rect.y1 - ui.px(kFooterHeight));
+  a.has_footer = rect.y1 - ui.px(kFooterHeight) >= map_top + ui.px(kLeastMap);
+  const float below = ui.px(a.has_footer ? kFooterHeight : 8);
+  const float map_bottom = std::max(map_top + ui.px(32), rect.y1 - below);
   a.map = {std::round(map_left), std::round(map_top), std::floor(rect.x1 - ui.px(12)),
            std::floor(map_bottom)};
   a.map.x1 = std::max(a.map.x1, a.map.x0 + ui.px(32));
@@ -245,8 +250,10 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   }
   draw_ruler(ui, areas.top, key_axis(scene, view), key, ui.theme.key);
   draw_ruler(ui, areas.left, query_axis(scene, view), query, ui.theme.query);
-  draw_footer(ui, areas.footer, scene);
-  draw_mini_map(ui, areas.mini, scene, requests);
+  if (areas.has_footer) {
+    draw_footer(ui, areas.footer, scene);
+    draw_mini_map(ui, areas.mini, scene, requests);
+  }
   end_pane();
 }
 

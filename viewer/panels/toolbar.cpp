@@ -38,6 +38,10 @@ std::string value_on(const HeadValues& values, HeadAxis axis) {
   return std::to_string(values.head);
 }
 
+/// Around the controls, and to the right of a line's last one.
+constexpr float kAir = 6, kSideAir = 12, kEndAir = 8;
+constexpr const char* kMenu = "toolbar menu";
+
 float segmented_width(const Ui& ui, const std::vector<std::string>& words) {
   float width = 0;
   for (const std::string& word : words) width += text_size(ui.fonts.body, word).x + ui.px(17);
@@ -46,18 +50,8 @@ float segmented_width(const Ui& ui, const std::vector<std::string>& words) {
 
 }  // namespace
 
-void Toolbar::flow(const Ui& ui, float width, float gap) {
-  if (!first_) {
-    ImGui::SameLine(0, ui.px(gap));
-    if (ImGui::GetCursorScreenPos().x + width > rect_.x1 - ui.px(8)) {
-      ImGui::NewLine();
-      ImGui::SetCursorScreenPos({rect_.x0 + ui.px(12), ImGui::GetCursorScreenPos().y});
-    }
-  }
-  first_ = false;
-}
-
-void Toolbar::head_choices(const Ui& ui, const Scene& scene, PanelRequests& requests) {
+void Toolbar::add_head_choices(const Ui& ui, const Scene& scene, PanelRequests& requests,
+                               Controls& to) {
   const HeadId here = scene.state.head;
   const HeadValues values = scene.picker.values(here);
   for (const HeadAxis axis : {HeadAxis::step, HeadAxis::layer, HeadAxis::head, HeadAxis::kind,
@@ -73,17 +67,18 @@ void Toolbar::head_choices(const Ui& ui, const Scene& scene, PanelRequests& requ
     }
     const float box = std::clamp(widest / ui.scale, 12.0f, 140.0f) + 44;
     const float whole = ui.px(box + 6) + text_size(ui.fonts.secondary, caption).x;
-    flow(ui, whole, first_ ? 0 : 12);
-    const int taken =
-        choice(ui, "Toolbar", caption, words, place_of(words, value_on(values, axis)), box);
-    if (taken >= 0) {
-      requests.act(
-          action::SelectHead{scene.picker.select(here, axis, words[static_cast<size_t>(taken)])});
-    }
+    const int chosen = place_of(words, value_on(values, axis));
+    to.push_back({whole, to.empty() ? 0.0f : 12.0f, [=, &ui, &scene, &requests] {
+                    const int taken = choice(ui, "Toolbar", caption, words, chosen, box);
+                    if (taken < 0) return;
+                    const std::string& word = words[static_cast<size_t>(taken)];
+                    requests.act(action::SelectHead{scene.picker.select(here, axis, word)});
+                  }});
   }
 }
 
-void Toolbar::appearance(const Ui& ui, const Scene& scene, PanelRequests& requests) {
+void Toolbar::add_appearance(const Ui& ui, const Scene& scene, PanelRequests& requests,
+                             Controls& to) {
   const ViewState& state = scene.state;
   std::vector<std::string> products;
   std::vector<ViewProduct> there;
@@ -96,15 +91,19 @@ void Toolbar::appearance(const Ui& ui, const Scene& scene, PanelRequests& reques
   if (scene.call.weights) offer(ViewProduct::weights, "Weight");
   if (scene.call.logits) offer(ViewProduct::logits, "Logit");
   if (scene.call.weights) offer(ViewProduct::lift, "Lift");
-  flow(ui, segmented_width(ui, products), 20);
-  int taken = segmented(ui, "Toolbar", products, shown,
-                        "weights, logits before the softmax, or weights times the number of keys");
-  if (taken >= 0) requests.act(action::SetProduct{there[static_cast<size_t>(taken)]});
+  to.push_back({segmented_width(ui, products), 20, [=, &ui, &requests] {
+                  const int taken = segmented(
+                      ui, "Toolbar", products, shown,
+                      "weights, logits before the softmax, or weights times the number of keys");
+                  if (taken >= 0)
+                    requests.act(action::SetProduct{there[static_cast<size_t>(taken)]});
+                }});
   const std::vector<std::string> pools{"Max", "Mean"};
-  flow(ui, segmented_width(ui, pools), 12);
-  taken = segmented(ui, "Toolbar", pools, static_cast<int>(state.pool),
-                    "what a pixel shows of the entries under it (M)");
-  if (taken >= 0) requests.act(action::SetPool{static_cast<Pool>(taken)});
+  to.push_back({segmented_width(ui, pools), 12, [=, &ui, &state, &requests] {
+                  const int taken = segmented(ui, "Toolbar", pools, static_cast<int>(state.pool),
+                                              "what a pixel shows of the entries under it (M)");
+                  if (taken >= 0) requests.act(action::SetPool{static_cast<Pool>(taken)});
+                }});
 
   std::vector<std::string> scales;
   std::vector<ScaleKind> suiting;
@@ -114,45 +113,115 @@ void Toolbar::appearance(const Ui& ui, const Scene& scene, PanelRequests& reques
     suiting.push_back(scale);
     scales.emplace_back(scale_kind_name(scale));
   }
-  flow(ui, ui.px(140), 12);
-  taken =
-      choice(ui, "Toolbar", "Scale", scales, place_of(scales, scale_kind_name(state.scale)), 92);
-  if (taken >= 0) requests.act(action::SetScale{suiting[static_cast<size_t>(taken)]});
+  to.push_back({ui.px(140), 12, [=, &ui, &state, &requests] {
+                  const int taken = choice(ui, "Toolbar", "Scale", scales,
+                                           place_of(scales, scale_kind_name(state.scale)), 92);
+                  if (taken >= 0)
+                    requests.act(action::SetScale{suiting[static_cast<size_t>(taken)]});
+                }});
   const std::vector<std::string> maps = colormap_names();
-  flow(ui, ui.px(155), 12);
-  taken = choice(ui, "Toolbar", "Colours", maps, place_of(maps, state.colormap), 96);
-  if (taken >= 0) requests.act(action::SetColormap{maps[static_cast<size_t>(taken)]});
+  to.push_back({ui.px(155), 12, [=, &ui, &state, &requests] {
+                  const int taken =
+                      choice(ui, "Toolbar", "Colours", maps, place_of(maps, state.colormap), 96);
+                  if (taken >= 0)
+                    requests.act(action::SetColormap{maps[static_cast<size_t>(taken)]});
+                }});
 }
 
-void Toolbar::window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests) {
+void Toolbar::add_window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests,
+                                 Controls& to) {
   const bool light = scene.state.theme == ViewTheme::light;
   const std::string theme = light ? "Dark" : "Light";
   const float width = segmented_width(ui, {"Open", theme, "?"}) + ui.px(8);
-  flow(ui, width, 12);
-  const float right = rect_.x1 - ui.px(12) - width;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({std::max(at.x, right), at.y});
-  if (tool_button(ui, "Toolbar/Open", "Open", false, "a capture (Ctrl+O)")) {
-    requests.show_browser = true;
-  }
-  ImGui::SameLine(0, ui.px(4));
-  if (tool_button(ui, "Toolbar/Theme", theme, false, "the other theme")) {
-    requests.act(action::SetTheme{light ? ViewTheme::dark : ViewTheme::light});
-  }
-  ImGui::SameLine(0, ui.px(4));
-  if (tool_button(ui, "Toolbar/Help", "?", false, "all keys (?)")) requests.show_help = true;
+  to.push_back({width, 12, [=, this, &ui, &requests] {
+                  const float right = rect_.x1 - ui.px(12) - width;
+                  const ImVec2 at = ImGui::GetCursorScreenPos();
+                  ImGui::SetCursorScreenPos({std::max(at.x, right), at.y});
+                  if (tool_button(ui, "Toolbar/Open", "Open", false, "a capture (Ctrl+O)")) {
+                    requests.show_browser = true;
+                  }
+                  ImGui::SameLine(0, ui.px(4));
+                  if (tool_button(ui, "Toolbar/Theme", theme, false, "the other theme")) {
+                    requests.act(action::SetTheme{light ? ViewTheme::dark : ViewTheme::light});
+                  }
+                  ImGui::SameLine(0, ui.px(4));
+                  if (tool_button(ui, "Toolbar/Help", "?", false, "all keys (?)")) {
+                    requests.show_help = true;
+                  }
+                }});
 }
 
-void Toolbar::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+float Toolbar::controls_height(const Ui& ui, const Controls& controls, float width) const {
+  int lines = 1;
+  float x = ui.px(kSideAir);
+  for (const Control& control : controls) {
+    if (&control != &controls.front()) x += ui.px(control.gap);
+    if (x > ui.px(kSideAir) && x + control.width > width - ui.px(kEndAir)) {
+      ++lines;
+      x = ui.px(kSideAir);
+    }
+    x += control.width;
+  }
+  const float between = ImGui::GetStyle().ItemSpacing.y;
+  return static_cast<float>(lines) * (ImGui::GetFrameHeight() + between) - between +
+         2 * ui.px(kAir);
+}
+
+float Toolbar::draw_controls(const Ui& ui, const Controls& controls) {
+  ImGui::SetCursorScreenPos({rect_.x0 + ui.px(kSideAir), rect_.y0 + ui.px(kAir)});
+  for (const Control& control : controls) {
+    if (&control != &controls.front()) {
+      ImGui::SameLine(0, ui.px(control.gap));
+      if (ImGui::GetCursorScreenPos().x + control.width > rect_.x1 - ui.px(kEndAir)) {
+        ImGui::NewLine();
+        ImGui::SetCursorScreenPos({rect_.x0 + ui.px(kSideAir), ImGui::GetCursorScreenPos().y});
+      }
+    }
+    control.draw();
+  }
+  return ImGui::GetItemRectMax().y;
+}
+
+/// The menu and its button, and beside it which head is seen.
+float Toolbar::draw_folded(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                           const Controls& controls) {
+  const ImVec2 at{rect.x0 + ui.px(kSideAir), rect.y0 + ui.px(kAir)};
+  ImGui::SetCursorScreenPos(at);
+  const bool open = ImGui::IsPopupOpen(kMenu);
+  if (tool_button(ui, "Toolbar/Menu", "Menu", open, "")) ImGui::OpenPopup(kMenu);
+  const ScreenRect button = item_rect();
+  const float x = button.x1 + ui.px(kSideAir);
+  ImFont* const font = ui.fonts.secondary;
+  put_text(ui, font, x, (button.y0 + button.y1 - font->FontSize) / 2, ui.theme.secondary,
+           fit_text(font, scene.picker.title(scene.state.head), rect.x1 - ui.px(kSideAir) - x));
+  const float top = button.y1 + ui.px(kAir);
+  rect_ = {rect.x0, top, rect.x1, top + controls_height(ui, controls, rect.width())};
+  ImGui::SetNextWindowPos({rect_.x0, rect_.y0});
+  ImGui::SetNextWindowSize({rect_.width(), rect_.height()});
+  if (ImGui::BeginPopup(kMenu)) {
+    // Of a list within the menu it is the list that Esc closes.
+    const bool list = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId);
+    draw_controls(ui, controls);
+    const auto is_escape = [](const KeyChord& chord) { return chord.key == Key::escape; };
+    if (!list && std::any_of(ui.list_keys.begin(), ui.list_keys.end(), is_escape)) {
+      ImGui::CloseCurrentPopup();
+    }
+    ImGui::EndPopup();
+  }
+  return button.y1;
+}
+
+void Toolbar::draw(const Ui& ui, const ScreenRect& rect, float most, const Scene& scene,
                    PanelRequests& requests) {
   begin_pane(ui, "toolbar", rect);
+  Controls controls;
+  add_head_choices(ui, scene, requests, controls);
+  add_appearance(ui, scene, requests, controls);
+  add_window_buttons(ui, scene, requests, controls);
   rect_ = rect;
-  first_ = true;
-  ImGui::SetCursorScreenPos({rect.x0 + ui.px(12), rect.y0 + ui.px(6)});
-  head_choices(ui, scene, requests);
-  appearance(ui, scene, requests);
-  window_buttons(ui, scene, requests);
-  height_ = ImGui::GetItemRectMax().y - rect.y0 + ui.px(6);
+  const bool folds = controls_height(ui, controls, rect.width()) > most;
+  const float bottom = folds ? draw_folded(ui, rect, scene, controls) : draw_controls(ui, controls);
+  height_ = bottom - rect.y0 + ui.px(kAir);
   end_pane();
 }
 

@@ -6,9 +6,9 @@
 
 namespace attnscope {
 
-NormCache::NormCache(std::vector<std::filesystem::path> folders, const TileBackend& backend,
-                     int64_t check_memory, Reserve reserve, Found found, Failed failed)
-    : cache_(std::move(folders)),
+NormCache::NormCache(LseCache cache, const TileBackend& backend, int64_t check_memory,
+                     Reserve reserve, Found found, Failed failed)
+    : cache_(std::move(cache)),
       backend_(backend),
       check_budget_(check_memory),
       reserve_(std::move(reserve)),

@@ -3,7 +3,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,11 +33,11 @@ class NormCache {
   using Found = std::function<void(const HeadId& id, std::vector<RowNorm> norms)>;
   using Failed = std::function<void(const std::string& problem)>;
 
-  /// No folders: nothing is ever found or kept. Norms are of `backend`, which is borrowed, and
-  /// checks in `check_memory` bytes some of those that were found; where that does not suffice,
-  /// none are found.
-  NormCache(std::vector<std::filesystem::path> folders, const TileBackend& backend,
-            int64_t check_memory, Reserve reserve, Found found, Failed failed);
+  /// Of a cache without folders nothing is ever found or kept. Norms are of `backend`, which is
+  /// borrowed, and checks in `check_memory` bytes some of those that were found; where that does
+  /// not suffice, none are found.
+  NormCache(LseCache cache, const TileBackend& backend, int64_t check_memory, Reserve reserve,
+            Found found, Failed failed);
   ~NormCache();
 
   bool enabled() const { return cache_.enabled(); }

@@ -43,7 +43,8 @@ class TileService::Impl {
         scheduler_(std::move(maps), settings.memory) {
     if (backend != nullptr && !settings.cache_folders.empty()) {
       keeper_.emplace(
-          settings.cache_folders, *backend, settings.memory / kCheckShare, reserve_unlocked(),
+          LseCache(settings.cache_folders, settings.sources), *backend,
+          settings.memory / kCheckShare, reserve_unlocked(),
           [this](const HeadId& id, const std::vector<RowNorm>& norms) { take_norms(id, norms); },
           [this](const std::string& problem) { take_warning(problem); });
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/stream/tile_backend.h"
+#include "io/files/input_set.h"
 #include "viewer/tiles/map_call.h"
 #include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/view/tile_source.h"
@@ -37,7 +38,9 @@ class TileService : public TileSource {
     int threads = 0;  ///< 0: the backend's own number; two that read
     /// Where row norms are kept: all are looked through, the first that can be written takes new
     /// ones. None: they are not kept.
-    std::vector<std::filesystem::path> cache_folders;
+    std::vector<std::filesystem::path> cache_folders = {};
+    /// What the maps are computed from: norms are kept while it is as it was when it was opened.
+    std::shared_ptr<const InputSet> sources = nullptr;
   };
 
   /// Borrows the backend. `wake` is called from any thread, without locks, when something new can

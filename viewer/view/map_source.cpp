@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/products/softmax_domain.h"
 #include "io/capture/capture.h"
 #include "io/files/utf8.h"
 
@@ -42,9 +43,9 @@ std::vector<MapSource> map_sources(const Capture& capture) {
 }
 
 std::string softmax_text(const MapSource& call) {
-  if (call.score != ScoreFunction::softmax || !call.about.empty()) return "";
-  if (call.mask.empty()) return "softmax over all keys";
-  return "softmax over the keys that the mask leaves (" + call.mask + ")";
+  if (call.score != ScoreFunction::softmax) return "";
+  if (!call.mask.empty()) return "softmax over " + kept_keys_text({&call.mask, 1});
+  return call.about.empty() ? "softmax over all keys" : "";
 }
 
 std::u32string shown_letters(const std::vector<MapSource>& calls) {

@@ -181,10 +181,12 @@ JournalEnd ExportJournal::create(const path& path, std::string_view header, bool
 }
 
 ExportJournal::ExportJournal(const path& path, const JournalEnd& end, bool sync,
-                             std::function<void()> sync_data, JournalCommits commits)
+                             std::function<void()> sync_data, JournalCommits commits,
+                             std::shared_ptr<JournalClock> clock)
     : sync_(sync),
       commits_(commits),
       sync_data_(std::move(sync_data)),
+      clock_(std::move(clock)),
       file_(path, PosixFile::Mode::existing),
       end_(end) {
   assert(commits.bytes > 0 && commits.bytes <= kMaxCommitBytes);
@@ -219,10 +221,11 @@ ExportJournal::~ExportJournal() {
 void ExportJournal::add(const JournalRecord& record, int64_t bytes) {
   assert(bytes >= 0);
   std::unique_lock lock(mutex_);
-  committed_.wait(
-      lock, [this] { return failure_ || uncommitted_bytes_ <= kCommitsAhead * commits_.bytes; });
+  while (!failure_ && uncommitted_bytes_ > kCommitsAhead * commits_.bytes) {
+    clock_->wait(committed_, lock);
+  }
   if (failure_) std::rethrow_exception(failure_);
-  if (pending_.empty()) deadline_ = std::chrono::steady_clock::now() + commits_.after;
+  if (pending_.empty()) deadline_ = clock_->now() + commits_.after;
   pending_.push_back(record);
   pending_bytes_ += bytes;
   uncommitted_bytes_ += bytes;
@@ -238,7 +241,7 @@ void ExportJournal::flush() {
   const uint64_t wanted = records_added_;
   records_wanted_ = wanted;
   work_.notify_one();
-  committed_.wait(lock, [&] { return failure_ || records_committed_ >= wanted; });
+  while (!failure_ && records_committed_ < wanted) clock_->wait(committed_, lock);
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -246,13 +249,13 @@ void ExportJournal::flush() {
 bool ExportJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
   while (!stopping_) {
     if (pending_.empty()) {
-      work_.wait(lock);
+      clock_->wait(work_, lock);
       continue;
     }
     const bool due = pending_bytes_ >= commits_.bytes || records_committed_ < records_wanted_ ||
-                     std::chrono::steady_clock::now() >= deadline_;
+                     clock_->now() >= deadline_;
     if (due) return true;
-    work_.wait_until(lock, deadline_);
+    clock_->wait_until(work_, lock, deadline_);
   }
   return false;
 }

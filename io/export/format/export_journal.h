@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "io/export/format/journal_clock.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -91,10 +93,12 @@ class ExportJournal {
   /// read_journal() said, with nothing written since. `sync_data` makes everything durable that was
   /// written of the data before the call; the committing thread calls it once for every commit,
   /// also without `sync` (let it do nothing then). Without `sync` the journal is not synced either:
-  /// it then holds after the death of the process, not after that of the machine.
+  /// it then holds after the death of the process, not after that of the machine. `clock` says when
+  /// a record has waited long enough.
   /// Throws Error(file), Error(resource) where no thread can be had.
   ExportJournal(const std::filesystem::path& path, const JournalEnd& end, bool sync,
-                std::function<void()> sync_data, JournalCommits commits = {});
+                std::function<void()> sync_data, JournalCommits commits = {},
+                std::shared_ptr<JournalClock> clock = std::make_shared<JournalClock>());
   ExportJournal(const ExportJournal&) = delete;
   ExportJournal& operator=(const ExportJournal&) = delete;
   /// Finishes a commit under way, drops what was added since, joins the thread. No other call may
@@ -116,6 +120,7 @@ class ExportJournal {
   const bool sync_;
   const JournalCommits commits_;
   const std::function<void()> sync_data_;
+  const std::shared_ptr<JournalClock> clock_;
   PosixFile file_;
   JournalEnd end_;  ///< the thread's own
 
@@ -123,9 +128,9 @@ class ExportJournal {
   std::condition_variable work_;       ///< for the thread
   std::condition_variable committed_;  ///< for those who add or flush
   std::vector<JournalRecord> pending_;
-  int64_t pending_bytes_ = 0;                       ///< data of pending_
-  int64_t uncommitted_bytes_ = 0;                   ///< … and of the commit under way
-  std::chrono::steady_clock::time_point deadline_;  ///< when pending_, unless empty, is due
+  int64_t pending_bytes_ = 0;      ///< data of pending_
+  int64_t uncommitted_bytes_ = 0;  ///< … and of the commit under way
+  JournalClock::Time deadline_;    ///< when pending_, unless empty, is due
   uint64_t records_added_ = 0;
   uint64_t records_committed_ = 0;
   uint64_t records_wanted_ = 0;  ///< commit until records_committed_ is this

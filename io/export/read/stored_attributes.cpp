@@ -25,7 +25,7 @@ TokenGrid sequence(const std::string& grid_text, const TextSpan& text, int64_t p
 
 Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
   Json json;
-  for (const char* fact : {"branch", "kind", "score", "model", "grid", "text"}) {
+  for (const char* fact : {"branch", "kind", "score", "mask", "model", "grid", "text"}) {
     json[fact] = reader.text(group, fact);
   }
   json["step"] = reader.integer(group, "step");
@@ -49,6 +49,7 @@ StoredFacts call_attributes(const Json& json) {
   facts.branch = json["branch"].get<std::string>();
   facts.kind = json["kind"].get<std::string>();
   facts.score = json["score"].get<std::string>();
+  facts.mask = json["mask"].get<std::string>();
   facts.model = json["model"].get<std::string>();
   return facts;
 }

@@ -13,6 +13,7 @@ namespace attnscope {
 struct StoredFacts {
   int64_t step = 0, layer = 0;
   std::string branch, kind, score, model;
+  std::string mask;              ///< as Mask::describe(); "none" without one
   std::vector<int64_t> queries;  ///< the capture's index of each row, ascending
   IndexRange keys;               ///< the capture's indices of the columns
   /// The capture's sequences, as far as the file tells: without a grid they end with the last row

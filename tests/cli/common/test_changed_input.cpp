@@ -99,6 +99,38 @@ TEST_CASE("a capture that changes while it is read gives no result") {
   }
 }
 
+TEST_CASE("row sums of a capture that changes while it is read are not kept") {
+  if (sanitized()) {
+    skip_test("a sanitizer has its own reads");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string capture = folder / "head.safetensors";
+  const std::string count = folder / "count";
+  const fs::path cache = folder.path() / "cache";
+  const std::vector<std::string> arguments{"query", capture, "--index=7", "--reverse",
+                                           "--cache=" + cache.string()};
+  const auto kept = [&] {
+    return fs::exists(cache) ? std::distance(fs::directory_iterator(cache), {}) : 0;
+  };
+  write_old_head(capture);
+  REQUIRE(run_attnscope(arguments, with_change(-1, capture, count)).exit_code == 0);
+  REQUIRE(kept() == 1);
+  const long reads = std::stol(read_file(count));
+  for (long n = 2; n <= reads; ++n) {
+    fs::remove_all(cache);
+    write_old_head(capture);
+    const auto mixed = run_attnscope(arguments, with_change(n, capture));
+    INFO("before read " << n << " of " << reads << ": " << mixed.err);
+    CHECK(mixed.exit_code == 1);
+    // What was kept before the change is of the capture as it was; the change is none of its reads.
+    if (kept() > 0) {
+      write_old_head(capture);
+      CHECK(run_attnscope(arguments).err.find("1 from the cache") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("an export of a capture that changed is not gone on with as if it had not") {
   if (sanitized()) {
     skip_test("a sanitizer has its own reads");

@@ -1,14 +1,13 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
-#include "tests/support/project_paths.h"
 #include "tests/support/skip.h"
 #include "tests/support/synthetic.h"
 
@@ -24,6 +23,19 @@ std::vector<std::string> resume_to(const std::string& capture, const std::string
   auto arguments = export_to(capture, out);
   arguments.emplace_back("--resume");
   return arguments;
+}
+
+/// What it says to hold is there, and it does not say that it is all, unless it is: `whole`.
+void expect_sound_part(const std::string& part, const std::string& whole) {
+  const auto info = run_attnscope({"info", part});
+  INFO(info.err);
+  REQUIRE(info.exit_code == 0);
+  const bool is_whole = info.out.find("incomplete: ") == std::string::npos;
+  if (is_whole) REQUIRE(read_file(part) == whole);
+  const auto verified = run_attnscope({"verify", part, "--quiet"});
+  INFO(verified.out << verified.err);
+  REQUIRE(verified.exit_code == (is_whole ? 0 : 3));
+  REQUIRE(verified.out.find("bad") == std::string::npos);
 }
 
 }  // namespace
@@ -44,17 +56,20 @@ TEST_CASE("the same holds for exports in shards") {
     list.insert(list.end(), {"--compress", "gzip"});
     return list;
   };
-  REQUIRE(run_attnscope(arguments(folder / "whole.h5", false)).exit_code == 0);
-  const std::string bytes = shard_bytes(folder / "whole.h5");
+  const std::string out = folder / "out.h5";
+  const auto remove_export = [&] {
+    std::filesystem::remove(out);
+    std::filesystem::remove_all(out + ".d");
+  };
+  REQUIRE(run_attnscope(arguments(out, false)).exit_code == 0);
+  const std::string bytes = shard_bytes(out);
+  const std::string master = read_file(out);
+  remove_export();
   for (const std::string kind : {"pwrite", "fsync", "fallocate", "rename", "new"}) {
-    const std::string count = folder / "count";
-    REQUIRE(run_attnscope(arguments(folder / (kind + ".h5"), false), with_fault(kind, -1, count))
-                .exit_code == 0);
-    const long calls = std::atol(read_file(count).c_str());
+    const long calls = calls_of(arguments(folder / (kind + ".h5"), false), kind);
     REQUIRE(calls > 0);
     for (long n = 1; n <= calls; n += std::max(1L, calls / 25)) {
       INFO(kind << " " << n << " of " << calls);
-      const std::string out = folder / "out.h5";
       const auto broken = run_attnscope(arguments(out, false), with_fault(kind, n));
       INFO(broken.err);
       REQUIRE((broken.exit_code == 1 || (kind == "new" && broken.exit_code == 0)));
@@ -62,9 +77,8 @@ TEST_CASE("the same holds for exports in shards") {
       INFO(resumed.err);
       REQUIRE(resumed.exit_code == 0);
       REQUIRE(shard_bytes(out) == bytes);
-      REQUIRE(run_attnscope({"verify", out, "--quiet"}).exit_code == 0);
-      std::filesystem::remove(out);
-      std::filesystem::remove_all(out + ".d");
+      REQUIRE(read_file(out) == master);
+      remove_export();
     }
   }
 }
@@ -80,14 +94,9 @@ TEST_CASE("every failing write, sync, rename and allocation is an error that can
   REQUIRE(run_attnscope(export_to(capture, folder / "whole.h5")).exit_code == 0);
   const std::string bytes = read_file(folder / "whole.h5");
   for (const std::string kind : {"pwrite", "fsync", "fdatasync", "fallocate", "rename", "new"}) {
-    const std::string count = folder / "count";
-    const auto counted =
-        run_attnscope(export_to(capture, folder / (kind + ".h5")), with_fault(kind, -1, count));
-    INFO(kind << ": " << counted.err);
-    REQUIRE(counted.exit_code == 0);
-    const long calls = std::atol(read_file(count).c_str());
+    const long calls = calls_of(export_to(capture, folder / (kind + ".h5")), kind);
     REQUIRE(calls > 0);
-    const long step = std::max(1L, calls / 60);
+    const long step = std::max(1L, calls / (kind == "new" ? 30 : 60));
     for (long n = 1; n <= calls; n += n < 5 ? 1 : step) {
       INFO(kind << " " << n << " of " << calls);
       const std::string out = folder / "out.h5";
@@ -107,14 +116,9 @@ TEST_CASE("every failing write, sync, rename and allocation is an error that can
 }
 
 TEST_CASE("a file system without locks and reservations is used, and told of") {
-  if (sanitized()) {
-    skip_test("a sanitizer must be loaded first");
-    return;
-  }
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
-  ProgramSettings poor;
-  poor.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT=unsupported"};
+  const ProgramSettings poor = with_faults({"ATTNSCOPE_FAULT=unsupported"});
   const std::vector<std::string> arguments{"export", sample("moving-shapes"), "-o", out, "--layers",
                                            "0"};
   const auto written = run_attnscope(arguments, poor);
@@ -139,39 +143,43 @@ TEST_CASE("a file system without locks and reservations is used, and told of") {
   CHECK(owned_by(std::string(host) + " 2147483646").exit_code == 0);
 }
 
-TEST_CASE("kills and interrupts of the program leave what can be resumed") {
+TEST_CASE("a run that is killed or interrupted at any write or step is gone on with") {
   const TemporaryFolder folder;
-  const std::string capture = folder / "head.safetensors";
-  const int64_t tokens = sanitized() ? 3000 : 12000;
-  write_synthetic_head(capture, tokens, 32);
-  REQUIRE(run_attnscope(export_to(capture, folder / "whole.h5")).exit_code == 0);
-  const std::string out = folder / "out.h5";
-  int stopped = 0;
-  for (int i = 0; i < 12; ++i) {
-    ProgramSettings settings;
-    settings.signal = i % 3 == 0 ? SIGINT : SIGKILL;
-    settings.signal_after_ms = 40 + 70 * (i % 5);
-    const auto result = run_attnscope(resume_to(capture, out), settings);
-    INFO("run " << i << " exit " << result.exit_code << ": " << result.err);
-    if (result.exit_code == 0) {
-      REQUIRE(read_file(out) == read_file(folder / "whole.h5"));
+  const std::string capture = folder / "head.safetensors", out = folder / "out.h5";
+  write_synthetic_head(capture, 1500, 16);
+  const std::string whole = folder / "whole.h5";
+  REQUIRE(run_attnscope(export_to(capture, whole)).exit_code == 0);
+  const std::string bytes = read_file(whole);
+  for (const std::string kind : {"kill", "kill-write", "stop", "stop-write"}) {
+    const int ended = kind.starts_with("kill") ? 128 + SIGKILL : 4;
+    const std::string counted = folder / (kind + ".h5");
+    const long calls = calls_of(export_to(capture, counted), kind);
+    REQUIRE(calls > 5);
+    int stopped = 0;
+    for (long n = 1; n <= calls; n += std::max(1L, calls / (sanitized() ? 3 : 10))) {
+      INFO(kind << " " << n << " of " << calls);
+      // What the first run leaves is ended in its midst, too.
+      for (const long at : {n, calls / 4}) {
+        const auto result = run_attnscope(resume_to(capture, out), with_fault(kind, at));
+        INFO(result.err);
+        if (result.exit_code == 0) break;
+        ++stopped;
+        REQUIRE(result.exit_code == ended);
+        if (std::filesystem::exists(out)) {
+          // Killed once it had its name.
+          REQUIRE(ended != 4);
+          REQUIRE(read_file(out) == bytes);
+          break;
+        }
+        if (std::filesystem::exists(out + ".journal")) expect_sound_part(out + ".part", bytes);
+      }
+      const auto resumed = run_attnscope(resume_to(capture, out));
+      INFO(resumed.err);
+      REQUIRE(resumed.exit_code == 0);
+      REQUIRE(read_file(out) == bytes);
+      REQUIRE(run_attnscope({"verify", out, "--quiet"}).exit_code == 0);
       std::filesystem::remove(out);
-      continue;
     }
-    ++stopped;
-    // A signal may come before the program listens.
-    REQUIRE((result.exit_code == 4 || result.exit_code == 128 + settings.signal));
-    if (!std::filesystem::exists(out + ".part")) continue;
-    const auto info = run_attnscope({"info", out + ".part"});
-    INFO(info.err);
-    REQUIRE(info.exit_code == 0);
-    REQUIRE(info.out.find("incomplete: ") != std::string::npos);
-    const auto verified = run_attnscope({"verify", out + ".part", "--quiet"});
-    REQUIRE(verified.exit_code == 3);
-    REQUIRE(verified.out.find("bad") == std::string::npos);
+    CHECK(stopped > (sanitized() ? 3 : 10));
   }
-  CHECK(stopped > 2);
-  REQUIRE(run_attnscope(resume_to(capture, out)).exit_code == 0);
-  CHECK(read_file(out) == read_file(folder / "whole.h5"));
-  CHECK(run_attnscope({"verify", out, "--quiet"}).exit_code == 0);
 }

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -148,18 +149,19 @@ TEST_CASE("file names that are no UTF-8 do not break JSON") {
   CHECK(std::filesystem::exists(folder / "o\xfe.h5"));
 }
 
-TEST_CASE("a hang-up stops like an interrupt") {
+TEST_CASE("an interrupt, a termination and a hang-up stop a run alike") {
   const TemporaryFolder folder;
-  write_synthetic_head(folder / "head.safetensors", sanitized() ? 4000 : 9000, 64);
-  ProgramSettings settings;
-  settings.signal = SIGHUP;
-  settings.signal_after_ms = 500;
-  const auto result = run_attnscope({"export", folder / "head.safetensors", "-o", folder / "out.h5",
-                                     "--quiet", "--no-sync", "--backend", "reference"},
-                                    settings);
-  INFO(result.err);
-  CHECK(result.exit_code == 4);
-  CHECK_FALSE(std::filesystem::exists(folder / "out.h5"));
+  write_synthetic_head(folder / "head.safetensors", 800, 16);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    INFO("signal " << signal);
+    const std::string out = folder / (std::to_string(signal) + ".h5");
+    const auto result = stop_in_the_midst(
+        {"export", folder / "head.safetensors", "--quiet", "--no-sync", "--backend", "reference"},
+        out, signal);
+    INFO(result.err);
+    CHECK(result.exit_code == 4);
+    CHECK_FALSE(std::filesystem::exists(out));
+  }
 }
 
 TEST_CASE("each batch item's row names its own words") {

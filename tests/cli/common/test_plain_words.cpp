@@ -3,11 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
-#include "tests/support/project_paths.h"
-#include "tests/support/sanitized.h"
-#include "tests/support/skip.h"
 
 using namespace attnscope::test;
 
@@ -172,14 +170,8 @@ TEST_CASE("a disk that takes no more is said without a library's words") {
 }
 
 TEST_CASE("threads that the system denies are counted") {
-  if (sanitized()) {
-    skip_test("a sanitizer must be loaded first");
-    return;
-  }
-  ProgramSettings settings;
-  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT=thread:30"};
-  const auto result =
-      run_attnscope({"stats", sample("moving-shapes"), "--threads", "100", "--quiet"}, settings);
+  const auto result = run_attnscope(
+      {"stats", sample("moving-shapes"), "--threads", "100", "--quiet"}, with_fault("thread", 30));
   INFO(result.err);
   CHECK(result.exit_code == 1);
   CHECK(is_one_line(result.err));

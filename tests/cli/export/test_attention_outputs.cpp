@@ -7,6 +7,7 @@
 
 #include "core/base/dtype.h"
 #include "io/capture/capture.h"
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -234,32 +235,32 @@ TEST_CASE("outputs have the same bytes however they were computed") {
 
 TEST_CASE("a killed or interrupted export of outputs goes on where it was") {
   const TemporaryFolder folder;
-  const AttentionCapture capture(21, 12000);
-  capture.file().write(folder / "call.safetensors");
+  const AttentionCapture capture(21, 900);
+  const std::string input = folder / "call.safetensors";
+  capture.file().write(input);
   const std::string whole = folder / "whole.h5", out = folder / "out.h5";
-  REQUIRE(export_output(folder / "call.safetensors", whole, {"--quiet"}).exit_code == 0);
-  for (const int signal : {SIGINT, SIGKILL}) {
-    INFO("signal " << signal);
+  REQUIRE(export_output(input, whole, {"--quiet"}).exit_code == 0);
+  for (const std::string how : {"stop-write", "kill-write"}) {
+    INFO(how);
     std::filesystem::remove(out);
-    ProgramSettings settings;
-    settings.signal = signal;
-    settings.signal_from = out + ".part";
-    settings.signal_after_ms = 200;
+    // In the midst of the tiles.
+    const long writes = calls_of(
+        {"export", input, "-o", folder / "counted.h5", "--product", "output", "--force"}, how);
     const auto stopped =
-        export_output(folder / "call.safetensors", out, {"--threads", "1"}, settings);
+        export_output(input, out, {"--threads", "1"}, with_fault(how, writes * 3 / 4));
     INFO(stopped.err);
-    REQUIRE(stopped.exit_code == (signal == SIGINT ? 4 : 128 + SIGKILL));
+    REQUIRE(stopped.exit_code == (how == "stop-write" ? 4 : 128 + SIGKILL));
     const auto info = run_attnscope({"info", out + ".part"});
     CHECK(info.exit_code == 0);
     CHECK(info.out.find("incomplete: ") != std::string::npos);
-    CHECK(info.out.find("output [1, 4, 12000, 8]") != std::string::npos);
+    CHECK(info.out.find("output [1, 4, 900, 8]") != std::string::npos);
     CHECK(run_attnscope({"verify", out + ".part"}).exit_code == 3);
-    const auto resumed = export_output(folder / "call.safetensors", out, {"--resume"});
+    const auto resumed = export_output(input, out, {"--resume"});
     INFO(resumed.err);
     REQUIRE(resumed.exit_code == 0);
-    CHECK((signal == SIGKILL || resumed.err.find("resuming ") != std::string::npos));
+    CHECK((how == "kill-write" || resumed.err.find("resuming ") != std::string::npos));
     CHECK(read_file(out) == read_file(whole));
-    const auto again = export_output(folder / "call.safetensors", out, {"--resume"});
+    const auto again = export_output(input, out, {"--resume"});
     CHECK(again.exit_code == 0);
     CHECK(again.err.find("complete already") != std::string::npos);
   }

@@ -1,10 +1,10 @@
 // Exports as the input of `render` and `query`.
 #include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
@@ -98,16 +98,20 @@ TEST_CASE("a matrix of an export has the cells of its capture's") {
 
 TEST_CASE("what an interrupted export lacks is hatched in pictures and refused to queries") {
   const TemporaryFolder folder;
-  const AttentionCapture capture(5, 12000);
+  const AttentionCapture capture(5, 2000);
   capture.file().write(folder / "call.safetensors");
   const std::string out = folder / "out.h5";
-  ProgramSettings settings;
-  settings.signal = SIGINT;
-  settings.signal_from = out + ".part";
-  settings.signal_after_ms = 150;
-  const auto stopped = run_attnscope({"export", folder / "call.safetensors", "-o", out, "--dtype",
-                                      "u8", "--heads", "0", "--threads", "1", "--quiet"},
-                                     settings);
+  const auto to = [&](const std::string& file) {
+    return std::vector<std::string>{"export",    folder / "call.safetensors",
+                                    "-o",        file,
+                                    "--dtype",   "u8",
+                                    "--heads",   "0",
+                                    "--threads", "1",
+                                    "--quiet"};
+  };
+  const long writes = calls_of(to(folder / "whole.h5"), "stop-write");
+  // The structure is written before the tiles, the journal and the mark after them.
+  const auto stopped = run_attnscope(to(out), with_fault("stop-write", writes - 6));
   INFO(stopped.err);
   REQUIRE(stopped.exit_code == 4);
   const std::string part = out + ".part";
@@ -117,9 +121,9 @@ TEST_CASE("what an interrupted export lacks is hatched in pictures and refused t
   REQUIRE(drawn.exit_code == 0);
   CHECK(drawn.err.find("cells are not there") != std::string::npos);
   CHECK(drawn.out.find("\"missing_cells\": 0") == std::string::npos);
-  const auto last = run_attnscope({"query", part, "--index", "11999"});
+  const auto last = run_attnscope({"query", part, "--index", "1999"});
   CHECK(last.exit_code == 2);
-  CHECK(last.err.find("the tiles of query 11999") != std::string::npos);
+  CHECK(last.err.find("the tiles of query 1999") != std::string::npos);
 }
 
 TEST_CASE("a shard that is gone or damaged is named") {

@@ -4,12 +4,10 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
-#include "tests/support/project_paths.h"
-#include "tests/support/sanitized.h"
-#include "tests/support/skip.h"
 
 using namespace attnscope::test;
 
@@ -67,10 +65,6 @@ TEST_CASE("an export whose last row has nothing but biases beyond what float32 t
 }
 
 TEST_CASE("numbers of heads whose values turn out bad late leave nothing, as exports do") {
-  if (sanitized()) {
-    skip_test("a sanitizer must be loaded first");
-    return;
-  }
   AttentionCapture call(1, kTokens);
   const TemporaryFolder inputs, outputs;
   const std::string path = inputs / "call.safetensors";
@@ -81,8 +75,6 @@ TEST_CASE("numbers of heads whose values turn out bad late leave nothing, as exp
   REQUIRE(bad.size() == std::filesystem::file_size(path));
   // The last head's values change while the first one's numbers are being kept.
   const std::string paused = inputs / "paused";
-  ProgramSettings settings;
-  settings.environment = {"LD_PRELOAD=" + fault_library(), "ATTNSCOPE_FAULT_PAUSE=" + paused};
   std::atomic<bool> ended = false;
   std::thread change([&] {
     while (!std::filesystem::exists(paused) && !ended) std::this_thread::yield();
@@ -92,8 +84,9 @@ TEST_CASE("numbers of heads whose values turn out bad late leave nothing, as exp
     std::filesystem::last_write_time(path, time);
     std::ofstream(paused + ".go") << "go";
   });
-  const auto result = run_attnscope(
-      {"stats", path, "-o", outputs / "out.json", "--quiet", "--threads", "1"}, settings);
+  const auto result =
+      run_attnscope({"stats", path, "-o", outputs / "out.json", "--quiet", "--threads", "1"},
+                    with_faults({"ATTNSCOPE_FAULT_PAUSE=" + paused}));
   ended = true;
   change.join();
   INFO(result.err);

@@ -1,5 +1,6 @@
 // A sharded export that is killed between any two of its steps: OUT and its shards are the older
 // export or the new one, whole, and --resume computes no shard again that was complete.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -25,7 +26,8 @@ Arguments command(const std::string& out, const Arguments& product, const Argume
   Arguments arguments{"export",    sample("moving-shapes"),
                       "--layers",  "0-1",
                       "--heads",   "0",
-                      "--rows",    "0:400",
+                      "--rows",    "0:130",
+                      "--cols",    "0:300",
                       "--threads", "1",
                       "-o",        out};
   arguments.insert(arguments.end(), product.begin(), product.end());
@@ -43,18 +45,24 @@ Files files_in(const std::filesystem::path& folder) {
   return files;
 }
 
-void require_run(const Arguments& arguments, const ProgramSettings& settings = {}) {
-  const auto result = run_attnscope(arguments, settings);
+void require_run(const Arguments& arguments) {
+  const auto result = run_attnscope(arguments);
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
 }
 
 /// A reader that follows the links, and the checksums of all shards.
-void require_whole(const std::string& out) {
+void require_readable(const std::string& out) {
   for (const std::string call : {"step0010_layer000_cond_joint", "step0010_layer001_cond_joint"}) {
-    REQUIRE(read_dataset(out, "/calls/" + call + "/query").values.size() == 400);
+    REQUIRE(read_dataset(out, "/calls/" + call + "/query").values.size() == 130);
   }
   require_run({"verify", out, "--quiet"});
+}
+
+/// Whether these files lie in the folder, perhaps beside others.
+bool holds(const std::filesystem::path& folder, const Files& files) {
+  const Files there = files_in(folder);
+  return std::includes(there.begin(), there.end(), files.begin(), files.end());
 }
 
 struct Case {
@@ -68,7 +76,8 @@ void put_older(const std::filesystem::path& older, const std::filesystem::path& 
   std::filesystem::copy(older, folder, std::filesystem::copy_options::recursive);
 }
 
-/// Kills a run before its step `n`; what is there then, and after the next run.
+/// Kills a run before its step `n`; what is there then, and after the next run. `expected` are the
+/// files of the undisturbed one.
 void kill_and_resume(const Case& c, const std::filesystem::path& older, const Files& expected,
                      long n) {
   const TemporaryFolder folder;
@@ -80,10 +89,9 @@ void kill_and_resume(const Case& c, const std::filesystem::path& older, const Fi
   REQUIRE(killed.exit_code == 128 + SIGKILL);
   const bool is_new = std::filesystem::exists(out) && read_file(out) == expected.at("out.h5");
   if (is_new) {
-    require_whole(out);
+    REQUIRE(holds(folder.path(), expected));
   } else if (c.older) {
-    REQUIRE(read_file(out) == read_file(older / "out.h5"));
-    require_whole(out);
+    REQUIRE(holds(folder.path(), files_in(older)));
   } else {
     REQUIRE_FALSE(std::filesystem::exists(out));
   }
@@ -112,7 +120,7 @@ void kill_and_resume(const Case& c, const std::filesystem::path& older, const Fi
 
 TEST_CASE("a sharded export that is killed anywhere is the older one or the new one, whole") {
   if (sanitized()) {
-    skip_test("a sanitizer must be loaded first");
+    skip_test("hundreds of runs, each a second long under a sanitizer");
     return;
   }
   const Arguments gzip{"--compress", "gzip"}, topk{"--topk", "3"}, threshold{"--threshold", "0.02"};
@@ -122,13 +130,12 @@ TEST_CASE("a sharded export that is killed anywhere is the older one or the new 
                         Case{"gzip over the same", gzip, gzip}}) {
     const TemporaryFolder whole, older;
     require_run(command(whole / "out.h5", c.product));
+    require_readable(whole / "out.h5");
     if (c.older) require_run(command(older / "out.h5", *c.older));
     const Files expected = files_in(whole.path());
-    const TemporaryFolder counted, elsewhere;
+    const TemporaryFolder counted;
     put_older(older.path(), counted.path());
-    const std::string count = elsewhere / "count";
-    require_run(command(counted / "out.h5", c.product, {"--force"}), with_fault("kill", -1, count));
-    const long steps = std::atol(read_file(count).c_str());
+    const long steps = calls_of(command(counted / "out.h5", c.product, {"--force"}), "kill");
     REQUIRE(steps > 20);
     for (long n = 1; n <= steps; ++n) {
       INFO(c.name << ": killed before step " << n << " of " << steps);

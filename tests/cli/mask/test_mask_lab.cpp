@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <csignal>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
@@ -482,23 +482,28 @@ TEST_CASE("values that are no numbers are told, not spread") {
 
 TEST_CASE("an interrupted lab writes nothing; its memory stays within the budget") {
   const TemporaryFolder folder;
-  const std::string head = folder / "head.safetensors";
-  write_synthetic_head(head, 17776, 64);
-  ProgramSettings settings;
-  settings.signal = SIGINT;
-  settings.signal_after_ms = 500;
-  const auto result = run_attnscope({"mask", head, "--mask", "window:100", "--backend", "reference",
-                                     "-o", folder / "table.csv", "--save", folder / "kept.npy"},
-                                    settings);
+  const std::string small = folder / "small.safetensors";
+  write_synthetic_head(small, 800, 16);
+  const auto to = [&](const std::string& name) {
+    return std::vector<std::string>{"mask",      small,
+                                    "--mask",    "window:100",
+                                    "--backend", "reference",
+                                    "-o",        folder / (name + ".csv"),
+                                    "--save",    folder / (name + ".npy")};
+  };
+  const long reads = calls_of(to("whole"), "stop-read");
+  const auto result = run_attnscope(to("stopped"), with_fault("stop-read", reads / 2));
   INFO(result.err);
   CHECK(result.exit_code == 4);
-  CHECK_FALSE(std::filesystem::exists(folder / "table.csv"));
-  CHECK_FALSE(std::filesystem::exists(folder / "kept.npy"));
-  CHECK_FALSE(std::filesystem::exists(folder / "kept.npy.part"));
+  CHECK_FALSE(std::filesystem::exists(folder / "stopped.csv"));
+  CHECK_FALSE(std::filesystem::exists(folder / "stopped.npy"));
+  CHECK_FALSE(std::filesystem::exists(folder / "stopped.npy.part"));
   if (sanitized()) return;
-  const auto small = run_attnscope(
-      {"mask", head, "--mask", "window:100", "--mask", "topk", "--memory", "16MiB", "--quiet"});
-  INFO("peak " << small.peak_bytes << "\n" << small.err);
-  CHECK(small.exit_code == 0);
-  CHECK(small.peak_bytes <= (16 + 64) << 20);
+  const std::string large = folder / "large.safetensors";
+  write_synthetic_head(large, 17776, 64);
+  const auto done = run_attnscope(
+      {"mask", large, "--mask", "window:100", "--mask", "topk", "--memory", "16MiB", "--quiet"});
+  INFO("peak " << done.peak_bytes << "\n" << done.err);
+  CHECK(done.exit_code == 0);
+  CHECK(done.peak_bytes <= (16 + 64) << 20);
 }

@@ -1,5 +1,4 @@
-#include <csignal>
-
+#include "tests/cli/common/fault_settings.h"
 #include "tests/cli/query/query_reference.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -228,14 +227,18 @@ TEST_CASE("a reversed query of a long sequence keeps to its budget") {
 
 TEST_CASE("an interrupted reversed query leaves nothing") {
   const TemporaryFolder folder;
-  write_synthetic_head(folder / "head.safetensors", sanitized() ? 5000 : 12000, 64);
-  ProgramSettings settings;
-  settings.signal = SIGINT;
-  settings.signal_after_ms = 700;
-  const auto result =
-      run_attnscope({"query", folder / "head.safetensors", "--reverse", "--index", "5", "-o",
-                     folder / "out.csv", "--backend", "reference", "--quiet"},
-                    settings);
+  write_synthetic_head(folder / "head.safetensors", 800, 16);
+  const TemporaryFolder elsewhere;
+  std::vector<std::string> arguments{"query",     folder / "head.safetensors",
+                                     "--reverse", "--index",
+                                     "5",         "--backend",
+                                     "reference", "--quiet",
+                                     "-o"};
+  auto whole = arguments;
+  whole.insert(whole.end(), {elsewhere / "out.csv", "--cache", "none"});
+  arguments.push_back(folder / "out.csv");
+  const long reads = calls_of(whole, "stop-read");
+  const auto result = run_attnscope(arguments, with_fault("stop-read", reads / 2));
   INFO(result.err);
   CHECK(result.exit_code == 4);
   size_t files = 0;

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "io/pictures/colour_scale.h"
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
@@ -204,12 +204,11 @@ TEST_CASE("pictures of long sequences stay within --memory + 64 MiB, and can be 
     REQUIRE(result.exit_code == 0);
     if (!sanitized()) CHECK(result.peak_bytes <= (48 + 64) << 20);
   }
-  ProgramSettings settings;
-  settings.signal = SIGTERM;
-  settings.signal_after_ms = 300;
-  const auto stopped = run_attnscope({"render", head, "--picture", "mosaic", "--backend",
-                                      "reference", "-o", folder / "stopped.png"},
-                                     settings);
+  const TemporaryFolder other;
+  const std::string small = other / "small.safetensors";
+  write_synthetic_head(small, 800, 16);
+  const auto stopped = stop_in_the_midst(
+      {"render", small, "--picture", "mosaic", "--backend", "reference"}, folder / "stopped.png");
   INFO(stopped.err);
   CHECK(stopped.exit_code == 4);
   CHECK(contains(stopped.err, "nothing was written"));

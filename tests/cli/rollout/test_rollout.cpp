@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -222,22 +222,21 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
 
 TEST_CASE("an interrupted rollout writes nothing; its memory stays within the budget") {
   const TemporaryFolder folder;
-  const std::string head = folder / "head.safetensors", out = folder / "out.csv";
-  write_synthetic_head(head, 17776, 64);
-  ProgramSettings settings;
-  settings.signal = SIGINT;
-  settings.signal_after_ms = 500;
-  const auto result = run_attnscope(
-      {"rollout", head, "--index", "5", "--reverse", "--backend", "reference", "-o", out},
-      settings);
+  const std::string out = folder / "out.csv";
+  const std::string small = folder / "small.safetensors";
+  write_synthetic_head(small, 800, 16);
+  const auto result = stop_in_the_midst(
+      {"rollout", small, "--index", "5", "--reverse", "--backend", "reference"}, out);
   INFO(result.err);
   CHECK(result.exit_code == 4);
   CHECK_FALSE(std::filesystem::exists(out));
   CHECK_FALSE(std::filesystem::exists(out + ".part"));
   if (sanitized()) return;
-  const auto small = run_attnscope(
-      {"rollout", head, "--index", "5", "--reverse", "--memory", "12MiB", "--quiet", "-o", out});
-  INFO("peak " << small.peak_bytes << "\n" << small.err);
-  CHECK(small.exit_code == 0);
-  CHECK(small.peak_bytes <= (12 + 64) << 20);
+  const std::string large = folder / "large.safetensors";
+  write_synthetic_head(large, 17776, 64);
+  const auto done = run_attnscope(
+      {"rollout", large, "--index", "5", "--reverse", "--memory", "12MiB", "--quiet", "-o", out});
+  INFO("peak " << done.peak_bytes << "\n" << done.err);
+  CHECK(done.exit_code == 0);
+  CHECK(done.peak_bytes <= (12 + 64) << 20);
 }

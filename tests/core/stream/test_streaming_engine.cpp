@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -11,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
+#include "tests/support/waiting.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -528,6 +530,7 @@ TEST_CASE("a stop from another thread, and one while heads are being bound") {
     MemoryBudget budget(kPlenty);
     CollectingSink sink(s.request);
     std::stop_source source;
+    std::atomic<bool> consuming{false};
     StreamControl control;
     control.stop = source.get_token();
     if (in_bind) {
@@ -535,17 +538,22 @@ TEST_CASE("a stop from another thread, and one while heads are being bound") {
         if (call == FakeCall::bind) source.request_stop();
       };
     } else {
-      sink.on_consume = [] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); };
+      // None is done before the stop.
+      sink.on_consume = [&] {
+        consuming = true;
+        becomes([&] { return source.stop_requested(); });
+      };
     }
     std::jthread stopper;
     if (!in_bind) {
       stopper = std::jthread([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(15));
+        becomes([&] { return consuming.load(); });
         source.request_stop();
       });
     }
     CHECK_FALSE(StreamingEngine(s.backend, budget).run(s.tasks, plan, sink, control));
     CHECK(sink.ends == 0);
+    CHECK(sink.tiles <= plan.workers);
     CHECK(s.backend.live_heads() == 0);
   }
 }

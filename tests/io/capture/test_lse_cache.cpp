@@ -9,6 +9,7 @@
 #include "tests/support/helpers.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tensor_files.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -178,6 +179,27 @@ TEST_CASE("another user's file is no cache") {
   REQUIRE(cache.load(kKey, norms));
   REQUIRE(chown(file.c_str(), 65534, 65534) == 0);
   CHECK_FALSE(cache.load(kKey, norms));
+}
+
+TEST_CASE("norms of a file that was changed meanwhile are not kept") {
+  const TemporaryFolder folder;
+  const fs::path source = folder.path() / "q.bin";
+  write_bytes(source, "as it was");
+  fs::last_write_time(source, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto sources = std::make_shared<InputSet>();
+  const auto file = sources->open(source);
+  sources->begin_use();
+  std::vector<std::byte> bytes(4);
+  file->read_at(0, bytes);
+  LseCache cache({folder.path() / "kept"}, sources);
+  std::vector<RowNorm> norms = some_norms();
+  REQUIRE_FALSE(cache.store(kKey, norms));
+  REQUIRE(cache.load(kKey, norms));
+  write_bytes(source, "otherwise");
+  const std::string other = "f" + kKey.substr(1);
+  CHECK(refused([&] { cache.store(other, norms); }, ErrorCode::file,
+                {source.string() + ": was changed while it was read"}) == "");
+  CHECK_FALSE(cache.load(other, norms));
 }
 
 TEST_CASE("the first folder that can be written takes the norms, all are looked through") {

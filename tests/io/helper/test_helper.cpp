@@ -23,6 +23,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
+#include "tests/support/waiting.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -52,25 +53,15 @@ char process_state(pid_t process) {
   return name_end == std::string::npos ? ' ' : line[name_end + 2];
 }
 
-template <typename Condition>
-bool becomes_true(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + 60s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
 /// Stops it, as a machine does that has no time for it.
 void halt(pid_t process) {
   REQUIRE(kill(process, SIGSTOP) == 0);
-  REQUIRE(becomes_true([&] { return process_state(process) == 'T'; }));
+  REQUIRE(becomes([&] { return process_state(process) == 'T'; }));
 }
 
 /// The number that a helper wrote to the file once it began to compute.
 pid_t process_in(const std::string& file) {
-  REQUIRE(becomes_true([&] { return std::filesystem::exists(file); }));
+  REQUIRE(becomes([&] { return std::filesystem::exists(file); }));
   pid_t process = -1;
   std::ifstream(file) >> process;
   return process;
@@ -210,7 +201,7 @@ TEST_CASE("a helper that is given no processor is waited for, and then the machi
     asking = true;
     answer = ask_helper(kEcho, "a.h5", 2);
   });
-  REQUIRE(becomes_true([&] { return asking.load(); }));
+  REQUIRE(becomes([&] { return asking.load(); }));
   REQUIRE(kill(process, SIGCONT) == 0);
   thread.join();
   CHECK(answer == 2);
@@ -317,7 +308,7 @@ TEST_CASE("a killed run leaves no helper, however busy, and no lock") {
   CHECK_FALSE(FileLock::is_held(lock_path));
   CHECK(thrown_text(ErrorCode::file, [&] { FileLock lock(lock_path, "out.h5"); }).empty());
   pid_t ended = 0;
-  CHECK(becomes_true([&] { return (ended = waitpid(helper, &status, WNOHANG)) != 0; }));
+  CHECK(becomes([&] { return (ended = waitpid(helper, &status, WNOHANG)) != 0; }));
   CHECK(ended == helper);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
   prctl(PR_SET_CHILD_SUBREAPER, 0);

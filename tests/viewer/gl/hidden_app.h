@@ -1,5 +1,9 @@
 #pragma once
 
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
+
+#include "core/base/error.h"
 #include "kernels/backend_factory.h"
 #include "tests/support/project_paths.h"
 #include "viewer/app/viewer_app.h"
@@ -30,6 +34,32 @@ struct HiddenApp {
   void settle() {
     while (app.step(0)) {
     }
+  }
+  /// Clicks the middle of a label that has to be there, by the script's mouse.
+  void click(const std::string& label) {
+    const auto rect = app.labels().find(label);
+    if (!rect) throw usage_error("no label " + label);
+    click(*rect);
+  }
+  void click(const ScreenRect& rect) {
+    app.mouse().click((rect.x0 + rect.x1) / 2, (rect.y0 + rect.y1) / 2);
+    settle();
+  }
+  /// Presses a key and draws what it brings.
+  void press(const std::string& chord) {
+    app.press(parse_chord(chord));
+    settle();
+  }
+  /// Makes the window so large, whatever a window manager does; false where that takes 20 seconds.
+  bool force_size(WindowSize size) {
+    glfwSetWindowSize(glfwGetCurrentContext(), size.width, size.height);
+    const double limit = app.seconds() + 20;
+    const auto there = [&] {
+      return window.width() == size.width && window.height() == size.height;
+    };
+    while (!there() && app.seconds() < limit) app.step(0.01);
+    settle();
+    return there();
   }
   /// Draws until something is reached; false where that takes two minutes.
   bool wait_for(WaitFor what) {

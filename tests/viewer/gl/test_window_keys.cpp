@@ -10,18 +10,6 @@ using namespace attnscope::test;
 
 namespace {
 
-void press(HiddenApp& hidden, const std::string& chord) {
-  hidden.app.press(parse_chord(chord));
-  hidden.settle();
-}
-
-void click(HiddenApp& hidden, const std::string& label) {
-  const auto rect = hidden.app.labels().find(label);
-  REQUIRE(rect);
-  hidden.app.mouse().click((rect->x0 + rect->x1) / 2, (rect->y0 + rect->y1) / 2);
-  hidden.settle();
-}
-
 /// The sample, zoomed in, with a query picked: what keys could spoil.
 void open_zoomed(HiddenApp& hidden) {
   hidden.open_sample();
@@ -39,29 +27,29 @@ TEST_CASE("keys act on the list that is open, not on the map behind it") {
   open_zoomed(hidden);
   const ViewState before = hidden.state();
   const int64_t head = before.head.head;
-  click(hidden, "Toolbar/Head");
+  hidden.click("Toolbar/Head");
   REQUIRE(hidden.app.labels().find("Head/1"));
-  press(hidden, "Down");
-  press(hidden, "Escape");
+  hidden.press("Down");
+  hidden.press("Escape");
   CHECK_FALSE(hidden.app.labels().find("Head/1"));
   CHECK(hidden.state() == before);
 
-  click(hidden, "Toolbar/Head");
-  press(hidden, "Down");
-  press(hidden, "Enter");
+  hidden.click("Toolbar/Head");
+  hidden.press("Down");
+  hidden.press("Enter");
   CHECK_FALSE(hidden.app.labels().find("Head/1"));
   CHECK(hidden.state().head.head == head + 1);
   CHECK(hidden.state().rect == before.rect);
   CHECK(hidden.state().query == before.query);
 
-  click(hidden, "Toolbar/Head");
-  press(hidden, "Home");
-  press(hidden, "Space");
+  hidden.click("Toolbar/Head");
+  hidden.press("Home");
+  hidden.press("Space");
   CHECK(hidden.state().head.head == 0);
   // And afterwards on the map again.
-  press(hidden, "Down");
+  hidden.press("Down");
   CHECK_FALSE(hidden.state().rect == before.rect);
-  press(hidden, "Escape");
+  hidden.press("Escape");
   CHECK_FALSE(hidden.state().query);
 }
 
@@ -69,32 +57,32 @@ TEST_CASE("keys act on the dialog, the help or the browser that is in front") {
   HiddenApp hidden;
   open_zoomed(hidden);
   const ViewState before = hidden.state();
-  press(hidden, "?");
+  hidden.press("?");
   REQUIRE(hidden.app.labels().find("Help/Panel"));
-  for (const char* key : {"Left", "Up", "]", "R", "Ctrl+O", "0"}) press(hidden, key);
+  for (const char* key : {"Left", "Up", "]", "R", "Ctrl+O", "0"}) hidden.press(key);
   CHECK(hidden.app.labels().find("Help/Panel"));
   CHECK_FALSE(hidden.app.labels().find("Browser/Cancel"));
   CHECK(hidden.state() == before);
-  press(hidden, "Escape");
+  hidden.press("Escape");
   CHECK_FALSE(hidden.app.labels().find("Help/Panel"));
   CHECK(hidden.state() == before);
 
-  press(hidden, "Ctrl+O");
+  hidden.press("Ctrl+O");
   REQUIRE(hidden.app.labels().find("Browser/Cancel"));
-  for (const char* key : {"Left", "Down", "Up", "M", "?"}) press(hidden, key);
+  for (const char* key : {"Left", "Down", "Up", "M", "?"}) hidden.press(key);
   CHECK(hidden.state() == before);
   CHECK_FALSE(hidden.app.labels().find("Help/Panel"));
-  press(hidden, "Escape");
+  hidden.press("Escape");
   CHECK_FALSE(hidden.app.labels().find("Browser/Cancel"));
   CHECK(hidden.state() == before);
 
   hidden.app.try_open("no such file");
   hidden.settle();
   REQUIRE(hidden.app.failed());
-  for (const char* key : {"Right", "A", "["}) press(hidden, key);
+  for (const char* key : {"Right", "A", "["}) hidden.press(key);
   CHECK(hidden.app.failed());
   CHECK(hidden.state() == before);
-  press(hidden, "Enter");
+  hidden.press("Enter");
   CHECK_FALSE(hidden.app.failed());
   CHECK(hidden.state() == before);
 }
@@ -139,7 +127,7 @@ TEST_CASE("what was saved is confirmed in the status line, with its path, for a 
   hidden.open_sample();
   REQUIRE(hidden.wait_for(WaitFor::exact));
   CHECK_FALSE(hidden.app.labels().find("Status/Notice"));
-  press(hidden, "F12");
+  hidden.press("F12");
   std::filesystem::current_path(before);
   CHECK(std::filesystem::exists(folder / "attnscope-1.png"));
   CHECK(hidden.app.labels().find("Status/Notice"));

@@ -1,7 +1,4 @@
 // Needs a display: run by ctest under xvfb-run.
-#define GLFW_INCLUDE_NONE
-#include <GLFW/glfw3.h>
-
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
 
@@ -62,4 +59,101 @@ TEST_CASE("two clicks far apart in time are no double click, however few frames 
   hidden.settle();
   CHECK(hidden.state().rect == before);
   CHECK(hidden.state().query);
+}
+
+TEST_CASE("clicks beside a dialog are none on what stands behind it") {
+  HiddenApp hidden;
+  hidden.open_sample();
+  REQUIRE(hidden.force_size({1200, 760}));
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  hidden.settle();
+  std::vector<ScreenRect> places;
+  for (const char* label : {"Toolbar/Logit", "Toolbar/Mean", "Toolbar/Head", "Toolbar/Theme"}) {
+    const auto rect = hidden.app.labels().find(label);
+    REQUIRE(rect);
+    places.push_back(*rect);
+  }
+  // The map's lower left corner, and the entry under it.
+  const ScreenRect map = *hidden.app.labels().find("Matrix/Map");
+  places.push_back({map.x0, map.y1 - 8, map.x0 + 8, map.y1});
+  const ViewState before = hidden.state();
+  const auto open = [&](const std::string& dialog) {
+    if (dialog == "Error/Close") {
+      hidden.app.try_open("no such file");
+      hidden.settle();
+    } else {
+      hidden.press(dialog == "Browser/Cancel" ? "Ctrl+O" : "?");
+    }
+    INFO(dialog);
+    REQUIRE(hidden.app.labels().find(dialog));
+    CHECK_FALSE(hidden.app.labels().find("Toolbar/Logit"));
+  };
+  for (const std::string dialog : {"Error/Close", "Browser/Cancel", "Help/Panel"}) {
+    for (const ScreenRect& place : places) {
+      INFO(dialog << " " << place.x0 << ", " << place.y0);
+      open(dialog);
+      hidden.click(place);
+      CHECK(hidden.state() == before);
+      CHECK_FALSE(hidden.app.labels().find("Head/1"));
+      // Any click closes the help.
+      CHECK(hidden.app.labels().find(dialog).has_value() == (dialog != "Help/Panel"));
+      hidden.press("Escape");
+      CHECK_FALSE(hidden.app.labels().find(dialog));
+    }
+  }
+  // A failure over the browser: it is closed first, and the browser is there again.
+  hidden.press("Ctrl+O");
+  const auto cancel = hidden.app.labels().find("Browser/Cancel");
+  REQUIRE(cancel);
+  hidden.app.try_open("no such file");
+  hidden.settle();
+  hidden.click(*cancel);
+  REQUIRE(hidden.app.failed());
+  hidden.click("Error/Close");
+  CHECK(hidden.app.labels().find("Browser/Cancel"));
+  hidden.click("Browser/Cancel");
+  hidden.click("Toolbar/Logit");
+  CHECK(hidden.state().product == ViewProduct::logits);
+}
+
+TEST_CASE("a click beside an open list closes it and does nothing else") {
+  HiddenApp hidden;
+  hidden.open_sample();
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  hidden.settle();
+  const ViewState before = hidden.state();
+  for (const char* beside : {"Matrix/Map", "Toolbar/Logit", "Query/t5", "Matrix/Overview"}) {
+    INFO(beside);
+    hidden.click("Toolbar/Head");
+    REQUIRE(hidden.app.labels().find("Head/1"));
+    hidden.click(beside);
+    CHECK_FALSE(hidden.app.labels().find("Head/1"));
+    CHECK(hidden.state() == before);
+  }
+}
+
+TEST_CASE("the second click on what closes by the first one does not reach the panels") {
+  HiddenApp hidden(false);
+  hidden.open_sample();
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  hidden.settle();
+  const MouseCallbacks mouse;
+  const ViewState before = hidden.state();
+  hidden.press("Ctrl+O");
+  const auto entry = hidden.app.labels().find("Browser/moving-shapes");
+  REQUIRE(entry);
+  mouse.moved(mouse.handle, (entry->x0 + entry->x1) / 2, (entry->y0 + entry->y1) / 2);
+  mouse.click();
+  mouse.click();
+  hidden.settle();
+  REQUIRE_FALSE(hidden.app.labels().find("Browser/moving-shapes"));
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  CHECK(hidden.state() == before);
+  // A later click is one again.
+  const auto logit = hidden.app.labels().find("Toolbar/Logit");
+  REQUIRE(logit);
+  mouse.moved(mouse.handle, (logit->x0 + logit->x1) / 2, (logit->y0 + logit->y1) / 2);
+  mouse.click();
+  hidden.settle();
+  CHECK(hidden.state().product == ViewProduct::logits);
 }

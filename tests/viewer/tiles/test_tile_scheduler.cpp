@@ -10,6 +10,7 @@
 #include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
+#include "tests/support/waiting.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/tile_scheduler.h"
 
@@ -318,10 +319,7 @@ TEST_CASE("a head that cannot be bound fails as a whole, once") {
   TileService service(calls_of(problem), backend,
                       {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {}}, [] {});
   service.want({{}, {}, {kFine, {kHead, Quantity::weights, 4, 0, 0}}, {kHead}});
-  for (int i = 0; i < 3000 && service.status().busy; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  CHECK_FALSE(service.status().busy);
+  CHECK(becomes([&] { return !service.status().busy; }));
   CHECK(service.status().problem == "k.safetensors: gone");
   CHECK(backend.calls(FakeCall::bind) == 1);
 }

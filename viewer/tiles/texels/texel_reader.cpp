@@ -1,5 +1,7 @@
 #include "viewer/tiles/texels/texel_reader.h"
 
+#include "core/base/error.h"
+
 namespace attnscope {
 
 MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
@@ -13,6 +15,7 @@ MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& ba
   call.heads = heads;
   call.queries = facts.query_tokens;
   call.keys = facts.key_tokens;
+  if (facts.mask != "none") call.mask = one_line(facts.mask);
   call.score = parse_score(facts.score).value_or(ScoreFunction::softmax);
   return call;
 }

@@ -2,10 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <fstream>
+#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -70,24 +71,60 @@ Thrown thrown_by(F&& action) {
   return {};
 }
 
-/// Whether `condition` becomes true within a time that only a defect exceeds.
-template <typename F>
-bool becomes(F&& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
-
 /// A sync_data that says how often it was called and can be made to wait.
-struct Gate {
-  std::atomic<int> calls{0};
-  std::atomic<bool> open{true};
+class Gate {
+ public:
   void pass() {
-    ++calls;
-    while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++calls_;
+    open_.wait(false);
   }
+  void close() { open_ = false; }
+  void open() {
+    open_ = true;
+    open_.notify_all();
+  }
+  int calls() const { return calls_; }
+
+ private:
+  std::atomic<int> calls_{0};
+  std::atomic<bool> open_{true};
+};
+
+/// A clock that stands still until it is moved, and that tells who waits.
+class ManualClock : public JournalClock {
+ public:
+  Time now() const override { return now_; }
+  void wait(std::condition_variable& woken, std::unique_lock<std::mutex>& lock) override {
+    ++waiting_;
+    woken.wait(lock);
+    --waiting_;
+  }
+  void wait_until(std::condition_variable& woken, std::unique_lock<std::mutex>& lock,
+                  Time) override {
+    committer_ = &woken;
+    mutex_ = lock.mutex();
+    ++looks_;
+    wait(woken, lock);
+  }
+
+  /// Threads that wait now.
+  int waiting() const { return waiting_; }
+  /// How often the committing thread found records that were not due.
+  int looks() const { return looks_; }
+  /// Moves the time, by nothing perhaps, and has the committing thread look again; it must have
+  /// looked before.
+  void advance(std::chrono::milliseconds by) {
+    // What decides under the lock whether to wait sees the old time and is woken, or the new one.
+    const std::lock_guard lock(*mutex_.load());
+    now_ = now_.load() + by;
+    committer_.load()->notify_one();
+  }
+
+ private:
+  std::atomic<Time> now_{Time{}};
+  std::atomic<int> waiting_{0}, looks_{0};
+  std::atomic<std::mutex*> mutex_{nullptr};
+  std::atomic<std::condition_variable*> committer_{nullptr};
 };
 
 }  // namespace attnscope::test

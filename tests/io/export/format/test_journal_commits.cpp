@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/waiting.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -26,7 +28,7 @@ TEST_CASE("data is synced before its records are written, and only its own") {
   const std::string path = folder / "journal";
   const JournalEnd end = ExportJournal::create(path, kHeader, false);
   Gate gate;
-  gate.open = false;
+  gate.close();
   std::vector<size_t> seen;  // by sync_data
   {
     ExportJournal journal(path, end, true,
@@ -36,17 +38,17 @@ TEST_CASE("data is synced before its records are written, and only its own") {
                           },
                           {.bytes = 100, .after = 1h});
     journal.add(make_record(0), 100);
-    REQUIRE(becomes([&] { return gate.calls == 1; }));
+    CHECK(becomes([&] { return gate.calls() == 1; }));
     // The data of this one may have been written after the sync.
     journal.add(make_record(1), 1);
-    gate.open = true;
-    REQUIRE(becomes([&] { return records_in(path) == 1; }));
+    gate.open();
+    CHECK(becomes([&] { return records_in(path) == 1; }));
     journal.flush();
     CHECK(read_journal(path)->records == make_records(0, 2));
     journal.flush();  // nothing left to do
   }
   CHECK(seen == std::vector<size_t>{0, 1});
-  CHECK(gate.calls == 2);
+  CHECK(gate.calls() == 2);
 }
 
 TEST_CASE("flush waits for the records before it, not for more commits than needed") {
@@ -54,21 +56,21 @@ TEST_CASE("flush waits for the records before it, not for more commits than need
   const std::string path = folder / "journal";
   const JournalEnd end = ExportJournal::create(path, kHeader, false);
   Gate gate;
+  const auto clock = std::make_shared<ManualClock>();
   ExportJournal journal(
-      path, end, false, [&] { gate.pass(); }, kOnFlush);
+      path, end, false, [&] { gate.pass(); }, kOnFlush, clock);
   journal.flush();
-  CHECK(gate.calls == 0);
-  gate.open = false;
+  CHECK(gate.calls() == 0);
+  gate.close();
   journal.add(make_record(0), 1);
   std::future<void> first = std::async(std::launch::async, [&] { journal.flush(); });
-  REQUIRE(becomes([&] { return gate.calls == 1; }));
+  CHECK(becomes([&] { return gate.calls() == 1 && clock->waiting() == 1; }));
   std::future<void> second = std::async(std::launch::async, [&] { journal.flush(); });
-  CHECK(first.wait_for(20ms) == std::future_status::timeout);
-  CHECK(second.wait_for(20ms) == std::future_status::timeout);
-  gate.open = true;
+  CHECK(becomes([&] { return clock->waiting() == 2; }));
+  gate.open();
   first.get();
   second.get();
-  CHECK(gate.calls == 1);
+  CHECK(gate.calls() == 1);
   CHECK(records_in(path) == 1);
 }
 
@@ -77,22 +79,26 @@ TEST_CASE("a commit comes when enough was added") {
   const std::string path = folder / "journal";
   const JournalEnd end = ExportJournal::create(path, kHeader, false);
   Gate gate;
+  const auto clock = std::make_shared<ManualClock>();
   {
-    ExportJournal journal(path, end, false, [&] { gate.pass(); }, {.bytes = 100, .after = 1h});
+    ExportJournal journal(
+        path, end, false, [&] { gate.pass(); }, {.bytes = 100, .after = 1h}, clock);
     journal.add(make_record(0), 60);
+    REQUIRE(becomes([&] { return clock->looks() >= 1; }));
     journal.add(make_record(1), 39);
-    std::this_thread::sleep_for(50ms);
-    CHECK(gate.calls == 0);
+    clock->advance(0ms);
+    CHECK(becomes([&] { return clock->looks() >= 2; }));
+    CHECK(gate.calls() == 0);
     journal.add(make_record(2), 1);
     CHECK(becomes([&] { return records_in(path) == 3; }));
     // The next one counts from the last.
     journal.add(make_record(3), 99);
-    std::this_thread::sleep_for(50ms);
-    CHECK(gate.calls == 1);
+    CHECK(becomes([&] { return clock->looks() >= 3; }));
+    CHECK(gate.calls() == 1);
   }
   // What was not committed is dropped.
   CHECK(read_journal(path)->records == make_records(0, 3));
-  CHECK(gate.calls == 1);
+  CHECK(gate.calls() == 1);
 }
 
 TEST_CASE("a commit comes when a record has waited long enough") {
@@ -100,16 +106,39 @@ TEST_CASE("a commit comes when a record has waited long enough") {
   const std::string path = folder / "journal";
   const JournalEnd end = ExportJournal::create(path, kHeader, false);
   Gate gate;
-  ExportJournal journal(path, end, false, [&] { gate.pass(); },
-                        {.bytes = int64_t{1} << 40, .after = 100ms});
-  for (int64_t i = 0; i < 2; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    journal.add(make_record(i), 1);
-    CHECK(becomes([&] { return records_in(path) == static_cast<size_t>(i) + 1; }));
-    CHECK(std::chrono::steady_clock::now() - begin >= 100ms);
-  }
-  // None while there was nothing to commit.
-  CHECK(gate.calls == 2);
+  const auto clock = std::make_shared<ManualClock>();
+  ExportJournal journal(
+      path, end, false, [&] { gate.pass(); }, {.bytes = int64_t{1} << 40, .after = 100ms}, clock);
+  journal.add(make_record(0), 1);
+  REQUIRE(becomes([&] { return clock->looks() >= 1; }));
+  clock->advance(60ms);
+  CHECK(becomes([&] { return clock->looks() >= 2; }));
+  // The first record's time counts, not that of the last.
+  journal.add(make_record(1), 1);
+  clock->advance(39ms);
+  CHECK(becomes([&] { return clock->looks() >= 3; }));
+  CHECK(gate.calls() == 0);
+  clock->advance(1ms);
+  CHECK(becomes([&] { return records_in(path) == 2; }));
+  // The time without a record does not count.
+  clock->advance(1h);
+  journal.add(make_record(2), 1);
+  CHECK(becomes([&] { return clock->looks() >= 4; }));
+  CHECK(gate.calls() == 1);
+  clock->advance(100ms);
+  CHECK(becomes([&] { return records_in(path) == 3; }));
+  CHECK(gate.calls() == 2);
+}
+
+TEST_CASE("a journal that is given no clock commits by the machine's") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "journal";
+  const JournalEnd end = ExportJournal::create(path, kHeader, false);
+  ExportJournal journal(path, end, false, [] {}, {.bytes = int64_t{1} << 40, .after = 30ms});
+  const auto begin = std::chrono::steady_clock::now();
+  journal.add(make_record(0), 1);
+  CHECK(becomes([&] { return records_in(path) == 1; }));
+  CHECK(std::chrono::steady_clock::now() - begin >= 30ms);
 }
 
 TEST_CASE("who adds faster than the disk writes waits") {
@@ -117,14 +146,16 @@ TEST_CASE("who adds faster than the disk writes waits") {
   const std::string path = folder / "journal";
   const JournalEnd end = ExportJournal::create(path, kHeader, false);
   Gate gate;
-  gate.open = false;
-  ExportJournal journal(path, end, false, [&] { gate.pass(); }, {.bytes = 10, .after = 1h});
+  gate.close();
+  const auto clock = std::make_shared<ManualClock>();
+  ExportJournal journal(
+      path, end, false, [&] { gate.pass(); }, {.bytes = 10, .after = 1h}, clock);
   journal.add(make_record(0), 40);  // exactly four commits
-  REQUIRE(becomes([&] { return gate.calls == 1; }));
+  CHECK(becomes([&] { return gate.calls() == 1 && clock->waiting() == 0; }));
   journal.add(make_record(1), 1);
   std::future<void> more = std::async(std::launch::async, [&] { journal.add(make_record(2), 1); });
-  CHECK(more.wait_for(100ms) == std::future_status::timeout);
-  gate.open = true;
+  CHECK(becomes([&] { return clock->waiting() == 1; }));
+  gate.open();
   more.get();
   journal.flush();
   CHECK(read_journal(path)->records == make_records(0, 3));
@@ -135,19 +166,20 @@ TEST_CASE("a failed sync ends the journal, and everybody learns why") {
   const std::string path = folder / "journal";
   const JournalEnd end = ExportJournal::create(path, kHeader, false);
   Gate gate;
+  const auto clock = std::make_shared<ManualClock>();
   {
-    ExportJournal journal(path, end, false,
-                          [&] {
-                            gate.pass();
-                            if (gate.calls == 2)
-                              throw Error(ErrorCode::file, "out.part: fdatasync failed");
-                          },
-                          {.bytes = 10, .after = 1h});
+    ExportJournal journal(
+        path, end, false,
+        [&] {
+          gate.pass();
+          if (gate.calls() == 2) throw Error(ErrorCode::file, "out.part: fdatasync failed");
+        },
+        {.bytes = 10, .after = 1h}, clock);
     journal.add(make_record(0), 1);
     journal.flush();
-    gate.open = false;
+    gate.close();
     journal.add(make_record(1), 40);
-    REQUIRE(becomes([&] { return gate.calls == 2; }));
+    CHECK(becomes([&] { return gate.calls() == 2; }));
     journal.add(make_record(2), 10);  // due, but its turn never comes
     // Those who wait learn it as well.
     auto adding = std::async(std::launch::async, [&] {
@@ -155,8 +187,8 @@ TEST_CASE("a failed sync ends the journal, and everybody learns why") {
     });
     auto flushing =
         std::async(std::launch::async, [&] { return thrown_by([&] { journal.flush(); }).text; });
-    std::this_thread::sleep_for(50ms);
-    gate.open = true;
+    CHECK(becomes([&] { return clock->waiting() == 2; }));
+    gate.open();
     CHECK(adding.get() == "out.part: fdatasync failed");
     CHECK(flushing.get() == "out.part: fdatasync failed");
     for (int i = 0; i < 2; ++i) {
@@ -164,7 +196,7 @@ TEST_CASE("a failed sync ends the journal, and everybody learns why") {
       CHECK(thrown_by([&] { journal.add(make_record(4), 100); }).says("fdatasync failed"));
     }
   }
-  CHECK(gate.calls == 2);
+  CHECK(gate.calls() == 2);
   const auto content = read_journal(path);
   CHECK(content->records == make_records(0, 1));
   CHECK_FALSE(content->torn);
