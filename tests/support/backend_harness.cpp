@@ -12,6 +12,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cuda_module.h"
+#include "tests/support/sanitized.h"
 
 namespace attnscope::test {
 namespace {
@@ -65,6 +66,8 @@ std::vector<NamedBackend> all_backends() {
       backends.push_back({name + how, make_cpu_backend(options), bf16_dots});
     };
     add("", CpuProducts::floats, false);
+    // What the others do, sanitizers see on the best instruction set.
+    if (sanitized() && kernels != &best_cpu_kernels()) continue;
     add(" bf16 emulated", CpuProducts::bf16_emulated, true);
     if (kernels->bf16.softmax != nullptr) add(" bf16", CpuProducts::bf16, true);
     if (kernels->tiles_emulated.softmax != nullptr) {
