@@ -111,7 +111,9 @@ std::vector<HeadRecord> measure(const Measurement& m, StatsJobs& s, StatsJournal
   const ReductionPlan plan = plan_stats(m.options, s, m.backend, m.budget);
   try {
     const StreamJob job{m.console, "stats", m.backend, m.budget, m.stop};
-    if (run_reductions(job, s.jobs, plan, sink)) return records;
+    const bool complete = run_reductions(job, s.jobs, plan, sink);
+    if (journal != nullptr) journal->flush();
+    if (complete) return records;
   } catch (const std::exception& error) {
     if (journal != nullptr && !records.empty() && !is_of_values(error)) {
       m.console.warn(leftover_text(parts(records.size())));

@@ -2,11 +2,11 @@
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new,
 // thread; or read: before the n-th read the last byte of the file ATTNSCOPE_FAULT_CHANGE becomes
 // another. "kill" ends the process before its n-th call that changes names or makes something
-// durable, "stop" sends it SIGTERM there; "unsupported" is a file system without locks and
-// fallocate. ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at the end.
-// ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper process: it is given no
-// processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE names one that appears
-// before the first fdatasync, which waits likewise.
+// durable, "stop" sends it SIGTERM there, "stop-write" before its n-th pwrite; "unsupported" is a
+// file system without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file that gets the number
+// of calls at the end. ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper
+// process: it is given no processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE
+// names one that appears before the first fdatasync, which waits likewise.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -68,11 +68,14 @@ bool stop_is_pending() {
   return sigpending(&signals) == 0 && sigismember(&signals, SIGTERM) == 1;
 }
 
-void end_before_step() {
-  if (fails("kill")) kill(getpid(), SIGKILL);
-  if (!fails("stop")) return;
+void stop_now() {
   kill(getpid(), SIGTERM);
   while (stop_is_pending()) usleep(100);
+}
+
+void end_before_step() {
+  if (fails("kill")) kill(getpid(), SIGKILL);
+  if (fails("stop")) stop_now();
 }
 
 template <typename Function>
@@ -198,6 +201,7 @@ ssize_t pread64(int fd, void* data, size_t bytes, off64_t offset) {
 }
 
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
+  if (fails("stop-write")) stop_now();
   if (fails("pwrite")) {
     errno = EIO;
     return -1;
@@ -207,6 +211,7 @@ ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
 }
 
 ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
+  if (fails("stop-write")) stop_now();
   if (fails("pwrite")) {
     errno = ENOSPC;
     return -1;

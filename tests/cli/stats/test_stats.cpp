@@ -292,13 +292,14 @@ TEST_CASE("interrupted stats go on where they were") {
   const std::string whole = folder / "whole.json";
   REQUIRE(run_attnscope({"stats", capture, "-o", whole, "--quiet"}).exit_code == 0);
   const std::string out = folder / "out.json";
-  // The stop comes with the sync of a record in the midst of twelve.
+  // The stop comes with the write of a record in the midst of twelve.
   const std::string count = folder / "count";
   REQUIRE(run_attnscope({"stats", capture, "-o", folder / "counted.json", "--quiet"},
-                        with_fault("stop", -1, count))
+                        with_fault("stop-write", -1, count))
               .exit_code == 0);
-  const auto result = run_attnscope({"stats", capture, "-o", out, "--quiet"},
-                                    with_fault("stop", std::atol(read_file(count).c_str()) / 2));
+  const auto result =
+      run_attnscope({"stats", capture, "-o", out, "--quiet"},
+                    with_fault("stop-write", std::atol(read_file(count).c_str()) / 2));
   INFO(result.err);
   REQUIRE(result.exit_code == 4);
   CHECK(result.err.find(" of 12 heads are in " + out + ".part; --resume goes on") !=
@@ -317,6 +318,32 @@ TEST_CASE("interrupted stats go on where they were") {
   CHECK(resumed.err.find("resuming") != std::string::npos);
   CHECK(read_file(out) == read_file(whole));
   CHECK_FALSE(std::filesystem::exists(out + ".part"));
+}
+
+TEST_CASE("records of stats are made durable together, and a failure of that is told") {
+  if (sanitized()) {
+    skip_test("a sanitizer must be loaded first");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string capture = folder / "heads.safetensors";
+  write_sparse_heads(capture, 60, 64, 16);
+  const std::string out = folder / "out.json";
+  const std::string count = folder / "count";
+  const auto counted =
+      run_attnscope({"stats", capture, "-o", out, "--quiet"}, with_fault("fdatasync", -1, count));
+  INFO(counted.err);
+  REQUIRE(counted.exit_code == 0);
+  const long syncs = std::atol(read_file(count).c_str());
+  CHECK(syncs >= 1);
+  CHECK(syncs < 30);
+  std::filesystem::remove(out);
+  const auto failed =
+      run_attnscope({"stats", capture, "-o", out, "--quiet"}, with_fault("fdatasync", 1));
+  INFO(failed.err);
+  CHECK(failed.exit_code == 1);
+  CHECK(failed.err.find("out.json.part: fdatasync failed") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(out));
 }
 
 TEST_CASE("a complete output is not computed again, and nothing else is taken for one") {
