@@ -2,11 +2,13 @@
 // do. ATTNSCOPE_FAULT is KIND:N with KIND one of pwrite, fsync, fdatasync, fallocate, rename, new,
 // thread; or read: before the n-th read the last byte of the file ATTNSCOPE_FAULT_CHANGE becomes
 // another. "kill" ends the process before its n-th call that changes names or makes something
-// durable, "stop" sends it SIGTERM there, "stop-write" before its n-th pwrite; "unsupported" is a
-// file system without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file that gets the number
-// of calls at the end. ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper
-// process: it is given no processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE
-// names one that appears before the first fdatasync, which waits likewise.
+// durable, "stop" sends it SIGTERM there, or the signal whose
+// number ATTNSCOPE_FAULT_SIGNAL is, and goes on when it was taken; "kill-write" and "stop-write"
+// do so before its n-th pwrite, "stop-read" before its n-th pread. "unsupported" is a file system
+// without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at
+// the end. ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper process: it is
+// given no processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE names one that
+// appears before the first fdatasync, which waits likewise.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -62,20 +64,22 @@ bool is_due(const char* kind) {
 
 bool fails(const char* kind) { return begun && is_due(kind); }
 
-/// Whether a SIGTERM waits for somebody to take it.
-bool stop_is_pending() {
+/// Whether the signal waits for somebody to take it.
+bool is_pending(int signal) {
   sigset_t signals;
-  return sigpending(&signals) == 0 && sigismember(&signals, SIGTERM) == 1;
+  return sigpending(&signals) == 0 && sigismember(&signals, signal) == 1;
 }
 
-void stop_now() {
-  kill(getpid(), SIGTERM);
-  while (stop_is_pending()) usleep(100);
+void send_stop() {
+  const char* number = getenv("ATTNSCOPE_FAULT_SIGNAL");
+  const int signal = number == nullptr ? SIGTERM : atoi(number);
+  kill(getpid(), signal);
+  while (is_pending(signal)) usleep(100);
 }
 
 void end_before_step() {
   if (fails("kill")) kill(getpid(), SIGKILL);
-  if (fails("stop")) stop_now();
+  if (fails("stop")) send_stop();
 }
 
 template <typename Function>
@@ -91,6 +95,18 @@ void change_input() {
   last ^= 1;
   if (lseek(fd, -1, SEEK_END) < 0 || write(fd, &last, 1) != 1) abort();
   close(fd);
+}
+
+void before_read() {
+  if (is_due("read")) change_input();
+  if (is_due("stop-read")) send_stop();
+}
+
+/// Whether the write fails.
+bool before_write() {
+  if (fails("kill-write")) kill(getpid(), SIGKILL);
+  if (fails("stop-write")) send_stop();
+  return fails("pwrite");
 }
 
 bool without_locks() {
@@ -189,20 +205,19 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 }
 
 ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {
-  if (is_due("read")) change_input();
+  before_read();
   static const auto real = next<ssize_t (*)(int, void*, size_t, off_t)>("pread");
   return real(fd, data, bytes, offset);
 }
 
 ssize_t pread64(int fd, void* data, size_t bytes, off64_t offset) {
-  if (is_due("read")) change_input();
+  before_read();
   static const auto real = next<ssize_t (*)(int, void*, size_t, off64_t)>("pread64");
   return real(fd, data, bytes, offset);
 }
 
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
-  if (fails("stop-write")) stop_now();
-  if (fails("pwrite")) {
+  if (before_write()) {
     errno = EIO;
     return -1;
   }
@@ -211,8 +226,7 @@ ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
 }
 
 ssize_t pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
-  if (fails("stop-write")) stop_now();
-  if (fails("pwrite")) {
+  if (before_write()) {
     errno = ENOSPC;
     return -1;
   }
