@@ -3,7 +3,18 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
+# HDF5's static library where it is there, else the shared one. Debian's shared one loads thirty
+# libraries (curl, OpenSSL, Kerberos …) for a driver that nothing here uses, which took as long as all
+# else that a short command does; of the static one, --as-needed leaves them out.
+option(ATTNSCOPE_STATIC_HDF5 "Link HDF5 statically where its static library is there" ON)
+set(HDF5_USE_STATIC_LIBRARIES ${ATTNSCOPE_STATIC_HDF5})
 find_package(HDF5 1.10 REQUIRED COMPONENTS C HL)
+set(needed_by_hdf5 ${HDF5_C_LIBRARIES})
+list(FILTER needed_by_hdf5 EXCLUDE REGEX "/lib(hdf5|pthread|dl|m)[^/]*$")
+add_library(attnscope_hdf5 INTERFACE)
+target_link_libraries(attnscope_hdf5 INTERFACE hdf5::hdf5_hl hdf5::hdf5 ${needed_by_hdf5}
+                      Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_options(attnscope_hdf5 INTERFACE "LINKER:--as-needed")
 
 find_package(GIF 5.1 REQUIRED)
 find_package(PNG REQUIRED)

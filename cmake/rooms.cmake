@@ -15,7 +15,7 @@ attnscope_third_party(posix HEADERS "^(sys/[a-z]+|dirent|fcntl|unistd|poll|sched
 attnscope_third_party(fmt TARGETS fmt::fmt HEADERS "^fmt/")
 attnscope_third_party(json TARGETS nlohmann_json::nlohmann_json HEADERS "^nlohmann/")
 attnscope_third_party(xxhash TARGETS PkgConfig::xxhash HEADERS "^xxh")
-attnscope_third_party(hdf5 TARGETS hdf5::hdf5 hdf5::hdf5_hl HEADERS "^hdf5(_hl)?\\.h$")
+attnscope_third_party(hdf5 TARGETS attnscope_hdf5 HEADERS "^hdf5(_hl)?\\.h$")
 attnscope_third_party(zlib TARGETS ZLIB::ZLIB HEADERS "^zlib\\.h$")
 attnscope_third_party(png TARGETS PNG::PNG HEADERS "^png\\.h$")
 attnscope_third_party(gif TARGETS GIF::GIF HEADERS "^gif_lib\\.h$")

@@ -68,6 +68,12 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
   return spec;
 }
 
+ReductionPlan plan_stats(const StatsOptions& o, const StatsJobs& s, const TileBackend& backend,
+                         const MemoryBudget& budget) {
+  return plan_reductions(s.jobs, backend, budget.available(), o.run.threads,
+                         HeadRecordSink::head_bytes(o.arrays(), s.jobs));
+}
+
 /// What is about to happen, in one line.
 void say_start(const Console& console, const RunPlan& f) {
   console.say(fmt::format("stats of {}: {}FLOP{}, memory {} (limit {})", heads_text(f.heads),
@@ -102,11 +108,12 @@ std::vector<HeadRecord> measure(const Measurement& m, StatsJobs& s, StatsJournal
     if (journal != nullptr) journal->append(record);
     records.push_back(std::move(record));
   });
-  const ReductionPlan plan =
-      plan_reductions(s.jobs, m.backend, m.budget.available(), m.options.run.threads);
+  const ReductionPlan plan = plan_stats(m.options, s, m.backend, m.budget);
   try {
     const StreamJob job{m.console, "stats", m.backend, m.budget, m.stop};
-    if (run_reductions(job, s.jobs, plan, sink)) return records;
+    const bool complete = run_reductions(job, s.jobs, plan, sink);
+    if (journal != nullptr) journal->flush();
+    if (complete) return records;
   } catch (const std::exception& error) {
     if (journal != nullptr && !records.empty() && !is_of_values(error)) {
       m.console.warn(leftover_text(parts(records.size())));
@@ -159,9 +166,7 @@ int run_stats(const StatsOptions& o) {
   const auto backend = make_run_backend(o.run, console);
   check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
   MemoryBudget budget(memory_limit(o.run));
-  const MemoryReservation rows_held =
-      budget.reserve(HeadRecordSink::bytes(o.arrays(), s.jobs, 2), "the rows' values");
-  const ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
+  const ReductionPlan plan = plan_stats(o, s, *backend, budget);
   const RunPlan forecast = forecast_run("stats", s.jobs, plan, *backend, budget, o.dry_run);
   const OutputFileOptions file_options{.force = o.force,
                                        .resumable = true,

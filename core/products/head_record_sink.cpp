@@ -14,11 +14,11 @@ HeadRecordSink::HeadRecordSink(std::span<const ReductionJob> jobs, HeadRecordOpt
                                Take take)
     : jobs_(jobs), options_(std::move(options)), take_(std::move(take)) {}
 
-int64_t HeadRecordSink::bytes(std::span<const HeadArray> arrays, std::span<const ReductionJob> jobs,
-                              int64_t heads) {
+int64_t HeadRecordSink::head_bytes(std::span<const HeadArray> arrays,
+                                   std::span<const ReductionJob> jobs) {
   int64_t rows = 0;
   for (const ReductionJob& job : jobs) rows = std::max(rows, job.task.num_rows());
-  return std::count_if(arrays.begin(), arrays.end(), is_of_rows) * rows * heads *
+  return std::count_if(arrays.begin(), arrays.end(), is_of_rows) * rows *
          static_cast<int64_t>(sizeof(double));
 }
 

@@ -32,9 +32,8 @@ class HeadRecordSink : public ReductionSink {
   /// particular order; what it throws ends the stream.
   HeadRecordSink(std::span<const ReductionJob> jobs, HeadRecordOptions options, Take take);
 
-  /// Bytes of the arrays of rows that are held at a time, where `heads` heads are under way.
-  static int64_t bytes(std::span<const HeadArray> arrays, std::span<const ReductionJob> jobs,
-                       int64_t heads);
+  /// Bytes of the arrays of rows that are held of a head under way.
+  static int64_t head_bytes(std::span<const HeadArray> arrays, std::span<const ReductionJob> jobs);
 
   void panel(int64_t job, int64_t first, const PanelReduction& panel) override;
   void head(int64_t number, const HeadTotals& totals) override;

@@ -119,8 +119,7 @@ int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& requ
   const int64_t reach = task.row_list.empty() ? rows : problem.num_queries();
   if (request.diagonals) bytes += (problem.num_keys() + reach) * 12;
   if (request.offsets) bytes += offset_count(grid) * 12;
-  // count_keys: its buckets, and at the worst all weights of a row in one of them.
-  if (!request.share_rows.empty()) bytes += problem.num_keys() * 4 + (int64_t{1} << 17);
+  if (!request.share_rows.empty()) bytes += KeyCounter::bytes(problem.num_keys());
   return bytes;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/base/aligned_vector.h"
 #include "core/problem/key_segments.h"
+#include "core/reduce/key_counter.h"
 #include "core/reduce/reduction.h"
 #include "core/stream/tile_sink.h"
 
@@ -56,6 +57,7 @@ class PanelReduction {
   float* offset_line(LatentCoord place, int64_t t, int64_t y);
   bool wants_offsets() const { return !offsets_.empty(); }
   bool wants_shares(int64_t i) const;
+  KeyCounter& key_counter() { return key_counter_; }
   int64_t row_index(int64_t i) const { return index_[static_cast<size_t>(i)]; }
 
   /// The end of row i's unit: what is summed in float32 must be added by then.
@@ -109,6 +111,7 @@ class PanelReduction {
   std::span<const int64_t> index_;
   BlockRow block_row_;
   double fixed_scale_ = 0;
+  KeyCounter key_counter_;
   std::vector<RowReduction> rows_;
   std::vector<double> masses_;
   AlignedVector<float> column_sums_, column_maxima_;

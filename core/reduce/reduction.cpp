@@ -1,10 +1,5 @@
 #include "core/reduce/reduction.h"
 
-#include <algorithm>
-#include <bit>
-#include <functional>
-#include <vector>
-
 namespace attnscope {
 namespace {
 
@@ -30,32 +25,6 @@ double box_mass(const RowEntries<Real>& row, const TokenGrid& keys, IndexRange f
 
 IndexRange around(int64_t place, int64_t reach) { return {place - reach, place + reach + 1}; }
 
-/// Positive floats have the order of their bits: a bucket holds those with the same exponent and
-/// the same five bits below it.
-constexpr int kBucketShift = 18;
-constexpr size_t kBuckets = size_t{1} << (31 - kBucketShift);
-
-struct Bucket {
-  int64_t count = 0;
-  double mass = 0;
-};
-
-size_t bucket_of(float weight) { return std::bit_cast<uint32_t>(weight) >> kBucketShift; }
-
-/// The weights of a bucket, the largest first.
-template <typename Real>
-std::vector<float> sorted_bucket(const RowEntries<Real>& row, int64_t count, size_t bucket,
-                                 int64_t size) {
-  std::vector<float> weights;
-  weights.reserve(static_cast<size_t>(size));
-  for (int64_t key = 0; key < count; ++key) {
-    const auto weight = static_cast<float>(row[key]);
-    if (weight > 0 && bucket_of(weight) == bucket) weights.push_back(weight);
-  }
-  std::sort(weights.begin(), weights.end(), std::greater<>());
-  return weights;
-}
-
 }  // namespace
 
 int64_t default_band(const TokenGrid& grid) {
@@ -79,49 +48,8 @@ PlaceMasses place_masses(const RowEntries<Real>& row, const TokenGrid& keys, Lat
   return masses;
 }
 
-template <typename Real>
-KeyCounts count_keys(const RowEntries<Real>& row, int64_t count) {
-  std::vector<Bucket> buckets(kBuckets);
-  double total = 0;
-  for (int64_t key = 0; key < count; ++key) {
-    const auto weight = static_cast<float>(row[key]);
-    if (!(weight > 0)) continue;
-    Bucket& bucket = buckets[bucket_of(weight)];
-    ++bucket.count;
-    bucket.mass += static_cast<double>(weight);
-    total += static_cast<double>(weight);
-  }
-  KeyCounts counts{};
-  size_t share = 0;
-  double sum = 0;
-  int64_t taken = 0;
-  // Only the buckets in which a share is reached are sorted.
-  for (size_t b = kBuckets; b-- > 0 && share < counts.size();) {
-    const Bucket& bucket = buckets[b];
-    if (bucket.count == 0) continue;
-    if (sum + bucket.mass >= kKeyShares[share] * total) {
-      double inner = sum;
-      int64_t inner_taken = taken;
-      for (const float weight : sorted_bucket(row, count, b, bucket.count)) {
-        inner += static_cast<double>(weight);
-        ++inner_taken;
-        while (share < counts.size() && inner >= kKeyShares[share] * total) {
-          counts[share++] = inner_taken;
-        }
-      }
-    }
-    sum += bucket.mass;
-    taken += bucket.count;
-  }
-  // Shares that rounding leaves open need every key.
-  for (; share < counts.size(); ++share) counts[share] = taken;
-  return counts;
-}
-
 template PlaceMasses place_masses(const RowEntries<float>&, const TokenGrid&, LatentCoord, int64_t);
 template PlaceMasses place_masses(const RowEntries<double>&, const TokenGrid&, LatentCoord,
                                   int64_t);
-template KeyCounts count_keys(const RowEntries<float>&, int64_t);
-template KeyCounts count_keys(const RowEntries<double>&, int64_t);
 
 }  // namespace attnscope

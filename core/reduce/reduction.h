@@ -81,9 +81,4 @@ template <typename Real>
 PlaceMasses place_masses(const RowEntries<Real>& row, const TokenGrid& keys, LatentCoord place,
                          int64_t band);
 
-/// KeyCounts of a row of `count` keys: keys are taken by falling weight until they hold the share
-/// of the sum of all. Sums are in double, of weights rounded to float32.
-template <typename Real>
-KeyCounts count_keys(const RowEntries<Real>& row, int64_t count);
-
 }  // namespace attnscope

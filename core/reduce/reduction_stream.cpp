@@ -42,10 +42,10 @@ std::vector<const ReductionJob*> distinct_jobs(std::span<const ReductionJob> job
   return distinct;
 }
 
-int64_t choose_panel_rows(std::span<const ReductionJob> jobs, int64_t workers, int64_t most) {
-  const int64_t multiple = PanelReduction::row_multiple(jobs.front().request);
-  int64_t rows = 0;
-  for (const ReductionJob& job : jobs) rows = std::max(rows, job.task.num_rows());
+/// `rows` of all jobs: where there are many heads, none has to be cut for the workers' sake.
+int64_t choose_panel_rows(const ReductionRequest& request, int64_t rows, int64_t workers,
+                          int64_t most) {
+  const int64_t multiple = PanelReduction::row_multiple(request);
   const int64_t wanted = std::min(most, ceil_div(rows, workers * kPanelsPerWorker));
   return std::max<int64_t>(1, wanted / multiple) * multiple;
 }
@@ -58,6 +58,8 @@ std::vector<std::pair<int64_t, int64_t>> row_choices(const TileBackend& backend)
   for (int64_t rows = whole; rows > 0; rows /= 2) choices.emplace_back(rows, 0);
   if (whole > 0) return choices;
   for (const int64_t call_rows : kCallRows) choices.emplace_back(kMostPanelRows, call_rows);
+  // The lowest panels that there are.
+  choices.emplace_back(1, 1);
   return choices;
 }
 
@@ -82,28 +84,40 @@ class OpenHeads {
       : jobs_(jobs), panel_rows_(panel_rows), sink_(sink) {}
 
   void add(int64_t number, const PanelReduction& panel) {
-    const std::lock_guard lock(mutex_);
-    const ReductionJob& job = jobs_[static_cast<size_t>(number)];
-    auto found = open_.find(number);
-    if (found == open_.end()) {
-      const int64_t panels = ceil_div(job.task.num_rows(), panel_rows_);
-      found = open_.emplace(number, Head{HeadTotals(job.task, job.request), panels}).first;
+    Head& head = open(number);
+    {
+      const std::lock_guard lock(head.mutex);
+      const ReductionJob& job = jobs_[static_cast<size_t>(number)];
+      if (head.added == 0) head.totals = HeadTotals(job.task, job.request);
+      head.totals.add(job.task, panel);
+      if (++head.added < ceil_div(job.task.num_rows(), panel_rows_)) return;
     }
-    found->second.totals.add(job.task, panel);
-    if (--found->second.missing > 0) return;
-    sink_.head(number, found->second.totals);
-    open_.erase(found);
+    {
+      const std::lock_guard lock(sink_mutex_);
+      sink_.head(number, head.totals);
+    }
+    const std::lock_guard lock(mutex_);
+    open_.erase(number);
   }
 
  private:
   struct Head {
+    std::mutex mutex;  ///< of what follows, until all panels were added
     HeadTotals totals;
-    int64_t missing = 0;
+    int64_t added = 0;  ///< panels
   };
+
+  /// Stays where it is until it is erased.
+  Head& open(int64_t number) {
+    const std::lock_guard lock(mutex_);
+    return open_[number];
+  }
+
   const std::span<const ReductionJob> jobs_;
   const int64_t panel_rows_;
   ReductionSink& sink_;
-  std::mutex mutex_;
+  std::mutex sink_mutex_;
+  std::mutex mutex_;  ///< of the map
   std::map<int64_t, Head> open_;
 };
 
@@ -189,7 +203,7 @@ std::string ReductionPlan::describe() const {
 }
 
 ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBackend& backend,
-                              int64_t budget_bytes, int max_workers) {
+                              int64_t budget_bytes, int max_workers, int64_t sink_head_bytes) {
   assert(!jobs.empty());
   const auto distinct = distinct_jobs(jobs);
   int64_t resident = 0;
@@ -208,19 +222,21 @@ ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBack
     plan.flops += flops_of(job, entries);
     plan.entries += static_cast<double>(entries);
   }
+  const std::vector<HeadTask> tasks = tasks_of(jobs);
   int64_t smallest = INT64_MAX;
   const int64_t most_workers = std::max(1, max_workers > 0 ? max_workers : backend.workers());
   for (int64_t workers = most_workers; workers > 0; --workers) {
     for (const auto& [most_rows, most_call_rows] : row_choices(backend)) {
-      plan.panel_rows = choose_panel_rows(jobs, workers, most_rows);
+      plan.panel_rows = choose_panel_rows(jobs.front().request, plan.rows, workers, most_rows);
       const int64_t call_rows = most_call_rows > 0 ? most_call_rows : plan.panel_rows;
       plan.bytes_per_worker = worker_bytes(distinct, backend, plan.panel_rows, call_rows);
-      for (int64_t heads = jobs.size() > 1 ? 2 : 1; heads > 0; --heads) {
+      const HeadsInFlight wanted = heads_in_flight(count_panels(tasks, plan.panel_rows), workers);
+      for (int64_t heads = wanted.most; heads >= wanted.least; --heads) {
         plan.workers = static_cast<int>(workers);
         plan.call_rows = call_rows;
         plan.bound_heads = heads;
-        plan.bytes_total =
-            heads * (resident + totals) + transient + workers * plan.bytes_per_worker;
+        plan.bytes_total = heads * (resident + totals + sink_head_bytes) +
+                           std::min(workers, heads) * transient + workers * plan.bytes_per_worker;
         smallest = std::min(smallest, plan.bytes_total);
         if (plan.bytes_total > budget_bytes) continue;
         for (const ReductionJob& job : jobs) {
@@ -241,7 +257,9 @@ bool ReductionStream::run(std::span<const ReductionJob> jobs, const ReductionPla
   const MemoryReservation reserved = budget_.reserve(plan.bytes_total, "the reductions");
   const std::vector<HeadTask> tasks = tasks_of(jobs);
   ProgressReport progress(control.progress, plan.panels);
-  PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads);
+  PanelQueue queue(
+      tasks, backend_,
+      {.panel_rows = plan.panel_rows, .bound_heads = plan.bound_heads, .workers = plan.workers});
   OpenHeads heads(jobs, plan.panel_rows, sink);
   run_panels(queue, {.workers = plan.workers, .stop = control.stop, .make_worker = [&] {
                        return std::make_unique<ReductionWorker>(jobs, backend_, plan, heads, sink,

@@ -56,11 +56,14 @@ struct ReductionPlan {
 
 /// Pure. Throws Error(resource) naming the smallest budget that would do when there is none. All
 /// jobs must have the same block. `max_workers` 0 stands for the backend's own number.
+/// `sink_head_bytes` is what the sink holds of a head from its first panel to its last.
 ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBackend& backend,
-                              int64_t budget_bytes, int max_workers = 0);
+                              int64_t budget_bytes, int max_workers = 0,
+                              int64_t sink_head_bytes = 0);
 
-/// Runs reductions: one product Q·Kᵀ a head, whose weights are reduced where they lie. Results do
-/// not depend on the plan. One run at a time.
+/// Runs reductions: one product Q·Kᵀ a head, whose weights are reduced where they lie. As many
+/// heads are under way as keep the workers busy. Results do not depend on the plan. One run at a
+/// time.
 class ReductionStream {
  public:
   /// Borrowed; both must outlive the stream.

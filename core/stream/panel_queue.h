@@ -23,20 +23,49 @@ struct Panel {
   const BoundValues* values = nullptr;  ///< where the stream needs V
 };
 
-/// Hands out a stream's panels in order, while one thread binds the heads ahead of them. Keeps at
-/// most `bound_heads` heads: the memory of a head is freed with its last panel, before the next one
-/// is bound. Thread-safe; borrows tasks and backend.
+/// How heads are bound and cut. A value.
+struct PanelQueueOptions {
+  int64_t panel_rows = 1;
+  int64_t bound_heads = 1;   ///< heads that are bound, or being bound, at once
+  int workers = 1;           ///< threads that take panels
+  bool with_values = false;  ///< V is bound beside K
+  /// Panels are wanted in the order of the rows, because whoever takes the results waits for those
+  /// before it. Otherwise a head whose last rows have more keys than its first ones, as a causal
+  /// mask leaves them, is taken from its end: what takes longest begins first.
+  bool in_order = false;
+};
+
+/// How many panels the heads of a stream have. A value.
+struct PanelCounts {
+  int64_t heads = 0;
+  int64_t fewest = 0;   ///< of a head
+  int64_t typical = 0;  ///< of the head of a panel, on the average over all panels
+};
+PanelCounts count_panels(std::span<const HeadTask> tasks, int64_t panel_rows);
+
+/// Heads that a stream keeps bound at once, so that all its workers have something to do.
+struct HeadsInFlight {
+  int64_t most = 1;   ///< more would help nobody: a worker computes or binds one head at a time
+  int64_t least = 1;  ///< with fewer, some workers wait for panels most of the time
+};
+HeadsInFlight heads_in_flight(const PanelCounts& panels, int64_t workers);
+
+/// Hands out a stream's panels to the workers that ask for them, and has the same workers bind the
+/// heads: each takes the first panel that is ready, or binds the next head where none is, and ahead
+/// of that where fewer panels are left than there are workers. Keeps at most `bound_heads` heads:
+/// the memory of a head is freed with its last panel, before another one is bound. Thread-safe;
+/// borrows tasks and backend.
+///
+/// Heads are bound in order, several at once, and of those that are bound the first has its panels
+/// taken first. So with in_order results may wait for earlier ones: whoever bound a head goes on
+/// with the first panel that is ready, and only then returns with a later one.
 class PanelQueue {
  public:
-  PanelQueue(std::span<const HeadTask> tasks, const TileBackend& backend, int64_t panel_rows,
-             int64_t bound_heads, bool with_values = false);
+  PanelQueue(std::span<const HeadTask> tasks, const TileBackend& backend,
+             const PanelQueueOptions& options);
 
-  /// Binds one head after the other, as fast as they are finished; returns when all are bound or
-  /// the queue is closed. What bind throws comes out.
-  void bind_heads();
-
-  /// The next panel, as soon as its head is bound; nothing when none is left or the queue is
-  /// closed.
+  /// The next panel, as soon as its head is bound, perhaps by this call; nothing when none is left
+  /// or the queue is closed. What binding throws comes out.
   std::optional<Panel> take();
   /// The panel has been consumed. Every panel that was taken is finished, unless the queue was
   /// closed meanwhile.
@@ -54,21 +83,27 @@ class PanelQueue {
     std::unique_ptr<BoundHead> bound;
     std::unique_ptr<BoundValues> values;
     int64_t panels = 0;
+    int64_t taken = 0;
     int64_t unfinished = 0;
+    bool backwards = false;  ///< the last panel goes first
   };
+
+  bool wants_head(bool just_bound) const;
+  void bind_next(std::unique_lock<std::mutex>& lock);
+  Panel take_ready();
 
   const std::span<const HeadTask> tasks_;
   const TileBackend& backend_;
-  const int64_t panel_rows_;
-  const int64_t bound_heads_;
-  const bool with_values_;
+  const PanelQueueOptions options_;
 
   std::mutex mutex_;
-  std::condition_variable head_bound_, head_freed_;
+  std::condition_variable changed_;
   std::vector<Head> heads_;
   int64_t kept_heads_ = 0;  ///< bound or being bound
-  size_t next_head_ = 0;
-  int64_t next_panel_ = 0;  ///< of next_head_
+  size_t next_to_bind_ = 0;
+  size_t first_left_ = 0;  ///< all panels of the heads before it were taken
+  int64_t ready_ = 0;      ///< panels of bound heads that nobody took
+  int64_t coming_ = 0;     ///< panels of heads that are being bound
   bool closed_ = false;
   std::exception_ptr failure_;
 };

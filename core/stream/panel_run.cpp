@@ -37,9 +37,8 @@ void run_panels(PanelQueue& queue, const PanelRun& run) {
     };
     std::vector<std::jthread> threads;
     guarded([&] {
-      const auto wanted = static_cast<size_t>(run.workers) + 1;
-      start_thread(threads, wanted, [&] { guarded([&] { queue.bind_heads(); }); });
-      for (int i = 0; i < run.workers; ++i) start_thread(threads, wanted, work);
+      const auto wanted = static_cast<size_t>(run.workers);
+      while (threads.size() < wanted) start_thread(threads, wanted, work);
     });
   }  // joins
   try {

@@ -26,8 +26,8 @@ struct PanelRun {
   std::function<void()> abort = {};
 };
 
-/// The loop of every stream: a thread binds the queue's heads ahead of their use, workers take
-/// panels in order. Returns when all panels are computed, or after a stop when those under way are,
+/// The loop of every stream: workers take panels of the queue, which has them bind the heads.
+/// Returns when all panels are computed, or after a stop when those under way are,
 /// or have thrown Error(interrupted); rethrows the first other failure of a worker or of binding.
 /// The queue is used up.
 void run_panels(PanelQueue& queue, const PanelRun& run);

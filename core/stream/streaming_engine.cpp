@@ -185,7 +185,12 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
   const Stream stream{tasks, plan, request, sink, control, progress};
   sink.begin(tasks, plan.workers);
 
-  PanelQueue queue(tasks, backend_, plan.panel_rows, plan.bound_heads, request.outputs);
+  PanelQueue queue(tasks, backend_,
+                   {.panel_rows = plan.panel_rows,
+                    .bound_heads = plan.bound_heads,
+                    .workers = plan.workers,
+                    .with_values = request.outputs,
+                    .in_order = request.in_order});
   run_panels(queue, {.workers = plan.workers,
                      .stop = control.stop,
                      .make_worker = [&] { return std::make_unique<TileWorker>(stream, layout); },

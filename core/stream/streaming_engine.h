@@ -10,9 +10,11 @@
 
 namespace attnscope {
 
-/// Runs plan → backend → sink: binds heads ahead of their use, hands row panels to workers, and
-/// gives finished tiles to the sink from the worker that computed them (a slow sink thereby holds
-/// the workers back). Heads go in order; within a head panels in row order. One run at a time.
+/// Runs plan → backend → sink: workers bind heads, ahead of their use, compute row panels, and give
+/// finished tiles to the sink (a slow sink thereby holds the workers back). As many heads are under
+/// way as keep the workers busy. Heads are begun in order; within a head panels go in row order, or
+/// backwards where the mask makes the last rows the dearest and the sink does not mind
+/// (TileRequest::in_order). One run at a time.
 class StreamingEngine {
  public:
   /// Borrowed; both must outlive the engine.

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/panel.h"
+#include "core/stream/panel_queue.h"
 #include "core/stream/value_panels.h"
 
 namespace attnscope {
@@ -109,9 +110,10 @@ class Planner {
   std::optional<TilePlan> choose(int64_t budget, int64_t max_workers, int64_t& smallest) const {
     smallest = std::numeric_limits<int64_t>::max();
     for (int64_t workers = std::min(max_workers, panels_); workers > 0; --workers) {
-      for (const TilePlan& shape : shapes_) {
-        for (int64_t heads = tasks_.size() > 1 ? 2 : 1; heads > 0; --heads) {
-          TilePlan plan = shape;
+      for (const Shape& shape : shapes_) {
+        const HeadsInFlight wanted = heads_in_flight(shape.panels, workers);
+        for (int64_t heads = wanted.most; heads >= wanted.least; --heads) {
+          TilePlan plan = shape.plan;
           plan.workers = static_cast<int>(workers);
           plan.bound_heads = heads;
           if (!price(plan)) continue;
@@ -124,6 +126,12 @@ class Planner {
   }
 
  private:
+  /// A way to cut panels, without workers and heads.
+  struct Shape {
+    TilePlan plan;
+    PanelCounts panels;
+  };
+
   int64_t chunks_of(const HeadTask& task) const {
     return request_.outputs ? 1 : ceil_div(task.keys.size(), request_.chunk_cols);
   }
@@ -174,7 +182,7 @@ class Planner {
       plan.one_product = one_product;
       plan.bytes_per_worker =
           layout_worker(tasks_, request_, backend, {rows, segment, active, one_product}).reserved();
-      shapes_.push_back(plan);
+      shapes_.push_back({plan, count_panels(tasks_, rows)});
     };
     if (!request_.entries) {
       // No chunks have to be whole, so panels may be as low as one row.
@@ -192,7 +200,9 @@ class Planner {
   /// Fills in the bytes; false where they overflow.
   bool price(TilePlan& plan) const {
     const auto resident = checked_mul(plan.bound_heads, head_.resident);
-    const auto bound = resident ? checked_add(*resident, head_.transient) : std::nullopt;
+    const auto binding =
+        checked_mul(std::min<int64_t>(plan.workers, plan.bound_heads), head_.transient);
+    const auto bound = resident && binding ? checked_add(*resident, *binding) : std::nullopt;
     const auto workers = checked_mul(plan.workers, plan.bytes_per_worker);
     const auto total = bound && workers ? checked_add(*bound, *workers) : std::nullopt;
     if (!total) return false;
@@ -223,7 +233,7 @@ class Planner {
   bool any_norms_ = false;
   std::vector<int64_t> lengths_;
   StreamCount count_;
-  std::vector<TilePlan> shapes_;
+  std::vector<Shape> shapes_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct TilePlan {
   int64_t panel_rows = 0;      ///< rows a worker takes at a time: the sink's chunk_rows or fewer
   int64_t segment_chunks = 0;  ///< column chunks held at once by a worker
   bool one_product = true;     ///< norms and entries from one product; else two
-  int64_t bound_heads = 1;     ///< heads kept packed at once: 2 lets the next one be prefetched
+  int64_t bound_heads = 1;     ///< heads kept packed at once, bound by the workers
   int64_t active_chunks = 0;   ///< the most non-empty column chunks of one panel (or segment)
 
   int64_t bytes_bound = 0;       ///< packed heads, and what binding needs meanwhile
@@ -30,9 +30,10 @@ struct TilePlan {
   std::string describe() const;
 };
 
-/// Pure: the plan with the most workers and the fewest products whose bytes_total is at most
-/// `budget_bytes`. `max_workers` 0 stands for the backend's own number. Throws Error(resource)
-/// naming the smallest budget that would do when there is none. `tasks` must not be empty.
+/// Pure: the plan with the most workers that find panels to compute and the fewest products whose
+/// bytes_total is at most `budget_bytes`. `max_workers` 0 stands for the backend's own number.
+/// Throws Error(resource) naming the smallest budget that would do when there is none. `tasks` must
+/// not be empty.
 TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
                     const TileBackend& backend, int64_t budget_bytes, int max_workers = 0);
 

@@ -51,6 +51,9 @@ struct TileRequest {
   /// What the sink takes for itself while it consumes a tile, in percent of the tile's bytes:
   /// planned for, and reserved with the tile.
   int64_t sink_percent = 0;
+  /// consume() waits for the tiles that stand before it in the stream's order (heads, rows,
+  /// columns). Otherwise tiles that take longest may come first.
+  bool in_order = false;
 };
 
 /// A finished piece of one task: up to chunk_rows rows, and a run of whole column chunks. Borrowed:

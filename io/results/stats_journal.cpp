@@ -46,12 +46,13 @@ StatsJournal::StatsJournal(std::filesystem::path out, Json identity, std::string
   if (!kept_.empty()) {
     file_.reopen_part();
     file_.data().truncate(size_);
-    return;
+  } else {
+    file_.remove_partial();
+    file_.create_part();
+    size_ = 0;
+    write_line(identity_);
   }
-  file_.remove_partial();
-  file_.create_part();
-  size_ = 0;
-  write_line(identity_);
+  sync_.emplace([this] { file_.sync_data(); }, kDurableWithin);
 }
 
 void StatsJournal::load() {
@@ -88,14 +89,19 @@ void StatsJournal::write_line(const Json& json) {
 void StatsJournal::append(const HeadRecord& record) {
   file_.require_source_reads_unchanged();
   write_line(head_json(record));
-  file_.sync_data();
   file_.keep_partial();
+  sync_->wrote();
 }
+
+void StatsJournal::flush() { sync_->flush(); }
 
 void StatsJournal::finish(const std::function<void(const std::filesystem::path&)>& write) {
   std::error_code none;
   std::filesystem::remove(file_.new_part_path(), none);
+  flush();
   write(file_.new_part_path());
+  // The list is not written any more.
+  sync_.reset();
   file_.open_new_part(static_cast<int64_t>(std::filesystem::file_size(file_.new_part_path())));
   // OUT.part is what a run that is killed here leaves: it stays the list until OUT is there.
   file_.commit_new_part();

@@ -5,18 +5,24 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace attnscope {
 namespace {
 
-int cores_of_affinity() {
+/// The processors that this process may run on; none where there are more than cpu_set_t holds.
+std::vector<int> processors_of_affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  // More processors than cpu_set_t holds.
-  return static_cast<int>(std::thread::hardware_concurrency());
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) processors.push_back(i);
+  }
+  return processors;
 }
 
 /// Cores' worth of time a period that the control group grants; 0 where there is no limit.
@@ -42,8 +48,23 @@ double cores_of_quota() {
 
 }  // namespace
 
+int count_cores(std::span<const int> processors, const std::filesystem::path& folder) {
+  std::set<std::string> cores;
+  for (const int processor : processors) {
+    const std::string name = "cpu" + std::to_string(processor);
+    std::ifstream file(folder / name / "topology" / "thread_siblings_list");
+    std::string siblings;
+    // One of which the system tells nothing is a core of its own.
+    cores.insert(file >> siblings ? siblings : name);
+  }
+  return static_cast<int>(cores.size());
+}
+
 int usable_cores() {
-  int cores = std::max(1, cores_of_affinity());
+  const std::vector<int> processors = processors_of_affinity();
+  int cores = processors.empty() ? static_cast<int>(std::thread::hardware_concurrency())
+                                 : count_cores(processors, "/sys/devices/system/cpu");
+  cores = std::max(1, cores);
   const double quota = cores_of_quota();
   if (quota > 0) cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota))));
   return cores;

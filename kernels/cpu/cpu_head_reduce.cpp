@@ -134,7 +134,7 @@ void CpuHead::reduce_row(const float* entries, float factor, const RowSum& sum, 
         kernels.find_weight(entries, keys, factor, static_cast<float>(result.max_weight));
   }
   const RowEntries<float> row{entries, static_cast<double>(factor)};
-  if (panel.wants_shares(position)) result.keys_for = count_keys(row, keys);
+  if (panel.wants_shares(position)) result.keys_for = panel.key_counter().count(row, keys);
   if (!request.places && !panel.wants_offsets()) return;
   const auto place = head_.problem.query_tokens().coord(panel.row_index(position));
   if (!place) return;

@@ -236,7 +236,7 @@ class ReferenceHead : public BoundHead {
       }
     }
     const RowEntries<double> entries{weights, 1};
-    if (panel.wants_shares(i)) result.keys_for = count_keys(entries, row.count);
+    if (panel.wants_shares(i)) result.keys_for = panel.key_counter().count(entries, row.count);
     const auto place = problem_.query_tokens().coord(panel.row_index(i));
     if (!place) return;
     const TokenGrid& grid = problem_.key_tokens();

@@ -119,6 +119,8 @@ TileRequest make_request(const ExportSpec& spec) {
                          : spec.product == ExportProduct::threshold ? 400
                          : spec.product == ExportProduct::topk      ? 25
                                                                     : 0;
+  // Shards take their tiles one after the other.
+  request.in_order = spec.is_sharded();
   request.chunk_rows = 1;
   request.chunk_cols = 1;
   for (const ExportCall& call : spec.calls) {

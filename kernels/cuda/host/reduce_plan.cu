@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/checked_math.h"
+#include "core/reduce/key_counter.h"
 
 namespace attnscope::cuda {
 namespace {
@@ -220,13 +221,15 @@ void ReducePlan::download(Lane& lane, const ReduceArgs& args, ReduceResults& res
 
 void ReducePlan::count_shares(const FetchWeights& fetch, ReduceResults& results) const {
   std::vector<int64_t> rows;
+  KeyCounter counter;
   const auto count = [&] {
     if (rows.empty()) return;
     fetch(rows, results.share_rows);
     for (size_t i = 0; i < rows.size(); ++i) {
       const RowEntries<float> row{
           results.share_rows.data() + static_cast<int64_t>(i) * problem_.num_keys(), 1};
-      results.rows[static_cast<size_t>(rows[i])].keys_for = count_keys(row, problem_.num_keys());
+      results.rows[static_cast<size_t>(rows[i])].keys_for =
+          counter.count(row, problem_.num_keys());
     }
     rows.clear();
   };

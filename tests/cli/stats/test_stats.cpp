@@ -287,10 +287,10 @@ TEST_CASE("interrupted stats go on where they were") {
   write_sparse_heads(capture, 12, 2000, 64);
   const std::string whole = folder / "whole.json";
   const std::string out = folder / "out.json";
-  // The stop comes with the sync of a record in the midst of twelve.
-  const long steps = calls_of({"stats", capture, "-o", whole, "--quiet"}, "stop");
-  const auto result =
-      run_attnscope({"stats", capture, "-o", out, "--quiet"}, with_fault("stop", steps / 2));
+  // The stop comes with the write of a record in the midst of twelve.
+  const long writes = calls_of({"stats", capture, "-o", whole, "--quiet"}, "stop-write");
+  const auto result = run_attnscope({"stats", capture, "-o", out, "--quiet"},
+                                    with_fault("stop-write", writes / 2));
   INFO(result.err);
   REQUIRE(result.exit_code == 4);
   CHECK(result.err.find(" of 12 heads are in " + out + ".part; --resume goes on") !=
@@ -309,6 +309,32 @@ TEST_CASE("interrupted stats go on where they were") {
   CHECK(resumed.err.find("resuming") != std::string::npos);
   CHECK(read_file(out) == read_file(whole));
   CHECK_FALSE(std::filesystem::exists(out + ".part"));
+}
+
+TEST_CASE("records of stats are made durable together, and a failure of that is told") {
+  if (sanitized()) {
+    skip_test("a sanitizer must be loaded first");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string capture = folder / "heads.safetensors";
+  write_sparse_heads(capture, 60, 64, 16);
+  const std::string out = folder / "out.json";
+  const std::string count = folder / "count";
+  const auto counted =
+      run_attnscope({"stats", capture, "-o", out, "--quiet"}, with_fault("fdatasync", -1, count));
+  INFO(counted.err);
+  REQUIRE(counted.exit_code == 0);
+  const long syncs = std::atol(read_file(count).c_str());
+  CHECK(syncs >= 1);
+  CHECK(syncs < 30);
+  std::filesystem::remove(out);
+  const auto failed =
+      run_attnscope({"stats", capture, "-o", out, "--quiet"}, with_fault("fdatasync", 1));
+  INFO(failed.err);
+  CHECK(failed.exit_code == 1);
+  CHECK(failed.err.find("out.json.part: fdatasync failed") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(out));
 }
 
 TEST_CASE("a complete output is not computed again, and nothing else is taken for one") {
