@@ -123,6 +123,7 @@ int run_export(const ExportOptions& o) {
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
     say_complete(console, o.out);
+    for (const std::string& note : sink.notes()) console.say(note);
     if (o.json) print_export_result(result_of(o, sink, 0));
     return kExitOk;
   }
@@ -141,6 +142,7 @@ int run_export(const ExportOptions& o) {
   console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
                           format_seconds(spent.count()),
                           format_count(static_cast<double>(sink.bytes_written()) / spent.count())));
+  for (const std::string& note : sink.notes()) console.say(note);
   return kExitOk;
 }
 

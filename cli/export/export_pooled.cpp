@@ -74,6 +74,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   }
   r.console.say(fmt::format("wrote {} ({} in {})", o.out, format_bytes(*forecast.payload_bytes),
                             format_seconds(spent.count())));
+  for (const std::string& note : pooled->notes()) r.console.say(note);
   return kExitOk;
 }
 

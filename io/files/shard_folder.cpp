@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "core/base/error.h"
 #include "io/files/posix_file.h"
@@ -13,6 +15,9 @@ namespace attnscope {
 namespace {
 
 using std::filesystem::path;
+
+/// One name a line.
+constexpr const char* kReplacedList = "replaced";
 
 struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
@@ -81,8 +86,43 @@ void remove_other_shards(const path& folder, const std::set<std::string>& kept) 
   for (const path& file : files_of(folder)) {
     const std::string name = file.filename().string();
     const bool is_shard = name.rfind("step", 0) == 0 && file.extension() == ".h5";
-    if (is_shard && kept.count(name) == 0) remove_path(file);
+    if ((is_shard && kept.count(name) == 0) || name == kReplacedList) remove_path(file);
   }
+}
+
+void list_replaced_shards(const path& folder, const std::set<std::string>& names, bool sync) {
+  const path list = folder / kReplacedList;
+  path part = list;
+  part += ".tmp";
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  remove_path(part);
+  PosixFile file(part, PosixFile::Mode::create);
+  file.write_at(std::as_bytes(std::span(text)), 0);
+  if (sync) file.sync();
+  file.close();
+  rename_file(part, list, true);
+  if (sync) sync_folder_of(list);
+}
+
+std::vector<std::string> remove_listed_shards(const path& folder,
+                                              const std::set<std::string>& kept) {
+  const path list = folder / kReplacedList;
+  std::ifstream lines(list);
+  if (!lines) return {};
+  for (std::string name; std::getline(lines, name);) {
+    // The list may be anybody's by now.
+    const bool is_shard = name.find('/') == std::string::npos && path(name).extension() == ".h5";
+    if (is_shard && kept.count(name) == 0) remove_path(folder / name);
+  }
+  std::vector<std::string> others;
+  for (const path& file : files_of(folder)) {
+    if (file != list) others.push_back(file.filename().string());
+  }
+  std::sort(others.begin(), others.end());
+  remove_path(list);
+  if (others.empty()) remove_path(folder);
+  return others;
 }
 
 }  // namespace attnscope

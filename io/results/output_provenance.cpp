@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
+#include "io/export/format/export_marks.h"
 
 namespace attnscope {
 namespace {
@@ -19,6 +20,10 @@ Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
     throw file_error(
         path.string(), "product",
         fmt::format("expected {}, got {} (--force replaces it)", product, stored.product));
+  }
+  if (!is_marked_complete(stored, PosixFile(path, PosixFile::Mode::read_only))) {
+    throw file_error(path.string(), "",
+                     "has the name of a complete file, but is not marked so (--force replaces it)");
   }
   Json options = Json::parse(stored.options, nullptr, false);
   if (options.is_discarded()) {

@@ -1,5 +1,7 @@
 #include "io/export/format/export_marks.h"
 
+#include "core/base/error.h"
+
 namespace attnscope {
 
 void create_export_marks(const Hdf5Writer& writer, std::string_view complete_name,
@@ -20,6 +22,15 @@ void seal_export(const ExportManifest& stored, const PosixFile& file) {
   file.write_at(std::as_bytes(std::span(&sum, 1)), stored.structure);
   const std::byte complete{1};
   file.write_at({&complete, 1}, stored.complete);
+}
+
+bool is_marked_complete(const ExportManifest& stored, const PosixFile& file) {
+  std::byte mark{};
+  file.read_at({&mark, 1}, stored.complete);
+  if (mark > std::byte{1}) {
+    throw file_error(file.path().string(), "complete", "is neither 0 nor 1: the file is damaged");
+  }
+  return mark == std::byte{1};
 }
 
 }  // namespace attnscope

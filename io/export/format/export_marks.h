@@ -14,4 +14,7 @@ void create_export_marks(const Hdf5Writer& writer, std::string_view complete_nam
 /// completeness.
 void seal_export(const ExportManifest& stored, const PosixFile& file);
 
+/// Whether the file says that it is complete. Throws Error(file) where it says neither.
+bool is_marked_complete(const ExportManifest& stored, const PosixFile& file);
+
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/export/format/export_marks.h"
 #include "io/export/format/tile_check.h"
 #include "io/files/checksum.h"
 
@@ -204,13 +205,9 @@ std::optional<JournalContent> journal_of(const std::filesystem::path& path) {
 
 ExportState export_state(const ExportManifest& stored, const std::filesystem::path& path) {
   const PosixFile file(path, PosixFile::Mode::read_only);
-  std::byte mark{};
-  file.read_at({&mark, 1}, stored.complete);
-  if (mark > std::byte{1}) {
-    throw file_error(path.string(), "complete", "is neither 0 nor 1: the file is damaged");
-  }
-  if (!stored.plain_groups.empty()) return {mark == std::byte{1}, false, 0, 0};
-  const Expected expected(stored, path, mark == std::byte{1});
+  const bool complete = is_marked_complete(stored, file);
+  if (!stored.plain_groups.empty()) return {complete, false, 0, 0};
+  const Expected expected(stored, path, complete);
   const int64_t total = expected.tiles().total();
   return {expected.complete(), expected.has_journal(),
           expected.complete() ? total : expected.tiles().done(), total};

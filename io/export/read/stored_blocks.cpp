@@ -5,6 +5,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/export/format/export_marks.h"
 #include "io/export/read/stored_attributes.h"
 #include "io/helper/ask_helper.h"
 
@@ -152,9 +153,7 @@ StoredBlocks::StoredBlocks(const std::filesystem::path& path)
   if (structure_checksum(stored_, file_) != recorded_structure_checksum(stored_, file_)) {
     throw file_error(name, "", "is not what was written (its checksum differs)");
   }
-  std::byte mark{};
-  file_.read_at({&mark, 1}, stored_.complete);
-  if (mark != std::byte{1}) throw file_error(name, "", "is not complete");
+  if (!is_marked_complete(stored_, file_)) throw file_error(name, "", "is not complete");
   const Json all = ask_helper(kBlocksQuestion, name, stored_.plain_groups);
   const Json options = Json::parse(stored_.options, nullptr, false);
   for (size_t g = 0; g < stored_.plain_groups.size(); ++g) {

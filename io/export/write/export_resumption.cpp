@@ -4,8 +4,30 @@
 
 #include "core/base/error.h"
 #include "io/export/format/export_header.h"
+#include "io/export/format/export_marks.h"
 
 namespace attnscope {
+
+namespace {
+
+/// What OUT lacks of an export that has come to its end, in words: somebody may have renamed an
+/// OUT.part, or moved shards away. Empty: nothing.
+std::string lacking(const OutputFile& file, const ExportManifest& stored) {
+  if (!is_marked_complete(stored, PosixFile(file.out(), PosixFile::Mode::read_only))) {
+    return "it is not marked complete";
+  }
+  for (const Shard& shard : stored.shards) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(file.shards_path() / shard.file, error);
+    if (error) return "its shard " + shard.file + " cannot be found";
+    if (static_cast<int64_t>(bytes) != shard.bytes) {
+      return fmt::format("its shard {} has {} bytes, expected {}", shard.file, bytes, shard.bytes);
+    }
+  }
+  return "";
+}
+
+}  // namespace
 
 bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
                          const ExportWriteOptions& options) {
@@ -18,12 +40,19 @@ bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
   const bool interrupted = is_there(file.part_path()) || is_there(file.part_shards_path());
   if (options.force && interrupted) return false;
   try {
-    const std::string difference = content_difference(read_manifest(file.out()), wanted);
-    if (difference.empty()) {
-      if (!interrupted) file.remove_partial();
-      return true;
+    const ExportManifest there = read_manifest(file.out());
+    const std::string difference = content_difference(there, wanted);
+    if (!difference.empty()) {
+      throw file_error(file.out().string(), "", "is another export: " + difference);
     }
-    throw file_error(file.out().string(), "", "is another export: " + difference);
+    const std::string lack = lacking(file, there);
+    if (!lack.empty()) {
+      throw file_error(
+          file.out().string(), "",
+          "has the name of a complete export, but " + one_line(lack) + " (--force writes it anew)");
+    }
+    if (!interrupted) file.remove_partial();
+    return true;
   } catch (const Error&) {
     if (options.force) return false;
     throw;

@@ -56,6 +56,8 @@ class ExportSink : public TileSink {
   virtual const ExportResume& resume() const = 0;
   /// What the file system cannot do, for people to know.
   virtual const std::vector<std::string>& warnings() const = 0;
+  /// What people should know once it is complete.
+  virtual const std::vector<std::string>& notes() const = 0;
   /// The stream to run: one task a selected head, in the file's order. Valid while this lives.
   virtual std::span<const HeadTask> tasks() const = 0;
   /// Whether all of a tile of tasks()[task_index] is in the file already. Thread-safe.

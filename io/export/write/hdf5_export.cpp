@@ -17,6 +17,7 @@
 #include "io/export/write/export_resumption.h"
 #include "io/export/write/export_skeleton.h"
 #include "io/export/write/lse_writer.h"
+#include "io/export/write/replaced_shards.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -32,6 +33,7 @@ class Hdf5Export final : public ExportSink {
 
   const ExportResume& resume() const override { return resume_; }
   const std::vector<std::string>& warnings() const override { return file_.warnings(); }
+  const std::vector<std::string>& notes() const override { return notes_; }
   std::span<const HeadTask> tasks() const override { return plan_.tasks; }
   bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const override;
   void suspend() override;
@@ -46,6 +48,7 @@ class Hdf5Export final : public ExportSink {
   void end() override;
 
  private:
+  void remove_replaced();
   void start_afresh();
   void take_up(const JournalContent& old, bool verify_all);
   void set_stored(ExportManifest stored);
@@ -64,6 +67,7 @@ class Hdf5Export final : public ExportSink {
   std::string header_;  ///< of the journal
   OutputFile file_;
   ExportResume resume_;
+  std::vector<std::string> notes_;
   ExportManifest stored_;
   std::vector<ExportManifest::TaskPlace> task_places_;  ///< point into stored_
   std::optional<CompletedTiles> before_;  ///< what earlier runs completed; fixed once tiles come
@@ -83,7 +87,10 @@ Hdf5Export::Hdf5Export(ExportPlan plan, std::filesystem::path out,
       file_(std::move(out), options.for_file(least_export_bytes(plan_.layout))) {
   stored_ = make_manifest(plan_.spec, plan_.layout, {});
   resume_.complete = is_complete_already(file_, stored_, options);
-  if (resume_.complete) return;
+  if (resume_.complete) {
+    remove_replaced();
+    return;
+  }
   const auto old = take_up_same_export(file_, RunForm::tiles, stored_);
   if (old) {
     take_up(*old, options.verify_all);
@@ -295,7 +302,14 @@ void Hdf5Export::end() {
   const std::byte complete{1};
   file_.write_at({&complete, 1}, stored_.complete);
   journal_.reset();
+  note_replaced_shards(file_, sync_);
   file_.commit();
+  remove_replaced();
+}
+
+void Hdf5Export::remove_replaced() {
+  const std::string note = remove_replaced_shards(file_);
+  if (!note.empty()) notes_.push_back(note);
 }
 
 }  // namespace

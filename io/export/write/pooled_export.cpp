@@ -11,6 +11,7 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
 #include "io/export/write/export_resumption.h"
+#include "io/export/write/replaced_shards.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -65,6 +66,7 @@ class PooledFile final : public PooledExport {
  public:
   PooledFile(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options)
       : plan_(std::move(plan)),
+        sync_(options.sync),
         file_(std::move(out), options.for_file(pooled_payload_bytes(plan_), false)),
         jobs_(pooled_jobs(plan_)) {
     take_up_same_export(file_, RunForm::nothing, make_manifest(plan_.spec, plan_.layout, {}));
@@ -116,8 +118,12 @@ class PooledFile final : public PooledExport {
     file_.open_new_part(static_cast<int64_t>(std::filesystem::file_size(file_.new_part_path())));
     seal_export(stored_, file_.data());
     file_.publish_part();
+    note_replaced_shards(file_, sync_);
     file_.commit();
+    const std::string note = remove_replaced_shards(file_);
+    if (!note.empty()) notes_.push_back(note);
   }
+  const std::vector<std::string>& notes() const override { return notes_; }
 
  private:
   void create_file() {
@@ -182,7 +188,9 @@ class PooledFile final : public PooledExport {
   }
 
   const ExportPlan plan_;
+  const bool sync_;
   OutputFile file_;
+  std::vector<std::string> notes_;
   const std::vector<ReductionJob> jobs_;
   ExportManifest stored_;
   std::optional<Hdf5Writer> writer_;

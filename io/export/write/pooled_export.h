@@ -21,6 +21,8 @@ class PooledExport : public ReductionSink {
   virtual const std::vector<ReductionJob>& jobs() const = 0;
   /// Completes the file and gives it its name. Throws Error(file).
   virtual void end() = 0;
+  /// What people should know once it is complete.
+  virtual const std::vector<std::string>& notes() const = 0;
 };
 
 /// Throws what OutputFile's constructor and take_up_interrupted() throw, and Error(resource) when

@@ -40,6 +40,7 @@ class ShardedExport final : public ExportSink {
 
   const ExportResume& resume() const override { return resume_; }
   const std::vector<std::string>& warnings() const override { return file_.warnings(); }
+  const std::vector<std::string>& notes() const override { return notes_; }
   std::span<const HeadTask> tasks() const override { return plan_.tasks; }
   bool has_tile(int64_t task_index, IndexRange, IndexRange) const override {
     return before_[task_places_[static_cast<size_t>(task_index)].first];
@@ -77,6 +78,7 @@ class ShardedExport final : public ExportSink {
   OutputFile file_;
   const path &folder_, &new_folder_;  ///< OUT.d, OUT.d.part
   ExportResume resume_;
+  const std::vector<std::string> notes_;
   std::vector<Shard> shards_;
   std::vector<bool> before_;  ///< groups that earlier runs completed; fixed once tiles come
   std::optional<ExportJournal> journal_;

@@ -30,6 +30,15 @@ namespace {
 
 std::atomic<long> calls{0};
 
+/// Whether this is a helper process, by its last argument.
+bool is_helper() {
+  char words[4096] = "";
+  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? 0 : read(fd, words, sizeof words - 1);
+  close(fd);
+  return got > 0 && memmem(words, static_cast<size_t>(got), "--helper-process", 16) != nullptr;
+}
+
 struct Fault {
   char kind[16] = "";
   long number = 0;
@@ -42,7 +51,8 @@ struct Fault {
   }
   ~Fault() {
     const char* path = getenv("ATTNSCOPE_FAULT_COUNT");
-    if (path == nullptr) return;
+    // A helper process may end after the program, and has calls of its own.
+    if (path == nullptr || is_helper()) return;
     char line[32];
     const int length = snprintf(line, sizeof line, "%ld", calls.load());
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -112,15 +122,6 @@ bool before_write() {
 bool without_locks() {
   const char* fault = getenv("ATTNSCOPE_FAULT");
   return fault != nullptr && strcmp(fault, "unsupported") == 0;
-}
-
-/// Whether this is a helper process, by its last argument.
-bool is_helper() {
-  char words[4096] = "";
-  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  const ssize_t got = fd < 0 ? 0 : read(fd, words, sizeof words - 1);
-  close(fd);
-  return got > 0 && memmem(words, static_cast<size_t>(got), "--helper-process", 16) != nullptr;
 }
 
 /// Says who waits, until FILE.go is there or FILE is gone.

@@ -1,5 +1,6 @@
-// A sharded export that is killed between any two of its steps: OUT and its shards are the older
-// export or the new one, whole, and --resume computes no shard again that was complete.
+// A sharded export, or one over it, that is killed between any two of its steps: OUT and its shards
+// are the older export or the new one, whole, and --resume computes no shard again that was
+// complete and leaves nothing of the older one.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -69,6 +70,7 @@ struct Case {
   std::string name;
   Arguments product;
   std::optional<Arguments> older;  ///< what stands at OUT, to be replaced
+  bool in_shards = true;
 };
 
 /// What was there before, in an empty folder.
@@ -106,7 +108,7 @@ void kill_and_resume(const Case& c, const std::filesystem::path& older, const Fi
   REQUIRE(resumed.exit_code == 0);
   if (is_new && !is_left) {
     CHECK(resumed.err.find("is complete already") != std::string::npos);
-  } else if (shards > 0) {
+  } else if (c.in_shards && shards > 0) {
     const size_t at = resumed.err.find(".d.part: ");
     REQUIRE(at != std::string::npos);
     char* rest = nullptr;
@@ -118,7 +120,7 @@ void kill_and_resume(const Case& c, const std::filesystem::path& older, const Fi
 
 }  // namespace
 
-TEST_CASE("a sharded export that is killed anywhere is the older one or the new one, whole") {
+TEST_CASE("a sharded export, or one over it, that is killed anywhere is the older or the new one") {
   if (sanitized()) {
     skip_test("hundreds of runs, each a second long under a sanitizer");
     return;
@@ -127,7 +129,8 @@ TEST_CASE("a sharded export that is killed anywhere is the older one or the new 
   for (const Case& c : {Case{"gzip", gzip, {}}, Case{"topk over gzip", topk, gzip},
                         Case{"threshold over topk", threshold, topk},
                         // The same bytes under the same names.
-                        Case{"gzip over the same", gzip, gzip}}) {
+                        Case{"gzip over the same", gzip, gzip},
+                        Case{"plain over gzip", {"--dtype", "f32"}, gzip, false}}) {
     const TemporaryFolder whole, older;
     require_run(command(whole / "out.h5", c.product));
     require_readable(whole / "out.h5");
