@@ -109,8 +109,11 @@ attnscope_room(viewer/script "The window without hands: words and what runs them
   MAY core io/files io/pictures viewer/view USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
   MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/textures "Tiles on the GPU: by which way they come there, which stay."
+  MAY core viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels "Panels, one a file: draw a const Scene and return requests."
-  MAY core io/pictures io/pictures/text viewer/view viewer/gl USES fmt imgui opengl IF ATTNSCOPE_VIEWER)
+  MAY core io/pictures io/pictures/text viewer/view viewer/gl viewer/textures
+  USES fmt imgui opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
   MAY core io/files io/capture io/export/format io/pictures viewer/view viewer/tiles viewer/tiles/texels viewer/script viewer/gl viewer/panels
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Holds two builds of the program against each other: a change that only moves or renames code must
 change nothing for users.
 

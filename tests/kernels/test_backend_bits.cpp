@@ -3,7 +3,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 

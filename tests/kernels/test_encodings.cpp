@@ -5,7 +5,7 @@
 
 #include "core/base/dtype.h"
 #include "kernels/cpu/cpu_dispatch.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

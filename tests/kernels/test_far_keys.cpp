@@ -12,7 +12,7 @@
 #include "core/reduce/head_totals.h"
 #include "core/reduce/reduction_stream.h"
 #include "kernels/reference/reference_backend.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

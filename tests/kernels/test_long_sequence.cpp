@@ -1,7 +1,7 @@
 // Sampled rows of a HunyuanVideo-sized head, S = 119 056 and d = 128, against double precision.
 #include <cmath>
 
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

@@ -8,9 +8,9 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/stream/value_panels.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
+#include "tests/support/backend/forwarding_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/forwarding_backend.h"
 
 namespace attnscope::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/problem/sampled_rows.h"
 #include "core/reduce/head_metrics.h"
 #include "core/reduce/reduction_stream.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

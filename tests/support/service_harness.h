@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "core/stream/tile_backend.h"
-#include "tests/support/attention_case.h"
+#include "tests/support/backend/attention_case.h"
 #include "viewer/tiles/tile_service.h"
 
 namespace attnscope::test {

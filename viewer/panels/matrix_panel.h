@@ -1,9 +1,9 @@
 #pragma once
 
 #include "viewer/panels/map_layer.h"
-#include "viewer/panels/tile_textures.h"
 #include "viewer/panels/view_transform.h"
 #include "viewer/panels/widgets.h"
+#include "viewer/textures/tile_textures.h"
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/products/line_summary.h"
-#include "viewer/panels/tile_textures.h"
+#include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
 

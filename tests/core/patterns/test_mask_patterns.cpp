@@ -10,8 +10,8 @@
 #include "core/mask/mask_union.h"
 #include "core/patterns/build_mask.h"
 #include "core/problem/attention_problem.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 
 using namespace attnscope;

@@ -8,8 +8,8 @@
 #include "core/patterns/top_mass.h"
 #include "core/problem/sampled_rows.h"
 #include "core/products/rollout.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 
 using namespace attnscope;

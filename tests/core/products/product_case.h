@@ -6,7 +6,7 @@
 
 #include "core/products/map_reductions.h"
 #include "core/stream/streaming_engine.h"
-#include "tests/support/attention_case.h"
+#include "tests/support/backend/attention_case.h"
 
 namespace attnscope::test {
 

@@ -5,8 +5,8 @@
 #include "core/base/error.h"
 #include "core/stream/logit_check.h"
 #include "kernels/backend_factory.h"
+#include "tests/support/backend/forwarding_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/forwarding_backend.h"
 #include "tests/support/helpers.h"
 
 using namespace attnscope;

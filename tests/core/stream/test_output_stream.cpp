@@ -8,8 +8,8 @@
 #include "core/base/checked_math.h"
 #include "core/stream/streaming_engine.h"
 #include "core/stream/value_panels.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

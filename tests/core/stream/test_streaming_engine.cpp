@@ -9,8 +9,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/stream/streaming_engine.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 #include "tests/support/waiting.h"
 

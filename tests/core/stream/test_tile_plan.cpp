@@ -3,8 +3,8 @@
 #include "core/base/checked_math.h"
 #include "core/stream/panel.h"
 #include "core/stream/tile_plan.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 
 using namespace attnscope;

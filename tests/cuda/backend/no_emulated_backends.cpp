@@ -1,5 +1,5 @@
 // In builds without the emulation of CUDA.
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 
 namespace attnscope::test {
 

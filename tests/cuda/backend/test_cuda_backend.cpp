@@ -10,9 +10,9 @@
 #include "kernels/cuda/host/known_answers.h"
 #include "kernels/cuda/host/lane.h"
 #include "tests/cuda/emulation/control.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
+#include "tests/support/backend/forwarding_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/forwarding_backend.h"
 
 namespace attnscope::test {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/cuda/host/lane.h"
 #include "kernels/cuda/host/texel_keeper.h"
 #include "tests/cuda/emulation/control.h"
-#include "tests/support/attention_case.h"
+#include "tests/support/backend/attention_case.h"
 #include "tests/support/catch.h"
 #include "viewer/tiles/texels/texel_row.h"
 #include "viewer/tiles/worker_scratch.h"

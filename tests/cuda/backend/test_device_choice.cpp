@@ -7,7 +7,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
 #include "tests/cuda/emulation/control.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

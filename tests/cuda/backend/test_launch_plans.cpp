@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/host/mask_tiles.h"
 #include "kernels/cuda/host/split_plan.h"
-#include "tests/support/attention_case.h"
+#include "tests/support/backend/attention_case.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

@@ -10,7 +10,7 @@
 #include "kernels/cuda/host/launch_work.h"
 #include "kernels/cuda/host/mask_tiles.h"
 #include "tests/cuda/emulation/control.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

@@ -3,8 +3,8 @@
 #include <future>
 
 #include "core/base/error.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
 #include "tests/support/service_harness.h"
 
 using namespace attnscope;

@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/products/row_mean.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
 #include "tests/support/waiting.h"

@@ -3,8 +3,8 @@
 
 #include "core/reduce/panel_reduction.h"
 #include "kernels/backend_factory.h"
+#include "tests/support/backend/forwarding_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/forwarding_backend.h"
 #include "tests/support/service_harness.h"
 
 using namespace attnscope;

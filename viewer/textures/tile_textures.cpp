@@ -1,4 +1,4 @@
-#include "viewer/panels/tile_textures.h"
+#include "viewer/textures/tile_textures.h"
 
 #include <algorithm>
 #include <chrono>

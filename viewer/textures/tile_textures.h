@@ -12,7 +12,7 @@
 
 #include "core/stream/device_texels.h"
 #include "viewer/gl/texture_pool.h"
-#include "viewer/panels/upload_choice.h"
+#include "viewer/textures/upload_choice.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {

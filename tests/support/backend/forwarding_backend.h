@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/stream/tile_backend.h"
-#include "tests/support/outputs_by_weights.h"
+#include "tests/support/backend/outputs_by_weights.h"
 
 namespace attnscope::test {
 

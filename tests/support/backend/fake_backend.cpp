@@ -1,4 +1,4 @@
-#include "tests/support/fake_backend.h"
+#include "tests/support/backend/fake_backend.h"
 
 #include <cmath>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "core/base/checked_math.h"
-#include "tests/support/outputs_by_weights.h"
+#include "tests/support/backend/outputs_by_weights.h"
 
 namespace attnscope::test {
 

@@ -1,4 +1,4 @@
-#include "viewer/panels/upload_choice.h"
+#include "viewer/textures/upload_choice.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tests/support/outputs_by_weights.h"
+#include "tests/support/backend/outputs_by_weights.h"
 
 #include <algorithm>
 #include <cassert>

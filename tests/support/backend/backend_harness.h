@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/stream/tile_backend.h"
-#include "tests/support/attention_case.h"
+#include "tests/support/backend/attention_case.h"
 
 namespace attnscope::test {
 

@@ -1,4 +1,4 @@
-#include "tests/support/attention_case.h"
+#include "tests/support/backend/attention_case.h"
 
 #include <algorithm>
 #include <cmath>

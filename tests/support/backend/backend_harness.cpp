@@ -1,4 +1,4 @@
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 
 #include <algorithm>
 #include <cstdlib>
