@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -104,15 +105,53 @@ void check_broadcast(const BiasSource& source, const Index4& problem) {
 }
 
 /// What blocks of a bias hold, found out a band of rows at a time and remembered: a mask that is
-/// sparse in blocks then costs no work where it leaves nothing. Two bits a block. Thread-safe.
+/// sparse in blocks then costs no work where it leaves nothing. Two bits a block, and a pointer a
+/// band. Thread-safe, and without a lock: kernels ask for every few rows.
 class BlockClasses {
  public:
   explicit BlockClasses(const BiasSource& source)
       : source_(source),
         bands_(ceil_div(source.extent()[2], kBlock)),
-        blocks_(ceil_div(source.extent()[3], kBlock)) {}
+        blocks_(ceil_div(source.extent()[3], kBlock)),
+        known_(static_cast<size_t>(source.extent()[0] * source.extent()[1] * bands_)) {}
+  BlockClasses(const BlockClasses&) = delete;
+  BlockClasses& operator=(const BlockClasses&) = delete;
+  ~BlockClasses() {
+    for (const std::atomic<const Band*>& band : known_) delete band.load();
+  }
 
   TileClass classify(int64_t batch, int64_t head, IndexRange queries, IndexRange keys) const {
+    return find_class(batch, head, queries, keys,
+                      [&](int64_t plane, int64_t number) { return &band(plane, number); });
+  }
+
+  /// The same as far as it is known without reading anything; mixed where it is not.
+  TileClass known_class(int64_t batch, int64_t head, IndexRange queries, IndexRange keys) const {
+    return find_class(batch, head, queries, keys, [&](int64_t plane, int64_t number) {
+      return place_of(plane, number).load(std::memory_order_acquire);
+    });
+  }
+
+  /// Reads everything once.
+  bool has_finite_bias() const {
+    const int64_t planes = source_.extent()[0] * source_.extent()[1];
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      for (int64_t b = 0; b < bands_; ++b) {
+        if (band(plane, b).finite) return true;
+      }
+    }
+    return false;
+  }
+
+  static constexpr int64_t kBlock = 128;
+
+ private:
+  static constexpr int64_t kMostBands = 64;
+
+  /// `find_band` yields a plane's band, or null where that is not known.
+  template <typename FindBand>
+  TileClass find_class(int64_t batch, int64_t head, IndexRange queries, IndexRange keys,
+                       const FindBand& find_band) const {
     const Index4& extent = source_.extent();
     const IndexRange bands = extent[2] == 1 ? IndexRange{0, 1} : block_range(queries);
     const IndexRange blocks = extent[3] == 1 ? IndexRange{0, 1} : block_range(keys);
@@ -121,7 +160,8 @@ class BlockClasses {
     const int64_t plane = (extent[0] == 1 ? 0 : batch) * extent[1] + (extent[1] == 1 ? 0 : head);
     std::optional<TileClass> all;
     for (int64_t b = bands.begin; b < bands.end; ++b) {
-      const std::shared_ptr<const Band> known = band(plane, b);
+      const Band* const known = find_band(plane, b);
+      if (known == nullptr) return TileClass::mixed;
       for (int64_t block = blocks.begin; block < blocks.end; ++block) {
         const TileClass one = known->at(block);
         if (one == TileClass::mixed || (all && *all != one)) return TileClass::mixed;
@@ -130,21 +170,6 @@ class BlockClasses {
     }
     return all.value_or(TileClass::mixed);
   }
-
-  /// Reads everything once.
-  bool has_finite_bias() const {
-    const int64_t planes = source_.extent()[0] * source_.extent()[1];
-    for (int64_t plane = 0; plane < planes; ++plane) {
-      for (int64_t b = 0; b < bands_; ++b) {
-        if (band(plane, b)->finite) return true;
-      }
-    }
-    return false;
-  }
-
- private:
-  static constexpr int64_t kBlock = 128;
-  static constexpr int64_t kMostBands = 64;
 
   /// The blocks of kBlock rows.
   struct Band {
@@ -163,34 +188,51 @@ class BlockClasses {
     return {range.begin / kBlock, ceil_div(range.end, kBlock)};
   }
 
-  std::shared_ptr<const Band> band(int64_t plane, int64_t number) const {
-    const int64_t key = plane * bands_ + number;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = known_.find(key);
-      if (found != known_.end()) return found->second;
+  std::atomic<const Band*>& place_of(int64_t plane, int64_t number) const {
+    return known_[static_cast<size_t>(plane * bands_ + number)];
+  }
+
+  const Band& band(int64_t plane, int64_t number) const {
+    std::atomic<const Band*>& place = place_of(plane, number);
+    if (const Band* found = place.load(std::memory_order_acquire)) return *found;
+    // Whoever else reads the same meanwhile finds the same, and the first one's stays.
+    auto fresh = std::make_unique<const Band>(read_band(plane, number));
+    const Band* first = nullptr;
+    if (!place.compare_exchange_strong(first, fresh.get(), std::memory_order_acq_rel)) {
+      return *first;
     }
-    // Read outside the lock; whoever else reads the same meanwhile finds the same.
-    auto fresh = std::make_shared<const Band>(read_band(plane, number));
-    const std::lock_guard lock(mutex_);
-    return known_.emplace(key, std::move(fresh)).first->second;
+    return *fresh.release();
+  }
+
+  static constexpr uint8_t kZero = 1, kInfinite = 2, kFinite = 4;
+
+  /// Which kinds of biases there are, as bits.
+  static uint8_t kinds_of(std::span<const float> biases) {
+    // Numbers of them, so that the loop becomes vector instructions.
+    int zeros = 0;
+    int infinite = 0;
+    for (const float bias : biases) {
+      zeros += bias == 0 ? 1 : 0;
+      infinite += bias == kMasked ? 1 : 0;
+    }
+    const bool others = zeros + infinite < static_cast<int>(biases.size());
+    return static_cast<uint8_t>((zeros > 0 ? kZero : 0) | (infinite > 0 ? kInfinite : 0) |
+                                (others ? kFinite : 0));
   }
 
   Band read_band(int64_t plane, int64_t number) const {
+    static_assert(kPieceElements % kBlock == 0);
     const Index4& extent = source_.extent();
     std::vector<uint8_t> seen(static_cast<size_t>(blocks_), 0);
-    constexpr uint8_t kZero = 1, kInfinite = 2, kFinite = 4;
     std::vector<float> piece;
     const int64_t end = std::min((number + 1) * kBlock, extent[2]);
     for (int64_t row = number * kBlock; row < end; ++row) {
       for (int64_t key = 0; key < extent[3]; key += kPieceElements) {
         const int64_t count = std::min(kPieceElements, extent[3] - key);
         source_.read({plane / extent[1], plane % extent[1], row, key}, {1, 1, 1, count}, piece);
-        for (int64_t i = 0; i < count; ++i) {
-          const float bias = piece[static_cast<size_t>(i)];
-          seen[static_cast<size_t>((key + i) / kBlock)] |= bias == 0         ? kZero
-                                                           : bias == kMasked ? kInfinite
-                                                                             : kFinite;
+        for (int64_t i = 0; i < count; i += kBlock) {
+          const std::span<const float> biases(piece.data() + i, std::min(kBlock, count - i));
+          seen[static_cast<size_t>((key + i) / kBlock)] |= kinds_of(biases);
         }
       }
     }
@@ -209,8 +251,7 @@ class BlockClasses {
   const BiasSource& source_;
   const int64_t bands_;
   const int64_t blocks_;
-  mutable std::mutex mutex_;
-  mutable std::map<int64_t, std::shared_ptr<const Band>> known_;
+  mutable std::vector<std::atomic<const Band*>> known_;  ///< [plane, band], null until it is read
 };
 
 /// A bias that may differ from query to query: read where it is needed.
@@ -225,6 +266,44 @@ class DenseBiasTerm : public MaskTerm {
 
   void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
                 float* out, int64_t row_stride) const override {
+    if (queries.empty()) return;
+    // What whole blocks hold need not be read again; whoever computes has asked for it before.
+    const IndexRange rows{queries.front(), queries.back() + 1};
+    for (int64_t key = keys.begin; key < keys.end;) {
+      const TileClass kind = classes_.known_class(batch, head, rows, block_at(key, keys));
+      IndexRange part = block_at(key, keys);
+      while (part.end < keys.end &&
+             classes_.known_class(batch, head, rows, block_at(part.end, keys)) == kind) {
+        part.end = block_at(part.end, keys).end;
+      }
+      float* to = out + (key - keys.begin);
+      if (kind == TileClass::mixed) read_bias(batch, head, queries, part, to, row_stride);
+      if (kind == TileClass::empty) mask_out(queries.size(), part.size(), to, row_stride);
+      key = part.end;
+    }
+  }
+
+  bool has_finite_bias() const override { return !source_.is_bool() && classes_.has_finite_bias(); }
+  std::string describe() const override { return "tensor"; }
+  void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
+    check_broadcast(source_, {batch, heads, queries, keys});
+  }
+  const BiasSource& source() const { return source_; }
+
+ private:
+  /// The part of `keys` that lies in the block of `key`.
+  static IndexRange block_at(int64_t key, IndexRange keys) {
+    const int64_t end = (key / BlockClasses::kBlock + 1) * BlockClasses::kBlock;
+    return {key, std::min(end, keys.end)};
+  }
+
+  static void mask_out(size_t rows, int64_t keys, float* out, int64_t row_stride) {
+    for (size_t row = 0; row < rows; ++row, out += row_stride) std::fill_n(out, keys, kMasked);
+  }
+
+  /// Adds what the tensor holds there.
+  void read_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
+                 float* out, int64_t row_stride) const {
     const Index4& extent = source_.extent();
     const bool one_key = extent[3] == 1;
     const bool one_query = extent[2] == 1;
@@ -250,14 +329,6 @@ class DenseBiasTerm : public MaskTerm {
     }
   }
 
-  bool has_finite_bias() const override { return !source_.is_bool() && classes_.has_finite_bias(); }
-  std::string describe() const override { return "tensor"; }
-  void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
-    check_broadcast(source_, {batch, heads, queries, keys});
-  }
-  const BiasSource& source() const { return source_; }
-
- private:
   /// How many of the first queries are consecutive, at most `limit`.
   static int64_t run_length(std::span<const int64_t> queries, int64_t limit) {
     int64_t length = 1;

@@ -228,8 +228,7 @@ void ReducePlan::count_shares(const FetchWeights& fetch, ReduceResults& results)
     for (size_t i = 0; i < rows.size(); ++i) {
       const RowEntries<float> row{
           results.share_rows.data() + static_cast<int64_t>(i) * problem_.num_keys(), 1};
-      results.rows[static_cast<size_t>(rows[i])].keys_for =
-          counter.count(row, problem_.num_keys());
+      results.rows[static_cast<size_t>(rows[i])].keys_for = counter.count(row, problem_.num_keys());
     }
     rows.clear();
   };

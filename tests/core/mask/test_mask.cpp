@@ -478,6 +478,33 @@ TEST_CASE("tensor masks are read when they are needed, and padding once") {
   CHECK(many.has_finite_bias());
 }
 
+TEST_CASE("whole blocks of a tensor mask are read once, and rows alone are read alone") {
+  constexpr int64_t kSide = 512;
+  std::vector<uint8_t> bits;
+  for (int64_t i = 0; i < kSide; ++i) {
+    // Blocks of 128 keys: kept, hidden, mixed, kept.
+    for (int64_t j = 0; j < kSide; ++j)
+      bits.push_back(j < 128 || j >= 384 || (j >= 256 && j % 2 == 0));
+  }
+  const auto tensor =
+      std::make_shared<CountedTensor>(make_tensor("m", DType::boolean, {kSide, kSide}, bits));
+  const Mask mask = Mask::tensor(tensor);
+  const Definition bias = [bits](int64_t, int64_t, int64_t i, int64_t j) {
+    return bits[static_cast<size_t>(i * kSide + j)] != 0 ? 0.0f : -kInfinity;
+  };
+  // Nobody asked what the blocks hold: the row is read, and no other.
+  CHECK(fills_as_defined(mask, bias, 0, 0, {5}, {3, 500}));
+  CHECK(tensor->elements == 497);
+  CHECK(mask.classify(0, 0, {0, 12}, {0, 128}) == TileClass::full);
+  const int64_t before = tensor->elements;
+  // Of twelve rows the mixed block alone is read.
+  CHECK(fills_as_defined(mask, bias, 0, 0, {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, {3, 500}));
+  CHECK(tensor->elements == before + 12 * 128);
+  // Rows of another band are not known.
+  CHECK(fills_as_defined(mask, bias, 0, 0, {127, 128}, {0, 256}));
+  CHECK(tensor->elements == before + 12 * 128 + 2 * 256);
+}
+
 TEST_CASE("tensor masks that cannot be used are refused") {
   const auto tensor = [](DType dtype, std::vector<int64_t> shape, auto values) {
     return make_tensor("mask.npy", dtype, std::move(shape), values);
