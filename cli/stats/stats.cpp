@@ -157,8 +157,9 @@ int run_stats(const StatsOptions& o) {
   const Capture capture = open_capture(o.capture, o.run, console);
   StatsJobs s = make_stats_jobs(o, capture);
   const auto backend = make_run_backend(o.run, console);
-  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
-  MemoryBudget budget(memory_limit(o.run));
+  const int64_t memory = memory_beside(capture, o.run);
+  check_capture(capture, o.capture, *backend, memory, console);
+  MemoryBudget budget(memory);
   const MemoryReservation rows_held =
       budget.reserve(HeadRecordSink::bytes(o.arrays(), s.jobs, 2), "the rows' values");
   const ReductionPlan plan = plan_reductions(s.jobs, *backend, budget.available(), o.run.threads);
