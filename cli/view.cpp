@@ -140,10 +140,9 @@ int run_view(const ViewRequest& o) {
   }
   const InterruptWatch interrupt(console);
   const auto backend = make_run_backend(o.run, console);
-  const int64_t memory = memory_limit(o.run);
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
     TileService::Settings service;
-    service.memory = memory;
+    service.memory = memory_beside(capture, o.run);
     service.threads = o.run.threads;
     service.cache_folders = cache_folders(o.cache, capture);
     service.sources = capture.inputs();
@@ -151,12 +150,13 @@ int run_view(const ViewRequest& o) {
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
     // Beside the tiles that the window keeps: for a moment, a head.
+    const int64_t memory = memory_beside(capture, o.run);
     return std::make_unique<QuickCheck>(capture, *backend, memory / 8, std::move(wake));
   };
   settings.make_source.of_export = [&](std::shared_ptr<const TexelReader> reader,
                                        std::function<void()> wake) {
     TileService::Settings service;
-    service.memory = memory;
+    service.memory = memory_limit(o.run);
     service.threads = o.run.threads > 0 ? o.run.threads : backend->workers();
     return std::make_unique<TileService>(std::move(reader), service, std::move(wake));
   };

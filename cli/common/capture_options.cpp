@@ -15,6 +15,8 @@ namespace {
 
 /// Every head of an ordinary file takes less; it is within what a run may take beside --memory.
 constexpr int64_t kLeastHeadBytes = 16 << 20;
+/// The calls of an ordinary capture take less, and that too is beside --memory.
+constexpr int64_t kFreeCaptureBytes = 4 << 20;
 
 std::optional<std::string> given(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional<std::string>(text);
@@ -230,6 +232,22 @@ int64_t memory_limit(const RunOptions& o) {
   const int64_t available = available_memory();
   if (o.memory.empty()) return std::min(int64_t{2} << 30, available / 2);
   return parse_size(o.memory, "--memory", available);
+}
+
+int64_t counted_bytes(const Capture& capture) {
+  return std::max<int64_t>(0, capture.held_bytes() - kFreeCaptureBytes);
+}
+
+int64_t memory_beside(const Capture& capture, const RunOptions& o) {
+  const int64_t limit = memory_limit(o);
+  const int64_t left = limit - counted_bytes(capture);
+  if (left > 0) return left;
+  throw Error(ErrorCode::resource, "--memory " + format_bytes(limit) + ": the " +
+                                       std::to_string(capture.calls().size()) + " calls of " +
+                                       one_line(capture.path().string()) + " take " +
+                                       format_bytes(capture.held_bytes()) +
+                                       " by themselves (a larger --memory, or a " +
+                                       "capture of fewer calls)");
 }
 
 }  // namespace attnscope

@@ -57,5 +57,11 @@ CallSelection parse_selection(const SelectionOptions& options);
 void add_run_options(CommandParser& command, RunOptions& options);
 /// Bytes that --memory stands for.
 int64_t memory_limit(const RunOptions& options);
+/// What the capture's calls take of --memory: nothing while they are few, and within what a run may
+/// take beside it.
+int64_t counted_bytes(const Capture& capture);
+/// What is left of --memory for a run over the capture. Throws Error(resource) where that is
+/// nothing.
+int64_t memory_beside(const Capture& capture, const RunOptions& options);
 
 }  // namespace attnscope

@@ -36,12 +36,13 @@ bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
   return ReductionStream(job.backend, job.budget).run(jobs, plan, sink, control);
 }
 
-StreamRun::StreamRun(const RunOptions& options, const Console& console, std::string title)
+StreamRun::StreamRun(const RunOptions& options, int64_t memory, const Console& console,
+                     std::string title)
     : console_(console),
       title_(std::move(title)),
       threads_(options.threads),
       backend_(make_run_backend(options, console)),
-      budget_(memory_limit(options)) {}
+      budget_(memory) {}
 
 int StreamRun::workers() const { return threads_ > 0 ? threads_ : backend_->workers(); }
 

@@ -90,13 +90,14 @@ int run_export(const ExportOptions& o) {
   if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
   const Capture capture = open_capture(o.capture, o.run, console);
   const auto backend = make_run_backend(o.run, console);
-  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
+  const int64_t memory = memory_beside(capture, o.run);
+  check_capture(capture, o.capture, *backend, memory, console);
   ExportPlan plan = make_export_spec(o, capture, *backend);
   const ExportSpec& spec = plan.spec;
   if (spec.product == ExportProduct::pooled) {
     return export_pooled(std::move(plan), {o, *backend, capture, console});
   }
-  MemoryBudget budget(memory_limit(o.run));
+  MemoryBudget budget(memory);
   const TilePlan tiles =
       plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(), o.run.threads);
   const ExportSize size = estimate_export(plan);

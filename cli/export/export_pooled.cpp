@@ -28,7 +28,7 @@ nlohmann::ordered_json identity_of(const ExportSpec& spec) {
 
 int export_pooled(ExportPlan plan, const PooledRun& r) {
   const ExportOptions& o = r.options;
-  MemoryBudget budget(memory_limit(o.run));
+  MemoryBudget budget(memory_beside(r.capture, o.run));
   const std::vector<ReductionJob> wanted = pooled_jobs(plan);
   ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), o.run.threads);
   // Panels of all workers may be under way, out of order.

@@ -194,7 +194,8 @@ int run_mask(const MaskOptions& o) {
   const Capture capture = open_capture(o.capture, o.run, console);
   const MaskTasks m = make_tasks(o, capture);
   const auto backend = make_run_backend(o.run, console);
-  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
+  check_capture(capture, o.capture, *backend, memory_beside(capture, o.run), console);
+  const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
   for (const SelectedCall& call : m.calls) {
     for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
   }

@@ -41,8 +41,9 @@ int run_query(const QueryRequest& o) {
   const auto format =
       choose_format(o, {q.shown(0), q.reverse, capture.files()}, count_averages(mean, volumes));
   const auto backend = make_run_backend(o.run, console);
-  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
-  MemoryBudget budget(memory_limit(o.run));
+  const int64_t memory = memory_beside(capture, o.run);
+  check_capture(capture, o.capture, *backend, memory, console);
+  MemoryBudget budget(memory);
   if (!o.reverse && !o.cache.empty()) {
     console.say("note: only --reverse keeps row sums; --cache changes nothing here");
   }

@@ -50,8 +50,8 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   check_name(o.out, kind);
   if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
   const Capture capture = open_capture(o.capture, o.run, console);
-  StreamRun run(o.run, console, "render");
-  check_capture(capture, o.capture, run.backend(), memory_limit(o.run), console);
+  StreamRun run(o.run, memory_beside(capture, o.run), console, "render");
+  check_capture(capture, o.capture, run.backend(), run.budget().limit(), console);
   if (o.dry_run) run.plan_only();
   const OverlayFiles overlay = find_overlay(o.overlay, capture);
   std::vector<std::filesystem::path> inputs = capture.files();

@@ -203,8 +203,9 @@ int run_rollout(const RolloutOptions& o) {
   std::optional<VolumeFormat> format;
   if (!o.out.empty()) format = choose_format(o, capture, problem.key_tokens());
   const auto backend = make_run_backend(o.run, console);
-  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
-  MemoryBudget budget(memory_limit(o.run));
+  const int64_t memory = memory_beside(capture, o.run);
+  check_capture(capture, o.capture, *backend, memory, console);
+  MemoryBudget budget(memory);
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget.reserve(problem.num_queries() * 16, "the influence");
   if (o.dry_run) {

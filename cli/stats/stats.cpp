@@ -164,8 +164,9 @@ int run_stats(const StatsOptions& o) {
   const Capture capture = open_capture(o.capture, o.run, console);
   StatsJobs s = make_stats_jobs(o, capture);
   const auto backend = make_run_backend(o.run, console);
-  check_capture(capture, o.capture, *backend, memory_limit(o.run), console);
-  MemoryBudget budget(memory_limit(o.run));
+  const int64_t memory = memory_beside(capture, o.run);
+  check_capture(capture, o.capture, *backend, memory, console);
+  MemoryBudget budget(memory);
   const ReductionPlan plan = plan_stats(o, s, *backend, budget);
   const RunPlan forecast = forecast_run("stats", s.jobs, plan, *backend, budget, o.dry_run);
   const OutputFileOptions file_options{.force = o.force,

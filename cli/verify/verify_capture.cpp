@@ -199,6 +199,7 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
     }
     throw;
   }
+  const MemoryReservation held = budget.reserve(counted_bytes(*capture), "the capture's calls");
   const Report report = check_all(*capture, request, means, console, interrupts.token());
   capture->require_unchanged();
   print_report(report, request.json);

@@ -26,6 +26,10 @@
 namespace attnscope {
 namespace {
 
+/// Of a call with its facts, problem, tensors and file, as measured; without the texts that it
+/// recorded.
+constexpr int64_t kCallBytes = 5 << 10;
+
 BuiltCall make_call(OpenedCall call, const FactOverrides& overrides, const ReadControl& control) {
   return build_call(collect_facts(std::move(call), overrides), overrides, control);
 }
@@ -106,6 +110,20 @@ std::vector<std::string> told_once(const std::vector<std::string>& notes) {
 }
 
 }  // namespace
+
+int64_t Capture::held_bytes() const {
+  int64_t bytes = 0;
+  for (const CallEntry& call : calls_) {
+    bytes += kCallBytes + static_cast<int64_t>(call.model.size() + call.prompt.size());
+    for (const auto& [name, fact] : call.facts) bytes += static_cast<int64_t>(fact.json.size());
+    for (const std::vector<std::string>& words : call.tokens) {
+      for (const std::string& word : words) {
+        bytes += static_cast<int64_t>(sizeof word + word.size());
+      }
+    }
+  }
+  return bytes;
+}
 
 void Capture::require_unchanged() const { inputs_->require_unchanged(); }
 

@@ -72,6 +72,10 @@ class Capture {
   const std::vector<std::string>& notes() const { return notes_; }
   const std::vector<std::string>& unknown_keys() const { return unknown_keys_; }
 
+  /// Bytes that the calls hold while the capture lives: their facts, words and tensors' places, not
+  /// the tensors' data. An estimate.
+  int64_t held_bytes() const;
+
   /// Throws Error(usage) naming what exists when something asked for does not, or nothing is left.
   std::vector<SelectedCall> select(const CallSelection& selection) const;
 

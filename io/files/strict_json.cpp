@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/memory_budget.h"
+#include "io/files/head_memory.h"
 
 namespace attnscope {
 namespace {
@@ -66,7 +66,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
   StrictBuilder(size_t text_bytes, const std::string& file, const std::string& where,
                 const JsonLimits& limits)
-      : file_(file), where_(where), limits_(limits) {
+      : file_(file), where_(where), limits_(limits), memory_(file, limits.memory) {
     take_memory(static_cast<int64_t>(text_bytes));
   }
 
@@ -108,14 +108,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   static int64_t string_bytes(const string_t& text) {
     return kValueBytes + static_cast<int64_t>(text.capacity());
   }
-  void take_memory(int64_t bytes) {
-    memory_ += bytes;
-    if (memory_ <= limits_.memory) return;
-    throw Error(ErrorCode::resource, file_ + ": " + (where_.empty() ? "" : where_ + ": ") +
-                                         "its JSON takes more memory than it may (limit " +
-                                         format_bytes(limits_.memory) +
-                                         "; a larger --memory allows more)");
-  }
+  void take_memory(int64_t bytes) { memory_.take(bytes, where_, "its JSON"); }
   template <typename Value>
   Json* place(Value&& value) {
     if (++values_ > limits_.values) {
@@ -154,7 +147,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   const std::string& where_;
   const JsonLimits limits_;
   int64_t values_ = 0;
-  int64_t memory_ = 0;
+  HeadMemory memory_;
   Json root_;
   /// The objects and arrays that are not closed yet, outermost first. An array grows only while it
   /// is the last one here, so the pointers hold.

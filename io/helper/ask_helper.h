@@ -31,8 +31,7 @@ void set_helper_program(HelperProgram program);
 /// - what the answering function threw, with its code;
 /// - Error(file) where the helper crashes or computes without an end: the file is damaged;
 /// - Error(resource) where it was killed from outside, or was given no processor or no answer by
-/// the
-///   disk: nothing is known of the file;
+///   the disk: nothing is known of the file;
 /// - Error(resource) or Error(unavailable) where no helper can be started;
 /// - Error(interrupted) after a stop was requested.
 /// Thread-safe; threads wait for each other's answers.

@@ -30,8 +30,8 @@ PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
   const bool log = style.colours.scale == ScaleKind::log2;
   return {
       named ? volumes.model : volumes.capture,
-      {joined_parts({named ? volumes.capture : "", volumes.query_text,
-                     volumes.domain_text, volumes.domain_text.empty() ? "" : "exact",
+      {joined_parts({named ? volumes.capture : "", volumes.query_text, volumes.domain_text,
+                     volumes.domain_text.empty() ? "" : "exact",
                      style.video.empty() ? "" : "over the video in grey",
                      log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }

@@ -19,10 +19,12 @@ namespace {
 using Json = nlohmann::json;
 using Kind = TorchPickle::Kind;
 
-constexpr int64_t kMaxPickleBytes = 8 << 20;
+constexpr int64_t kByteOrderBytes = 16;
 constexpr int kMaxDepth = 64;
-/// Shared parts are told at every place where they occur.
-constexpr int64_t kMaxVisits = 1 << 20;
+/// Bytes of a number, string or list as JSON, without its letters; and of a tensor, with its places
+/// in lists, without its name and shape.
+constexpr int64_t kPlainBytes = 64;
+constexpr int64_t kTensorBytes = 512;
 
 std::string root_of(const std::string& pickle_name) {
   return pickle_name.substr(0, pickle_name.size() - std::string_view("data.pkl").size());
@@ -47,12 +49,14 @@ bool fits_storage(const TorchTensor& view, int64_t count) {
 
 class TorchFile : public TensorFile {
  public:
-  explicit TorchFile(ZipFile zip) : TensorFile(zip.path()), zip_(std::move(zip)) {
+  explicit TorchFile(ZipFile zip)
+      : TensorFile(zip.path()), zip_(std::move(zip)), memory_(zip_.head_memory()) {
     const ZipMember& member = find_pickle();
     root_ = root_of(member.name);
     check_byte_order();
-    const std::string bytes = read_text(member, kMaxPickleBytes);
-    pickle_ = read_torch_pickle(bytes, path().string());
+    take_memory(member.bytes);
+    const std::string bytes = read_text(member);
+    pickle_ = read_torch_pickle(bytes, path().string(), memory_);
     for (const TorchStorage& storage : pickle_.storages) open_storage(storage);
     add_value(pickle_.root, "", 0);
     if (tensors_.empty()) fail("data.pkl", "holds no tensor");
@@ -68,6 +72,7 @@ class TorchFile : public TensorFile {
   const std::map<std::string, std::string>& metadata() const override { return metadata_; }
 
  private:
+  void take_memory(int64_t bytes) { memory_.take(bytes, "data.pkl", "what it holds"); }
   [[noreturn]] void fail(const std::string& where, const std::string& what) const {
     throw file_error(path().string(), where, what);
   }
@@ -82,11 +87,7 @@ class TorchFile : public TensorFile {
     return *found;
   }
 
-  std::string read_text(const ZipMember& member, int64_t limit) const {
-    if (member.bytes > limit) {
-      fail("member " + member.name, "is too large (got " + std::to_string(member.bytes) +
-                                        " bytes, limit " + std::to_string(limit) + ")");
-    }
+  std::string read_text(const ZipMember& member) const {
     const auto source = zip_.open(member);
     source->verify();
     std::string text(static_cast<size_t>(member.bytes), '\0');
@@ -97,7 +98,11 @@ class TorchFile : public TensorFile {
   void check_byte_order() const {
     const ZipMember* member = zip_.find(root_ + "byteorder");
     if (member == nullptr) return;  // older versions: little-endian
-    const std::string order = read_text(*member, 16);
+    if (member->bytes > kByteOrderBytes) {
+      fail("byteorder", "is too large (got " + std::to_string(member->bytes) + " bytes, limit " +
+                            std::to_string(kByteOrderBytes) + ")");
+    }
+    const std::string order = read_text(*member);
     if (order == "little") return;
     fail("byteorder", "expected little (got \"" + order +
                           "\"): save it again on a little-endian machine, or as safetensors");
@@ -119,9 +124,9 @@ class TorchFile : public TensorFile {
   }
 
   void add_value(size_t index, const std::string& key, int depth) {
-    if (++visits_ > kMaxVisits || depth > kMaxDepth) {
-      fail("data.pkl", "is nested too deep or shares too much");
-    }
+    // Shared parts are told at every place where they occur.
+    take_memory(kPlainBytes + static_cast<int64_t>(key.size()));
+    check_depth(depth);
     const TorchPickle::Value& value = pickle_.values[index];
     switch (value.kind) {
       case Kind::none:
@@ -148,6 +153,12 @@ class TorchFile : public TensorFile {
     }
   }
 
+  void check_depth(int depth) const {
+    if (depth > kMaxDepth) {
+      fail("data.pkl", "is nested too deep (limit " + std::to_string(kMaxDepth) + ")");
+    }
+  }
+
   static std::string joined(const std::string& outer, const std::string& inner) {
     return outer.empty() ? inner : outer + "." + inner;
   }
@@ -164,10 +175,10 @@ class TorchFile : public TensorFile {
 
   /// A number, string, truth value, or a list of such; nothing where there are tensors in it.
   std::optional<Json> plain_value(size_t index, int depth) {
-    if (++visits_ > kMaxVisits || depth > kMaxDepth) {
-      fail("data.pkl", "is nested too deep or shares too much");
-    }
+    check_depth(depth);
     const TorchPickle::Value& value = pickle_.values[index];
+    // As JSON, and as text of JSON.
+    take_memory(kPlainBytes + 2 * static_cast<int64_t>(value.text.size()));
     switch (value.kind) {
       case Kind::none:
         return Json();
@@ -216,6 +227,8 @@ class TorchFile : public TensorFile {
                            std::to_string(tensor.offset) + " does not fit its storage of " +
                            std::to_string(storage.count));
     }
+    take_memory(kTensorBytes + 3 * static_cast<int64_t>(key.size()) +
+                16 * static_cast<int64_t>(tensor.shape.size()));
     auto source = std::make_shared<FileTensor>(
         storages_.at(storage.key), path().string() + (key.empty() ? "" : ": tensor " + key),
         FileTensorLayout{.dtype = storage.dtype,
@@ -231,9 +244,9 @@ class TorchFile : public TensorFile {
   }
 
   ZipFile zip_;
+  HeadMemory memory_;
   std::string root_;
   TorchPickle pickle_;
-  int64_t visits_ = 0;
   std::map<std::string, std::shared_ptr<const ByteSource>> storages_;
   std::map<std::string, std::shared_ptr<const TensorSource>> tensors_;
   std::vector<std::string> keys_;

@@ -18,9 +18,10 @@ namespace {
 using Kind = TorchPickle::Kind;
 using Value = TorchPickle::Value;
 
-/// Values and bytes that a file of a hundred thousand tensors stays below.
-constexpr size_t kMaxValues = 1 << 18;
 constexpr size_t kMark = ~size_t{0};
+/// Bytes of a place in a list that grows, and of one in the memo.
+constexpr int64_t kPlaceBytes = 2 * sizeof(size_t);
+constexpr int64_t kMemoBytes = 64;
 
 struct StorageName {
   std::string_view name;
@@ -63,14 +64,14 @@ std::string opcode_text(unsigned char code) {
 
 class PickleMachine {
  public:
-  PickleMachine(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  PickleMachine(std::string_view bytes, const std::string& file, HeadMemory& memory)
+      : bytes_(bytes), file_(file), memory_(memory) {}
 
   TorchPickle run() {
     while (!stopped_) {
       start_ = at_;
-      if (std::max(stack_.size(), memo_.size()) > kMaxValues) {
-        fail("holds too many values (limit " + std::to_string(kMaxValues) + ")");
-      }
+      // What any opcode may add to the stack.
+      take_memory(kPlaceBytes);
       step(static_cast<unsigned char>(take(1)[0]));
     }
     if (at_ != bytes_.size()) fail("bytes follow the end of the pickle");
@@ -107,10 +108,12 @@ class PickleMachine {
     return line;
   }
 
+  void take_memory(int64_t bytes) { memory_.take(bytes, "data.pkl", "what it holds"); }
+  static int64_t place_bytes(size_t count) { return static_cast<int64_t>(count) * kPlaceBytes; }
+
   size_t make(Value value) {
-    if (result_.values.size() == kMaxValues) {
-      fail("holds too many values (limit " + std::to_string(kMaxValues) + ")");
-    }
+    take_memory(static_cast<int64_t>(sizeof(Value) + value.text.capacity()) +
+                place_bytes(value.items.size()));
     result_.values.push_back(std::move(value));
     return result_.values.size() - 1;
   }
@@ -294,22 +297,21 @@ class PickleMachine {
                               : "appends to what is no list");
     }
     if (kind == Kind::dict && items.size() % 2 != 0) fail("a dictionary's key lacks its value");
+    take_memory(place_bytes(items.size()));
     target.items.insert(target.items.end(), items.begin(), items.end());
   }
 
   bool step_memo(unsigned char code) {
     switch (code) {
       case 'q':  // BINPUT
-        memo_[take_number(1)] = top();
+        keep(take_number(1));
         return true;
       case 'r':  // LONG_BINPUT
-        memo_[take_number(4)] = top();
+        keep(take_number(4));
         return true;
-      case 0x94: {  // MEMOIZE
-        const size_t place = memo_.size();
-        memo_[place] = top();
+      case 0x94:  // MEMOIZE
+        keep(memo_.size());
         return true;
-      }
       case 'h':  // BINGET
         push_memo(take_number(1));
         return true;
@@ -319,6 +321,10 @@ class PickleMachine {
       default:
         return false;
     }
+  }
+  void keep(uint64_t place) {
+    take_memory(kMemoBytes);
+    memo_[place] = top();
   }
   void push_memo(uint64_t place) {
     const auto found = memo_.find(place);
@@ -364,6 +370,7 @@ class PickleMachine {
                         return c > ' ' && c < 0x7f && c != '/' && c != '\\';
                       });
     if (!safe) fail("a storage has the unsafe key \"" + storage.key + "\"");
+    take_memory(static_cast<int64_t>(2 * sizeof(TorchStorage) + storage.key.capacity()));
     result_.storages.push_back(std::move(storage));
     push({Kind::storage, static_cast<int64_t>(result_.storages.size() - 1), 0, "", {}});
   }
@@ -415,6 +422,8 @@ class PickleMachine {
     if (tensor.shape.size() != tensor.strides.size() || tensor.offset < 0) {
       fail("a tensor's size and stride do not fit each other");
     }
+    take_memory(static_cast<int64_t>(2 * sizeof(TorchTensor)) +
+                2 * place_bytes(tensor.shape.size()));
     result_.tensors.push_back(std::move(tensor));
     push({Kind::tensor, static_cast<int64_t>(result_.tensors.size() - 1), 0, "", {}});
   }
@@ -435,6 +444,7 @@ class PickleMachine {
 
   std::string_view bytes_;
   const std::string& file_;
+  HeadMemory& memory_;
   size_t at_ = 0;
   size_t start_ = 0;  ///< of the opcode at work
   bool stopped_ = false;
@@ -445,8 +455,8 @@ class PickleMachine {
 
 }  // namespace
 
-TorchPickle read_torch_pickle(std::string_view bytes, const std::string& file) {
-  return PickleMachine(bytes, file).run();
+TorchPickle read_torch_pickle(std::string_view bytes, const std::string& file, HeadMemory& memory) {
+  return PickleMachine(bytes, file, memory).run();
 }
 
 }  // namespace attnscope

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "io/files/head_memory.h"
 
 namespace attnscope {
 
@@ -55,10 +56,11 @@ struct TorchPickle {
 
 /// Interprets data.pkl of a torch.save file. Only the opcodes and globals that plain tensors need
 /// are understood, by their exact names; nothing is imported or called. Throws Error(file)
-/// "FILE: data.pkl: byte N: …" for anything else. `file` is how messages name the archive.
+/// "FILE: data.pkl: byte N: …" for anything else, Error(resource) where its values take more than
+/// `memory` has left. `file` is how messages name the archive.
 ///
 /// Not a library's work: general readers of pickles make whatever a file names, and the one that is
 /// made for such files comes with all of libtorch.
-TorchPickle read_torch_pickle(std::string_view bytes, const std::string& file);
+TorchPickle read_torch_pickle(std::string_view bytes, const std::string& file, HeadMemory& memory);
 
 }  // namespace attnscope

@@ -23,8 +23,6 @@ constexpr int64_t kEndBytes = 22;
 constexpr int64_t kEnd64Bytes = 56;
 constexpr int64_t kLocator64Bytes = 20;
 constexpr int64_t kMaxComment = 0xffff;
-/// A directory of 100 000 members takes less.
-constexpr int64_t kMaxDirectoryBytes = 16 << 20;
 /// Deflate packs no byte string into less than this share of it.
 constexpr int64_t kMaxRatio = 1032;
 constexpr uint16_t kEncrypted = 1, kSizesFollow = 8;
@@ -61,9 +59,16 @@ struct Entry {
   int64_t end = 0;     ///< of the data
 };
 
+/// Of an entry while the directory is read: it in a list that grows, its member, its places in two
+/// orders, and its name once more in a set; without the names' letters.
+constexpr int64_t kEntryMemory =
+    2 * sizeof(Entry) + 2 * sizeof(ZipMember) + 3 * sizeof(Entry*) + 80;
+
 class DirectoryReader {
  public:
-  DirectoryReader(const ByteSource& file, const std::string& name) : file_(file), name_(name) {}
+  /// Borrows the memory's account.
+  DirectoryReader(const ByteSource& file, const std::string& name, HeadMemory& memory)
+      : file_(file), name_(name), memory_(memory) {}
 
   std::vector<ZipMember> read() {
     find_directory();
@@ -81,6 +86,7 @@ class DirectoryReader {
   [[noreturn]] void fail(const std::string& where, const std::string& what) const {
     throw file_error(name_, where, what);
   }
+  void take_memory(int64_t bytes) { memory_.take(bytes, "zip", "its directory"); }
   std::string bytes_at(int64_t offset, int64_t count) const {
     std::string bytes(static_cast<size_t>(count), '\0');
     file_.read_at(offset, std::as_writable_bytes(std::span(bytes)));
@@ -124,10 +130,6 @@ class DirectoryReader {
                       std::to_string(offset) + " + " + std::to_string(bytes) + ", expected " +
                       std::to_string(limit) + ")");
     }
-    if (bytes > static_cast<uint64_t>(kMaxDirectoryBytes)) {
-      fail("zip", "its directory is too large (got " + std::to_string(bytes) + " bytes, limit " +
-                      std::to_string(kMaxDirectoryBytes) + ")");
-    }
     directory_ = static_cast<int64_t>(offset);
     count_ = entries;
   }
@@ -151,6 +153,7 @@ class DirectoryReader {
 
   void read_entries() {
     const int64_t bytes = directory_end_ - directory_;
+    take_memory(bytes);
     const std::string directory = bytes_at(directory_, bytes);
     std::set<std::string> seen;
     int64_t at = 0;
@@ -166,6 +169,7 @@ class DirectoryReader {
       const auto text = [&](int64_t from, int64_t count) {
         return directory.substr(static_cast<size_t>(at + from), static_cast<size_t>(count));
       };
+      take_memory(kEntryMemory + 2 * name_bytes);
       Entry entry;
       entry.member.name = text(kEntryBytes, name_bytes);
       check_name(entry.member.name);
@@ -298,6 +302,7 @@ class DirectoryReader {
 
   const ByteSource& file_;
   const std::string name_;
+  HeadMemory& memory_;
   int64_t directory_ = 0, directory_end_ = 0;
   uint64_t count_ = 0;
   std::vector<Entry> entries_;
@@ -310,13 +315,18 @@ ZipFile::ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path 
     : file_(std::move(bytes)),
       path_(std::move(name)),
       control_(std::move(control)),
-      members_(DirectoryReader(*file_, path_.string()).read()) {}
+      head_memory_(path_.string(), control_.memory),
+      members_(DirectoryReader(*file_, path_.string(), head_memory_).read()) {
+  for (size_t i = 0; i < members_.size(); ++i) by_name_.push_back(i);
+  std::sort(by_name_.begin(), by_name_.end(),
+            [&](size_t a, size_t b) { return members_[a].name < members_[b].name; });
+}
 
 const ZipMember* ZipFile::find(const std::string& name) const {
-  for (const ZipMember& member : members_) {
-    if (member.name == name) return &member;
-  }
-  return nullptr;
+  const auto found = std::lower_bound(
+      by_name_.begin(), by_name_.end(), name,
+      [&](size_t i, const std::string& wanted) { return members_[i].name < wanted; });
+  return found != by_name_.end() && members_[*found].name == name ? &members_[*found] : nullptr;
 }
 
 std::shared_ptr<const ByteSource> ZipFile::open(const ZipMember& member) const {

@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "io/files/byte_source.h"
+#include "io/files/head_memory.h"
 #include "io/tensors/zip_member.h"
 
 namespace attnscope {
 
 /// The directory of a zip archive, checked completely: every local header says what the directory
 /// says, no two members overlap, names are plain relative paths that occur once, none is encrypted,
-/// and none unpacks to more than deflate can pack. Zip64 is understood. Immutable; thread-safe.
-/// Format: PKWARE's APPNOTE.TXT 6.3.
+/// and none unpacks to more than deflate can pack. Zip64 is understood. How many members there may
+/// be is a matter of the memory that the control allows for the file's head. Immutable;
+/// thread-safe. Format: PKWARE's APPNOTE.TXT 6.3.
 ///
 /// Not libzip's work: it tells no member's place in the file, so that tensors could not be read
 /// where they stand; one of its handles serves one thread; and it looks neither for members that
@@ -22,7 +24,7 @@ namespace attnscope {
 class ZipFile {
  public:
   /// The archive of these bytes, wherever they stand; `name` is how messages call it. Throws
-  /// Error(file) naming the member.
+  /// Error(file) naming the member, Error(resource) where the directory takes too much memory.
   ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path name,
           ReadControl control = {});
 
@@ -31,6 +33,8 @@ class ZipFile {
   const std::vector<ZipMember>& members() const { return members_; }
   /// Null where there is none.
   const ZipMember* find(const std::string& name) const;
+  /// What is left of the memory for the file's head, for what a member tells of the others.
+  const HeadMemory& head_memory() const { return head_memory_; }
   /// As open_zip_member, with the control that the archive was opened with.
   std::shared_ptr<const ByteSource> open(const ZipMember& member) const;
 
@@ -38,7 +42,9 @@ class ZipFile {
   std::shared_ptr<const ByteSource> file_;
   std::filesystem::path path_;
   ReadControl control_;
+  HeadMemory head_memory_;
   std::vector<ZipMember> members_;
+  std::vector<size_t> by_name_;  ///< places in members_, ascending by name
 };
 
 /// Whether a file of this start is meant to be a zip archive.

@@ -6,7 +6,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attnscope;
   try {
-    read_torch_pickle(test::fuzz_text(data, size), "input");
+    HeadMemory memory("input", int64_t{64} << 20);
+    read_torch_pickle(test::fuzz_text(data, size), "input", memory);
   } catch (const Error&) {
   }
   return 0;

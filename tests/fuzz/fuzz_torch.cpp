@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                        {"a/data/1", storage}});
   try {
     const std::span bytes(archive);
-    test::touch(*open_torch(
-        ZipFile(std::make_shared<MemoryBytes>(std::as_bytes(bytes), "input"), "input")));
+    test::touch(*open_torch(ZipFile(std::make_shared<MemoryBytes>(std::as_bytes(bytes), "input"),
+                                    "input", {.memory = int64_t{64} << 20})));
   } catch (const Error&) {
   }
   return 0;

@@ -24,7 +24,7 @@ void touch(const attnscope::ByteSource& member) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attnscope;
   try {
-    ZipFile zip(test::fuzz_bytes(data, size), "input");
+    ZipFile zip(test::fuzz_bytes(data, size), "input", {.memory = int64_t{64} << 20});
     for (const ZipMember& member : zip.members()) {
       try {
         touch(*zip.open(member));

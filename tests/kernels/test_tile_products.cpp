@@ -15,7 +15,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_packing.h"
-#include "tests/support/backend_harness.h"
+#include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 

@@ -39,21 +39,28 @@ void write_catalogue(const fs::path& folder, const std::string& frames = "[]") {
                   R"(,"calls":[{"file":"a.safetensors"},{"file":"b.safetensors"}]})");
 }
 
-}  // namespace
-
-TEST_CASE("a picture that is a link to another file is not copied and not drawn") {
-  const TemporaryFolder folder;
+/// A folder with these calls and this catalogue; its path.
+fs::path make_capture(const TemporaryFolder& folder, const std::string& frames) {
   const fs::path capture = folder / "capture";
   fs::create_directory(capture);
   write_call(capture / "a.safetensors", 0);
   write_call(capture / "b.safetensors", 1);
+  write_catalogue(capture, frames);
+  return capture;
+}
+
+}  // namespace
+
+TEST_CASE("a picture that is a link to another file is not copied and not drawn") {
+  const TemporaryFolder folder;
+  const fs::path capture =
+      make_capture(folder, R"([{"file":"frame0.png","t":0},{"file":"pictures/secret.png","t":0},)"
+                           R"({"file":"frame1.png","t":1}])");
   write_png(capture / "frame1.png", 1);
   fs::create_directory(folder / "private");
   write_png(folder / "private/secret.png");
   fs::create_symlink("../private/secret.png", capture / "frame0.png");
   fs::create_directory_symlink("../private", capture / "pictures");
-  write_catalogue(capture, R"([{"file":"frame0.png","t":0},{"file":"pictures/secret.png","t":0},)"
-                           R"({"file":"frame1.png","t":1}])");
   for (const char* links : {"refuse", "follow"}) {
     INFO(links);
     const std::string out = folder / (std::string("copy-") + links);
@@ -75,11 +82,7 @@ TEST_CASE("a picture that is a link to another file is not copied and not drawn"
 
 TEST_CASE("what is listed as a picture and is none is not copied") {
   const TemporaryFolder folder;
-  const fs::path capture = folder / "capture";
-  fs::create_directory(capture);
-  write_call(capture / "a.safetensors", 0);
-  write_call(capture / "b.safetensors", 1);
-  write_catalogue(capture, R"([{"file":"frame0.png","t":0}])");
+  const fs::path capture = make_capture(folder, R"([{"file":"frame0.png","t":0}])");
   for (const std::string content : {"", "secret", "\x89PNG\r\n\x1a\n", "RIFF1234WAVE"}) {
     write_bytes(capture / "frame0.png", content);
     const auto copied = run_attnscope({"convert", capture, "-o", folder / "copy"});

@@ -13,9 +13,9 @@
 #include "core/stream/null_sink.h"
 #include "core/stream/streaming_engine.h"
 #include "kernels/backend_factory.h"
+#include "tests/support/backend/fake_backend.h"
+#include "tests/support/backend/forwarding_backend.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_backend.h"
-#include "tests/support/forwarding_backend.h"
 #include "tests/support/helpers.h"
 
 using namespace attnscope;

@@ -155,6 +155,20 @@ TEST_CASE("npz: a local header that says something else than the directory is re
         std::string::npos);
 }
 
+TEST_CASE("npz: a directory may be as large as the memory for a file's head") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "many.npz";
+  std::vector<ZipPart> parts;
+  for (int i = 0; i < 50'000; ++i) parts.push_back({"tensor" + std::to_string(i) + ".npy", ""});
+  write_bytes(path, zip_bytes(parts));
+  CHECK(open_tensor_file(path)->keys().size() == parts.size());
+  CHECK(thrown_text(ErrorCode::resource,
+                    [&] { open_tensor_file(path, {.memory = int64_t{16} << 20}); }) ==
+        path.string() +
+            ": zip: its directory takes more memory than it may (limit 16.00 MiB; a "
+            "larger --memory allows more)");
+}
+
 TEST_CASE("npz: two members may not share bytes") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "bad.npz";

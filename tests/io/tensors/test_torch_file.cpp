@@ -112,11 +112,6 @@ TEST_CASE("torch: whatever is no plain tensor is refused by name") {
   const auto body = [](const std::string& bytes) { return archive(pickle(bytes)); };
   std::string deep = ")";
   for (int i = 0; i < 100'000; ++i) deep += "\x85";
-  std::string doubling = "]" + kPlain + "aq" + std::string(1, '\0');
-  for (int i = 1; i < 40; ++i) {
-    const std::string before(1, static_cast<char>(i - 1)), now(1, static_cast<char>(i));
-    doubling += "](h" + before + "h" + before + "eq" + now;
-  }
   struct Case {
     std::string what, bytes, part;
   };
@@ -149,7 +144,6 @@ TEST_CASE("torch: whatever is no plain tensor is refused by name") {
       {"length beyond", body("X" + little_endian(1000, 4) + "x"), "more than stand there"},
       {"protocol 0", archive("(lp0\n."), "not allowed"},
       {"deep nesting", body(deep), "too deep"},
-      {"memo bomb", body("(" + doubling + "t"), "shares too much"},
       {"contains itself", body("]q" + std::string(1, '\0') + "h" + std::string(1, '\0') + "a"),
        "too deep"},
       {"storage size", body(tensor(storage("FloatStorage", "0", 7), 0, {2, 3}, {3, 1})),
@@ -198,4 +192,55 @@ TEST_CASE("torch: whatever is no plain tensor is refused by name") {
   const auto source = open_tensor_file(path)->tensor("");
   CHECK(thrown_text(ErrorCode::file, [&] { read_all<float>(*source); }).find("checksum") !=
         std::string::npos);
+}
+
+TEST_CASE("torch: a hundred thousand values are no reason to refuse a file") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "many.pt";
+  constexpr int kTensors = 20'000;
+  std::string items;
+  for (int i = 0; i < kTensors; ++i) items += text("t" + std::to_string(i)) + kPlain;
+  write_bytes(path, archive(pickle(dict(items))));
+  CHECK(open_tensor_file(path)->keys().size() == kTensors);
+  CHECK(thrown_text(ErrorCode::resource,
+                    [&] { open_tensor_file(path, {.memory = int64_t{16} << 20}); }) ==
+        path.string() +
+            ": data.pkl: what it holds takes more memory than it may (limit 16.00 MiB; "
+            "a larger --memory allows more)");
+}
+
+TEST_CASE("torch: what would take more memory than a file's head may is left before it does") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "bomb.pt";
+  const auto put = [](int i) { return "q" + std::string(1, static_cast<char>(i)); };
+  const auto get = [](int i) { return "h" + std::string(1, static_cast<char>(i)); };
+  const auto times = [](int count, const std::string& piece) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += piece;
+    return all;
+  };
+  std::string doubling = "]" + kPlain + "a" + put(0);
+  for (int i = 1; i < 40; ++i) doubling += "](" + get(i - 1) + get(i - 1) + "e" + put(i);
+  // A key of 64 KiB at each of 30 levels, 2000 times.
+  const std::string keys = text(std::string(1 << 16, 'k')) + put(0) + kPlain + put(1);
+  std::string nested = get(1);
+  for (int i = 0; i < 30; ++i) nested = "}" + get(0) + nested + "s";
+  const std::string size = global("torch", "Size");
+  const std::vector<std::pair<std::string, std::string>> bombs{
+      {"values", "(" + std::string(3 << 20, '\x88') + "t"},
+      {"marks and places", "(" + kPlain + put(0) + times(4 << 20, get(0)) + "t"},
+      {"a list told again and again", "(" + doubling + "t"},
+      {"a string told again and again", "(" + keys + times(2000, get(0)) + "t"},
+      {"nested keys", "(" + keys + nested + put(2) + times(2000, get(2)) + "t"},
+      {"sizes of many numbers", "((" + times(50'000, "K\x01") + "t" + put(0) +
+                                    times(2000, size + get(0) + "\x85R") + kPlain + "t"}};
+  for (const auto& [what, body] : bombs) {
+    INFO(what);
+    write_bytes(path, archive(pickle(body)));
+    const std::string refusal = thrown_text(
+        ErrorCode::resource, [&] { open_tensor_file(path, {.memory = int64_t{64} << 20}); });
+    CHECK(refusal == path.string() +
+                         ": data.pkl: what it holds takes more memory than it may "
+                         "(limit 64.00 MiB; a larger --memory allows more)");
+  }
 }
