@@ -289,8 +289,8 @@ TEST_CASE("interrupted stats go on where they were") {
   const std::string out = folder / "out.json";
   // The stop comes with the write of a record in the midst of twelve.
   const long writes = calls_of({"stats", capture, "-o", whole, "--quiet"}, "stop-write");
-  const auto result = run_attnscope({"stats", capture, "-o", out, "--quiet"},
-                                    with_fault("stop-write", writes / 2));
+  const auto result =
+      run_attnscope({"stats", capture, "-o", out, "--quiet"}, with_fault("stop-write", writes / 2));
   INFO(result.err);
   REQUIRE(result.exit_code == 4);
   CHECK(result.err.find(" of 12 heads are in " + out + ".part; --resume goes on") !=
