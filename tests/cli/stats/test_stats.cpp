@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/synthetic.h"
 
