@@ -8,7 +8,7 @@
 // without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at
 // the end. ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper process: it is
 // given no processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE names one that
-// appears before the first fdatasync, which waits likewise.
+// appears before the n-th pwrite of "pause-write", which waits likewise.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -112,18 +112,6 @@ void before_read() {
   if (is_due("stop-read")) send_stop();
 }
 
-/// Whether the write fails.
-bool before_write() {
-  if (fails("kill-write")) kill(getpid(), SIGKILL);
-  if (fails("stop-write")) send_stop();
-  return fails("pwrite");
-}
-
-bool without_locks() {
-  const char* fault = getenv("ATTNSCOPE_FAULT");
-  return fault != nullptr && strcmp(fault, "unsupported") == 0;
-}
-
 /// Says who waits, until FILE.go is there or FILE is gone.
 void wait_for_go(const char* path) {
   char go[4096];
@@ -140,17 +128,23 @@ void wait_for_go(const char* path) {
   while (access(go, F_OK) != 0 && access(path, F_OK) == 0) usleep(1000);
 }
 
+/// Whether the write fails.
+bool before_write() {
+  if (fails("kill-write")) kill(getpid(), SIGKILL);
+  if (fails("stop-write")) send_stop();
+  if (fails("pause-write")) wait_for_go(getenv("ATTNSCOPE_FAULT_PAUSE"));
+  return fails("pwrite");
+}
+
+bool without_locks() {
+  const char* fault = getenv("ATTNSCOPE_FAULT");
+  return fault != nullptr && strcmp(fault, "unsupported") == 0;
+}
+
 /// In the helper, before main.
 [[gnu::constructor]] void wait_in_helper() {
   const char* path = getenv("ATTNSCOPE_FAULT_HELPER");
   if (path != nullptr && is_helper()) wait_for_go(path);
-}
-
-/// The first time that it is called.
-void pause_once() {
-  static std::atomic<bool> paused{false};
-  const char* path = getenv("ATTNSCOPE_FAULT_PAUSE");
-  if (path != nullptr && !paused.exchange(true)) wait_for_go(path);
 }
 
 /// fcntl in both its forms. Its third argument is a number or an address; all fit in a pointer.
@@ -246,7 +240,6 @@ int fsync(int fd) {
 }
 
 int fdatasync(int fd) {
-  pause_once();
   end_before_step();
   if (fails("fdatasync")) {
     errno = EIO;

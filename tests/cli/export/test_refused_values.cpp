@@ -84,9 +84,9 @@ TEST_CASE("numbers of heads whose values turn out bad late leave nothing, as exp
     std::filesystem::last_write_time(path, time);
     std::ofstream(paused + ".go") << "go";
   });
-  const auto result =
-      run_attnscope({"stats", path, "-o", outputs / "out.json", "--quiet", "--threads", "1"},
-                    with_faults({"ATTNSCOPE_FAULT_PAUSE=" + paused}));
+  const auto result = run_attnscope(
+      {"stats", path, "-o", outputs / "out.json", "--quiet", "--threads", "1"},
+      with_faults({"ATTNSCOPE_FAULT=pause-write:2", "ATTNSCOPE_FAULT_PAUSE=" + paused}));
   ended = true;
   change.join();
   INFO(result.err);
