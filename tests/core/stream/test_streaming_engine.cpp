@@ -333,10 +333,11 @@ TEST_CASE("the next head is bound while the current one is computed, and no thir
   const TilePlan plan = plan_tiles(s.tasks, s.request, s.backend, kPlenty);
   REQUIRE(plan.bound_heads == 2);
   std::atomic<bool> prefetched{false};
-  // The first panel is not finished before a second head has been asked for.
+  // The first head's last panel is not finished before a second head has been asked for.
+  const int64_t panels = ceil_div(s.tasks[0].num_rows(), plan.panel_rows);
   s.backend.on_call = [&](FakeCall call) {
     if (call == FakeCall::bind && s.backend.calls(FakeCall::bind) == 2) prefetched = true;
-    if (call == FakeCall::emit_panel) {
+    if (call == FakeCall::emit_panel && s.backend.calls(FakeCall::emit_panel) >= panels) {
       const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       while (!prefetched && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     }
