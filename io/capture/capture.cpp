@@ -29,6 +29,8 @@ namespace {
 /// Of a call with its facts, problem, tensors and file, as measured; without the texts that it
 /// recorded.
 constexpr int64_t kCallBytes = 5 << 10;
+/// Bytes of a word without its letters.
+constexpr int64_t kWordBytes = sizeof(std::string);
 
 BuiltCall make_call(OpenedCall call, const FactOverrides& overrides, const ReadControl& control) {
   return build_call(collect_facts(std::move(call), overrides), overrides, control);
@@ -118,7 +120,7 @@ int64_t Capture::held_bytes() const {
     for (const auto& [name, fact] : call.facts) bytes += static_cast<int64_t>(fact.json.size());
     for (const std::vector<std::string>& words : call.tokens) {
       for (const std::string& word : words) {
-        bytes += static_cast<int64_t>(sizeof word + word.size());
+        bytes += kWordBytes + static_cast<int64_t>(word.size());
       }
     }
   }

@@ -62,7 +62,7 @@ struct Entry {
 /// Of an entry while the directory is read: it in a list that grows, its member, its places in two
 /// orders, and its name once more in a set; without the names' letters.
 constexpr int64_t kEntryMemory =
-    2 * sizeof(Entry) + 2 * sizeof(ZipMember) + 3 * sizeof(Entry*) + 80;
+    2 * sizeof(Entry) + 2 * sizeof(ZipMember) + 3 * sizeof(size_t) + 80;
 
 class DirectoryReader {
  public:
