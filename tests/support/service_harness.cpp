@@ -40,7 +40,11 @@ std::optional<ProbedEntry> ServiceHarness::probe(const ProbeRequest& request, Wa
   wishes.probes = {request};
   want(std::move(wishes));
   std::optional<ProbedEntry> found;
-  wait([&] { return (found = service_->find_probe(request)) || !service_->status().busy; });
+  wait([&] {
+    // Asked in this order: what ends between the two questions is found by the second.
+    const bool busy = service_->status().busy;
+    return (found = service_->find_probe(request)) || !busy;
+  });
   return found;
 }
 
