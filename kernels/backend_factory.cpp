@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/choice_list.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "kernels/common/tile_unit.h"
@@ -11,39 +12,6 @@
 #include "kernels/reference/reference_backend.h"
 
 namespace attnscope {
-
-namespace {
-
-/// "a, b or c".
-std::string listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 < words.size() ? ", " : " or ";
-    text += words[i];
-  }
-  return text;
-}
-
-}  // namespace
-
-BackendKind parse_backend(std::string_view name) {
-  // In the order of BackendKind.
-  static const std::vector<std::string> names{"auto",     "reference",  "cpu",  "cpu-amx",
-                                              "cpu-bf16", "cpu-fma",    "cuda", "cuda-wgmma",
-                                              "cuda-mma", "cuda-cublas"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return static_cast<BackendKind>(i);
-  }
-  if (name == "cuda-tf32") {
-    throw usage_error("backend cuda-tf32 is asked for by --backend cuda --tf32");
-  }
-  const std::string nearest = nearest_word(name, names);
-  throw usage_error("backend " + std::string(name) + " is not known (expected " + listed(names) +
-                    (nearest.empty() ? ")" : "; did you mean " + nearest + "?)"));
-}
-
-bool is_cuda(BackendKind kind) { return kind >= BackendKind::cuda; }
-
 namespace {
 
 DeviceKernels kernels_of(BackendKind kind) {
@@ -98,6 +66,25 @@ void tell_unused_tiles(const BackendOptions& options) {
 }
 
 }  // namespace
+
+BackendKind parse_backend(std::string_view name) {
+  // In the order of BackendKind.
+  static const std::vector<std::string> names{"auto",     "reference",  "cpu",  "cpu-amx",
+                                              "cpu-bf16", "cpu-fma",    "cuda", "cuda-wgmma",
+                                              "cuda-mma", "cuda-cublas"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<BackendKind>(i);
+  }
+  if (name == "cuda-tf32") {
+    throw usage_error("backend cuda-tf32 is asked for by --backend cuda --tf32");
+  }
+  const std::string nearest = nearest_word(name, names);
+  throw usage_error("backend " + std::string(name) + " is not known (expected " +
+                    choice_list(names) +
+                    (nearest.empty() ? ")" : "; did you mean " + nearest + "?)"));
+}
+
+bool is_cuda(BackendKind kind) { return kind >= BackendKind::cuda; }
 
 std::unique_ptr<TileBackend> make_backend(BackendKind kind, const BackendOptions& options) {
   switch (kind) {

@@ -31,6 +31,7 @@ class RotatedTensor : public TensorSource {
   DType dtype() const override { return tensor_.dtype(); }
   std::span<const int64_t> shape() const override { return shape_; }
   const std::string& name() const override { return tensor_.source().name(); }
+  bool prefers_order() const override { return tensor_.source().prefers_order(); }
 
   void read(std::span<const int64_t> begin, std::span<const int64_t> count,
             std::byte* destination) const override {

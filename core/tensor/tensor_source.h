@@ -25,6 +25,9 @@ class TensorSource {
   /// than the box. Throws Error(file) when the data cannot be read.
   virtual void read(std::span<const int64_t> begin, std::span<const int64_t> count,
                     std::byte* destination) const = 0;
+
+  /// Whether boxes read in ascending order, by one thread, take far less work than any other way.
+  virtual bool prefers_order() const { return false; }
 };
 
 }  // namespace attnscope

@@ -38,6 +38,7 @@ class JoinedHeads : public TensorSource {
   DType dtype() const override { return heads_[0]->dtype(); }
   std::span<const int64_t> shape() const override { return shape_; }
   const std::string& name() const override { return heads_[0]->name(); }
+  bool prefers_order() const override { return heads_[0]->prefers_order(); }
 
   void read(std::span<const int64_t> begin, std::span<const int64_t> count,
             std::byte* destination) const override {

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <string>
+#include <vector>
 
+#include "core/base/choice_list.h"
 #include "core/base/error.h"
 #include "io/results/film_files.h"
 #include "io/results/volume_files.h"
@@ -28,16 +30,6 @@ std::string_view extension_of(VolumeFormat format) {
   return {};
 }
 
-/// ".npy, .h5 or .csv"
-std::string list_extensions(std::span<const VolumeFormat> formats) {
-  std::string text;
-  for (size_t i = 0; i < formats.size(); ++i) {
-    if (i > 0) text += i + 1 < formats.size() ? ", " : " or ";
-    text += extension_of(formats[i]);
-  }
-  return text;
-}
-
 }  // namespace
 
 VolumeFormat volume_format_of(const std::filesystem::path& path,
@@ -46,8 +38,10 @@ VolumeFormat volume_format_of(const std::filesystem::path& path,
   for (const VolumeFormat format : allowed) {
     if (extension == extension_of(format)) return format;
   }
+  std::vector<std::string_view> extensions;
+  for (const VolumeFormat format : allowed) extensions.push_back(extension_of(format));
   throw usage_error(fmt::format("-o {}: the name must end in {} (got \"{}\")", path.string(),
-                                list_extensions(allowed), extension));
+                                choice_list(extensions), extension));
 }
 
 void check_volume_count(VolumeFormat format, const std::filesystem::path& path,

@@ -35,6 +35,7 @@ class FileTensor : public TensorSource {
   const std::string& name() const override { return name_; }
   void read(std::span<const int64_t> begin, std::span<const int64_t> count,
             std::byte* destination) const override;
+  bool prefers_order() const override { return file_->unpacks_in_order(); }
 
  private:
   std::shared_ptr<const ByteSource> file_;

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <functional>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/tensor/tensor_source.h"
 #include "io/files/input_file.h"
 #include "io/files/read_box.h"
+#include "io/tensors/chunk_cache.h"
 #include "io/tensors/chunk_packing.h"
 
 namespace attnscope {
@@ -22,23 +20,6 @@ struct ChunkedLayout {
   std::vector<int64_t> chunk;
   ChunkPacking packing;
   std::vector<ChunkPlace> places;  ///< row-major over the grid of chunks; empty: no elements
-};
-
-/// Unpacked chunks, those used last: at most 16 MiB, or one chunk. Thread-safe; chunks are unpacked
-/// one at a time.
-class ChunkCache {
- public:
-  static constexpr int64_t kMostBytes = 16 << 20;
-  using Bytes = std::shared_ptr<const std::vector<std::byte>>;
-  /// Whose chunk (its file, its dataset), and where or which.
-  using Key = std::pair<const void*, int64_t>;
-  /// The chunk, unpacked by `unpack` where it is not there. What that throws is passed on.
-  Bytes get(const Key& key, const std::function<std::vector<std::byte>()>& unpack);
-
- private:
-  std::mutex mutex_;
-  std::list<std::pair<Key, Bytes>> entries_;  ///< the one used last first
-  int64_t bytes_ = 0;
 };
 
 /// A chunked dataset, read with pread. Immutable; thread-safe.

@@ -12,6 +12,9 @@
 namespace attnscope {
 namespace {
 
+/// Of all members' unpacked bytes that stay, beside their states.
+constexpr int64_t kUnpackedBytes = int64_t{8} << 20;
+
 constexpr uint32_t kLocalMagic = 0x04034b50;
 constexpr uint32_t kEntryMagic = 0x02014b50;
 constexpr uint32_t kEndMagic = 0x06054b50;
@@ -315,6 +318,7 @@ ZipFile::ZipFile(std::shared_ptr<const ByteSource> bytes, std::filesystem::path 
     : file_(std::move(bytes)),
       path_(std::move(name)),
       control_(std::move(control)),
+      unpacked_(std::make_shared<ChunkCache>(kUnpackedBytes)),
       head_memory_(path_.string(), control_.memory),
       members_(DirectoryReader(*file_, path_.string(), head_memory_).read()) {
   for (size_t i = 0; i < members_.size(); ++i) by_name_.push_back(i);
@@ -330,7 +334,7 @@ const ZipMember* ZipFile::find(const std::string& name) const {
 }
 
 std::shared_ptr<const ByteSource> ZipFile::open(const ZipMember& member) const {
-  return open_zip_member(file_, path_.string(), member, control_);
+  return open_zip_member(file_, path_.string(), member, unpacked_, control_);
 }
 
 bool looks_like_zip(std::string_view start) {

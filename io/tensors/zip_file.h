@@ -42,6 +42,7 @@ class ZipFile {
   std::shared_ptr<const ByteSource> file_;
   std::filesystem::path path_;
   ReadControl control_;
+  std::shared_ptr<ChunkCache> unpacked_;
   HeadMemory head_memory_;
   std::vector<ZipMember> members_;
   std::vector<size_t> by_name_;  ///< places in members_, ascending by name

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -17,6 +18,8 @@ constexpr int64_t kBufferBytes = 64 * 1024;
 /// States kept of a deflated member, about 40 KiB each.
 constexpr int64_t kMaxStates = 32;
 constexpr int64_t kMinSpacing = 8 << 20;
+/// Unpacked at once, and kept: neighbouring heads and rows often lie in the same piece.
+constexpr int64_t kPieceBytes = int64_t{256} << 10;
 /// Readers that go on where they ended: rows of several heads are read in turns.
 constexpr size_t kMaxCursors = 4;
 
@@ -171,21 +174,24 @@ class InflateCursor {
 
 class DeflatedMember : public Member {
  public:
-  using Member::Member;
+  DeflatedMember(std::shared_ptr<const ByteSource> file, std::string file_name, ZipMember member,
+                 ReadControl control, std::shared_ptr<ChunkCache> unpacked)
+      : Member(std::move(file), std::move(file_name), std::move(member), std::move(control)),
+        unpacked_(std::move(unpacked)) {}
+
+  bool unpacks_in_order() const override { return true; }
 
   void read_at(int64_t offset, std::span<std::byte> destination) const override {
     check_range(offset, destination.size());
-    if (destination.empty()) return;
-    const std::lock_guard lock(mutex_);
-    try {
-      InflateCursor& cursor = cursor_before(offset);
-      skip(cursor, offset - cursor.position());
-      if (cursor.read(destination.data(), destination.size()) != destination.size()) {
-        fail("unpacks to fewer bytes than it says");
-      }
-    } catch (...) {
-      cursors_.clear();  // one of them stands nobody knows where
-      throw;
+    while (!destination.empty()) {
+      const int64_t piece = offset / kPieceBytes;
+      const ChunkCache::Bytes bytes = unpacked_->get({file_.get(), member_.data_offset, piece},
+                                                     [&] { return unpack(piece * kPieceBytes); });
+      const auto begin = static_cast<size_t>(offset - piece * kPieceBytes);
+      const size_t count = std::min(bytes->size() - begin, destination.size());
+      std::memcpy(destination.data(), bytes->data() + begin, count);
+      destination = destination.subspan(count);
+      offset += static_cast<int64_t>(count);
     }
   }
 
@@ -215,6 +221,23 @@ class DeflatedMember : public Member {
   }
 
  private:
+  /// The piece from `begin` on.
+  std::vector<std::byte> unpack(int64_t begin) const {
+    std::vector<std::byte> bytes(static_cast<size_t>(std::min(kPieceBytes, size() - begin)));
+    const std::lock_guard lock(mutex_);
+    try {
+      InflateCursor& cursor = cursor_before(begin);
+      skip(cursor, begin - cursor.position());
+      if (cursor.read(bytes.data(), bytes.size()) != bytes.size()) {
+        fail("unpacks to fewer bytes than it says");
+      }
+    } catch (...) {
+      cursors_.clear();  // one of them stands nobody knows where
+      throw;
+    }
+    return bytes;
+  }
+
   /// The cursor to go on with: the nearest one before `offset`, or a kept state that is nearer.
   InflateCursor& cursor_before(int64_t offset) const {
     size_t best = cursors_.size();
@@ -252,6 +275,7 @@ class DeflatedMember : public Member {
     }
   }
 
+  const std::shared_ptr<ChunkCache> unpacked_;
   mutable std::mutex mutex_;
   mutable bool verified_ = false;
   mutable std::vector<std::unique_ptr<InflateCursor>> states_;   ///< ascending
@@ -263,9 +287,11 @@ class DeflatedMember : public Member {
 std::shared_ptr<const ByteSource> open_zip_member(std::shared_ptr<const ByteSource> file,
                                                   const std::string& file_name,
                                                   const ZipMember& member,
+                                                  std::shared_ptr<ChunkCache> unpacked,
                                                   const ReadControl& control) {
   if (member.deflated) {
-    return std::make_shared<DeflatedMember>(std::move(file), file_name, member, control);
+    return std::make_shared<DeflatedMember>(std::move(file), file_name, member, control,
+                                            std::move(unpacked));
   }
   return std::make_shared<StoredMember>(std::move(file), file_name, member, control);
 }

@@ -6,6 +6,7 @@
 
 #include "io/files/byte_source.h"
 #include "io/files/read_progress.h"
+#include "io/tensors/chunk_cache.h"
 
 namespace attnscope {
 
@@ -22,11 +23,13 @@ struct ZipMember {
 /// The unpacked bytes of a member. Its checksum is checked by verify(), not before. A stored member
 /// is read where it stands. A deflated one is unpacked up to the place wanted, from the nearest of
 /// up to 32 states kept by verify() or from where the last reads ended: at most max(8 MiB, 1/32 of
-/// it) beyond what is wanted, and 3 MiB of memory, however large it is. Whatever it reads before
-/// what is wanted heeds `control`. `file_name` is how messages call the archive.
+/// it) beyond what is wanted, and 3 MiB of memory, however large it is; what was unpacked last
+/// stays in `unpacked`, which the archive's members share. Whatever it reads before what is wanted
+/// heeds `control`. `file_name` is how messages call the archive.
 std::shared_ptr<const ByteSource> open_zip_member(std::shared_ptr<const ByteSource> file,
                                                   const std::string& file_name,
                                                   const ZipMember& member,
+                                                  std::shared_ptr<ChunkCache> unpacked,
                                                   const ReadControl& control);
 
 }  // namespace attnscope

@@ -108,10 +108,11 @@ class CpuBackend : public TileBackend {
       : kernels_(options.kernels != nullptr ? *options.kernels : best_cpu_kernels()),
         products_(resolve(options.products, kernels_)),
         workers_(options.threads > 0 ? options.threads : usable_cores()) {
-    if (products_of(kernels_, products_).softmax == nullptr) {
-      const std::string obstacle = cpu_products_obstacle(products_);
-      throw Error(ErrorCode::unavailable,
-                  obstacle.empty() ? "backend cpu: these instructions are not here" : obstacle);
+    const std::string obstacle = cpu_products_obstacle(options.products, options.kernels);
+    // Tests choose kernels without fused multiply-adds for their float32 products.
+    const bool refused = options.kernels == nullptr && !obstacle.empty();
+    if (refused || products_of(kernels_, products_).softmax == nullptr) {
+      throw Error(ErrorCode::unavailable, obstacle);
     }
   }
 
@@ -140,8 +141,8 @@ class CpuBackend : public TileBackend {
     // HeadTensor::read_rows may take up to 1 MiB of its own.
     constexpr int64_t kReaderBytes = int64_t{1} << 20;
     return {packed_key_elements(format, problem.num_keys()) * 4,
-            pack_keys_transient_bytes(format, problem.num_keys(), workers_) +
-                packing_threads(format, problem.num_keys(), workers_) * kReaderBytes};
+            pack_keys_transient_bytes(format, problem.k(), workers_) +
+                packing_threads(format, problem.k(), workers_) * kReaderBytes};
   }
 
   int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
@@ -194,14 +195,21 @@ class CpuBackend : public TileBackend {
 
 }  // namespace
 
-std::string cpu_products_obstacle(CpuProducts products) {
+std::string cpu_products_obstacle(CpuProducts products, const CpuKernels* kernels) {
+  const CpuKernels& own = kernels != nullptr ? *kernels : best_cpu_kernels();
   switch (products) {
+    case CpuProducts::floats:
+      if (own.fused_multiply_add) return "";
+      return "backend cpu-fma: this processor has no fused multiply-add (FMA3)";
     case CpuProducts::bf16:
-      if (best_cpu_kernels().bf16.softmax != nullptr) return "";
+      if (own.bf16.softmax != nullptr) return "";
       return "backend cpu-bf16: this processor has no vdpbf16ps (AVX512_BF16)";
     case CpuProducts::tiles:
       if (tiles_obstacle().empty()) return "";
       return "backend cpu-amx: " + tiles_obstacle();
+    case CpuProducts::tiles_emulated:
+      if (own.tiles_emulated.softmax != nullptr) return "";
+      return "tiles are emulated by fused multiply-adds, which are not here";
     default:
       return "";
   }

@@ -27,8 +27,9 @@ struct CpuBackendOptions {
   CpuProducts products = CpuProducts::best;
 };
 
-/// Why this process cannot compute so, in a few words; empty where it can.
-std::string cpu_products_obstacle(CpuProducts products);
+/// Why this process cannot compute so with these kernels (null: the processor's best), in a few
+/// words; empty where it can.
+std::string cpu_products_obstacle(CpuProducts products, const CpuKernels* kernels = nullptr);
 
 /// Computes on the processor, with the kernels of one instruction set. Its name is "cpu-amx" where
 /// tiles are used, "cpu-bf16" where bf16 dot products are, "cpu" where neither is, or "cpu-nofma"

@@ -1,7 +1,7 @@
 #include "kernels/cpu/cpu_packing.h"
 
 #include <algorithm>
-#include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/error.h"
 #include "core/base/start_thread.h"
 #include "kernels/common/feature_map.h"
 
@@ -31,26 +32,12 @@ int64_t keys_per_read(const PackedFormat& format, int64_t num_keys) {
   return std::min(panels * kPanelKeys, round_up(num_keys, kPanelKeys));
 }
 
-uint16_t high_half(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  return static_cast<uint16_t>(bits >> 16);
-}
-
 /// The bf16 number nearest to x; where that is infinite and x is not, the one below.
-uint16_t to_bf16_finite(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
-  return (rounded & 0x7f800000u) == 0x7f800000u ? high_half(x)
-                                                : static_cast<uint16_t>(rounded >> 16);
-}
-
-float from_bf16(uint16_t number) {
-  const uint32_t bits = static_cast<uint32_t>(number) << 16;
-  float x;
-  std::memcpy(&x, &bits, sizeof(x));
-  return x;
+bf16 to_finite_bf16(float x) {
+  constexpr uint16_t kExponent = 0x7f80;
+  const bf16 nearest = to_bf16(x);
+  if ((nearest.bits & kExponent) != kExponent) return nearest;
+  return {static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16)};
 }
 
 /// √Σx², in eight sums that a processor can form at once. Not less than the true length by more
@@ -120,8 +107,8 @@ class RowPacker {
     std::memset(out, 0, static_cast<size_t>(format_.steps() * 4));
     for (int64_t part = 0; part < format_.parts(); ++part) {
       for (int64_t i = 0; i < format_.head_dim; ++i) {
-        const uint16_t number = to_bf16_finite(floats_[i]);
-        floats_[i] -= from_bf16(number);
+        const bf16 number = to_finite_bf16(floats_[i]);
+        floats_[i] -= to_float(number);
         std::memcpy(out + part * part_bytes + i * 2, &number, sizeof(number));
       }
     }
@@ -271,18 +258,20 @@ int64_t packed_key_elements(const PackedFormat& format, int64_t num_keys) {
   return round_up(num_keys, kPanelKeys) * format.steps();
 }
 
-int64_t packing_threads(const PackedFormat& format, int64_t num_keys, int threads) {
-  const int64_t pieces = ceil_div(num_keys, keys_per_read(format, num_keys));
+int64_t packing_threads(const PackedFormat& format, const HeadTensor& k, int threads) {
+  // Threads that read pieces in turns would have what lies between unpacked again and again.
+  if (k.source().prefers_order()) return 1;
+  const int64_t pieces = ceil_div(k.tokens(), keys_per_read(format, k.tokens()));
   const int64_t most = std::clamp<int64_t>(threads, 1, kMostPackingThreads);
   return std::clamp<int64_t>(pieces / kPiecesPerThread, 1, most);
 }
 
-int64_t pack_keys_transient_bytes(const PackedFormat& format, int64_t num_keys, int threads) {
+int64_t pack_keys_transient_bytes(const PackedFormat& format, const HeadTensor& k, int threads) {
   const int64_t row_bytes = format.head_dim * dtype_bytes(format.dtype);
-  const int64_t piece = keys_per_read(format, num_keys);
+  const int64_t piece = keys_per_read(format, k.tokens());
   const int64_t of_thread = piece * row_bytes + (format.head_dim + kPanelKeys * format.steps()) *
                                                     static_cast<int64_t>(sizeof(float));
-  return packing_threads(format, num_keys, threads) * of_thread;
+  return packing_threads(format, k, threads) * of_thread;
 }
 
 PackedKeys pack_keys(const PackedFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
@@ -314,9 +303,13 @@ PackedKeys pack_keys(const PackedFormat& format, const HeadTensor& k, int64_t ba
   };
   {
     std::vector<std::jthread> others;
-    const int64_t all = packing_threads(format, k.tokens(), threads);
-    for (int64_t other = 1; other < all; ++other) {
-      start_thread(others, static_cast<size_t>(all - 1), work);
+    const int64_t all = packing_threads(format, k, threads);
+    try {
+      for (int64_t other = 1; other < all; ++other) {
+        start_thread(others, static_cast<size_t>(all - 1), work);
+      }
+    } catch (const Error&) {
+      // Where the system starts no more threads, those that there are pack all.
     }
     work();
   }

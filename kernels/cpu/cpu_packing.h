@@ -46,10 +46,11 @@ struct PackedFormat {
 
 /// Elements of all packed panels of `num_keys` keys.
 int64_t packed_key_elements(const PackedFormat& format, int64_t num_keys);
-/// Threads of `threads` that pack_keys has work for; more than some do not make memory faster.
-int64_t packing_threads(const PackedFormat& format, int64_t num_keys, int threads);
+/// Threads of `threads` that pack_keys has work for; more than some do not make memory faster. One
+/// for a tensor that prefers to be read in order.
+int64_t packing_threads(const PackedFormat& format, const HeadTensor& k, int threads);
 /// Bytes that pack_keys allocates while it runs, beside what each of its threads' readers may take.
-int64_t pack_keys_transient_bytes(const PackedFormat& format, int64_t num_keys, int threads);
+int64_t pack_keys_transient_bytes(const PackedFormat& format, const HeadTensor& k, int threads);
 
 /// What packing finds out about the keys of a head.
 struct PackedKeys {
@@ -57,8 +58,8 @@ struct PackedKeys {
   /// The largest length of a key; infinite where float32 does not hold its square. 0 but for tiles.
   float largest_key = 0;
 };
-/// Reads one head of K in pieces of at most 1 MiB and packs it, on packing_threads(). Errors are
-/// those of the earliest keys.
+/// Reads one head of K in pieces of at most 1 MiB and packs it, on packing_threads() or as many of
+/// them as the system starts. Errors are those of the earliest keys.
 PackedKeys pack_keys(const PackedFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
                      int threads, float* panels);
 

@@ -50,6 +50,24 @@ class FailingSource : public TensorSource {
   std::vector<int64_t> bad_;
 };
 
+/// Says that it unpacks, and watches how it is read.
+class OrderedSource : public FailingSource {
+ public:
+  explicit OrderedSource(std::shared_ptr<const TensorSource> source)
+      : FailingSource(std::move(source), {}) {}
+
+  bool prefers_order() const override { return true; }
+  void read(std::span<const int64_t> begin, std::span<const int64_t> count,
+            std::byte* destination) const override {
+    if (begin[0] != rows) ++backwards;
+    rows = begin[0] + count[0];
+    FailingSource::read(begin, count, destination);
+  }
+
+  mutable int64_t rows = 0;
+  mutable int backwards = 0;
+};
+
 std::vector<float> packed(const PackedFormat& format, const HeadTensor& k, int threads,
                           float& largest) {
   std::vector<float> panels(static_cast<size_t>(packed_key_elements(format, k.tokens())), -1.0f);
@@ -64,8 +82,7 @@ TEST_CASE("keys are packed alike by one thread and by several") {
   const HeadTensor k(source, Layout::sd);
   for (const PackedProducts products : {PackedProducts::floats, PackedProducts::tiles}) {
     const PackedFormat format{DType::f32, kWidth, ScoreFunction::softmax, products};
-    CHECK(pack_keys_transient_bytes(format, kTokens, 4) >
-          pack_keys_transient_bytes(format, kTokens, 1));
+    CHECK(pack_keys_transient_bytes(format, k, 4) > pack_keys_transient_bytes(format, k, 1));
     float one_largest = 0;
     float four_largest = 0;
     const std::vector<float> one = packed(format, k, 1, one_largest);
@@ -88,6 +105,18 @@ TEST_CASE("keys are packed alike by one thread and by several") {
     }
   }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("keys that unpack in order are read in order, once") {
+  const auto source = std::make_shared<OrderedSource>(random_source());
+  const HeadTensor k(source, Layout::sd);
+  const PackedFormat format{DType::f32, kWidth, ScoreFunction::softmax, PackedProducts::floats};
+  CHECK(packing_threads(format, k, 4) == 1);
+  CHECK(packing_threads(format, HeadTensor(random_source(), Layout::sd), 4) == 4);
+  float unused = 0;
+  packed(format, k, 4, unused);
+  CHECK(source->backwards == 0);
+  CHECK(source->rows == kTokens);
 }
 
 TEST_CASE("of several errors in K the earliest is reported, by any number of threads") {

@@ -304,6 +304,11 @@ TEST_CASE("instructions that are not here are refused by name, and automatic goe
     refuses(BackendKind::cpu_amx, "cpu-amx");
   }
   if (best_cpu_kernels().bf16.softmax == nullptr) refuses(BackendKind::cpu_bf16, "cpu-bf16");
+  if (!best_cpu_kernels().fused_multiply_add) refuses(BackendKind::cpu_fma, "cpu-fma");
+  for (const CpuKernels* kernels : available_cpu_kernels()) {
+    const std::string obstacle = cpu_products_obstacle(CpuProducts::floats, kernels);
+    CHECK((obstacle == "") == kernels->fused_multiply_add);
+  }
   const std::string best = make_cpu_backend({.threads = 1})->name();
   CHECK((best == "cpu-amx") == amx);
   CHECK(make_backend(BackendKind::cpu, {.threads = 1})->name() != "cpu-amx");

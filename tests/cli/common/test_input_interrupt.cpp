@@ -41,13 +41,22 @@ TEST_CASE("the check of a large member of an archive tells how far it is") {
     return;
   }
   const TemporaryFolder folder;
-  const auto input = write_large_input(InputForm::npz_stored, folder.path(), 1, 9 << 20, 64);
-  // The lines come after the first second.
-  const auto told = run_attnscope({"info", input[0], "--scan"});
-  INFO(told.err);
-  CHECK(told.exit_code == 0);
-  CHECK(told.err.find("checking " + input[0] + ": member ") != std::string::npos);
-  const auto quiet = run_attnscope({"info", input[0], "--scan", "--quiet"});
-  CHECK(quiet.exit_code == 0);
-  CHECK(quiet.err.find("checking ") == std::string::npos);
+  // The lines come after the first second: a faster machine is given more to read.
+  using Size = std::pair<InputForm, int64_t>;
+  bool told = false;
+  for (const auto& [form, tokens] :
+       {Size{InputForm::npz_stored, 9 << 20}, Size{InputForm::npz_deflated, 9 << 20},
+        Size{InputForm::npz_deflated, 31 << 20}}) {
+    if (told) break;
+    const auto input = write_large_input(form, folder.path(), 1, tokens, 64);
+    const auto loud = run_attnscope({"info", input[0], "--scan"});
+    INFO(loud.err);
+    CHECK(loud.exit_code == 0);
+    told = loud.err.find("checking " + input[0] + ": member ") != std::string::npos;
+    if (!told) continue;
+    const auto quiet = run_attnscope({"info", input[0], "--scan", "--quiet"});
+    CHECK(quiet.exit_code == 0);
+    CHECK(quiet.err.find("checking ") == std::string::npos);
+  }
+  CHECK(told);
 }
