@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/checked_math.h"
+#include "core/stream/few_rows.h"
 #include "core/stream/panel.h"
 #include "core/stream/value_panels.h"
 
@@ -74,7 +75,7 @@ void PanelQueue::bind_next(std::unique_lock<std::mutex>& lock) {
   ++kept_heads_;
   coming_ += heads_[i].panels;
   lock.unlock();
-  auto bound = backend_.bind(*task.problem, task.batch, task.head);
+  auto bound = bind_for_rows(backend_, *task.problem, task.batch, task.head, task.num_rows());
   std::unique_ptr<BoundValues> values;
   if (options_.with_values) {
     values = std::make_unique<BoundValues>(*task.problem, task.batch, task.head);

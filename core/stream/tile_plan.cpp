@@ -9,6 +9,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/stream/few_rows.h"
 #include "core/stream/panel.h"
 #include "core/stream/panel_queue.h"
 #include "core/stream/value_panels.h"
@@ -65,11 +66,13 @@ void count_chunks(const HeadTask& task, const TileRequest& request, IndexRange r
 TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileRequest& request,
                                    const TileBackend& backend) {
   TileBackend::BindCost most;
-  const AttentionProblem* previous = nullptr;
+  const HeadTask* previous = nullptr;
   for (const HeadTask& task : tasks) {
-    if (task.problem == previous) continue;
-    previous = task.problem;
-    TileBackend::BindCost cost = backend.bind_cost(*task.problem);
+    const bool seen = previous != nullptr && previous->problem == task.problem &&
+                      previous->num_rows() == task.num_rows();
+    previous = &task;
+    if (seen) continue;
+    TileBackend::BindCost cost = bind_cost_for_rows(backend, *task.problem, task.num_rows());
     if (request.outputs) {
       const auto both = checked_add(cost.resident, BoundValues::bytes(*task.problem));
       if (!both) throw Error(ErrorCode::resource, "the heads are too large for any memory");

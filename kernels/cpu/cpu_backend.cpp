@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/stream/few_rows.h"
 #include "core/stream/value_panels.h"
 #include "kernels/common/flush_denormals.h"
 #include "kernels/common/host_cores.h"
@@ -13,6 +14,8 @@
 #include "kernels/common/workspace.h"
 #include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_head.h"
+#include "kernels/cpu/cpu_packing.h"
+#include "kernels/cpu/key_stream.h"
 
 namespace attnscope {
 namespace {
@@ -102,7 +105,10 @@ const CpuKernels::Products& products_of(const CpuKernels& kernels, CpuProducts p
   }
 }
 
-class CpuBackend : public TileBackend {
+/// HeadTensor::read_rows may take so much of its own.
+constexpr int64_t kReaderBytes = int64_t{1} << 20;
+
+class CpuBackend : public TileBackend, public FewRowBackend {
  public:
   explicit CpuBackend(const CpuBackendOptions& options)
       : kernels_(options.kernels != nullptr ? *options.kernels : best_cpu_kernels()),
@@ -138,8 +144,6 @@ class CpuBackend : public TileBackend {
 
   BindCost bind_cost(const AttentionProblem& problem) const override {
     const PackedFormat format = format_of(problem);
-    // HeadTensor::read_rows may take up to 1 MiB of its own.
-    constexpr int64_t kReaderBytes = int64_t{1} << 20;
     return {packed_key_elements(format, problem.num_keys()) * 4,
             pack_keys_transient_bytes(format, problem.k(), workers_) +
                 packing_threads(format, problem.k(), workers_) * kReaderBytes};
@@ -158,11 +162,22 @@ class CpuBackend : public TileBackend {
 
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                   int64_t head) const override {
-    const PackedFormat format = format_of(problem);
-    const CpuProducts products =
-        format.products == PackedProducts::floats ? CpuProducts::floats : products_;
-    return std::make_unique<CpuHead>(problem, batch, head, format, kernels_,
-                                     products_of(kernels_, products), workers_);
+    return make_head(problem, batch, head, KeyKeeping::packed);
+  }
+
+  int64_t few_rows(const AttentionProblem& problem) const override {
+    // So many meet each key in one call. Rows of the tile unit are held against the longest key
+    // before they meet any.
+    return format_of(problem).products == PackedProducts::tiles ? 0 : kRegisterRows;
+  }
+
+  BindCost bind_cost_for_few(const AttentionProblem& problem) const override {
+    return {KeyStream::bytes(format_of(problem), problem.k(), workers_), 0};
+  }
+
+  std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,
+                                          int64_t head) const override {
+    return make_head(problem, batch, head, KeyKeeping::streamed);
   }
 
  private:
@@ -175,6 +190,15 @@ class CpuBackend : public TileBackend {
   std::string vector_name() const {
     if (!kernels_.fused_multiply_add) return "cpu-nofma";
     return has_bf16() ? "cpu-bf16" : "cpu";
+  }
+
+  std::unique_ptr<BoundHead> make_head(const AttentionProblem& problem, int64_t batch, int64_t head,
+                                       KeyKeeping keeping) const {
+    const PackedFormat format = format_of(problem);
+    const CpuProducts products =
+        format.products == PackedProducts::floats ? CpuProducts::floats : products_;
+    return std::make_unique<CpuHead>(problem, batch, head, format, kernels_,
+                                     products_of(kernels_, products), keeping, workers_);
   }
 
   PackedFormat format_of(const AttentionProblem& problem) const {

@@ -5,6 +5,10 @@
 
 #include "kernels/common/tile_unit.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 // SSSE3 and SSE4 lack fused multiply-add like the baseline, AVX3_DL adds nothing that is used here,
 // and the scalable SVE targets cannot hold vectors in arrays: NEON serves those machines.
 #define HWY_DISABLED_TARGETS \
@@ -190,6 +194,48 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace attnscope {
 
+#if HWY_ARCH_X86
+
+// Which target the processor has is asked here and not of Highway, whose library times a clock for
+// milliseconds whenever a process loads it.
+namespace {
+
+bool supports_avx2() {
+  constexpr unsigned kHalfFloats = 1u << 29;   // CPUID 1, ECX
+  constexpr unsigned kLeadingZeros = 1u << 5;  // CPUID 80000001, ECX
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kHalfFloats) == 0) return false;
+  if (__get_cpuid(0x80000001u, &a, &b, &c, &d) == 0 || (c & kLeadingZeros) == 0) return false;
+  // What the system keeps of the registers is part of these answers.
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+}
+
+bool supports_avx3() {
+  return supports_avx2() && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+}
+
+std::vector<const CpuKernels*> find_kernels() {
+  std::vector<const CpuKernels*> found;
+#if HWY_TARGETS & HWY_AVX3
+  if (supports_avx3()) found.push_back(&N_AVX3::kernels());
+#endif
+#if HWY_TARGETS & HWY_AVX2
+  if (supports_avx2()) found.push_back(&N_AVX2::kernels());
+#endif
+#if HWY_STATIC_TARGET != HWY_AVX3 && HWY_STATIC_TARGET != HWY_AVX2
+  // What every processor has that this build is for.
+  found.push_back(&HWY_STATIC_DISPATCH(kernels)());
+#endif
+  return found;
+}
+}  // namespace
+
+#else
+
 HWY_EXPORT(kernels);
 
 namespace {
@@ -211,6 +257,8 @@ std::vector<const CpuKernels*> find_kernels() {
   return found;
 }
 }  // namespace
+
+#endif
 
 const std::vector<const CpuKernels*>& available_cpu_kernels() {
   static const std::vector<const CpuKernels*> kernels_of_processor = find_kernels();

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "kernels/common/emit_runs.h"
 #include "kernels/common/flush_denormals.h"
+#include "kernels/cpu/cpu_packing.h"
 
 namespace attnscope {
 namespace {
@@ -109,19 +110,19 @@ CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t ro
   return block;
 }
 
-KeyBlockProduct CpuHead::meet(const Rows& rows, int64_t group, int64_t block,
+KeyBlockProduct CpuHead::meet(const Rows& rows, int64_t group, int64_t block, KeyPanels& panels,
                               const Buffers& buffers) const {
   const int64_t begin = group * buffers.group_rows;
   const bool tables = head_.format.products == PackedProducts::tiles;
-  return KeyBlockProduct(head_, buffers.scratch,
+  return KeyBlockProduct(head_, panels, buffers.scratch,
                          {rows.group(group), buffers.queries + begin * head_.format.steps(),
                           tables ? buffers.by_table + begin : nullptr},
                          block);
 }
 
 bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                        WantedEntries wanted, const Buffers& buffers) const {
-  KeyBlockProduct meeting = meet(rows, group, block, buffers);
+                        WantedEntries wanted, KeyPanels& panels, const Buffers& buffers) const {
+  KeyBlockProduct meeting = meet(rows, group, block, panels, buffers);
   float* const stash = buffers.stash + group * buffers.group_rows * buffers.stash_stride;
   const int64_t kept =
       (std::clamp(block, stash_blocks.begin, stash_blocks.end) - stash_blocks.begin) * kBlockKeys;
@@ -179,12 +180,12 @@ void CpuHead::start_sums(const Rows& rows, const Buffers& buffers) const {
 }
 
 void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
-                       const Buffers& buffers, std::span<RowNorm> norms) const {
+                       KeyPanels& panels, const Buffers& buffers, std::span<RowNorm> norms) const {
   start_sums(rows, buffers);
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
       const WantedEntries wanted{.moments = with_moments, .entries = stash_blocks.contains(block)};
-      sum_block(rows, group, block, stash_blocks, wanted, buffers);
+      sum_block(rows, group, block, stash_blocks, wanted, panels, buffers);
     }
   }
   finish_sums(rows, buffers, norms);
@@ -208,9 +209,10 @@ void CpuHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
+  KeyPanels panels(head_, all_blocks());
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
-    sum_rows(rows, {}, false, buffers, norms);
+    sum_rows(rows, {}, false, panels, buffers, norms);
   }
 }
 
@@ -227,9 +229,10 @@ void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, In
   const Buffers buffers =
       take_buffers(head_.format, head_.num_keys(), total, keys.size(), true, pieces);
   const IndexRange stash_blocks = blocks_of(keys);
+  KeyPanels panels(head_, all_blocks());
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
-    sum_rows(rows, stash_blocks, false, buffers, norms);
+    sum_rows(rows, stash_blocks, false, panels, buffers, norms);
     emit_stash(rows, stash_blocks, {norms, keys, Quantity::weights, target}, buffers);
   }
 }
@@ -279,22 +282,24 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
   const Rectangle rectangle{norms, keys, quantity, target};
+  KeyPanels panels(head_, blocks_of(keys));
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
     for (int64_t block = blocks_of(keys).begin; block < blocks_of(keys).end; ++block) {
       const IndexRange part = intersect(head_.keys_of_block(block), keys);
       if (!wants_any(target, {part.begin - keys.begin, part.end - keys.begin})) continue;
       for (int64_t group = 0; group < rows.groups(); ++group) {
-        emit_block(rows, group, block, rectangle, buffers);
+        emit_block(rows, group, block, rectangle, panels, buffers);
       }
     }
   }
 }
 
 void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
-                              const Rectangle& rectangle, const Buffers& buffers) const {
+                              const Rectangle& rectangle, KeyPanels& panels,
+                              const Buffers& buffers) const {
   const bool logits = rectangle.quantity == Quantity::logits;
-  KeyBlockProduct meeting = meet(rows, group, block, buffers);
+  KeyBlockProduct meeting = meet(rows, group, block, panels, buffers);
   float* const entries = buffers.scratch.entries;
   if (meeting.empty()) {
     return fill_rows(entries, meeting.rows(), kBlockKeys,
@@ -320,8 +325,8 @@ void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
 }
 
 void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
-                         const Buffers& buffers) const {
-  compute_entries(rows, group, block, rectangle, buffers);
+                         KeyPanels& panels, const Buffers& buffers) const {
+  compute_entries(rows, group, block, rectangle, panels, buffers);
   const int64_t first_row = rows.first + group * buffers.group_rows;
   const auto count = static_cast<int64_t>(rows.group(group).size());
   const bool linear = is_linear(head_.format.score);

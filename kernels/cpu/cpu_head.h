@@ -8,6 +8,8 @@
 #include "core/stream/tile_backend.h"
 #include "kernels/common/workspace.h"
 #include "kernels/cpu/key_block_product.h"
+#include "kernels/cpu/key_panels.h"
+#include "kernels/cpu/packed_head.h"
 #include "kernels/cpu/row_sums.h"
 
 namespace attnscope {
@@ -18,8 +20,9 @@ namespace attnscope {
 class CpuHead : public BoundHead {
  public:
   CpuHead(const AttentionProblem& problem, int64_t batch, int64_t head, const PackedFormat& format,
-          const CpuKernels& kernels, const CpuKernels::Products& products, int threads)
-      : head_(problem, batch, head, format, kernels, products, threads) {}
+          const CpuKernels& kernels, const CpuKernels::Products& products, KeyKeeping keeping,
+          int threads)
+      : head_(problem, batch, head, format, kernels, products, keeping, threads) {}
 
   void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
                  std::span<std::byte> workspace) const override;
@@ -80,7 +83,7 @@ class CpuHead : public BoundHead {
   static Buffers take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                               int64_t cols, bool one_product, Workspace& workspace);
   Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
-  KeyBlockProduct meet(const Rows& rows, int64_t group, int64_t block,
+  KeyBlockProduct meet(const Rows& rows, int64_t group, int64_t block, KeyPanels& panels,
                        const Buffers& buffers) const;
 
   /// What a linear row's entries are relative to, as a power of 2; `row` counts within the row
@@ -88,37 +91,39 @@ class CpuHead : public BoundHead {
   float feature_reference(int64_t row, const Buffers& buffers) const;
   bool is_masked_out(int64_t query, const Buffers& buffers) const;
   bool is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const;
-  void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
+  void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments, KeyPanels& panels,
                 const Buffers& buffers, std::span<RowNorm> norms) const;
   void start_sums(const Rows& rows, const Buffers& buffers) const;
   /// Leaves the entries that are wanted in the stash, or, beside its blocks, in scratch.entries.
   /// False: the mask leaves nothing of the block.
   bool sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                 WantedEntries wanted, const Buffers& buffers) const;
+                 WantedEntries wanted, KeyPanels& panels, const Buffers& buffers) const;
   void finish_sums(const Rows& rows, const Buffers& buffers, std::span<RowNorm> norms) const;
   void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
                   const Buffers& buffers) const;
   void encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
                    const Rectangle& rectangle) const;
   void emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
-                  const Buffers& buffers) const;
+                  KeyPanels& panels, const Buffers& buffers) const;
   void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
-                       const Buffers& buffers) const;
+                       KeyPanels& panels, const Buffers& buffers) const;
   // Outputs (cpu_head_outputs.cpp). `totals`: [groups, panels, group_rows, kValueChannels], or of
   // one group.
   void add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
-                   double* totals, const Buffers& buffers) const;
+                   double* totals, KeyPanels& panels, const Buffers& buffers) const;
   void write_outputs(const Rows& rows, std::span<const RowNorm> norms, const ValuePanels& values,
                      double* totals, const OutputTarget& target, const Buffers& buffers) const;
   [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
   // Reductions (cpu_head_reduce.cpp).
-  void fill_sigmoid(const Rows& rows, const Buffers& buffers) const;
+  void fill_sigmoid(const Rows& rows, KeyPanels& panels, const Buffers& buffers) const;
   void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
                     std::span<const SegmentRun> runs, PanelReduction& panel) const;
   void add_diagonals(ReducedRows rows, int64_t first, PanelReduction& panel) const;
   void reduce_row(const float* entries, float factor, const RowSum& sum, int64_t position,
                   PanelReduction& panel) const;
   [[noreturn]] void refuse_row(int64_t row) const;
+
+  IndexRange all_blocks() const { return {0, head_.num_blocks()}; }
 
   const PackedHead head_;
 };

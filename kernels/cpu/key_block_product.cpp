@@ -1,12 +1,7 @@
 #include "kernels/cpu/key_block_product.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <new>
-#include <numbers>
 
 #include "core/base/checked_math.h"
 
@@ -15,57 +10,18 @@ namespace {
 
 alignas(64) constexpr float kNoBias[kBlockKeys] = {};
 
-SplitFactor split(double factor) {
-  const auto high = static_cast<float>(factor);
-  return {high, static_cast<float>(factor - static_cast<double>(high))};
-}
-
-/// In large pages where the system has them: touching 30 MB in pages of 4 KiB takes as long as
-/// packing it.
-PanelMemory allocate_panels(int64_t elements) {
-  constexpr int64_t kLargePage = int64_t{2} << 20;
-  const int64_t bytes = round_up(elements * 4, 64);
-  const bool large = bytes >= kLargePage;
-  void* memory = nullptr;
-  const auto alignment = static_cast<size_t>(large ? kLargePage : 64);
-  if (posix_memalign(&memory, alignment, static_cast<size_t>(bytes)) != 0) throw std::bad_alloc();
-#if defined(__linux__)
-  // Advice: whether it is taken changes nothing but time. What lies behind the last whole page may
-  // be others' memory.
-  if (large) madvise(memory, static_cast<size_t>(bytes / kLargePage * kLargePage), MADV_HUGEPAGE);
-#endif
-  return PanelMemory(static_cast<float*>(memory));
-}
-
 }  // namespace
 
-PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
-                       const PackedFormat& packed_format, const CpuKernels& isa_kernels,
-                       const CpuKernels::Products& isa_products, int threads)
-    : problem(call),
-      batch(batch_item),
-      head(query_head),
-      format(packed_format),
-      kernels(isa_kernels),
-      products(isa_products),
-      exponent_factor(split(call.scale() * std::numbers::log2e)),
-      logit_factor(split(call.scale())),
-      panels(allocate_panels(packed_key_elements(packed_format, call.num_keys()))) {
-  const PackedKeys packed =
-      pack_keys(format, call.k(), batch, call.kv_head(head), threads, panels.get());
-  key_exponent = packed.exponent;
-  largest_key = packed.largest_key;
-}
-
-KeyBlockProduct::KeyBlockProduct(const PackedHead& head, const BlockScratch& scratch,
-                                 const RowGroup& group, int64_t block)
+KeyBlockProduct::KeyBlockProduct(const PackedHead& head, KeyPanels& panels,
+                                 const BlockScratch& scratch, const RowGroup& group, int64_t block)
     : head_(head), by_table_(group.by_table) {
   product_.q = group.packed;
-  product_.k = head.panels.get() + block * kBlockKeys * head.format.steps();
   product_.steps = head.format.steps();
   product_.rows = head.format.computed_rows(static_cast<int64_t>(group.index.size()));
   product_.parts = head.format.parts();
   take_mask(head, scratch, group.index, head.keys_of_block(block));
+  if (empty()) return;
+  product_.k = panels.block(block);
   // The fused kernel of the tile unit knows the table only.
   if (head.format.products == PackedProducts::tiles) {
     plain_ = plain_ && std::all_of(by_table_, by_table_ + product_.rows, [](bool b) { return b; });

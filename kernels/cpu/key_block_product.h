@@ -1,48 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <span>
 
-#include "core/problem/attention_problem.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/cpu_packing.h"
+#include "kernels/cpu/key_panels.h"
+#include "kernels/cpu/packed_head.h"
 
 namespace attnscope {
-
-struct FreeAligned {
-  void operator()(float* p) const { std::free(p); }
-};
-using PanelMemory = std::unique_ptr<float, FreeAligned>;
-
-/// What a bound head is made of. Immutable once K is packed; thread-safe.
-struct PackedHead {
-  /// Packs K on up to `threads` threads. Borrows the problem and the kernels.
-  PackedHead(const AttentionProblem& problem, int64_t batch, int64_t head,
-             const PackedFormat& format, const CpuKernels& kernels,
-             const CpuKernels::Products& products, int threads);
-
-  int64_t num_keys() const { return problem.num_keys(); }
-  int64_t num_blocks() const { return (num_keys() + kBlockKeys - 1) / kBlockKeys; }
-  IndexRange keys_of_block(int64_t block) const {
-    return intersect({block * kBlockKeys, (block + 1) * kBlockKeys}, {0, num_keys()});
-  }
-
-  const AttentionProblem& problem;
-  const int64_t batch;
-  const int64_t head;
-  const PackedFormat format;
-  const CpuKernels& kernels;
-  const CpuKernels::Products products;
-  const SplitFactor exponent_factor;  ///< scale·log₂(e)
-  const SplitFactor logit_factor;     ///< scale
-  PanelMemory panels;
-  int key_exponent = 0;  ///< what the features of K were divided by (linear scores)
-  /// The largest length of a key, infinite where float32 does not hold its square; known for the
-  /// tile unit's format only.
-  float largest_key = 0;
-};
 
 /// Scratch of a thread for one block at a time; 64-byte aligned pieces of its workspace.
 struct BlockScratch {
@@ -62,9 +27,10 @@ struct RowGroup {
 /// entries where it is told to. A short-lived view; not thread-safe.
 class KeyBlockProduct {
  public:
-  /// Uses scratch.bias and scratch.edge_bias until destruction.
-  KeyBlockProduct(const PackedHead& head, const BlockScratch& scratch, const RowGroup& group,
-                  int64_t block);
+  /// Uses scratch.bias and scratch.edge_bias until destruction, and the block's panels, for which
+  /// `panels` is asked unless it is empty().
+  KeyBlockProduct(const PackedHead& head, KeyPanels& panels, const BlockScratch& scratch,
+                  const RowGroup& group, int64_t block);
 
   /// Rows that are computed: those of the group and what the kernels need beside them.
   int64_t rows() const { return product_.rows; }

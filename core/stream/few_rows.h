@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/stream/tile_backend.h"
+
+namespace attnscope {
+
+/// What a TileBackend is as well where a few rows of a head do not pay for packing its K. The heads
+/// that it binds so give the bits of those of TileBackend::bind; each call reads K anew.
+/// Thread-safe.
+class FewRowBackend {
+ public:
+  virtual ~FewRowBackend() = default;
+
+  /// Query rows of a head at most that this is for; 0: none of this problem's.
+  virtual int64_t few_rows(const AttentionProblem& problem) const = 0;
+  /// See TileBackend::bind_cost and TileBackend::bind.
+  virtual TileBackend::BindCost bind_cost_for_few(const AttentionProblem& problem) const = 0;
+  virtual std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,
+                                                  int64_t head) const = 0;
+};
+
+/// What bind_for_rows costs.
+TileBackend::BindCost bind_cost_for_rows(const TileBackend& backend,
+                                         const AttentionProblem& problem, int64_t rows);
+
+/// Makes a head ready for `rows` query rows, by whichever way suits so many. The problem must
+/// outlive the result.
+std::unique_ptr<BoundHead> bind_for_rows(const TileBackend& backend,
+                                         const AttentionProblem& problem, int64_t batch,
+                                         int64_t head, int64_t rows);
+
+}  // namespace attnscope

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include "core/base/index_range.h"
+#include "core/problem/attention_problem.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/packed_format.h"
+
+namespace attnscope {
+
+struct FreeAligned {
+  void operator()(float* p) const { std::free(p); }
+};
+using PanelMemory = std::unique_ptr<float, FreeAligned>;
+
+/// Whether a bound head holds K.
+enum class KeyKeeping : uint8_t {
+  packed,    ///< all of it, packed once
+  streamed,  ///< none: every call reads and packs it anew, see KeyStream; not for tiles
+};
+
+/// What a bound head is made of. Immutable once K is packed; thread-safe.
+struct PackedHead {
+  /// Packs K on up to `threads` threads, or has as many for streaming it. Borrows the problem and
+  /// the kernels.
+  PackedHead(const AttentionProblem& problem, int64_t batch, int64_t head,
+             const PackedFormat& format, const CpuKernels& kernels,
+             const CpuKernels::Products& products, KeyKeeping keeping, int threads);
+
+  int64_t num_keys() const { return problem.num_keys(); }
+  int64_t num_blocks() const { return (num_keys() + kBlockKeys - 1) / kBlockKeys; }
+  IndexRange keys_of_block(int64_t block) const {
+    return intersect({block * kBlockKeys, (block + 1) * kBlockKeys}, {0, num_keys()});
+  }
+
+  const AttentionProblem& problem;
+  const int64_t batch;
+  const int64_t head;
+  const PackedFormat format;
+  const CpuKernels& kernels;
+  const CpuKernels::Products products;
+  const SplitFactor exponent_factor;  ///< scale·log₂(e)
+  const SplitFactor logit_factor;     ///< scale
+  const int threads;
+  PanelMemory panels;    ///< null where K is streamed
+  int key_exponent = 0;  ///< what the features of K were divided by (linear scores)
+  /// The largest length of a key, infinite where float32 does not hold its square; known for the
+  /// tile unit's format only.
+  float largest_key = 0;
+  /// Calls that stream K take turns, so that the head's memory is that of one.
+  mutable std::mutex streaming;
+};
+
+}  // namespace attnscope
