@@ -25,6 +25,7 @@
 #include "core/reduce/reduction_stream.h"
 #include "core/stream/streaming_engine.h"
 #include "core/tensor/memory_tensor.h"
+#include "io/export/write/hdf5_export.h"
 #include "io/export/write/make_export.h"
 #include "kernels/cpu/cpu_ceilings.h"
 
@@ -404,9 +405,12 @@ class Bench {
     int64_t bytes = 0;
     const double seconds = best_seconds(options_.repeats, [&] {
       std::filesystem::remove(out);
-      const auto sink = make_export(spec, out, {.sync = sync});
+      ExportPlan export_plan = spec;
+      const ExportWriteOptions how{.sync = sync};
+      const int at_disk = threads_at_disk(export_plan, how);
+      const auto sink = make_export(std::move(export_plan), out, how);
       plan = plan_tiles(sink->tasks(), sink->request(), *backend_, budget_.limit(),
-                        options_.run.threads);
+                        options_.run.threads, at_disk);
       StreamControl control;
       control.stop = stop_;
       if (!engine.run(sink->tasks(), plan, *sink, control)) {

@@ -20,6 +20,7 @@
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/stream/tile_plan.h"
+#include "io/export/write/hdf5_export.h"
 #include "io/export/write/make_export.h"
 #include "io/files/posix_file.h"
 
@@ -98,8 +99,9 @@ int run_export(const ExportOptions& o) {
     return export_pooled(std::move(plan), {o, *backend, capture, console});
   }
   MemoryBudget budget(memory);
-  const TilePlan tiles =
-      plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(), o.run.threads);
+  const ExportWriteOptions write_options = write_options_of(o, capture);
+  const TilePlan tiles = plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(),
+                                    o.run.threads, threads_at_disk(plan, write_options));
   const ExportSize size = estimate_export(plan);
   RunPlan forecast =
       forecast_run("export", plan.tasks, plan.request(), tiles, *backend, budget, o.dry_run);
@@ -112,7 +114,6 @@ int run_export(const ExportOptions& o) {
     print_plan(forecast, o.json);
     return kExitOk;
   }
-  const ExportWriteOptions write_options = write_options_of(o, capture);
   check_export_target(o.out, write_options);
   say_start(console, o, spec, forecast, *backend);
 

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <memory>
+#include <semaphore>
 
 #include "core/base/checked_math.h"
 #include "core/stream/panel.h"
@@ -23,6 +24,19 @@ struct Stream {
   TileSink& sink;
   const StreamControl& control;
   ProgressReport& progress;
+  std::counting_semaphore<>& turns;  ///< to compute
+};
+
+/// A turn to compute, which ends with it.
+class ComputeTurn {
+ public:
+  explicit ComputeTurn(std::counting_semaphore<>& turns) : turns_(turns) { turns_.acquire(); }
+  ~ComputeTurn() { turns_.release(); }
+  ComputeTurn(const ComputeTurn&) = delete;
+  ComputeTurn& operator=(const ComputeTurn&) = delete;
+
+ private:
+  std::counting_semaphore<>& turns_;
 };
 
 class TileWorker : public PanelWorker {
@@ -59,7 +73,10 @@ class TileWorker : public PanelWorker {
     if (!is_skipped(panel, cols)) {
       read_queries(task, panel.rows);
       norms_ = {buffers_.norms(), queries_.index.size()};
-      panel.head->row_norms(queries_, norms_, buffers_.workspace());
+      {
+        const ComputeTurn turn(s_.turns);
+        panel.head->row_norms(queries_, norms_, buffers_.workspace());
+      }
       s_.sink.consume({&task, panel.task, panel.rows, cols, {}, norms_, true});
     }
     s_.progress.add_tile();
@@ -74,10 +91,13 @@ class TileWorker : public PanelWorker {
       if (needs_norms(task, s_.request)) norms_ = {buffers_.norms(), queries_.index.size()};
       buffers_.pointers()[0] = buffers_.tiles();
       const std::span<std::byte* const> chunk(buffers_.pointers(), 1);
-      panel.head->outputs(queries_, norms_, panel.values->panels(),
-                          {reinterpret_cast<float*>(chunk[0]), s_.request.chunk_cols},
-                          buffers_.workspace());
-      clear_padding(panel.rows.size(), cols.size(), chunk);
+      {
+        const ComputeTurn turn(s_.turns);
+        panel.head->outputs(queries_, norms_, panel.values->panels(),
+                            {reinterpret_cast<float*>(chunk[0]), s_.request.chunk_cols},
+                            buffers_.workspace());
+        clear_padding(panel.rows.size(), cols.size(), chunk);
+      }
       const auto norms = s_.request.norms ? norms_ : std::span<RowNorm>();
       s_.sink.consume({&task, panel.task, panel.rows, cols, chunk, norms, true});
     }
@@ -90,8 +110,11 @@ class TileWorker : public PanelWorker {
     const IndexRange cols{keys.begin - task.keys.begin, keys.end - task.keys.begin};
     if (!is_skipped(panel, cols)) {
       const auto chunks = place_chunks(task, panel.rows, first, last);
-      compute(task, panel, keys, chunks);
-      clear_padding(panel.rows.size(), keys.size(), chunks);
+      {
+        const ComputeTurn turn(s_.turns);
+        compute(task, panel, keys, chunks);
+        clear_padding(panel.rows.size(), keys.size(), chunks);
+      }
       const auto norms = s_.request.norms && first == 0 ? norms_ : std::span<RowNorm>();
       s_.sink.consume({&task, panel.task, panel.rows, cols, chunks, norms, first == 0});
     }
@@ -182,16 +205,17 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
   assert(layout.reserved() == plan.bytes_per_worker && "the plan was made for another stream");
   const MemoryReservation reserved = budget_.reserve(plan.bytes_total, "the tiles");
   ProgressReport progress(control.progress, plan.tiles);
-  const Stream stream{tasks, plan, request, sink, control, progress};
-  sink.begin(tasks, plan.workers);
+  std::counting_semaphore<> turns(plan.workers);
+  const Stream stream{tasks, plan, request, sink, control, progress, turns};
+  sink.begin(tasks, plan.threads());
 
   PanelQueue queue(tasks, backend_,
                    {.panel_rows = plan.panel_rows,
                     .bound_heads = plan.bound_heads,
-                    .workers = plan.workers,
+                    .workers = plan.threads(),
                     .with_values = request.outputs,
                     .in_order = request.in_order});
-  run_panels(queue, {.workers = plan.workers,
+  run_panels(queue, {.workers = plan.threads(),
                      .stop = control.stop,
                      .make_worker = [&] { return std::make_unique<TileWorker>(stream, layout); },
                      .abort = [&] { sink.abort(); }});

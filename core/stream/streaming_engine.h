@@ -11,10 +11,10 @@
 namespace attnscope {
 
 /// Runs plan → backend → sink: workers bind heads, ahead of their use, compute row panels, and give
-/// finished tiles to the sink (a slow sink thereby holds the workers back). As many heads are under
-/// way as keep the workers busy. Heads are begun in order; within a head panels go in row order, or
-/// backwards where the mask makes the last rows the dearest and the sink does not mind
-/// (TileRequest::in_order). One run at a time.
+/// finished tiles to the sink (a slow sink thereby holds the workers back, those beyond the plan's
+/// waiting_workers). As many heads are under way as keep the workers busy. Heads are begun in
+/// order; within a head panels go in row order, or backwards where the mask makes the last rows the
+/// dearest and the sink does not mind (TileRequest::in_order). One run at a time.
 class StreamingEngine {
  public:
   /// Borrowed; both must outlive the engine.

@@ -110,7 +110,8 @@ class Planner {
   }
 
   /// The first plan that fits, or nothing; then `smallest` is the bytes of the smallest one.
-  std::optional<TilePlan> choose(int64_t budget, int64_t max_workers, int64_t& smallest) const {
+  std::optional<TilePlan> choose(int64_t budget, int64_t max_workers, int waiting_workers,
+                                 int64_t& smallest) const {
     smallest = std::numeric_limits<int64_t>::max();
     for (int64_t workers = std::min(max_workers, panels_); workers > 0; --workers) {
       for (const Shape& shape : shapes_) {
@@ -120,7 +121,9 @@ class Planner {
           plan.workers = static_cast<int>(workers);
           plan.bound_heads = heads;
           if (!price(plan)) continue;
-          if (plan.bytes_total <= budget) return finished(plan);
+          if (plan.bytes_total <= budget) {
+            return finished(with_waiting(plan, waiting_workers, budget));
+          }
           smallest = std::min(smallest, plan.bytes_total);
         }
       }
@@ -200,13 +203,24 @@ class Planner {
     }
   }
 
+  /// As many more threads as there is memory and work for.
+  TilePlan with_waiting(const TilePlan& plan, int most, int64_t budget) const {
+    const auto idle = static_cast<int>(std::min<int64_t>(most, panels_ - plan.workers));
+    for (int waiting = idle; waiting > 0; --waiting) {
+      TilePlan more = plan;
+      more.waiting_workers = waiting;
+      if (price(more) && more.bytes_total <= budget) return more;
+    }
+    return plan;
+  }
+
   /// Fills in the bytes; false where they overflow.
   bool price(TilePlan& plan) const {
     const auto resident = checked_mul(plan.bound_heads, head_.resident);
     const auto binding =
-        checked_mul(std::min<int64_t>(plan.workers, plan.bound_heads), head_.transient);
+        checked_mul(std::min<int64_t>(plan.threads(), plan.bound_heads), head_.transient);
     const auto bound = resident && binding ? checked_add(*resident, *binding) : std::nullopt;
-    const auto workers = checked_mul(plan.workers, plan.bytes_per_worker);
+    const auto workers = checked_mul(plan.threads(), plan.bytes_per_worker);
     const auto total = bound && workers ? checked_add(*bound, *workers) : std::nullopt;
     if (!total) return false;
     plan.bytes_bound = *bound;
@@ -245,7 +259,9 @@ std::string TilePlan::describe() const {
   const auto count = [](int64_t n, const char* one) {
     return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
   };
-  std::string text = count(workers, "worker") + ", panels of " + count(panel_rows, "row");
+  std::string text = count(workers, "worker");
+  if (waiting_workers > 0) text += " and " + std::to_string(waiting_workers) + " at the disk";
+  text += ", panels of " + count(panel_rows, "row");
   if (segment_chunks > 0) {
     text += " x " + count(segment_chunks, "chunk");
     if (active_chunks < segment_chunks) {
@@ -257,11 +273,13 @@ std::string TilePlan::describe() const {
 }
 
 TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
-                    const TileBackend& backend, int64_t budget_bytes, int max_workers) {
+                    const TileBackend& backend, int64_t budget_bytes, int max_workers,
+                    int waiting_workers) {
   assert(!tasks.empty() && request.chunk_rows > 0 && request.chunk_cols > 0);
   const int workers = std::max(1, max_workers > 0 ? max_workers : backend.workers());
   int64_t smallest = 0;
-  const auto plan = Planner(tasks, request, backend).choose(budget_bytes, workers, smallest);
+  const auto plan =
+      Planner(tasks, request, backend).choose(budget_bytes, workers, waiting_workers, smallest);
   if (plan) return *plan;
   if (smallest == std::numeric_limits<int64_t>::max()) {
     throw Error(ErrorCode::resource, "the heads are too large for any memory");

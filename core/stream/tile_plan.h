@@ -11,7 +11,8 @@ namespace attnscope {
 
 /// How a stream of tiles is cut so that it fits a budget. A value.
 struct TilePlan {
-  int workers = 1;
+  int workers = 1;             ///< panels that are computed at once
+  int waiting_workers = 0;     ///< further threads, for those that wait in the sink's consume()
   int64_t panel_rows = 0;      ///< rows a worker takes at a time: the sink's chunk_rows or fewer
   int64_t segment_chunks = 0;  ///< column chunks held at once by a worker
   bool one_product = true;     ///< norms and entries from one product; else two
@@ -26,15 +27,18 @@ struct TilePlan {
   int64_t entries = 0;  ///< entries that are computed (empty chunks not counted)
   double flops = 0;     ///< of the products Q·Kᵀ, 2·d an entry and product, and P·V
 
+  int threads() const { return workers + waiting_workers; }
   /// For people, one line.
   std::string describe() const;
 };
 
 /// Pure: the plan with the most workers that find panels to compute and the fewest products whose
-/// bytes_total is at most `budget_bytes`. `max_workers` 0 stands for the backend's own number.
+/// bytes_total is at most `budget_bytes`. `max_workers` 0 stands for the backend's own number;
+/// `waiting_workers` are added to them as far as there is memory.
 /// Throws Error(resource) naming the smallest budget that would do when there is none. `tasks` must
 /// not be empty.
 TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
-                    const TileBackend& backend, int64_t budget_bytes, int max_workers = 0);
+                    const TileBackend& backend, int64_t budget_bytes, int max_workers = 0,
+                    int waiting_workers = 0);
 
 }  // namespace attnscope

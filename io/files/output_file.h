@@ -92,6 +92,8 @@ class OutputFile {
     data_.write_at(bytes, offset);
   }
   void read_at(std::span<std::byte> bytes, int64_t offset) const { data_.read_at(bytes, offset); }
+  /// See PosixFile. What is open when this is called, and not what is opened later.
+  bool bypass_page_cache() { return data_.bypass_page_cache(); }
   /// What was written so far reaches the disk before anything that is written later; nothing
   /// without `sync`.
   void sync_data() const;

@@ -18,6 +18,8 @@ namespace {
 
 /// One write call takes at most this much: Linux stops at 2 GiB − 4 KiB anyway.
 constexpr size_t kMaxWriteBytes = size_t{1} << 30;
+/// What pieces for the disk itself begin and end at.
+constexpr size_t kPageBytes = 4096;
 
 /// Bytes that an unprivileged process may still write there, or −1 where the system cannot say.
 int64_t free_bytes(const std::filesystem::path& folder) {
@@ -66,15 +68,19 @@ PosixFile::PosixFile(std::filesystem::path path, Mode mode) : path_(std::move(pa
 }
 
 PosixFile::PosixFile(PosixFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      direct_(std::exchange(other.direct_, -1)) {}
 
 PosixFile& PosixFile::operator=(PosixFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(direct_, other.direct_);
   return *this;
 }
 
 PosixFile::~PosixFile() {
+  if (direct_ >= 0) ::close(direct_);
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -90,10 +96,31 @@ FileIdentity PosixFile::identity() const {
   return {info.st_dev, info.st_ino};
 }
 
+bool PosixFile::bypass_page_cache() {
+#if defined(O_DIRECT)
+  // By its descriptor: its name may be another file's by now.
+  const std::string self = "/proc/self/fd/" + std::to_string(descriptor_);
+  if (direct_ < 0) direct_ = ::open(self.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+#endif
+  return direct_ >= 0;
+}
+
+/// pwrite, past the page cache where that is wanted and can be.
+int64_t PosixFile::write_some(std::span<const std::byte> bytes, int64_t offset) const {
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) | static_cast<uintptr_t>(offset);
+  const size_t pages = bytes.size() / kPageBytes * kPageBytes;
+  if (direct_ >= 0 && begin % kPageBytes == 0 && pages > 0) {
+    const ssize_t written = ::pwrite(direct_, bytes.data(), pages, offset);
+    // There are disks whose pieces have to be larger than pages.
+    if (written >= 0 || errno != EINVAL) return written;
+  }
+  return ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+}
+
 void PosixFile::write_at(std::span<const std::byte> bytes, int64_t offset) const {
   while (!bytes.empty()) {
     const size_t length = std::min(bytes.size(), kMaxWriteBytes);
-    const ssize_t written = ::pwrite(descriptor_, bytes.data(), length, offset);
+    const int64_t written = write_some(bytes.first(length), offset);
     if (written < 0 && errno == EINTR) continue;
     // A write of something that writes nothing would loop for ever.
     if (written <= 0) {
@@ -150,6 +177,7 @@ void PosixFile::sync() const {
 }
 
 void PosixFile::close() {
+  if (direct_ >= 0) ::close(std::exchange(direct_, -1));
   // Linux releases the descriptor whatever close returns.
   if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) {
     throw errno_error(path_, "close failed", errno);

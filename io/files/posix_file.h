@@ -48,6 +48,10 @@ class PosixFile {
   /// Throws Error(file).
   FileIdentity identity() const;
 
+  /// From now on write_at hands whole pages (of memory and of the file) to the disk itself: large
+  /// files then take no processor's time for copies, and no memory from others, but whoever writes
+  /// waits for the disk. False, and nothing changes, where the file system cannot.
+  bool bypass_page_cache();
   /// Writes all of `bytes` at `offset`, resuming after signals and short writes. Throws
   /// Error(file or resource) naming the offset.
   void write_at(std::span<const std::byte> bytes, int64_t offset) const;
@@ -68,8 +72,11 @@ class PosixFile {
   void close();
 
  private:
+  int64_t write_some(std::span<const std::byte> bytes, int64_t offset) const;
+
   std::filesystem::path path_;
   int descriptor_ = -1;
+  int direct_ = -1;  ///< the same file, past the page cache
 };
 
 /// The folder a file stands in: "." for a bare name.

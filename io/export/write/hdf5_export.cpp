@@ -97,6 +97,7 @@ Hdf5Export::Hdf5Export(ExportPlan plan, std::filesystem::path out,
   } else {
     start_afresh();
   }
+  if (threads_at_disk(plan_, options) > 0) file_.bypass_page_cache();
 }
 
 Hdf5Export::~Hdf5Export() {
@@ -313,6 +314,16 @@ void Hdf5Export::remove_replaced() {
 }
 
 }  // namespace
+
+int threads_at_disk(const ExportPlan& plan, const ExportWriteOptions& options) {
+  // Less than what is committed at once reaches the disk in no time.
+  constexpr int64_t kLargeBytes = int64_t{64} << 20;
+  // One piece on its way to the disk, one that waits for it, while the others are computed.
+  constexpr int kThreads = 2;
+  const bool tiles = plan.layout.has_entries() && !plan.spec.is_sharded();
+  if (!tiles || !options.sync || estimate_export(plan).payload_bytes < kLargeBytes) return 0;
+  return kThreads;
+}
 
 std::unique_ptr<ExportSink> make_hdf5_export(ExportPlan plan, std::filesystem::path out,
                                              const ExportWriteOptions& options) {

@@ -216,6 +216,32 @@ TEST_CASE("memory is given up in order: the next head, columns for a second prod
   CHECK(two_products.describe().find("two products") != std::string::npos);
 }
 
+TEST_CASE("threads that wait for a disk are added where there is memory, and given up first") {
+  const AttentionProblem problem = rule_problem(1, 2, 4096, 4096, 64);
+  const std::vector<HeadTask> tasks{{&problem, 0, 0, {0, 4096}, {}, {0, 4096}},
+                                    {&problem, 0, 1, {0, 4096}, {}, {0, 4096}}};
+  const FakeBackend backend;
+  const TileRequest request;
+  const auto plan = [&](int64_t budget, int waiting) {
+    return plan_tiles(tasks, request, backend, budget, 0, waiting);
+  };
+  const TilePlan plain = plan(kPlenty, 0);
+  const TilePlan more = plan(kPlenty, 2);
+  CHECK(plain.waiting_workers == 0);
+  CHECK(more.waiting_workers == 2);
+  CHECK(more.workers == plain.workers);
+  CHECK(more.threads() == plain.workers + 2);
+  CHECK(more.bytes_total == plain.bytes_total + 2 * plain.bytes_per_worker);
+  CHECK(more.describe().find("3 workers and 2 at the disk") != std::string::npos);
+  CHECK(plan(more.bytes_total - 1, 2).waiting_workers == 1);
+  const TilePlan none = plan(plain.bytes_total, 2);
+  CHECK(none.waiting_workers == 0);
+  CHECK(none.bytes_total == plain.bytes_total);
+  // Nothing for them to do.
+  const std::vector<HeadTask> low{{&problem, 0, 0, {0, 900}, {}, {0, 4096}}};
+  CHECK(plan_tiles(low, request, backend, kPlenty, 2, 4).threads() == 3);
+}
+
 TEST_CASE("a sparse mask needs less memory and work than a dense one") {
   std::mt19937_64 random(9);
   const auto plan = [&](int64_t kept_of_100) {

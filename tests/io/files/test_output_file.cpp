@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -71,4 +73,36 @@ TEST_CASE("a part that was built by a library is opened as itself, not through a
   CHECK(refused([&] { file.open_new_part(7); }, ErrorCode::file, {file.new_part_path().string()}) ==
         "");
   CHECK(read_bytes(folder / "secret") == "private");
+}
+
+TEST_CASE("what goes past the page cache, and what cannot, is read back as one file") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.bin";
+  constexpr size_t kPage = 4096;
+  std::vector<std::byte> expected(40 * kPage);
+  for (size_t i = 0; i < expected.size(); ++i)
+    expected[i] = static_cast<std::byte>(i * 7 + i / 255);
+  // On a page, and one byte further.
+  std::vector<std::byte> memory(expected.size() + 2 * kPage);
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  std::byte* const page = memory.data() + (kPage - address % kPage) % kPage;
+  OutputFile file(out, {});
+  file.create_part();
+  const bool bypasses = file.bypass_page_cache();
+  if (!bypasses) WARN("this file system has nothing but the page cache");
+  const auto write_piece = [&](size_t begin, size_t count, size_t shift) {
+    std::copy_n(expected.data() + begin, count, page + shift);
+    file.write_at({page + shift, count}, static_cast<int64_t>(begin));
+  };
+  write_piece(0, 10 * kPage, 0);                    // whole pages
+  write_piece(10 * kPage, 10 * kPage, 1);           // in the file only
+  write_piece(20 * kPage, 5 * kPage + 17, 0);       // with a rest
+  write_piece(25 * kPage + 17, 5 * kPage - 17, 0);  // up to a page
+  write_piece(30 * kPage, 10 * kPage, 0);
+  write_piece(5, 3, 0);  // over what went to the disk
+  file.sync_data();
+  file.commit();
+  const std::string got = read_bytes(out);
+  REQUIRE(got.size() == expected.size());
+  CHECK(std::memcmp(got.data(), expected.data(), got.size()) == 0);
 }
