@@ -81,8 +81,8 @@ endfunction()
 
 # attnscope_unite(SOURCES…): sources of one folder, which are compiled six at a time, as one: what
 # headers and templates cost is paid once for them all. What is local to a file must therefore have a
-# name of its own within its folder. The targets that they are compiled in say UNITY_BUILD
-# (attnscope_united). Sources with options of their own are compiled alone, by CMake.
+# name of its own within its folder. Only in targets with UNITY_BUILD; CMake compiles sources with
+# options of their own alone.
 function(attnscope_unite)
   list(LENGTH ARGN files)
   if(NOT ATTNSCOPE_UNITY OR files EQUAL 0)
