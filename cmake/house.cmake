@@ -51,8 +51,7 @@ endfunction()
 
 # attnscope_floor(NAME [EXCEPT files…]): the libraries of the floor's rooms, as targets
 # attnscope_LIBRARY and attnscope::LIBRARY. To be called from the floor's own folder, whose source
-# properties then hold, and where ATTNSCOPE_LIBRARIES has their names afterwards. EXCEPT: files (paths
-# within the floor) that are not part of this build.
+# properties then hold. EXCEPT: files (paths within the floor) that are not part of this build.
 function(attnscope_floor floor)
   cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
   get_property(rooms GLOBAL PROPERTY ATTNSCOPE_ROOMS)
@@ -70,6 +69,7 @@ function(attnscope_floor floor)
     foreach(file IN LISTS ARG_EXCEPT)
       list(REMOVE_ITEM sources "${PROJECT_SOURCE_DIR}/${floor}/${file}")
     endforeach()
+    attnscope_unite(${sources})
     list(APPEND libraries ${LIBRARY})
     list(APPEND ${LIBRARY}_sources ${sources})
     list(APPEND ${LIBRARY}_uses ${USES})
@@ -94,5 +94,4 @@ function(attnscope_floor floor)
     attnscope_library(${library} SOURCES ${${library}_sources}
                       PUBLIC ${${library}_needs} ${targets})
   endforeach()
-  set(ATTNSCOPE_LIBRARIES ${libraries} PARENT_SCOPE)
 endfunction()

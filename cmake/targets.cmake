@@ -17,12 +17,19 @@ if(ATTNSCOPE_SANITIZE)
                          # come before these.
                          $<$<BOOL:$<TARGET_PROPERTY:ATTNSCOPE_NO_SANITIZE>>:-fno-sanitize=$<TARGET_PROPERTY:ATTNSCOPE_NO_SANITIZE>>)
   target_link_options(attnscope_flags INTERFACE -fsanitize=${ATTNSCOPE_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND ATTNSCOPE_SANITIZE MATCHES "address")
+    # What UndefinedBehaviorSanitizer says of each place in the code are millions of addresses: of a
+    # program that may lie anywhere, the loader adjusts them all at each start.
+    string(APPEND CMAKE_EXE_LINKER_FLAGS " -no-pie")
+  endif()
 endif()
 
-# What spends its time in files and text gains nothing from optimised sanitizer builds, which take
-# two to three times as long to compile where a library is all headers (JSON, the parser).
+# What spends its time in files and text gains nothing from builds that are optimised for
+# AddressSanitizer, which take half as long again to compile where a library is all headers (JSON, the
+# parser). For ThreadSanitizer, which watches no variable that is kept in a register, optimised ones
+# take less. To be called before attnscope_precompile.
 function(attnscope_skip_sanitized_optimisation target)
-  if(ATTNSCOPE_SANITIZE)
+  if(ATTNSCOPE_SANITIZE AND NOT ATTNSCOPE_SANITIZE MATCHES "thread")
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
@@ -35,13 +42,14 @@ function(attnscope_optimise_lightly target)
 endfunction()
 
 # The headers that most files of a target include again are parsed once; targets that name the same
-# ones share the result where they are compiled alike (sanitizer builds differ in what they watch,
-# builds with CUDA in what becomes part of a module).
+# ones share the result where they are compiled alike: at the same level, watched by the same
+# sanitizers, and as part of the CUDA module or not, in builds without it, too: what a compiler cache
+# keeps of one build then serves the other.
 # GCC compiles whatever uses it by the options that it was made with: a target with options of its
 # own that change code, like -ffp-contract, goes without (DISABLE_PRECOMPILE_HEADERS).
 # That each file includes what it uses is seen where clang-tidy compiles it (scripts/lint), and for
 # headers by headers_alone.
-# attnscope_precompile(target HEADERS…)
+# attnscope_precompile(target HEADERS…): to be called when the target's options are complete.
 function(attnscope_precompile target)
   if(NOT ATTNSCOPE_PRECOMPILE)
     return()
@@ -50,9 +58,14 @@ function(attnscope_precompile target)
               <string> <vector> ${ARGN})
   get_target_property(options ${target} COMPILE_OPTIONS)
   string(REGEX MATCHALL "-O[0-3]" levels "${options}")
-  string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${levels}_${ARGN}" owner_property)
+  get_target_property(unwatched ${target} ATTNSCOPE_NO_SANITIZE)
+  set(part)
+  if(target MATCHES "^attnscope_(core|kernels)$")
+    set(part module)
+  endif()
+  string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${levels}_${unwatched}_${part}_${ARGN}" owner_property)
   get_property(owner GLOBAL PROPERTY ${owner_property})
-  if(owner AND NOT ATTNSCOPE_SANITIZE AND NOT ATTNSCOPE_CUDA_BUILT)
+  if(owner)
     target_precompile_headers(${target} REUSE_FROM ${owner})
   else()
     target_precompile_headers(${target} PRIVATE ${headers})
@@ -66,8 +79,33 @@ function(attnscope_precompile target)
   endif()
 endfunction()
 
-# Libraries of text and options; what they compute and move is done by others.
+# attnscope_unite(SOURCES…): sources of one folder, which are compiled six at a time, as one: what
+# headers and templates cost is paid once for them all. What is local to a file must therefore have a
+# name of its own within its folder. Only in targets with UNITY_BUILD; CMake compiles sources with
+# options of their own alone.
+function(attnscope_unite)
+  list(LENGTH ARGN files)
+  if(NOT ATTNSCOPE_UNITY OR files EQUAL 0)
+    return()
+  endif()
+  list(GET ARGN 0 first)
+  get_filename_component(folder "${first}" DIRECTORY)
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
+  string(MAKE_C_IDENTIFIER "${folder}" name)
+  # Of equal size, rather than six and a rest.
+  math(EXPR groups "(${files} + 5) / 6")
+  set(index 0)
+  foreach(file IN LISTS ARGN)
+    math(EXPR group "${index} * ${groups} / ${files}")
+    set_source_files_properties("${file}" PROPERTIES UNITY_GROUP ${name}_${group})
+    math(EXPR index "${index} + 1")
+  endforeach()
+endfunction()
+
+# Libraries of text and options; what they compute and move is done by others. Of the second kind are
+# those that are fast enough without optimisation where a sanitizer slows all down.
 set(ATTNSCOPE_LIGHT_LIBRARIES cli io_results)
+set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script)$")
 
 # attnscope_library(NAME SOURCES …  PUBLIC targets…): target attnscope_NAME,
 # alias attnscope::NAME. Includes are written from the project's root: "core/base/error.h".
@@ -77,8 +115,13 @@ function(attnscope_library name)
   add_library(attnscope::${name} ALIAS attnscope_${name})
   target_include_directories(attnscope_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags)
+  set_target_properties(attnscope_${name} PROPERTIES UNITY_BUILD ${ATTNSCOPE_UNITY}
+                        UNITY_BUILD_MODE GROUP)
   if(name IN_LIST ATTNSCOPE_LIGHT_LIBRARIES)
     attnscope_optimise_lightly(attnscope_${name})
+  endif()
+  if(name MATCHES "${ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES}")
+    attnscope_skip_sanitized_optimisation(attnscope_${name})
   endif()
   list(FIND ARG_PUBLIC nlohmann_json::nlohmann_json json)
   if(json EQUAL -1)

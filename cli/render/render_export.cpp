@@ -9,6 +9,7 @@
 #include "cli/common/command.h"
 #include "cli/common/export_maps.h"
 #include "cli/common/stored_input.h"
+#include "cli/render/map_cells.h"
 #include "cli/render/render_report.h"
 #include "cli/render/render_stats.h"
 #include "core/base/checked_math.h"
@@ -23,12 +24,8 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kMatrixCells = 1024;
-constexpr int64_t kMosaicCells = 64;
-/// A map of more cells is no picture any more.
-constexpr int64_t kMostCells = 4096;
 /// Bytes of a cell while it is pooled and drawn: two floats, sums, a flag, a sorted copy.
-constexpr int64_t kCellBytes = 32;
+constexpr int64_t kStoredCellBytes = 32;
 
 /// What of an export is drawn, and how.
 struct ExportPicture {
@@ -165,7 +162,7 @@ void draw_matrix(const ExportPicture& picture) {
   const int64_t side = std::max<int64_t>(ceil_div(part.longer(), block), 1024) + 512;
   const int64_t cells = ceil_div(part.rows.size(), block) * ceil_div(part.cols.size(), block);
   const MemoryReservation memory = budget.reserve(
-      cells * kCellBytes + side * side * 3 + picture.maps.buffer_bytes(), "the picture");
+      cells * kStoredCellBytes + side * side * 3 + picture.maps.buffer_bytes(), "the picture");
   const StoredPooledMap pooled =
       picture.maps.pooled(picture.heads.front(), part.rows, part.cols, block);
   MatrixContent content;
@@ -204,7 +201,7 @@ void draw_mosaic(const ExportPicture& picture) {
   }
   MemoryBudget budget(memory_limit(picture.request.run));
   const MemoryReservation memory =
-      budget.reserve(all_cells * kCellBytes + picture.maps.buffer_bytes(), "the maps");
+      budget.reserve(all_cells * kStoredCellBytes + picture.maps.buffer_bytes(), "the maps");
   const HeadTable table = table_of_heads(names);
   MosaicContent content;
   content.names = table.names;

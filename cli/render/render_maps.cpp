@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cli/render/map_cells.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
@@ -17,12 +18,8 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kMatrixCells = 1024;
-constexpr int64_t kMosaicCells = 64;
-/// A map of more cells is no picture any more.
-constexpr int64_t kMostCells = 4096;
 /// Bytes of a cell in a picture under way: two floats, a sorted copy for the range, pixels.
-constexpr int64_t kCellBytes = 16;
+constexpr int64_t kComputedCellBytes = 16;
 
 /// The block that was asked for, or one that leaves at most `cells`; checked.
 int64_t chosen_block(const RenderJob& job, std::span<const HeadTask> tasks, int64_t cells) {
@@ -44,7 +41,8 @@ MemoryReservation reserve_picture(RenderJob& job, std::span<const HeadTask> task
                                   int64_t pixels) {
   int64_t bytes = pixels * 3;
   for (const HeadTask& task : tasks) {
-    bytes += ceil_div(task.num_rows(), block) * ceil_div(task.keys.size(), block) * kCellBytes;
+    bytes +=
+        ceil_div(task.num_rows(), block) * ceil_div(task.keys.size(), block) * kComputedCellBytes;
   }
   return job.run.budget().reserve(bytes, "the picture");
 }

@@ -11,8 +11,6 @@
 namespace attnscope {
 namespace {
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
-
 /// A mask that keeps, in row i, the keys from first(i) to last(i): what causal and window masks
 /// are.
 class DiagonalTerm : public MaskTerm {

@@ -1,15 +1,14 @@
 #include "core/mask/mask_blocks.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 constexpr int64_t kWordBits = 64;
 
 /// One bit a block, so that a mask of many small blocks stays small (an 8-byte prefix sum a block

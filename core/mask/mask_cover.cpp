@@ -1,16 +1,15 @@
 #include "core/mask/mask_cover.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/checked_math.h"
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
 
 /// Looks at the entries: conjunctions cannot tell from their terms alone.
 bool keeps_any(const Mask& mask, int64_t batch, int64_t head, IndexRange queries, IndexRange keys) {
-  constexpr float kMasked = -std::numeric_limits<float>::infinity();
   constexpr int64_t kPieceKeys = 1024;
   std::vector<float> bias(static_cast<size_t>(std::min(keys.size(), kPieceKeys)));
   for (int64_t query = queries.begin; query < queries.end; ++query) {

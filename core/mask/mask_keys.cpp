@@ -1,14 +1,12 @@
 #include "core/mask/mask_keys.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
-
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 /// What is left of `total` entries when `kept` of them may be attended to.
 TileClass class_of(int64_t kept, int64_t total) {

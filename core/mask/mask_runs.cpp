@@ -1,7 +1,8 @@
 #include "core/mask/mask_runs.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 
@@ -23,7 +24,6 @@ TileClass RunsTerm::classify(int64_t, int64_t, IndexRange queries, IndexRange ke
 
 void RunsTerm::add_bias(int64_t, int64_t, std::span<const int64_t> queries, IndexRange keys,
                         float* out, int64_t row_stride) const {
-  constexpr float kMasked = -std::numeric_limits<float>::infinity();
   thread_local std::vector<IndexRange> runs;
   for (int64_t query : queries) {
     runs.clear();

@@ -19,7 +19,6 @@
 namespace attnscope {
 namespace {
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 /// Tensors are read in pieces of at most this many elements.
 constexpr int64_t kPieceElements = 32768;
 

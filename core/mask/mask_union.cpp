@@ -1,14 +1,12 @@
 #include "core/mask/mask_union.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
-
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 class UnionTerm : public MaskTerm {
  public:

@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 #include "core/patterns/top_mass.h"
 
 namespace attnscope {
 namespace {
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 /// Keys that are classified, summed in float32 and multiplied with V at once.
 constexpr int64_t kBlockKeys = 256;
 constexpr size_t kLanes = 16;

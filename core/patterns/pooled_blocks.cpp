@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
@@ -64,8 +64,6 @@ std::vector<int64_t> ranked(const float* row, int64_t blocks) {
             [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
   return order;
 }
-
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 

@@ -1,15 +1,11 @@
 #include "core/products/row_mean.h"
 
 #include <cassert>
-#include <limits>
 #include <utility>
 
+#include "core/mask/masked_bias.h"
+
 namespace attnscope {
-namespace {
-
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
-
-}  // namespace
 
 RowSums::RowSums(int64_t entries, Quantity quantity)
     : sums_(static_cast<size_t>(entries), 0.0),

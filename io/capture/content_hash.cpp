@@ -12,7 +12,7 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kPieceBytes = 1 << 20;
+constexpr int64_t kHashPieceBytes = 1 << 20;
 
 }  // namespace
 
@@ -61,7 +61,7 @@ std::string ContentHash::hex() const {
   return text;
 }
 
-/// Cuts along `axis` into pieces of about kPieceBytes, or goes one axis further in.
+/// Cuts along `axis` into pieces of about kHashPieceBytes, or goes one axis further in.
 void ContentHash::add_box(const TensorSource& tensor, size_t axis, std::vector<int64_t>& begin,
                           std::vector<int64_t>& count) {
   const auto shape = tensor.shape();
@@ -69,13 +69,14 @@ void ContentHash::add_box(const TensorSource& tensor, size_t axis, std::vector<i
   for (size_t a = axis + 1; a < shape.size(); ++a) inner *= shape[a];
   const bool last = axis + 1 >= shape.size();
   const int64_t total = shape.empty() ? 1 : shape[axis];
-  const int64_t step = inner > kPieceBytes && !last ? 1 : std::max<int64_t>(1, kPieceBytes / inner);
+  const int64_t step =
+      inner > kHashPieceBytes && !last ? 1 : std::max<int64_t>(1, kHashPieceBytes / inner);
   for (int64_t at = 0; at < total; at += step) {
     if (!shape.empty()) {
       begin[axis] = at;
       count[axis] = std::min(step, total - at);
     }
-    if (inner > kPieceBytes && !last) {
+    if (inner > kHashPieceBytes && !last) {
       add_box(tensor, axis + 1, begin, count);
       continue;
     }

@@ -26,7 +26,7 @@ constexpr std::array<char, 8> kMagic{'A', 'T', 'T', 'N', 'L', 'S', 'E', '2'};
 /// Reads as another number where the byte order differs.
 constexpr uint64_t kByteOrder = 0x0102030405060708;
 /// Rows of q and k are hashed in pieces of about this many bytes.
-constexpr int64_t kPieceBytes = 1 << 20;
+constexpr int64_t kComparedBytes = 1 << 20;
 
 /// A file: this, then `rows` sums (float64), then `rows` exponents (int64).
 struct Header {
@@ -162,7 +162,7 @@ void store_file(const fs::path& folder, const std::string& key, std::span<const 
 }
 
 void add_head(ContentHash& hash, const HeadTensor& tensor, int64_t batch, int64_t head) {
-  const int64_t step = std::max<int64_t>(1, kPieceBytes / tensor.row_bytes());
+  const int64_t step = std::max<int64_t>(1, kComparedBytes / tensor.row_bytes());
   std::vector<std::byte> rows;
   for (int64_t begin = 0; begin < tensor.tokens(); begin += step) {
     const IndexRange range{begin, std::min(begin + step, tensor.tokens())};

@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kOneSide = 420;
 constexpr int kManySide = 280;
-constexpr int kMostCell = 36;
+constexpr int kMostPanelCell = 36;
 constexpr int kPanelGap = 28;
-constexpr int kLabelHeight = kTextHeight + 36;
+constexpr int kPanelLabelHeight = kTextHeight + 36;
 constexpr int kTimeHeight = kTitleHeight + 22;
 constexpr int kBarRight = kBarGap + kBarWidth + kBarTextWidth;
 
@@ -25,7 +25,8 @@ FilmAnimation::FilmAnimation(const QueryVolumes& volumes, FilmStyle style)
   const auto rows = static_cast<int>(volumes.grid[1]);
   const auto columns = static_cast<int>(volumes.grid[2]);
   const auto count = static_cast<int>(std::max<size_t>(volumes.volumes.size(), 1));
-  cell_ = std::clamp((count == 1 ? kOneSide : kManySide) / std::max(rows, columns), 1, kMostCell);
+  cell_ =
+      std::clamp((count == 1 ? kOneSide : kManySide) / std::max(rows, columns), 1, kMostPanelCell);
   per_line_ = count <= 3 ? count : count <= 8 ? (count + 1) / 2 : 4;
   text_ = film_header(volumes, style_);
   for (const QueryVolume& volume : volumes.volumes) {
@@ -44,8 +45,8 @@ FrameCells FilmAnimation::cells(size_t volume) const {
   const int line = static_cast<int>(volume) / per_line_;
   const int place = static_cast<int>(volume) % per_line_;
   return {kMargin + place * (columns * cell_ + kBarRight + kPanelGap),
-          header_height(text_) + kTimeHeight + kLabelHeight +
-              line * (rows * cell_ + kLabelHeight + kPanelGap / 2),
+          header_height(text_) + kTimeHeight + kPanelLabelHeight +
+              line * (rows * cell_ + kPanelLabelHeight + kPanelGap / 2),
           rows, columns, cell_};
 }
 
@@ -74,7 +75,7 @@ Canvas FilmAnimation::frame(int t) const {
     const QueryVolume& volume = volumes_.volumes[i];
     const FrameCells at = cells(i);
     const int label_width = at.width() + kBarRight - 8;
-    canvas.text(at.x, at.y - kLabelHeight, elided(volume.label, label_width, kTextHeight),
+    canvas.text(at.x, at.y - kPanelLabelHeight, elided(volume.label, label_width, kTextHeight),
                 kTextHeight, kText);
     draw_frame_cells(canvas, at,
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),

@@ -15,13 +15,13 @@ namespace {
 
 constexpr int kFrameGap = 10;
 constexpr int kLabelTop = 16;
-constexpr int kLabelHeight = kLabelTop + kTextHeight + 22;
+constexpr int kFrameLabelHeight = kLabelTop + kTextHeight + 22;
 constexpr int kNumberHeight = kTextHeight + 8;
 constexpr int kLineGap = 18;
 constexpr int kStripGap = 36;
 /// Lines of frames are kept below this width.
 constexpr int kMaxLineWidth = 1680;
-constexpr int kMaxCell = 18;
+constexpr int kMostFrameCell = 18;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
       frames_(static_cast<int>(volumes.grid[0])),
       rows_(static_cast<int>(volumes.grid[1])),
       columns_(static_cast<int>(volumes.grid[2])) {
-  cell_ = std::clamp(style_.frame_side / std::max(rows_, columns_), 1, kMaxCell);
+  cell_ = std::clamp(style_.frame_side / std::max(rows_, columns_), 1, kMostFrameCell);
   const int most = std::max(1, (kMaxLineWidth + kFrameGap) / (frame_width() + kFrameGap));
   lines_ = (frames_ + most - 1) / most;
   // Lines of equal length look calmer than a full one and a rest.
@@ -66,7 +66,8 @@ int Filmstrip::header_height() const {
 }
 
 int Filmstrip::strip_height() const {
-  return kLabelHeight + lines_ * (kNumberHeight + frame_height() + kLineGap) - kLineGap + kStripGap;
+  return kFrameLabelHeight + lines_ * (kNumberHeight + frame_height() + kLineGap) - kLineGap +
+         kStripGap;
 }
 
 int Filmstrip::height() const {
@@ -76,7 +77,8 @@ int Filmstrip::height() const {
 PixelRect Filmstrip::cell(int64_t t, int64_t y, int64_t x) const {
   const int line = static_cast<int>(t) / per_line_;
   const int place = static_cast<int>(t) % per_line_;
-  const int top = kLabelHeight + line * (kNumberHeight + frame_height() + kLineGap) + kNumberHeight;
+  const int top =
+      kFrameLabelHeight + line * (kNumberHeight + frame_height() + kLineGap) + kNumberHeight;
   return {kMargin + place * (frame_width() + kFrameGap) + static_cast<int>(x) * cell_,
           top + static_cast<int>(y) * cell_, cell_, cell_};
 }

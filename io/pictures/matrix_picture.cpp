@@ -7,19 +7,18 @@
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/metric_table.h"
+#include "io/pictures/picture_style.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {
 
 constexpr int64_t kMapSide = 1120;
-constexpr int64_t kMaxCell = 48;
+constexpr int64_t kMostMatrixCell = 48;
 constexpr int kBand = 6;
 constexpr int kBandGap = 6;
 constexpr int kLabelGap = 12;
 constexpr int kLineHeight = kTextHeight + 8;
-/// A map of one row still has a bar that can be read.
-constexpr int kLeastBar = 160;
 
 constexpr Rgb kFrameLine{0x3c, 0x44, 0x4d};
 constexpr Rgb kTextBand{0xb4, 0xbd, 0xc7};
@@ -27,8 +26,8 @@ constexpr Rgb kEvenBand{0x4c, 0x55, 0x5f};
 constexpr Rgb kOddBand{0x2a, 0x30, 0x36};
 
 int cell_pixels(const PooledMap& map) {
-  return static_cast<int>(
-      std::clamp<int64_t>(kMapSide / std::max<int64_t>({map.rows, map.cols, 1}), 1, kMaxCell));
+  return static_cast<int>(std::clamp<int64_t>(kMapSide / std::max<int64_t>({map.rows, map.cols, 1}),
+                                              1, kMostMatrixCell));
 }
 
 int widest(const std::vector<AxisLabel>& labels, std::string_view heading) {

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
+#include "io/pictures/picture_style.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
@@ -14,15 +15,14 @@ namespace {
 
 constexpr int kTableSide = 1000;
 constexpr int kLeastCell = 8;
-constexpr int kMostCell = 60;
+constexpr int kMostTableCell = 60;
 constexpr int kNumberCell = 28;
-constexpr int kGap = 1;
-constexpr int kLeastBar = 160;
+constexpr int kCellGap = 1;
 
 int cell_side(const TableNames& names) {
   const auto longer = static_cast<int>(
       std::clamp<size_t>(std::max(names.rows.size(), names.columns.size()), 1, kTableSide));
-  return std::clamp(kTableSide / longer, kLeastCell, kMostCell);
+  return std::clamp(kTableSide / longer, kLeastCell, kMostTableCell);
 }
 
 /// The numbers of one table have the same decimals.
@@ -91,7 +91,7 @@ void draw_stripes(Canvas& canvas, PixelRect rect) {
 HeatTablePicture::HeatTablePicture(const MetricTable& table)
     : table_(table),
       grid_(table.names, kMargin, header_height(table.text), cell_side(table.names),
-            cell_side(table.names), kGap) {
+            cell_side(table.names), kCellGap) {
   const size_t cells = table.names.rows.size() * table.names.columns.size();
   if (table.values.size() != cells || cells == 0) {
     throw usage_error(fmt::format("a table of {}×{} cells needs as many values (got {})",

@@ -8,14 +8,14 @@
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/metric_table.h"
+#include "io/pictures/picture_style.h"
 
 namespace attnscope {
 namespace {
 
 constexpr int kPageWidth = 1400;
 constexpr int kMostThumbnail = 192;
-constexpr int kGap = 6;
-constexpr int kLeastBar = 160;
+constexpr int kThumbnailGap = 6;
 
 /// Cells of the largest map.
 int most_rows(const MosaicContent& content) {
@@ -32,7 +32,7 @@ int most_columns(const MosaicContent& content) {
 
 int cell_pixels(const MosaicContent& content) {
   const auto columns = static_cast<int>(std::max<size_t>(content.names.columns.size(), 1));
-  const int side = std::min(kPageWidth / columns - kGap, kMostThumbnail);
+  const int side = std::min(kPageWidth / columns - kThumbnailGap, kMostThumbnail);
   return std::max(1, side / std::max(most_rows(content), most_columns(content)));
 }
 
@@ -53,7 +53,7 @@ MosaicPicture::MosaicPicture(const MosaicContent& content)
       text_(explained(content)),
       pixels_(cell_pixels(content)),
       grid_(content.names, kMargin, header_height(text_), most_columns(content) * pixels_,
-            most_rows(content) * pixels_, kGap) {
+            most_rows(content) * pixels_, kThumbnailGap) {
   const size_t places = content.names.rows.size() * content.names.columns.size();
   bool fits = places > 0 && content.maps.size() == places;
   for (const PooledMap& map : content.maps) {

@@ -20,6 +20,8 @@ constexpr Rgb kQuery{0x4a, 0xa8, 0xff};
 constexpr Rgb kKey{0xff, 0x9f, 0x43};
 
 constexpr int kMargin = 32;
+/// A map of one row still has a bar that can be read.
+constexpr int kLeastBar = 160;
 /// Sizes of text: pixels of its capitals.
 constexpr int kSmallHeight = 7;
 constexpr int kTextHeight = 14;

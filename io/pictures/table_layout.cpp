@@ -8,8 +8,8 @@
 namespace attnscope {
 namespace {
 
-constexpr int kLabelGap = 12;
-constexpr int kLineHeight = kTextHeight + 10;
+constexpr int kNameGap = 12;
+constexpr int kNameHeight = kTextHeight + 10;
 
 }  // namespace
 
@@ -25,8 +25,8 @@ TableLayout::TableLayout(const TableNames& names, int left, int top, int cell_wi
   for (const std::string& name : names.rows) {
     label_width_ = std::max(label_width_, text_width(name, kTextHeight));
   }
-  left_ = left + label_width_ + kLabelGap;
-  top_ = top + 2 * kLineHeight;
+  left_ = left + label_width_ + kNameGap;
+  top_ = top + 2 * kNameHeight;
 }
 
 PixelRect TableLayout::cell(int64_t row, int64_t column) const {
@@ -42,8 +42,8 @@ PixelRect TableLayout::cells() const {
 
 void TableLayout::draw_labels(Canvas& canvas) const {
   canvas.text(left_, corner_y_, names_.column_name, kTextHeight, kQuietText);
-  const int row_name_x = left_ - kLabelGap - text_width(names_.row_name, kTextHeight);
-  canvas.text(row_name_x, corner_y_ + kLineHeight, names_.row_name, kTextHeight, kQuietText);
+  const int row_name_x = left_ - kNameGap - text_width(names_.row_name, kTextHeight);
+  canvas.text(row_name_x, corner_y_ + kNameHeight, names_.row_name, kTextHeight, kQuietText);
   // Columns narrower than their labels show every second, fifth …
   std::vector<AxisLabel> columns;
   for (size_t c = 0; c < names_.columns.size(); ++c) {
@@ -53,7 +53,7 @@ void TableLayout::draw_labels(Canvas& canvas) const {
         {at.x + std::max(0, (at.width - width) / 2), names_.columns[c], static_cast<int64_t>(c)});
   }
   for (const AxisLabel& label : fitting_labels(columns, 6, -1)) {
-    canvas.text(label.pixel, corner_y_ + kLineHeight, label.text, kTextHeight, kText);
+    canvas.text(label.pixel, corner_y_ + kNameHeight, label.text, kTextHeight, kText);
   }
   std::vector<AxisLabel> rows;
   for (size_t r = 0; r < names_.rows.size(); ++r) {
@@ -62,7 +62,7 @@ void TableLayout::draw_labels(Canvas& canvas) const {
                     static_cast<int64_t>(r)});
   }
   for (const AxisLabel& label : fitting_labels(rows, 4, kTextHeight)) {
-    canvas.text(left_ - kLabelGap - text_width(label.text, kTextHeight), label.pixel, label.text,
+    canvas.text(left_ - kNameGap - text_width(label.text, kTextHeight), label.pixel, label.text,
                 kTextHeight, kText);
   }
 }

@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "io/tensors/deflate_ratio.h"
 
 namespace attnscope {
 namespace {
 
 constexpr size_t kChecksumBytes = 4;
-/// Deflate packs no byte string into less than this share of it.
-constexpr int64_t kMaxRatio = 1032;
 
 /// HDF5's own checksum (H5checksum.c): Fletcher's over big-endian words of 16 bits.
 uint32_t fletcher32(std::span<const std::byte> data) {
@@ -70,7 +69,7 @@ std::string place_fault(const ChunkPlace& place, const ChunkPacking& packing, in
   const bool packed = !packing.filters.empty();
   // What deflate cannot pack grows by a few bytes, and a checksum takes four.
   const int64_t most = packing.chunk_bytes + (packed ? packing.chunk_bytes / 1000 + 256 : 0);
-  const int64_t least = packed ? packing.chunk_bytes / kMaxRatio : packing.chunk_bytes;
+  const int64_t least = packed ? packing.chunk_bytes / kMaxDeflateRatio : packing.chunk_bytes;
   if (place.bytes > most || place.bytes < least) {
     return "a chunk of " + std::to_string(packing.chunk_bytes) + " bytes cannot be stored in " +
            std::to_string(place.bytes);

@@ -14,18 +14,18 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kMaxHeaderBytes = 1 << 20;
+constexpr int64_t kMaxObjectHeaderBytes = 1 << 20;
 constexpr int kMaxBlocks = 64;
 constexpr uint64_t kUndefined = ~uint64_t{0};
-constexpr int64_t kChecksumBytes = 4;
+constexpr int64_t kHeaderChecksumBytes = 4;
 
 constexpr int kLayoutMessage = 8;
 constexpr int kContinuationMessage = 16;
 
 /// Little-endian numbers, one after the other; what lies beyond the end is 0 and noted.
-class Fields {
+class HeaderFields {
  public:
-  explicit Fields(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit HeaderFields(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   uint64_t take(size_t count) {
     uint64_t value = 0;
@@ -61,7 +61,7 @@ class HeaderBlocks {
   HeaderBlocks(const InputFile& file, int64_t address) : file_(file) {
     std::array<std::byte, 64> start{};
     const auto head = read(address, std::min<int64_t>(start.size(), file.size() - address), start);
-    Fields fields(head);
+    HeaderFields fields(head);
     if (!begins_with(fields.take_bytes(4), "OHDR") || fields.take(1) != 2) return;
     const uint64_t flags = fields.take(1);
     numbered_ = (flags & 4) != 0;
@@ -76,7 +76,7 @@ class HeaderBlocks {
   /// The first message of this type; empty where there is none.
   std::vector<std::byte> find(int type) {
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      Fields fields(blocks_[b]);
+      HeaderFields fields(blocks_[b]);
       while (fields.left() >= 4) {
         const auto found = static_cast<int>(fields.take(1));
         const auto bytes = static_cast<size_t>(fields.take(2));
@@ -97,13 +97,13 @@ class HeaderBlocks {
     return to.first(static_cast<size_t>(bytes));
   }
   void add_block(int64_t address, uint64_t bytes) {
-    if (bytes > kMaxHeaderBytes || blocks_.size() == kMaxBlocks) return;
+    if (bytes > kMaxObjectHeaderBytes || blocks_.size() == kMaxBlocks) return;
     std::vector<std::byte> block(bytes);
     if (read(address, static_cast<int64_t>(bytes), block).empty()) return;
     blocks_.push_back(std::move(block));
   }
   void add_continuation(std::span<const std::byte> data) {
-    Fields fields(data);
+    HeaderFields fields(data);
     const uint64_t address = fields.take(8);
     const uint64_t bytes = fields.take(8);
     constexpr uint64_t kFrame = 8;  // signature and checksum
@@ -122,7 +122,7 @@ Hdf5ChunkIndex::Hdf5ChunkIndex(std::shared_ptr<const InputFile> file, std::strin
                                int64_t header, int64_t chunks)
     : file_(std::move(file)), where_(std::move(where)), chunks_(chunks) {
   const std::vector<std::byte> layout = HeaderBlocks(*file_, header).find(kLayoutMessage);
-  Fields fields(layout);
+  HeaderFields fields(layout);
   constexpr uint64_t kVersion = 4, kChunked = 2;
   if (fields.take(1) != kVersion || fields.take(1) != kChunked) fail("has no index of its chunks");
   const uint64_t flags = fields.take(1);
@@ -157,10 +157,10 @@ void Hdf5ChunkIndex::read_fixed_array(int64_t address) {
       fail("its index of chunks lies beyond the end of the file");
     }
     file_->read_at(at, to);
-    return Fields(to);
+    return HeaderFields(to);
   };
   std::array<std::byte, 24> header{};
-  Fields fields = read(address, header);
+  HeaderFields fields = read(address, header);
   const bool known = begins_with(fields.take_bytes(4), "FAHD") && fields.take(1) == 0 &&
                      fields.take(1) == kOfFilteredChunks;
   entry_bytes_ = static_cast<int64_t>(fields.take(1));
@@ -175,7 +175,7 @@ void Hdf5ChunkIndex::read_fixed_array(int64_t address) {
   if (block == kUndefined) return;
   std::array<std::byte, 14> start{};
   const auto at = static_cast<int64_t>(block);
-  Fields prefix = read(at, start);
+  HeaderFields prefix = read(at, start);
   if (!begins_with(prefix.take_bytes(4), "FADB") || prefix.take(1) != 0 ||
       prefix.take(1) != kOfFilteredChunks || prefix.take(8) != static_cast<uint64_t>(address)) {
     fail("has a damaged index of its chunks");
@@ -187,7 +187,7 @@ void Hdf5ChunkIndex::read_fixed_array(int64_t address) {
   if (chunks_ <= page) return;
   page_entries_ = page;
   written_pages_ = entries_;
-  entries_ += ceil_div(ceil_div(chunks_, page), 8) + kChecksumBytes;
+  entries_ += ceil_div(ceil_div(chunks_, page), 8) + kHeaderChecksumBytes;
 }
 
 int64_t Hdf5ChunkIndex::entry_address(int64_t number) const {
@@ -196,7 +196,7 @@ int64_t Hdf5ChunkIndex::entry_address(int64_t number) const {
   std::byte written{};
   file_->read_at(written_pages_ + page / 8, {&written, 1});
   if ((written & (std::byte{0x80} >> (page % 8))) == std::byte{}) return -1;
-  return entries_ + number * entry_bytes_ + page * kChecksumBytes;
+  return entries_ + number * entry_bytes_ + page * kHeaderChecksumBytes;
 }
 
 std::optional<ChunkPlace> Hdf5ChunkIndex::place(int64_t number) const {
@@ -206,7 +206,7 @@ std::optional<ChunkPlace> Hdf5ChunkIndex::place(int64_t number) const {
   std::array<std::byte, 20> bytes{};
   const auto entry = std::span(bytes).first(static_cast<size_t>(entry_bytes_));
   file_->read_at(at, entry);
-  Fields fields(entry);
+  HeaderFields fields(entry);
   const uint64_t address = fields.take(8);
   const auto stored = static_cast<int64_t>(fields.take(static_cast<size_t>(entry_bytes_) - 12));
   const auto skipped = static_cast<uint32_t>(fields.take(4));

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxObjects = 65536;
-constexpr int kMaxDepth = 32;
+constexpr int kMaxGroupDepth = 32;
 constexpr size_t kMaxAttributeBytes = 1 << 20;
 /// The library finds the n-th chunk by walking over the ones before it.
 constexpr hsize_t kMaxChunks = 32768;
@@ -91,7 +91,7 @@ class StructureReader : private Hdf5Reader {
   }
 
   void read_group(hid_t group, const std::string& prefix, int depth) {
-    if (depth > kMaxDepth) bad(prefix, "its groups are nested too deep");
+    if (depth > kMaxGroupDepth) bad(prefix, "its groups are nested too deep");
     std::vector<std::string> names;
     check(H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, add_name, &names),
           "group /" + prefix);

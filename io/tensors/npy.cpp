@@ -12,6 +12,7 @@
 #include "io/files/input_file.h"
 #include "io/files/utf8.h"
 #include "io/tensors/file_tensor.h"
+#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 namespace {
@@ -21,8 +22,7 @@ namespace {
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 
 constexpr std::array<unsigned char, 6> kMagic{0x93, 'N', 'U', 'M', 'P', 'Y'};
-constexpr int64_t kMaxHeaderBytes = 1 << 20;
-constexpr size_t kMaxRank = 64;
+constexpr int64_t kMaxNpyHeaderBytes = 1 << 20;
 
 struct NpyHeader {
   std::string descr;
@@ -193,7 +193,7 @@ std::pair<int64_t, int64_t> header_place(const ByteSource& file, const std::stri
   int64_t length = start[8] | start[9] << 8;
   if (major > 1)
     length |= static_cast<int64_t>(start[10]) << 16 | static_cast<int64_t>(start[11]) << 24;
-  const int64_t limit = std::min(kMaxHeaderBytes, std::max<int64_t>(0, file.size() - prefix));
+  const int64_t limit = std::min(kMaxNpyHeaderBytes, std::max<int64_t>(0, file.size() - prefix));
   if (length > limit) {
     throw file_error(name, "header",
                      "its length is too large (got " + std::to_string(length) + " bytes, limit " +

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "io/tensors/file_tensor.h"
+#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 namespace {
@@ -20,8 +21,7 @@ namespace {
 // https://github.com/huggingface/safetensors#format
 
 constexpr int64_t kLengthBytes = 8;
-constexpr int64_t kMaxHeaderBytes = 100'000'000;
-constexpr size_t kMaxRank = 64;
+constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
 std::optional<DType> safetensors_dtype(const std::string& name) {
   constexpr std::array<std::pair<std::string_view, DType>, 13> kNames{{{"F64", DType::f64},
@@ -94,11 +94,12 @@ class HeaderReader {
     for (size_t i = bytes.size(); i-- > 0;) length = length << 8 | bytes[i];
     const auto rest = static_cast<uint64_t>(file_.size() - kLengthBytes);
     if (length == 0) throw file_error(name_, "header", "its length is 0");
-    if (length > static_cast<uint64_t>(kMaxHeaderBytes) || length > rest) {
-      throw file_error(name_, "header",
-                       "its length is too large (got " + std::to_string(length) + " bytes, limit " +
-                           std::to_string(std::min(rest, static_cast<uint64_t>(kMaxHeaderBytes))) +
-                           ")");
+    if (length > static_cast<uint64_t>(kMaxSafetensorsHeaderBytes) || length > rest) {
+      throw file_error(
+          name_, "header",
+          "its length is too large (got " + std::to_string(length) + " bytes, limit " +
+              std::to_string(std::min(rest, static_cast<uint64_t>(kMaxSafetensorsHeaderBytes))) +
+              ")");
     }
     return static_cast<int64_t>(length);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -10,6 +11,9 @@
 #include "core/tensor/tensor_source.h"
 
 namespace attnscope {
+
+/// Dimensions that a tensor of a file has at most.
+inline constexpr size_t kMaxRank = 64;
 
 /// An opened file of tensors, its header validated completely. Immutable; thread-safe. Tensors
 /// share the open file, so they may outlive this object. Data is read with pread, never mapped.

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 using Kind = TorchPickle::Kind;
 
 constexpr int64_t kByteOrderBytes = 16;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxPickleDepth = 64;
 /// Bytes of a number, string or list as JSON, without its letters; and of a tensor, with its places
 /// in lists, without its name and shape.
 constexpr int64_t kPlainBytes = 64;
@@ -154,8 +154,8 @@ class TorchFile : public TensorFile {
   }
 
   void check_depth(int depth) const {
-    if (depth > kMaxDepth) {
-      fail("data.pkl", "is nested too deep (limit " + std::to_string(kMaxDepth) + ")");
+    if (depth > kMaxPickleDepth) {
+      fail("data.pkl", "is nested too deep (limit " + std::to_string(kMaxPickleDepth) + ")");
     }
   }
 

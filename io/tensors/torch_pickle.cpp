@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "io/files/utf8.h"
+#include "io/tensors/tensor_file.h"
 
 namespace attnscope {
 namespace {
@@ -428,7 +429,6 @@ class PickleMachine {
     push({Kind::tensor, static_cast<int64_t>(result_.tensors.size() - 1), 0, "", {}});
   }
   std::vector<int64_t> numbers(size_t index) {
-    constexpr size_t kMaxRank = 64;
     if (!is_sequence(index) || value(index).items.size() > kMaxRank) {
       fail("a tensor's size or stride is no tuple of at most 64 numbers");
     }

@@ -8,6 +8,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/files/utf8.h"
+#include "io/tensors/deflate_ratio.h"
 
 namespace attnscope {
 namespace {
@@ -26,14 +27,12 @@ constexpr int64_t kEndBytes = 22;
 constexpr int64_t kEnd64Bytes = 56;
 constexpr int64_t kLocator64Bytes = 20;
 constexpr int64_t kMaxComment = 0xffff;
-/// Deflate packs no byte string into less than this share of it.
-constexpr int64_t kMaxRatio = 1032;
 constexpr uint16_t kEncrypted = 1, kSizesFollow = 8;
 
 /// Little-endian numbers of a piece of the file.
-class Fields {
+class ZipFields {
  public:
-  explicit Fields(std::string_view bytes) : bytes_(bytes) {}
+  explicit ZipFields(std::string_view bytes) : bytes_(bytes) {}
   uint64_t number(size_t at, size_t width) const {
     uint64_t value = 0;
     for (size_t i = width; i-- > 0;) {
@@ -99,7 +98,7 @@ class DirectoryReader {
   void find_directory() {
     const int64_t tail = std::min(file_.size(), kEndBytes + kMaxComment);
     const std::string end = bytes_at(file_.size() - tail, tail);
-    const Fields fields(end);
+    const ZipFields fields(end);
     int64_t at = tail - kEndBytes;
     while (at >= 0) {
       const auto place = static_cast<size_t>(at);
@@ -119,7 +118,7 @@ class DirectoryReader {
     if (entries == 0xffff || bytes == 0xffffffff || offset == 0xffffffff) {
       read_end64(end_offset - kLocator64Bytes, entries, bytes, offset);
     } else if (end_offset >= kLocator64Bytes &&
-               Fields(bytes_at(end_offset - kLocator64Bytes, 4)).u32(0) == kLocator64Magic) {
+               ZipFields(bytes_at(end_offset - kLocator64Bytes, 4)).u32(0) == kLocator64Magic) {
       // Written by some although the numbers fit; both must say the same.
       uint64_t e = 0, b = 0, o = 0;
       read_end64(end_offset - kLocator64Bytes, e, b, o);
@@ -140,13 +139,13 @@ class DirectoryReader {
   void read_end64(int64_t locator, uint64_t& entries, uint64_t& bytes, uint64_t& offset) {
     if (locator < 0) fail("zip", "lacks the Zip64 end of its directory");
     const std::string where = bytes_at(locator, kLocator64Bytes);
-    const uint64_t at = Fields(where).u64(8);
+    const uint64_t at = ZipFields(where).u64(8);
     const bool room = locator >= kEnd64Bytes && at <= static_cast<uint64_t>(locator - kEnd64Bytes);
-    if (Fields(where).u32(0) != kLocator64Magic || !room) {
+    if (ZipFields(where).u32(0) != kLocator64Magic || !room) {
       fail("zip", "lacks the Zip64 end of its directory");
     }
     const std::string end = bytes_at(static_cast<int64_t>(at), kEnd64Bytes);
-    const Fields fields(end);
+    const ZipFields fields(end);
     if (fields.u32(0) != kEnd64Magic) fail("zip", "lacks the Zip64 end of its directory");
     entries = fields.u64(32);
     bytes = fields.u64(40);
@@ -162,7 +161,7 @@ class DirectoryReader {
     int64_t at = 0;
     while (at < bytes) {
       if (bytes - at < kEntryBytes) fail("zip", "its directory ends within an entry");
-      const Fields fields(std::string_view(directory).substr(static_cast<size_t>(at)));
+      const ZipFields fields(std::string_view(directory).substr(static_cast<size_t>(at)));
       if (fields.u32(0) != kEntryMagic) {
         fail("zip", "entry " + std::to_string(entries_.size()) + " of its directory is damaged");
       }
@@ -203,7 +202,7 @@ class DirectoryReader {
     if (path.is_absolute() || climbs || odd) fail(where, "has an unsafe name");
   }
 
-  void fill_entry(Entry& entry, const Fields& fields, const std::string& extra) const {
+  void fill_entry(Entry& entry, const ZipFields& fields, const std::string& extra) const {
     const std::string where = member_text(entry);
     entry.flags = fields.u16(8);
     if ((entry.flags & kEncrypted) != 0) fail(where, "is encrypted");
@@ -224,7 +223,7 @@ class DirectoryReader {
       fail(where, "is stored, but has two sizes (got " + std::to_string(sizes.stored) + " and " +
                       std::to_string(sizes.bytes) + ")");
     }
-    const auto most = checked_mul(static_cast<int64_t>(sizes.stored), kMaxRatio);
+    const auto most = checked_mul(static_cast<int64_t>(sizes.stored), kMaxDeflateRatio);
     if (entry.member.deflated && most && sizes.bytes > static_cast<uint64_t>(*most)) {
       fail(where, "claims to unpack to more than deflate can pack (got " +
                       std::to_string(sizes.bytes) + " bytes from " + std::to_string(sizes.stored) +
@@ -238,7 +237,7 @@ class DirectoryReader {
   /// Replaces the sizes that are all ones by those of the Zip64 field.
   void apply_zip64(const std::string& extra, Sizes& sizes, bool with_offset,
                    const std::string& where) const {
-    const Fields fields(extra);
+    const ZipFields fields(extra);
     size_t at = 0;
     size_t field = 0, field_end = 0;
     while (at + 4 <= extra.size()) {
@@ -267,7 +266,7 @@ class DirectoryReader {
     const ZipMember& member = entry.member;
     if (directory_ - entry.header < kLocalBytes) fail(where, "lies beyond the archive's data");
     const std::string header = bytes_at(entry.header, kLocalBytes);
-    const Fields fields(header);
+    const ZipFields fields(header);
     if (fields.u32(0) != kLocalMagic) fail(where, "has no local header where the directory says");
     const int64_t name_bytes = fields.u16(26), extra_bytes = fields.u16(28);
     const int64_t begin = entry.header + kLocalBytes + name_bytes + extra_bytes;

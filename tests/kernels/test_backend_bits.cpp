@@ -112,7 +112,7 @@ void check_splits(const Oracle& oracle, const NamedBackend& named, std::mt19937&
 
 }  // namespace
 
-TEST_CASE("entries and norms do not depend on how the map is cut") {
+TEST_CASE("entries and norms do not depend on how the map is cut", "[numbers]") {
   std::mt19937 random(3);
   for (const AttentionCase& description : bit_cases()) {
     const Oracle oracle(description);
@@ -124,7 +124,7 @@ TEST_CASE("entries and norms do not depend on how the map is cut") {
   }
 }
 
-TEST_CASE("backends of one name give the same bits on every instruction set") {
+TEST_CASE("backends of one name give the same bits on every instruction set", "[numbers]") {
   const auto backends = all_backends();
   for (const AttentionCase& description : bit_cases()) {
     const Oracle oracle(description);

@@ -162,7 +162,7 @@ TEST_CASE("every shape and dtype agrees with double precision", "[numbers]") {
   }
 }
 
-TEST_CASE("every mask agrees with double precision for every score function") {
+TEST_CASE("every mask agrees with double precision for every score function", "[numbers]") {
   for (const std::string_view mask : kMaskNames) {
     for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::sigmoid,
                                       ScoreFunction::linear_elu1, ScoreFunction::linear_relu}) {
@@ -184,7 +184,7 @@ TEST_CASE("every mask and dtype agrees with double precision across many key blo
   }
 }
 
-TEST_CASE("tiny and huge logits agree with double precision") {
+TEST_CASE("tiny and huge logits agree with double precision", "[numbers]") {
   for (const DType dtype : kDTypes) {
     // Logits of about ±1e4, where almost every weight is 0 or 1, and of about 1e-8.
     check_case({.shape = {1, 1, 1, 30, 600, 64}, .dtype = dtype, .amplitude = 35, .scale = 1});
@@ -199,7 +199,7 @@ TEST_CASE("tiny and huge logits agree with double precision") {
   }
 }
 
-TEST_CASE("products of one sign are within the bound that is proven of their sums") {
+TEST_CASE("products of one sign are within the bound that is proven of their sums", "[numbers]") {
   // A large channel that all queries and keys share, alone and beside others of one sign.
   for (const int64_t d : {24, 64, 65, 128}) {
     for (const DType dtype : kDTypes) {
@@ -218,7 +218,7 @@ TEST_CASE("products of one sign are within the bound that is proven of their sum
               .common_channel = 100});
 }
 
-TEST_CASE("linear scores of features near 0 agree with double precision") {
+TEST_CASE("linear scores of features near 0 agree with double precision", "[numbers]") {
   for (const auto& [q, k] : {std::pair{-100.0f, 0.0f},
                              {-300.0f, 0.0f},
                              {0.0f, -100.0f},

@@ -157,7 +157,7 @@ TEST_CASE("outputs under every mask and score function agree with double precisi
   }
 }
 
-TEST_CASE("outputs of products of one sign are within their proven bound") {
+TEST_CASE("outputs of products of one sign are within their proven bound", "[numbers]") {
   for (const DType dtype : kDTypes) {
     check_case({.shape = {1, 1, 1, 30, 600, 64},
                 .dtype = dtype,
@@ -166,7 +166,7 @@ TEST_CASE("outputs of products of one sign are within their proven bound") {
   }
 }
 
-TEST_CASE("outputs of tiny and huge logits and values agree with double precision") {
+TEST_CASE("outputs of tiny and huge logits and values agree with double precision", "[numbers]") {
   for (const DType dtype : kDTypes) {
     check_case({.shape = {1, 1, 1, 30, 600, 64},
                 .dtype = dtype,

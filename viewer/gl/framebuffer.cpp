@@ -1,15 +1,10 @@
 #include "viewer/gl/framebuffer.h"
 
 #include "core/base/error.h"
+#include "viewer/gl/gl_name.h"
 
 namespace attnscope::gl {
 namespace {
-
-GLuint new_texture() {
-  GLuint name = 0;
-  glGenTextures(1, &name);
-  return name;
-}
 
 GLuint new_framebuffer() {
   GLuint name = 0;

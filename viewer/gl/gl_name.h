@@ -34,6 +34,13 @@ inline void release_framebuffer(GLuint name) { glDeleteFramebuffers(1, &name); }
 inline void release_program(GLuint name) { glDeleteProgram(name); }
 inline void release_shader(GLuint name) { glDeleteShader(name); }
 
+/// A new texture's name.
+inline GLuint new_texture() {
+  GLuint name = 0;
+  glGenTextures(1, &name);
+  return name;
+}
+
 using TextureName = Name<release_texture>;
 using BufferName = Name<release_buffer>;
 using VertexArrayName = Name<release_vertex_array>;

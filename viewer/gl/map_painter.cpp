@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "viewer/gl/gl_name.h"
+
 namespace attnscope::gl {
 namespace {
 
@@ -188,12 +190,6 @@ GLuint new_buffer() {
 GLuint new_vertex_array() {
   GLuint name = 0;
   glGenVertexArrays(1, &name);
-  return name;
-}
-
-GLuint new_texture() {
-  GLuint name = 0;
-  glGenTextures(1, &name);
   return name;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 #include "core/products/row_mean.h"
 #include "viewer/tiles/pass_job.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
@@ -14,7 +15,6 @@ namespace {
 
 using Reader = std::shared_ptr<const TexelReader>;
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 /// Bytes of a texel in a TexelRow that counts.
 constexpr int64_t kTexelBytes = sizeof(float) + sizeof(double) + sizeof(int64_t);

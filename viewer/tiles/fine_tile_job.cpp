@@ -11,7 +11,7 @@ namespace attnscope {
 namespace {
 
 /// Entries of a slab at most, 4 MiB.
-constexpr int64_t kSlabEntries = int64_t{1} << 20;
+constexpr int64_t kTileSlabEntries = int64_t{1} << 20;
 /// Multiplications of a slab, times two, where a device pools it: it is kept busy by many rows.
 constexpr double kDeviceFlops = 64 * kPieceFlops;
 
@@ -28,7 +28,7 @@ class FineTileJob : public MapJob {
     const bool known = !divided_ || head.norms.known(rows_);
     keys_ = cols_.size() + (known ? 0 : geometry_.cols);
     cut(std::min(piece_rows(*head.problem, keys_),
-                 std::max<int64_t>(1, kSlabEntries / cols_.size())));
+                 std::max<int64_t>(1, kTileSlabEntries / cols_.size())));
   }
 
   bool done(const HeadCache&) const override { return done_ == slabs_; }

@@ -1,9 +1,9 @@
 #include "viewer/tiles/line_job.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/checked_math.h"
+#include "core/mask/masked_bias.h"
 #include "core/products/key_runs.h"
 #include "core/products/row_mean.h"
 #include "viewer/tiles/masked_entries.h"
@@ -14,8 +14,7 @@ namespace {
 /// What a run of keys costs beside its keys.
 constexpr int64_t kRunKeys = 256;
 constexpr int64_t kMostSlabRows = 8192;
-constexpr int64_t kSlabEntries = int64_t{1} << 21;
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
+constexpr int64_t kLineSlabEntries = int64_t{1} << 21;
 
 /// Rows of the map, or their mean: the bits of RowCollector. A piece is a group of rows.
 class RowLineJob : public MapJob {
@@ -129,7 +128,7 @@ class ColumnLineJob : public MapJob {
       most = std::max(most, run.keys.size());
       work += run.keys.size() + kRunKeys;
     }
-    slab_rows_ = std::clamp(std::min(piece_rows(*head.problem, work), kSlabEntries / most),
+    slab_rows_ = std::clamp(std::min(piece_rows(*head.problem, work), kLineSlabEntries / most),
                             int64_t{1}, kMostSlabRows);
     slabs_ = ceil_div(rows_, slab_rows_);
   }

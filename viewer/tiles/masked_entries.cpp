@@ -1,13 +1,13 @@
 #include "viewer/tiles/masked_entries.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 /// So many entries are looked at one by one; more are divided.
 constexpr int64_t kSmallRect = 4096;
 

@@ -9,7 +9,7 @@ namespace {
 /// Lines that follow a mouse are not worth a cache of tiles.
 constexpr size_t kMostLines = 64;
 constexpr size_t kMostProbes = 64;
-constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kNeverUsed = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
@@ -70,8 +70,8 @@ TileStore::KeptMap<TileId, TilePtr>::const_iterator TileStore::oldest_tile(
 uint64_t TileStore::oldest(const Pinned& pinned) const {
   const auto tile = oldest_tile(pinned);
   const auto line = oldest_of(lines_);
-  return std::min(tile == tiles_.end() ? kNever : tile->second.used,
-                  line == lines_.end() ? kNever : line->second.used);
+  return std::min(tile == tiles_.end() ? kNeverUsed : tile->second.used,
+                  line == lines_.end() ? kNeverUsed : line->second.used);
 }
 
 void TileStore::drop_oldest(const Pinned& pinned) {

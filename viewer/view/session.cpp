@@ -16,15 +16,15 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using std::filesystem::path;
 
 constexpr int64_t kMaxSessionBytes = 1 << 20;
 /// Of a file that may be a session, so much is looked at.
 constexpr int64_t kLookBytes = 4096;
 
-Json facts_json(const FactOverrides& facts, const path& folder) {
-  Json json = Json::object();
+OrderedJson facts_json(const FactOverrides& facts, const path& folder) {
+  OrderedJson json = OrderedJson::object();
   const auto add = [&](const char* name, const std::optional<std::string>& value) {
     if (value) json[name] = *value;
   };
@@ -42,8 +42,8 @@ Json facts_json(const FactOverrides& facts, const path& folder) {
   return json;
 }
 
-Json view_json(const ViewState& view) {
-  Json json;
+OrderedJson view_json(const ViewState& view) {
+  OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
   json["query"] = nullptr;
   if (view.query) json["query"] = view.query->tokens;
@@ -80,7 +80,7 @@ path folder_of_session(const path& file) { return std::filesystem::absolute(file
 }  // namespace
 
 std::string session_text(const Session& session, const path& folder) {
-  Json json;
+  OrderedJson json;
   json["format"] = kSessionFormat;
   if (!session.capture.empty()) json["capture"] = stored_path(session.capture.string(), folder);
   if (session.capture.empty()) {
@@ -88,7 +88,7 @@ std::string session_text(const Session& session, const path& folder) {
     json["tensors"]["k"] = stored_path(session.tensors.k, folder);
     if (!session.tensors.v.empty()) json["tensors"]["v"] = stored_path(session.tensors.v, folder);
   }
-  const Json facts = facts_json(session.facts, folder);
+  const OrderedJson facts = facts_json(session.facts, folder);
   if (!facts.empty()) json["facts"] = facts;
   json["window"] = {{"width", session.width}, {"height", session.height}};
   json["head"] = {{"step", session.head.step},

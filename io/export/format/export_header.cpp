@@ -11,7 +11,7 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "attnscope-journal/1";
 
@@ -22,29 +22,32 @@ std::string boot_id() {
   return id;
 }
 
-Json content_of(const ExportManifest& stored) {
-  Json json;
+OrderedJson content_of(const ExportManifest& stored) {
+  OrderedJson json;
   json["attnscope_version"] = stored.version;
   json["capture"] = stored.capture;
   json["capture_hash"] = stored.capture_hash;
-  const Json options = Json::parse(stored.options, nullptr, false);
-  json["options"] = options.is_object() ? options : Json(stored.options);
+  const OrderedJson options = OrderedJson::parse(stored.options, nullptr, false);
+  json["options"] = options.is_object() ? options : OrderedJson(stored.options);
   return json;
 }
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string dump(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
-void compare(const std::string& name, const Json& there, const Json& wanted, std::string& text) {
+void compare(const std::string& name, const OrderedJson& there, const OrderedJson& wanted,
+             std::string& text) {
   if (there == wanted) return;
   if (there.is_object() && wanted.is_object()) {
     std::set<std::string> keys;
-    for (const Json* side : {&there, &wanted}) {
+    for (const OrderedJson* side : {&there, &wanted}) {
       for (const auto& [key, value] : side->items()) keys.insert(key);
     }
     for (const std::string& key : keys) {
-      const auto value = [&](const Json& side) { return side.contains(key) ? side[key] : Json(); };
+      const auto value = [&](const OrderedJson& side) {
+        return side.contains(key) ? side[key] : OrderedJson();
+      };
       compare(name.empty() ? key : name + "." + key, value(there), value(wanted), text);
     }
     return;
@@ -56,7 +59,7 @@ void compare(const std::string& name, const Json& there, const Json& wanted, std
 }  // namespace
 
 std::string make_export_header(const ExportManifest& stored) {
-  Json json;
+  OrderedJson json;
   json["format"] = kFormat;
   json["boot"] = boot_id();
   json["content"] = content_of(stored);
@@ -65,14 +68,14 @@ std::string make_export_header(const ExportManifest& stored) {
 
 std::string header_difference(const std::string& header, const ExportManifest& wanted,
                               const std::string& file) {
-  const Json json = Json::parse(header, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(header, nullptr, false);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat ||
       !json.contains("content") || !json["content"].is_object()) {
     throw file_error(file, "", "is the journal of another program or version");
   }
   std::string text;
   // What cannot be written as JSON was replaced in the header, so it is here too.
-  compare("", json["content"], Json::parse(dump(content_of(wanted))), text);
+  compare("", json["content"], OrderedJson::parse(dump(content_of(wanted))), text);
   return text;
 }
 
@@ -83,7 +86,7 @@ std::string content_difference(const ExportManifest& there, const ExportManifest
 }
 
 bool machine_restarted_since(const std::string& header) {
-  const Json json = Json::parse(header, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(header, nullptr, false);
   return !json.is_object() || !json.contains("boot") || json["boot"] != boot_id();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -7,6 +8,9 @@
 #include "io/hdf5/hdf5_reader.h"
 
 namespace attnscope {
+
+/// Batch items and heads of a group at most.
+inline constexpr int64_t kMostIndices = 1 << 20;
 
 /// What a group of an export says of its call, read in the helper process.
 nlohmann::json read_call_attributes(const Hdf5Reader& reader, hid_t group);

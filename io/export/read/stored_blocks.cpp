@@ -14,8 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Lists of batch items and heads, and sides of a map in blocks, are never longer.
-constexpr int64_t kMostIndices = 1 << 20;
+/// Sides of a map in blocks are never longer.
 constexpr int64_t kMostBlocks = int64_t{1} << 26;
 
 /// The blocks' first tokens: the first and the last, and the step between them.
@@ -49,7 +48,7 @@ std::string finest_level(const Hdf5Reader& reader, hid_t group) {
   return "level_" + std::to_string(finest) + "/";
 }
 
-Json read_group(const Hdf5Reader& reader, const std::string& name) {
+Json read_block_group(const Hdf5Reader& reader, const std::string& name) {
   const std::string where = "calls/" + name;
   const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), reader.path(), where);
   Json json = read_call_attributes(reader, group.id());
@@ -144,7 +143,7 @@ ExportManifest read_pooled(const std::filesystem::path& path) {
 
 const HelperQuestion kBlocksQuestion{"the blocks of an export's calls",
                                      [](const std::string& path, const Json& groups) {
-                                       return read_groups(path, groups, read_group);
+                                       return read_groups(path, groups, read_block_group);
                                      }};
 
 StoredBlocks::StoredBlocks(const std::filesystem::path& path)

@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kMostIndices = 1 << 20;
-
 /// The numbers of a dataset (batch, head); null where it is none of that kind.
 Json read_numbers(const Hdf5Reader& reader, hid_t group, const char* name, int64_t batch,
                   int64_t heads) {
@@ -35,7 +33,7 @@ Json read_numbers(const Hdf5Reader& reader, hid_t group, const char* name, int64
   return values;
 }
 
-Json read_group(const Hdf5Reader& reader, const std::string& name) {
+Json read_stats_group(const Hdf5Reader& reader, const std::string& name) {
   const std::string where = "calls/" + name;
   const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), reader.path(), where);
   Json json = read_call_attributes(reader, group.id());
@@ -79,7 +77,7 @@ StoredStatsGroup parse(const Json& json) {
 
 const HelperQuestion kStatsQuestion{"the numbers of an export's calls",
                                     [](const std::string& path, const Json& groups) {
-                                      return read_groups(path, groups, read_group);
+                                      return read_groups(path, groups, read_stats_group);
                                     }};
 
 StoredStats read_stored_stats(const std::filesystem::path& path) {

@@ -47,8 +47,8 @@ std::vector<LevelData> levels_of(const PoolBlocks& blocks, const ExportGroup& gr
   return levels;
 }
 
-Hdf5Dataset write_scale(const Hdf5Writer& writer, hid_t parent, const std::string& name,
-                        const std::vector<int32_t>& values, std::string_view long_name) {
+Hdf5Dataset write_block_scale(const Hdf5Writer& writer, hid_t parent, const std::string& name,
+                              const std::vector<int32_t>& values, std::string_view long_name) {
   const auto extent = static_cast<int64_t>(values.size());
   Hdf5Dataset scale = writer.write<int32_t>(parent, name, std::span(values), {&extent, 1});
   writer.make_scale(scale, name, extent);
@@ -140,20 +140,22 @@ class PooledFile final : public PooledExport {
     write_group_attributes(*writer_, data.group.id(), plan_.spec, group);
     const std::vector<int32_t> items(group.batch.begin(), group.batch.end());
     const std::vector<int32_t> head_numbers(group.heads.begin(), group.heads.end());
-    const Hdf5Dataset batch = write_scale(*writer_, data.group.id(), "batch", items, "batch item");
-    const Hdf5Dataset head = write_scale(*writer_, data.group.id(), "head", head_numbers, "head");
+    const Hdf5Dataset batch =
+        write_block_scale(*writer_, data.group.id(), "batch", items, "batch item");
+    const Hdf5Dataset head =
+        write_block_scale(*writer_, data.group.id(), "head", head_numbers, "head");
     for (LevelData& level : data.levels) {
       std::optional<Hdf5Group> inner;
       if (plan_.spec.blocks().pyramid) {
         inner.emplace(writer_->create_group(data.group.id(), fmt::format("level_{}", level.block)));
       }
       const hid_t parent = inner ? inner->id() : data.group.id();
-      const Hdf5Dataset queries = write_scale(
+      const Hdf5Dataset queries = write_block_scale(
           *writer_, parent, "query_block",
           first_indices(group.row_range.begin, level.block, level.rows), "first query of a block");
-      const Hdf5Dataset keys = write_scale(*writer_, parent, "key_block",
-                                           first_indices(group.keys.begin, level.block, level.cols),
-                                           "first key of a block");
+      const Hdf5Dataset keys = write_block_scale(
+          *writer_, parent, "key_block", first_indices(group.keys.begin, level.block, level.cols),
+          "first key of a block");
       const Hdf5Dataset* const scales[] = {&batch, &head, &queries, &keys};
       level.max = create(parent, level, group, "weights_max", "largest weight of a block", scales);
       level.mean = create(parent, level, group, "weights_mean",

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/cuda/emulation/number_formats.h"
+#include "tests/cuda/emulation/tensor_products.h"
 
 namespace attnscope::cuda::emulation {
 namespace {
@@ -29,6 +30,7 @@ void multiply(const Product& product) {
   const auto m = static_cast<std::size_t>(product.m);
   const auto k = static_cast<std::size_t>(product.k);
   std::vector<float> a(m * k);  // [k, m], so that a column of c is summed at once
+  std::vector<float> b(k);      // of a column of c
   std::vector<float> sums(m);
   for (int batch = 0; batch < product.batches; ++batch) {
     for (std::size_t p = 0; p < k; ++p) {
@@ -42,15 +44,12 @@ void multiply(const Product& product) {
     for (int j = 0; j < product.n; ++j) {
       std::fill(sums.begin(), sums.end(), 0.0f);
       for (std::size_t p = 0; p < k; ++p) {
-        const float b =
+        b[p] =
             element(product.b.data, product.b.type, product.tf32,
                     batch * product.b.batch_step + static_cast<long long>(p) * product.b.row_step +
                         j * product.b.column_step);
-        const float* a_row = a.data() + p * m;
-        for (std::size_t i = 0; i < m; ++i) {
-          sums[i] += a_row[i] * b;
-        }
       }
+      add_products(b.data(), a.data(), 1, k, m, sums.data());
       float* c = product.c + batch * product.c_batch_step + j * product.c_column_step;
       for (std::size_t i = 0; i < m; ++i) {
         c[i] = product.alpha * sums[i] + (product.beta == 0 ? 0.0f : product.beta * c[i]);

@@ -4,6 +4,7 @@
 #include "tensor_core.h"
 #include "tests/cuda/emulation/block_runner.h"
 #include "tests/cuda/emulation/number_formats.h"
+#include "tests/cuda/emulation/tensor_products.h"
 
 namespace attnscope::cuda::emulation {
 namespace {
@@ -43,8 +44,7 @@ struct ProductLane {
 };
 
 template <class Format>
-[[gnu::always_inline]] inline void convert(const std::uint16_t* bits, unsigned count,
-                                           float* values) {
+void convert(const std::uint16_t* bits, unsigned count, float* values) {
   for (unsigned i = 0; i < count; i += 8) {
     Bits8 eight_bits;
     Float8 eight_values;
@@ -59,7 +59,7 @@ template <class Format>
 /// each); b holds column g at rows 2t and 2t + 8 (two each); d holds rows g, g, g + 8, g + 8 at
 /// columns 2t, 2t + 1, 2t, 2t + 1. Sums are taken in float, in the order of k.
 template <class Format>
-[[gnu::always_inline]] inline void multiply_lanes(void* const* lanes) {
+void multiply_fragments(void* const* lanes) {
   constexpr unsigned kM = 16, kN = 8, kK = 16;
   std::uint16_t raw_a[kM * kK];
   std::uint16_t raw_b[kN * kK];  // by column
@@ -86,17 +86,7 @@ template <class Format>
       b[k * kN + n] = b_columns[n * kK + k];
     }
   }
-  for (unsigned m = 0; m < kM; m += 2) {
-    Float8 sums[2];
-    std::memcpy(sums, &d[m * kN], sizeof(sums));
-    for (unsigned k = 0; k < kK; ++k) {
-      Float8 b_row;
-      std::memcpy(&b_row, &b[k * kN], sizeof(b_row));
-      sums[0] += a[m * kK + k] * b_row;
-      sums[1] += a[(m + 1) * kK + k] * b_row;
-    }
-    std::memcpy(&d[m * kN], sums, sizeof(sums));
-  }
+  add_products(a, b, kM, kK, kN, d);
   for (unsigned l = 0; l < kWarpSize; ++l) {
     const auto* lane = static_cast<const ProductLane*>(lanes[l]);
     const unsigned g = l / 4, t2 = l % 4 * 2;
@@ -106,28 +96,10 @@ template <class Format>
 }
 
 template <class Format>
-void multiply_all(void* const* lanes) {
-  multiply_lanes<Format>(lanes);
-}
-
-#if defined(__x86_64__)
-// The same operations, and without fused ones the same bits, in registers of eight.
-template <class Format>
-[[gnu::target("avx2")]] void multiply_all_avx2(void* const* lanes) {
-  multiply_lanes<Format>(lanes);
-}
-#endif
-
-template <class Format>
 void multiply_together(float* d, const unsigned* a, const unsigned* b) {
   ProductLane lane{d, a, b};
-  auto* multiply = &multiply_all<Format>;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) {
-    multiply = &multiply_all_avx2<Format>;
-  }
-#endif
-  BlockRunner::running().warp_operation(WarpOperation::kProduct, &lane, multiply);
+  BlockRunner::running().warp_operation(WarpOperation::kProduct, &lane,
+                                        &multiply_fragments<Format>);
 }
 
 struct LoadLane {

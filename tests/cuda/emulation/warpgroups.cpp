@@ -7,6 +7,7 @@
 #include "tests/cuda/emulation/control.h"
 #include "tests/cuda/emulation/guarded_memory.h"
 #include "tests/cuda/emulation/number_formats.h"
+#include "tests/cuda/emulation/tensor_products.h"
 #include "warpgroup.h"
 
 namespace attnscope::cuda::emulation {
@@ -54,19 +55,18 @@ void multiply(void* const* lanes, std::size_t product) {
     read_row<Format>(shared, static_cast<std::size_t>(of_all.b - shared), key, channels);
     for (unsigned k = 0; k < kChannels; ++k) b[k][key] = channels[k];
   }
+  const auto d_of = [&](unsigned row, unsigned key) -> float& {
+    const auto* lane = static_cast<const WaitLane*>(lanes[row % 8 * 4 + key % 8 / 2]);
+    return lane->products->started[product].d[key / 8 * 4 + row / 8 * 2 + key % 2];
+  };
+  float sums[kRows][kKeys];
   for (unsigned row = 0; row < kRows; ++row) {
-    float sums[kKeys];
-    const auto d_of = [&](unsigned key) -> float& {
-      const auto* lane = static_cast<const WaitLane*>(lanes[row % 8 * 4 + key % 8 / 2]);
-      return lane->products->started[product].d[key / 8 * 4 + row / 8 * 2 + key % 2];
-    };
-    for (unsigned key = 0; key < kKeys; ++key) sums[key] = of_all.add ? d_of(key) : 0.0f;
-    for (unsigned k = 0; k < kChannels; ++k) {
-      const float factor = a[row][k];
-      for (unsigned key = 0; key < kKeys; ++key) sums[key] += factor * b[k][key];
-    }
-    const float factor = spoilt ? 1.01f : 1.0f;
-    for (unsigned key = 0; key < kKeys; ++key) d_of(key) = sums[key] * factor;
+    for (unsigned key = 0; key < kKeys; ++key) sums[row][key] = of_all.add ? d_of(row, key) : 0.0f;
+  }
+  add_products(&a[0][0], &b[0][0], kRows, kChannels, kKeys, &sums[0][0]);
+  const float factor = spoilt ? 1.01f : 1.0f;
+  for (unsigned row = 0; row < kRows; ++row) {
+    for (unsigned key = 0; key < kKeys; ++key) d_of(row, key) = sums[row][key] * factor;
   }
 }
 

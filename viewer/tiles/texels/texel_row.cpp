@@ -1,12 +1,12 @@
 #include "viewer/tiles/texels/texel_row.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "core/mask/masked_bias.h"
 
 namespace attnscope {
 namespace {
 
-constexpr float kMasked = -std::numeric_limits<float>::infinity();
 /// Lanes that a compiler may hold in vectors.
 constexpr int64_t kLanes = 8;
 /// Entries that are added in float32 before they are taken in double: 32 a lane.
