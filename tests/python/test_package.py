@@ -1,7 +1,6 @@
 """The package attnscope.capture, the file beside the samples that imports it, and the one-file copy."""
 
 import ast
-import re
 import shutil
 import subprocess
 import sys
@@ -129,7 +128,7 @@ class OneFile(CaptureTest):
         errors = root / "python" / "attnscope" / "capture" / "errors.py"
         errors.write_text(errors.read_text() + "\nfrom .choice import kind_test\n")
         run = python(root / "scripts" / SCRIPT.name, code=1)
-        self.assertTrue(re.search("in a circle: .*choice → errors → choice|errors → choice → errors", run.stderr))
+        self.assertRegex(run.stderr, "in a circle: .*(choice → errors → choice|errors → choice → errors)")
 
 
 if __name__ == "__main__":

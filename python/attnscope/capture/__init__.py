@@ -21,7 +21,7 @@ estimate() for the size of a dump before it is made.
 
 from .choice import head_range, key_head_range, kind_test, largest_named, parse_numbers
 from .entry import capture, record
-from .errors import CaptureError
+from .errors import CaptureError, LabelError
 from .families import FAMILIES, PICTURE_ENCODERS, Family
 from .files import FORMAT, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
 from .forward import Forward
@@ -33,7 +33,7 @@ from .prompts import PromptWatch
 from .recorder import Capture
 from .sizes import CallSize, estimate, readable
 from .slots import Slot
-from .steps import StepCounter, batch_branches
+from .steps import StepCounter, batch_branches, context_branch, timestep_key
 from .tensors import STORED_DTYPES, Call, Snapshot, chosen_part, output_rows
 from .writer import QUEUED_CALLS, Job, Writer
 
@@ -52,6 +52,7 @@ __all__ = [
     "Forward",
     "Grid",
     "Job",
+    "LabelError",
     "Options",
     "PromptWatch",
     "Slot",
@@ -63,6 +64,7 @@ __all__ = [
     "chosen_mask",
     "chosen_part",
     "clear_folder",
+    "context_branch",
     "estimate",
     "frames_per_latent",
     "head_range",
@@ -77,4 +79,5 @@ __all__ = [
     "readable",
     "record",
     "replace_file",
+    "timestep_key",
 ]

@@ -19,6 +19,7 @@ from .pictures import as_pictures, picture_places
 from .plan import DumpPlan
 from .prompts import PromptWatch
 from .slots import Model
+from .steps import timestep_argument
 from .tensors import Call, Snapshot
 from .writer import Job, Writer
 
@@ -98,7 +99,7 @@ class Dump:
         self._plan.announce(size, forward)
         self._plan.check_room(size)
         host, event = self._snapshot.take(tensors)
-        self.writer.put(Job(name, host, facts, event))
+        self.writer.put(Job(name, host, facts, event, forward is not None and forward.held))
 
     def add_video(self, video: Any, tokens: int, frames_per_latent: int | None) -> None:
         """Adds pictures of the video, one for each of `tokens` token frames, to the catalogue."""
@@ -148,7 +149,7 @@ class Dump:
         extra = dict(self._options.extra or {})
         if forward is not None and len(self._model.transformers) > 1:
             extra["transformer"] = self._model.name_of(forward.model)
-        stamp = forward.arguments.get("timestep") if forward is not None else None
+        stamp = timestep_argument(forward.arguments) if forward is not None else None
         if isinstance(stamp, torch.Tensor) and stamp.ndim > 1:
             extra["timestep_lowest"] = float(stamp.min())
         return extra

@@ -24,7 +24,8 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
     branch                 cond (default), uncond, both, or a list of names: what to record
     branches               the names, where they are not [uncond; cond] in a batch or cond, uncond in
                            separate forwards: one a batch item, or one a forward of a step
-    guidance               batch | forwards, for models that are not known
+    guidance               of models that are not known: batch where each forward is a step, forwards
+                           where a forward is a branch of a step
     values, rows           store v and `rows` rows of the result, to check the capture by
     model, prompt, negative_prompt, tokenizer, tokens, text_valid, grid, text, kind, axes, q_state,
     head_offset, extra     facts, where the model does not tell or tells otherwise; tokens and
@@ -34,7 +35,8 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
     force                  replace the capture in `out`
     quiet                  nothing on standard error
 
-    Raises CaptureError where something cannot be recorded truthfully.
+    Raises CaptureError where something cannot be recorded truthfully, LabelError (a CaptureError) where
+    nothing tells the step or the branch of a forward.
     """
     return Capture(model, out, _options(options))
 

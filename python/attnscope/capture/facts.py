@@ -187,7 +187,9 @@ class FactTeller:
         return facts
 
 
-def bare_facts(options: Options, grid: Grid | None, step: int, layer: int, timestep: float | None) -> dict[str, Any]:
+def bare_facts(
+    options: Options, grid: Grid | None, step: int, layer: int, timestep: float | None
+) -> dict[str, Any]:
     """Facts of a call without a model: what the user stated."""
     given = {
         "timestep": timestep,

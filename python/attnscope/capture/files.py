@@ -18,6 +18,7 @@ except ImportError:  # not Unix
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = "attnscope-capture/1"
+HELD = ".held"  # behind the name of a call that may not belong to the capture
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -77,11 +78,12 @@ def make_folder(folder: Path) -> None:
 def clear_folder(folder: Path, force: bool) -> None:
     """With `force`, removes the capture that is in the folder; without it, there must be none."""
     old = folder / "capture.json"
-    if not old.exists() and not any(folder.glob("*.safetensors")):
+    if not old.exists() and not any(folder.glob("*.safetensors*")):
         return
     if not force:
         raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
-    for file in [*folder.glob("step*.safetensors"), *folder.glob("frame*.png"), old]:
+    held = folder.glob("step*.safetensors" + HELD)
+    for file in [*folder.glob("step*.safetensors"), *held, *folder.glob("frame*.png"), old]:
         file.unlink(missing_ok=True)
 
 

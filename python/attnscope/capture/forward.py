@@ -25,4 +25,5 @@ class Forward:
     text: int | None  # text tokens that the transformer was given
     valid: list[int] | None  # valid ones, a batch item
     chosen: bool
+    held: bool = False  # a later forward may show that its names are wrong
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen

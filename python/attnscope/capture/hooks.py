@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -42,24 +43,24 @@ class SlotStack(threading.local):
             self._running.pop()
 
 
-def watch_contexts(
-    stack: contextlib.ExitStack, transformer: Any, contexts: dict[int, str | None]
-) -> None:
-    """Keeps in `contexts` under id(transformer) the name of the cache_context that is entered."""
-    real = getattr(transformer, "cache_context", None)
+def watch_scheduler(stack: contextlib.ExitStack, owner: Any, moved: Callable[[], None]) -> None:
+    """Calls `moved` after each step() of the scheduler of the pipeline `owner`, if it has one.
+
+    The class is watched, not the object: pipelines copy their scheduler, and a copy of an object with a
+    function of its own would go on with the state of the first.
+    """
+    cls = type(getattr(owner, "scheduler", None))
+    real = getattr(cls, "step", None)
     if not callable(real):
         return
 
-    @contextlib.contextmanager
-    def cache_context(name: str, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        contexts[id(transformer)] = name
-        try:
-            with real(name, *args, **kwargs) as value:
-                yield value
-        finally:
-            contexts.pop(id(transformer), None)
+    @functools.wraps(real)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        result = real(*args, **kwargs)
+        moved()
+        return result
 
-    stack.enter_context(replaced(transformer, "cache_context", cache_context))
+    stack.enter_context(replaced(cls, "step", step))
 
 
 def replace_function(

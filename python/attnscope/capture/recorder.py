@@ -13,22 +13,23 @@ from typing import Any
 
 import torch
 
+from .arrivals import Arrivals
 from .choice import kind_test, largest_named, parse_numbers
 from .dump import Dump
-from .errors import CaptureError
+from .errors import CaptureError, LabelError
 from .facts import FactTeller, bare_facts
 from .families import PICTURE_ENCODERS, vit_grid
 from .forward import Forward
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
-from .hooks import SlotStack, replace_function, watch_contexts
+from .hooks import SlotStack, replace_function, watch_scheduler
 from .options import Options
 from .parallel import parallel_offset
 from .plan import DumpPlan
 from .prompts import PromptWatch
 from .refusals import check_backend, check_runnable
 from .slots import Model, Slot
-from .steps import StepCounter, timestep_of
+from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
 from .tensors import Call
 from .writer import Writer
 
@@ -56,7 +57,6 @@ class Capture:
         self._counter = StepCounter(self._branches.guidance, options.branches)
         self._running = SlotStack()
         self._forward: Forward | None = None
-        self._contexts: dict[int, str | None] = {}
         self._said: set[str] = set()
         self._stack = contextlib.ExitStack()
         self._watch = PromptWatch(model, self._model.family)
@@ -64,6 +64,7 @@ class Capture:
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
+        self._arrivals = Arrivals()
         self.folder = Path(out)
         separate = self._branches.guidance == "forwards"
         self._plan = DumpPlan(self._model, options, self.folder, separate, self._say)
@@ -94,6 +95,8 @@ class Capture:
             self._stack.callback(_ACTIVE.release)
             self._dump.open(self._stack)
             self._watch.install(self._stack)
+            self._branches.watch(self._stack)
+            watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
             for name, transformer in self._model.transformers.items():
                 self._hook(name, transformer)
             replace_function(self._stack, self._model.all_slots(), self._see)
@@ -103,12 +106,21 @@ class Capture:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        refusal = error if isinstance(error, LabelError) else None
+        if error is None:
+            try:
+                self._counter.finish()
+            except LabelError as unfinished:
+                refusal = unfinished
+        assert self.writer is not None
+        self.writer.settle(keep=refusal is None)
         self._stack.close()
         self.finished = True
-        assert self.writer is not None
         if error is not None:
             return
         self.writer.raise_error()
+        if refusal is not None:
+            raise refusal
         if not self.writer.calls:
             raise CaptureError(self._nothing_came())
         last = largest_named(self.options.steps)
@@ -124,9 +136,13 @@ class Capture:
         if not self._counter.steps:
             return "the model did not run inside the block"
         return (
-            f"nothing was recorded: the run had steps 0 to {self._counter.steps - 1}, asked for "
-            f"steps {self.options.steps!r}, branch {self.options.branch!r}"
+            f"nothing was recorded: the run had steps 0 to {self._counter.steps - 1}, {self._arrivals}; "
+            f"{self._asked()}"
         )
+
+    def _asked(self) -> str:
+        o = self.options
+        return f"asked for steps {o.steps!r}, layers {o.layers!r}, branch {o.branch!r}, kinds {o.kinds!r}"
 
     def _check_layers(self) -> None:
         last = largest_named(self.options.layers)
@@ -150,7 +166,6 @@ class Capture:
         push(transformer.register_forward_pre_hook(self._begin(name), with_kwargs=True).remove)
         push(transformer.register_forward_hook(self._end(name)).remove)
         self._running.install(self._stack, self._model.slots[name])
-        watch_contexts(self._stack, transformer, self._contexts)
 
     # ---- a forward of the transformer
 
@@ -180,13 +195,16 @@ class Capture:
 
     def _describe(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Forward:
         """Step, branch, grid and text of the forward that begins."""
-        timestep = timestep_of(given.get("timestep"))
-        context = self._contexts.get(id(module))
-        step, branch = self._counter.next(timestep, context if context != "cond_uncond" else None)
-        names = self._branches.names(given, branch)
+        stamp = timestep_argument(given)
+        first = not self._counter.steps
+        step, branch = self._counter.next(timestep_key(stamp), self._branches.of_forward(module))
+        if self._counter.began and not first:
+            self._end_step()
+        names = self._branches.names(module, given, branch)
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
         chosen = self._step_test(step) and (names is None or bool(items))
-        if names is not None and not items and self._branches.guidance == "batch":
+        self._arrivals.forward(names, chosen or (names is not None and not items))
+        if names is not None and not items and branch is None:
             raise CaptureError(
                 f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
             )
@@ -200,7 +218,26 @@ class Capture:
         elif chosen and self._model.hf and grid is None and type(module).__name__ in PICTURE_ENCODERS:
             grid, text = vit_grid(module, given), PICTURE_ENCODERS[type(module).__name__]
         self._grid = grid
-        return Forward(module, given, step, timestep, names, items, grid, text, valid, chosen)
+        return Forward(
+            module,
+            given,
+            step,
+            timestep_of(stamp),
+            names,
+            items,
+            grid,
+            text,
+            valid,
+            chosen,
+            self._branches.in_doubt(branch),
+        )
+
+    def _end_step(self) -> None:
+        """No forward of the step before comes any more."""
+        assert self.writer is not None
+        self.writer.settle(keep=True)
+        if self._arrivals.end_step():
+            self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._asked()}")
 
     def _end(self, name: str) -> Callable[..., None]:
         chosen = [s for s in self._model.slots[name] if self._layer_test(s.layer)]
@@ -239,6 +276,7 @@ class Capture:
             self._record_slot(slot, forward, call)
 
     def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
+        self._arrivals.call(slot.name)
         index = forward.calls.get(id(slot.module), 0)
         forward.calls[id(slot.module)] = index + 1
         if not forward.chosen or not self._layer_test(slot.layer):
@@ -259,6 +297,8 @@ class Capture:
         batch = call.q.shape[0]
         if names is None:
             items = list(range(batch))
+        elif self._model.family is None and len(set(names)) == 1:  # whatever the batch holds is this branch
+            names, items = [names[0]] * (batch // times), list(range(batch // times))
         elif batch != len(names) * times:
             raise CaptureError(f"{slot.name}: a batch of {batch} instead of {len(names)} items × {times}")
         facts = self._facts.call_facts(slot, forward, kind)
@@ -270,6 +310,7 @@ class Capture:
             items = [i * times + j for i in items for j in range(times)]
         else:
             facts.update(self._facts.text_facts(slot, forward, call, kind, [], 1, items, index))
+        self._arrivals.recorded()
         module_heads = getattr(slot.module, "heads", None)
         self._dump.save(call, items, facts, forward, self._offset(forward, call, slot, module_heads))
 
@@ -286,11 +327,19 @@ class Capture:
             )
         return split or 0
 
-    # ---- calls without a model
+    # ---- what the user tells while the model runs
 
     def begin_step(self, step: int, timestep: float | None = None, *, layer: int = 0) -> None:
-        """For capture(None, …): the calls that follow belong to `step`, layers from `layer` on."""
+        """The forwards that follow belong to `step`, counted from 0, whatever else tells steps.
+
+        For capture(None, …): the calls that follow do, layers from `layer` on, at `timestep`.
+        """
         self._bare = [step, layer, timestep]
+        self._counter.begin(step)
+
+    def branch(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """For a with-block: the forwards in it are the branch `name` ("cond", "uncond" or another)."""
+        return self._branches.named(None, name)
 
     def _record_bare(self, call: Call) -> None:
         step, layer, timestep = self._bare
