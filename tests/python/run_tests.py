@@ -1,8 +1,12 @@
-"""Runs one file of tests: run_tests.py FILE. Exits 77, which CTest shows as skipped, where the
-interpreter lacks a package or the file skips all of its tests, and says why."""
+"""Runs one file of tests: run_tests.py [--one-file] FILE. Exits 77, which CTest shows as skipped, where
+the interpreter lacks a package or the file skips all of its tests, and says why.
+
+--one-file: the recorder is the file that scripts/one-file-capture makes, not the package."""
 
 import importlib.util
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -18,10 +22,16 @@ def main() -> int:
             "environment that has)"
         )
         return SKIPPED
-    file = Path(sys.argv[1]).resolve()
-    sys.path[:0] = [str(file.parent), str(file.parents[2] / "samples" / "capture")]
-    suite = unittest.defaultTestLoader.loadTestsFromName(file.stem)
-    result = unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(suite)
+    file = Path(sys.argv[-1]).resolve()
+    root = file.parents[2]
+    sys.path[:0] = [str(file.parent), str(root / "samples" / "capture")]
+    with tempfile.TemporaryDirectory() as folder:
+        if "--one-file" in sys.argv[1:-1]:
+            copy = Path(folder) / "attnscope_capture.py"
+            subprocess.run([sys.executable, root / "scripts" / "one-file-capture", "-o", copy], check=True)
+            sys.path.insert(0, folder)
+        suite = unittest.defaultTestLoader.loadTestsFromName(file.stem)
+        result = unittest.TextTestRunner(verbosity=2, stream=sys.stdout).run(suite)
     if not result.wasSuccessful():
         return 1
     for _, reason in result.skipped:

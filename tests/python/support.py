@@ -7,6 +7,7 @@ import io
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ import torch.nn.functional as F
 from safetensors import safe_open
 
 import attnscope_capture
+
+# Where the writer finds what it calls: a module of the package, or the one file.
+WRITER = sys.modules[attnscope_capture.Writer.__module__]
 
 # Rounding of a kernel's result: of its type, relative to the largest value of the rows.
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 8e-3, torch.float16: 1e-3}
@@ -155,7 +159,7 @@ class CaptureTest(unittest.TestCase):
 
     def check_restored(self) -> None:
         self.assertIs(F.scaled_dot_product_attention, self.real)
-        self.assertFalse(attnscope_capture._ACTIVE.locked())
+        self.assertFalse(sys.modules[attnscope_capture.Capture.__module__]._ACTIVE.locked())
 
     def refused(self, *words: str) -> Any:
         """Expects a CaptureError whose message has all words."""

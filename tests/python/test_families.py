@@ -45,7 +45,7 @@ class Families(CaptureTest):
         calls = read_capture(self.folder / name)
         self.check_values(calls, spy, dtype)
         self.check_facts(name, small, calls)
-        self.assertEqual(cap.writer.bytes, cap._planned)  # the size told at the first call
+        self.assertEqual(cap.writer.bytes, cap.planned)  # the size told at the first call
 
     def check_values(self, calls, spy, dtype) -> None:  # type: ignore[no-untyped-def]
         sharp = 0.0
@@ -177,7 +177,7 @@ class Variants(CaptureTest):
         with attnscope_capture.capture(small.pipe, self.folder / "d", branch="both") as cap:
             small.run(STEPS)
         calls = read_capture(self.folder / "d")
-        self.assertEqual(cap.writer.bytes, cap._planned)
+        self.assertEqual(cap.writer.bytes, cap.planned)
         names = {(c.facts["step"], c.facts["extra"]["transformer"]) for c in calls}
         self.assertEqual({n for _, n in names}, {"transformer", "transformer_2"})
         self.assertEqual(len(names), STEPS)  # each step uses one of them
@@ -193,14 +193,14 @@ class Variants(CaptureTest):
         stamps = [c.facts["timestep"] for c in read_capture(self.folder / "d")]
         self.assertEqual(stamps, sorted(stamps, reverse=True))
         self.assertEqual(len(set(stamps)), STEPS)
-        self.assertEqual(cap._counter.steps, STEPS)
+        self.assertEqual(cap.steps, STEPS)
 
     def test_latte_without_temporal_attention(self) -> None:
         small = small_models.latte()
         with attnscope_capture.capture(small.pipe, self.folder / "d", steps=0) as cap:
             small.run(1, enable_temporal_attentions=False)
         self.assertEqual({c.facts["axes"] for c in read_capture(self.folder / "d")}, {"spatial"})
-        self.assertEqual(cap.writer.bytes, cap._planned)
+        self.assertEqual(cap.writer.bytes, cap.planned)
 
     def test_the_size_is_known_before(self) -> None:
         for name, text in (

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import attnscope_capture
 import small_models
 from attnscope_capture import capture
-from support import CaptureTest, has_program, program, read_capture
+from support import WRITER, CaptureTest, has_program, program, read_capture
 
 
 class Growing(CaptureTest):
@@ -31,7 +31,7 @@ class Growing(CaptureTest):
                 for entry in root["calls"]:
                     self.assertTrue((out / entry["file"]).exists())
 
-        with mock.patch.object(attnscope_capture, "replace_file", watched), capture(small.pipe, out):
+        with mock.patch.object(WRITER, "replace_file", watched), capture(small.pipe, out):
             small.run(2)
         self.assertEqual(sorted(set(states)), list(range(1, 9)))
         self.assertEqual([p for p in out.iterdir() if p.suffix == ".part"], [])
@@ -115,7 +115,7 @@ class Growing(CaptureTest):
         """The queue is bounded: no more calls wait in memory than it holds."""
         q = torch.randn(1, 1, 3, 4)
         gate = threading.Semaphore(0)
-        real, done = attnscope_capture.save_file, []
+        real, done = WRITER.save_file, []
 
         def slow(*args, **more):  # type: ignore[no-untyped-def]
             gate.acquire()
@@ -126,7 +126,7 @@ class Growing(CaptureTest):
                 F.scaled_dot_product_attention(q, q, q)
                 done.append(1)
 
-        with mock.patch.object(attnscope_capture, "save_file", slow):
+        with mock.patch.object(WRITER, "save_file", slow):
             with capture(None, self.folder / "d"):
                 thread = threading.Thread(target=run)
                 thread.start()
@@ -180,8 +180,8 @@ class Pictures(CaptureTest):
         for name, factor in (("cogvideox", 4), ("wan", 4), ("hunyuan", 4), ("ltx", 8), ("mochi", 6)):
             small = small_models.FAMILIES[name]()
             family = attnscope_capture.FAMILIES[type(small.pipe.transformer).__name__]
-            self.assertEqual(attnscope_capture._frames_per_latent(small.pipe, family), factor)
-            self.assertEqual(attnscope_capture._frames_per_latent(small.pipe.transformer, family), factor)
+            self.assertEqual(attnscope_capture.frames_per_latent(small.pipe, family), factor)
+            self.assertEqual(attnscope_capture.frames_per_latent(small.pipe.transformer, family), factor)
 
     def test_one_picture(self) -> None:
         from PIL import Image

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import attnscope_capture
 import small_models
 from attnscope_capture import capture
-from support import CaptureTest, read_capture
+from support import WRITER, CaptureTest, read_capture
 
 
 class Refusals(CaptureTest):
@@ -170,7 +170,7 @@ class Refusals(CaptureTest):
 
     def test_a_disk_that_fails(self) -> None:
         small = small_models.cogvideox()
-        with mock.patch.object(attnscope_capture, "save_file", side_effect=OSError("disk on fire")):
+        with mock.patch.object(WRITER, "save_file", side_effect=OSError("disk on fire")):
             with self.refused("writing failed", "disk on fire"), capture(small.pipe, self.out()):
                 small.run(2)
         self.assertEqual(list((self.folder / "d").iterdir()), [])

@@ -82,7 +82,7 @@ class Sizes(unittest.TestCase):
                 self.assertEqual(number, f"{value / units[unit]:.{digits}f}", (name, shown, value))
 
 
-class Steps(unittest.TestCase):
+class Steps(CaptureTest):
     def run_counter(self, counter: StepCounter, forwards: list[tuple[float, str | None]]) -> list[tuple]:
         return [counter.next(*f) for f in forwards]
 
@@ -103,14 +103,18 @@ class Steps(unittest.TestCase):
     def test_the_context_decides(self) -> None:
         counter = StepCounter("forwards", None)
         self.assertEqual(
-            self.run_counter(counter, [(9, "uncond"), (9, "cond"), (5, "cond"), (5, "cond")]),
+            self.run_counter(counter, [(9, "uncond"), (9, "cond"), (5, "cond"), (1, "cond")]),
             [(0, "uncond"), (0, "cond"), (1, "cond"), (2, "cond")],
         )
+        with self.refused("'cond' came twice"):  # the same timestep again is no other step
+            counter.next(1, "cond")
 
     def test_given_branches(self) -> None:
         counter = StepCounter("forwards", ["cond", "no_image", "uncond"])
-        forwards = self.run_counter(counter, [(9, None)] * 4)
+        forwards = self.run_counter(counter, [(9, None)] * 3 + [(5, None)])
         self.assertEqual(forwards, [(0, "cond"), (0, "no_image"), (0, "uncond"), (1, "cond")])
+        counter = StepCounter("forwards", ["cond", "no_image", "uncond"])  # nothing but the order
+        self.assertEqual(self.run_counter(counter, [(None, None)] * 4), forwards)
 
 
 class Choices(CaptureTest):

@@ -1,0 +1,83 @@
+"""Records Q and K of attention calls while a model runs, as an attnscope capture.
+
+    from attnscope.capture import capture
+
+    with capture(pipe, "dump/", layers="0,12-14", steps="0,10,49") as cap:
+        video = pipe(prompt).frames[0]
+    cap.add_video(video)
+
+Needs torch and safetensors. While the block runs, torch.nn.functional.scaled_dot_product_attention
+is replaced by a function that calls the real one with the same arguments and, inside the chosen
+attention modules, copies what it was given: q and k after normalisation and rotary embedding, the
+mask, the scale, v, and some rows of the result. What the model computes is not changed by a bit.
+
+Shapes: B batch items, H heads, Hkv key heads, Nq queries, Nk keys, d channels; q [B, H, Nq, d],
+k [B, Hkv, Nk, d], v [B, Hkv, Nk, dv]. A grid is (T, H, W) in tokens, row-major. Steps, layers and
+heads count from 0. Sizes are bytes.
+
+Other entries: record() for one call of a bare function, capture(None, …) for every call in a block,
+estimate() for the size of a dump before it is made.
+"""
+
+from .choice import head_range, key_head_range, kind_test, largest_named, parse_numbers
+from .entry import capture, record
+from .errors import CaptureError, LabelError
+from .families import FAMILIES, PICTURE_ENCODERS, Family
+from .files import FORMAT, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
+from .forward import Forward
+from .grids import Grid
+from .masks import chosen_mask
+from .options import Options
+from .pictures import frames_per_latent, latent_frames
+from .prompts import PromptWatch
+from .recorder import Capture
+from .sizes import CallSize, estimate, readable
+from .slots import Slot
+from .steps import StepCounter, batch_branches, context_branch, timestep_key
+from .tensors import STORED_DTYPES, Call, Snapshot, chosen_part, output_rows
+from .writer import QUEUED_CALLS, Job, Writer
+
+__all__ = [
+    "FAMILIES",
+    "FORMAT",
+    "PICTURE_ENCODERS",
+    "QUEUED_CALLS",
+    "STORED_DTYPES",
+    "Call",
+    "CallSize",
+    "Capture",
+    "CaptureError",
+    "Family",
+    "FolderLock",
+    "Forward",
+    "Grid",
+    "Job",
+    "LabelError",
+    "Options",
+    "PromptWatch",
+    "Slot",
+    "Snapshot",
+    "StepCounter",
+    "Writer",
+    "batch_branches",
+    "capture",
+    "chosen_mask",
+    "chosen_part",
+    "clear_folder",
+    "context_branch",
+    "estimate",
+    "frames_per_latent",
+    "head_range",
+    "key_head_range",
+    "kind_test",
+    "largest_named",
+    "latent_frames",
+    "make_folder",
+    "output_rows",
+    "parse_numbers",
+    "read_catalogue",
+    "readable",
+    "record",
+    "replace_file",
+    "timestep_key",
+]

@@ -1,0 +1,172 @@
+"""The dump that a capture makes: the names of its files, what all calls share, its catalogue."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .choice import head_range, key_head_range
+from .errors import CaptureError
+from .files import FORMAT, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
+from .forward import Forward
+from .options import Options
+from .pictures import as_pictures, picture_places
+from .plan import DumpPlan
+from .prompts import PromptWatch
+from .slots import Model
+from .steps import timestep_argument
+from .tensors import Call, Snapshot
+from .writer import Job, Writer
+
+
+class Dump:
+    """Takes the calls of one capture to the disk. `adds`: to the capture that is in the folder.
+
+    Used by the thread that runs the model. Raises CaptureError where a call cannot be stored.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: Model,
+        options: Options,
+        watch: PromptWatch,
+        plan: DumpPlan,
+        adds: bool,
+    ) -> None:
+        self.writer: Writer | None = None  # from open() on
+        self._folder = folder
+        self._model = model
+        self._options = options
+        self._watch = watch
+        self._plan = plan
+        self._adds = adds
+        self._names: set[str] = set()
+        self._snapshot = Snapshot()
+
+    def open(self, stack: contextlib.ExitStack) -> None:
+        """Makes and locks the folder; `stack` closes it."""
+        if self.writer is not None:
+            raise CaptureError("a capture runs once: make another one with capture()")
+        make_folder(self._folder)
+        stack.callback(FolderLock(self._folder).release)
+        old = read_catalogue(self._folder) if self._adds and not self._options.force else None
+        self._adds = old is not None
+        if old is None:
+            clear_folder(self._folder, self._options.force)
+        self.writer = Writer(self._folder, old)
+        stack.callback(self.writer.close)
+        self.writer.root.update(self._root_facts())
+        if old is not None:
+            self._add_to(self.writer.root, old)
+
+    def save(
+        self,
+        call: Call,
+        items: list[int],
+        facts: Mapping[str, Any],
+        forward: Forward | None,
+        offset: int,
+    ) -> None:
+        """Stores the chosen heads of the batch items `items` of the call.
+
+        facts: what is known of the call; offset: the model's number of the call's head 0.
+        """
+        assert self.writer is not None
+        heads, key_heads = call.q.shape[1], call.k.shape[1]
+        first, end = head_range(self._options.heads, heads)
+        keys = key_head_range(first, end, heads, key_heads)
+        tensors = call.tensors(items, (first, end), keys, self._options.values, self._options.rows)
+        facts = {
+            **self._head_facts(self.writer.root),
+            **facts,
+            "layout": "bhsd",
+            "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
+            "mask": "causal" if call.causal else "tensor" if call.mask is not None else "none",
+        }
+        if offset + first:
+            facts["head_offset"] = offset + first
+        extra = self._call_extra(forward)
+        if extra:
+            facts["extra"] = extra
+        name = self._file_name(facts)
+        size = sum(t.numel() * t.element_size() for t in tensors.values())
+        self._plan.announce(size, forward)
+        self._plan.check_room(size)
+        host, event = self._snapshot.take(tensors)
+        self.writer.put(Job(name, host, facts, event, forward is not None and forward.held))
+
+    def add_video(self, video: Any, tokens: int, frames_per_latent: int | None) -> None:
+        """Adds pictures of the video, one for each of `tokens` token frames, to the catalogue."""
+        assert self.writer is not None
+        pictures = as_pictures(video)
+        entries = []
+        for t, frame in enumerate(picture_places(self._model, len(pictures), tokens, frames_per_latent)):
+            name = f"frame{t:03d}.png"
+            replace_file(self._folder / name, lambda p, frame=frame: pictures[frame].save(p, format="PNG"))
+            entries.append({"file": name, "t": t})
+        self.writer.frames = entries
+        self.writer.write_catalogue()
+
+    def _add_to(self, root: dict[str, Any], old: Mapping[str, Any]) -> None:
+        """Goes on with a capture: what holds for all of its calls stays where it holds for ours."""
+        self._names = {Path(c["file"]).stem for c in old["calls"]}
+        if self._options.prompt is not None:
+            root["prompt"] = self._options.prompt
+        for name in ("model", "prompt"):
+            if name in old and root.setdefault(name, old[name]) != old[name] or name not in old:
+                root.pop(name, None)
+        for name, value in old.items():
+            if name not in ("format", "model", "prompt", "calls", "frames"):
+                root[name] = value
+
+    def _root_facts(self) -> dict[str, Any]:
+        extra = {"recorder": "attnscope_capture", "torch": torch.__version__}
+        if self._model.transformers:
+            extra["class"] = type(self._model.first).__name__
+            extra["layers"] = len({s.layer for s in next(iter(self._model.slots.values()))})
+        return {"model": self._model_name(), "extra": {**extra, **(self._options.extra or {})}}
+
+    def _model_name(self) -> str:
+        return self._options.model if self._options.model is not None else self._model.title()
+
+    def _head_facts(self, root: dict[str, Any]) -> dict[str, Any]:
+        """Facts that all calls share; the catalogue gets the prompt as well."""
+        head: dict[str, Any] = {"format": FORMAT, "model": self._model_name()}
+        prompt = self._options.prompt or self._watch.prompt.get("cond")
+        if prompt is not None:
+            head["prompt"] = prompt
+            if not self._adds:
+                root.setdefault("prompt", prompt)
+        return head
+
+    def _call_extra(self, forward: Forward | None) -> dict[str, Any]:
+        extra = dict(self._options.extra or {})
+        if forward is not None and len(self._model.transformers) > 1:
+            extra["transformer"] = self._model.name_of(forward.model)
+        stamp = timestep_argument(forward.arguments) if forward is not None else None
+        if isinstance(stamp, torch.Tensor) and stamp.ndim > 1:
+            extra["timestep_lowest"] = float(stamp.min())
+        return extra
+
+    def _file_name(self, facts: Mapping[str, Any]) -> str:
+        name = f"step{facts['step']:04d}_layer{facts['layer']:03d}"
+        name += f"_{facts['kind']}" if "kind" in facts else ""
+        branches = facts.get("branches", [])
+        if len(branches) == 1 and self._options.branch != branches[0] and self._model.transformers:
+            name += "_" + re.sub(r"[^A-Za-z0-9_.-]", "_", branches[0])
+        if name in self._names:
+            raise CaptureError(
+                f"{name}: this step, layer, kind and branch came twice (several items of "
+                "a branch in calls of their own?): run one video at a time"
+                if not self._adds
+                else f"{name}: {self._folder} holds this step, layer and kind already: give another step= "
+                "or layer="
+            )
+        self._names.add(name)
+        return name + ".safetensors"

@@ -1,0 +1,78 @@
+"""What users call: capture() for a model that runs, record() for one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from .errors import CaptureError
+from .options import Options
+from .recorder import Capture
+
+def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Capture:
+    """A context manager that records the attention calls of `model` into the folder `out`.
+
+    model: a diffusers pipeline or transformer, a transformers model with sdpa attention, any module,
+    or None: every call in the block. Options, all by name:
+
+    layers, steps, heads   "0,3-7", "8-", "0-39:5", "all", a number or a list; heads: one range
+    kinds                  all, self, cross, joint, or a list of these
+    branch                 cond (default), uncond, both, or a list of names: what to record
+    branches               the names, where they are not [uncond; cond] in a batch or cond, uncond in
+                           separate forwards: one a batch item, or one a forward of a step
+    guidance               of models that are not known: batch where each forward is a step, forwards
+                           where a forward is a branch of a step
+    values, rows           store v and `rows` rows of the result, to check the capture by
+    model, prompt, negative_prompt, tokenizer, tokens, text_valid, grid, text, kind, axes, q_state,
+    head_offset, extra     facts, where the model does not tell or tells otherwise; tokens and
+                           text_valid: for all branches, or a dict by branch
+    modules                of a model that is not known: a regular expression for the names of its
+                           attention modules
+    force                  replace the capture in `out`
+    quiet                  nothing on standard error
+
+    Raises CaptureError where something cannot be recorded truthfully, LabelError (a CaptureError) where
+    nothing tells the step or the branch of a forward.
+    """
+    return Capture(model, out, _options(options))
+
+
+def _options(given: Mapping[str, Any]) -> Options:
+    known = {f.name for f in Options.__dataclass_fields__.values()}
+    odd = sorted(set(given) - known)
+    if odd:
+        raise CaptureError(f"capture: unknown option {odd[0]} (known: {', '.join(sorted(known))})")
+    return Options(**given)
+
+
+def record(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: str | os.PathLike[str],
+    /,
+    *,
+    mask: torch.Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    step: int = 0,
+    layer: int = 0,
+    timestep: float | None = None,
+    **options: Any,
+) -> torch.Tensor:
+    """Computes one attention call, records it in the folder `out` and returns its result.
+
+    q [B, H, Nq, d] or [H, Nq, d]; options as for capture(). A capture that is in the folder is added
+    to, unless force=True replaces it; a step, layer and kind that it holds already is refused.
+    """
+    more = {"enable_gqa": True} if enable_gqa else {}
+    with Capture(None, out, _options(options), adds=True) as cap:
+        cap.begin_step(step, timestep, layer=layer)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale, **more
+        )

@@ -1,0 +1,11 @@
+"""The errors that the recorder raises."""
+
+from __future__ import annotations
+
+
+class CaptureError(RuntimeError):
+    """What is asked for cannot be recorded truthfully; the message says what to do."""
+
+
+class LabelError(CaptureError):
+    """Nothing tells which step or branch a forward is; what it may have mislabelled is not kept."""

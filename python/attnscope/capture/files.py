@@ -1,0 +1,102 @@
+"""The folder of a capture: files that are never half there, and who may write them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import CaptureError
+
+try:
+    import fcntl
+except ImportError:  # not Unix
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = "attnscope-capture/1"
+HELD = ".held"  # behind the name of a call that may not belong to the capture
+
+
+def replace_file(path: Path, write: Callable[[Path], None]) -> None:
+    """Writes under a temporary name, syncs, renames: `path` is never half a file."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.touch()
+        mode = part.stat().st_mode  # the user's; safetensors would make it private
+        write(part)
+        os.chmod(part, mode & 0o777)
+        with open(part, "rb") as f:
+            os.fsync(f.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+class FolderLock:
+    """Keeps other recorders out of a folder, whatever process they run in, until release()."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "capture.json.lock"
+        self._file: Any = None
+        if fcntl is None:
+            return
+        while True:
+            self._file = open(self._path, "a")
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._file.close()
+                if error.errno in (errno.EACCES, errno.EAGAIN):
+                    raise CaptureError(
+                        f"{folder}: another recorder writes here: give each a folder of its own"
+                    ) from None
+                raise CaptureError(f"{folder}: cannot be locked against other recorders: {error}") from error
+            # Who held the lock before may have removed the file that was opened.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno())):
+                    return
+            self._file.close()
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._path.unlink(missing_ok=True)
+            self._file.close()
+            self._file = None
+
+
+def make_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise CaptureError(f"{folder}: is no folder")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def clear_folder(folder: Path, force: bool) -> None:
+    """With `force`, removes the capture that is in the folder; without it, there must be none."""
+    old = folder / "capture.json"
+    if not old.exists() and not any(folder.glob("*.safetensors*")):
+        return
+    if not force:
+        raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
+    held = folder.glob("step*.safetensors" + HELD)
+    for file in [*folder.glob("step*.safetensors"), *held, *folder.glob("frame*.png"), old]:
+        file.unlink(missing_ok=True)
+
+
+def read_catalogue(folder: Path) -> dict[str, Any] | None:
+    """The capture.json of a folder that calls are added to; None where there is none yet."""
+    path = folder / "capture.json"
+    if not path.exists():
+        return None
+    try:
+        root = json.loads(path.read_text(encoding="utf-8"))
+        listed = root["format"] == FORMAT and all(isinstance(c["file"], str) for c in root["calls"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CaptureError(f"{path}: is no catalogue that a call can be added to: {error!r}") from error
+    if not listed:
+        raise CaptureError(f"{path}: is no catalogue that a call can be added to (format {root['format']!r})")
+    return root

@@ -1,0 +1,29 @@
+"""A run of a transformer: its arguments, its step, its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .grids import Grid
+
+
+@dataclass
+class Forward:
+    """One run of a transformer's forward."""
+
+    model: torch.nn.Module
+    arguments: Mapping[str, Any]
+    step: int
+    timestep: float | None
+    names: list[str] | None  # the branch of each batch item; None: no branches
+    items: list[int]  # chosen batch items
+    grid: Grid | None
+    text: int | None  # text tokens that the transformer was given
+    valid: list[int] | None  # valid ones, a batch item
+    chosen: bool
+    held: bool = False  # a later forward may show that its names are wrong
+    calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen

@@ -1,0 +1,149 @@
+"""The branches of guidance: which forward, or which part of a batch, is conditional."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from .errors import CaptureError, LabelError
+from .options import Options
+from .patching import replaced
+from .slots import Model
+from .steps import HOW_TO_NAME, batch_branches, context_branch
+
+
+class BranchTeller:
+    """Names the branch of each batch item of a forward. `say` gets what a user should know."""
+
+    def __init__(self, model: Model, options: Options, say: Callable[[str], None]) -> None:
+        if options.guidance not in (None, "batch", "forwards"):
+            raise CaptureError(f'guidance: expected "batch" or "forwards" (got {options.guidance!r})')
+        family = model.family
+        # told | batch | forwards: see StepCounter. A model of transformers knows no guidance.
+        self.guidance = options.guidance or (
+            "batch" if model.hf else "forwards" if family and family.guidance == "forwards" else "told"
+        )
+        self._model = model
+        self._options = options
+        self._say = say
+        self._guides: bool | str | None = "unasked"
+        self._contexts: list[tuple[Any, str]] = []  # (transformer, name), innermost last
+
+    def watch(self, stack: contextlib.ExitStack) -> None:
+        """Learns the names of the cache_context that a pipeline enters before each forward."""
+        for transformer in self._model.transformers.values():
+            real = getattr(transformer, "cache_context", None)
+            if callable(real):
+                watched = self._watched_context(transformer, real)
+                stack.enter_context(replaced(transformer, "cache_context", watched))
+
+    def _watched_context(self, transformer: Any, real: Callable[..., Any]) -> Callable[..., Any]:
+        @contextlib.contextmanager
+        def cache_context(name: str, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            with self.named(transformer, name), real(name, *args, **kwargs) as value:
+                yield value
+
+        return cache_context
+
+    @contextlib.contextmanager
+    def named(self, transformer: Any, name: str) -> Iterator[None]:
+        """Forwards of `transformer` (None: of any) in the block are the branch `name`."""
+        self._contexts.append((transformer, name))
+        try:
+            yield
+        finally:
+            self._contexts.pop()
+
+    def _context(self, transformer: Any) -> str | None:
+        names = [n for t, n in self._contexts if t is None or t is transformer]
+        return names[-1] if names else None
+
+    def of_forward(self, transformer: Any) -> str | None:
+        """The branch that a forward of `transformer` is said to be; None: nothing is said, or several.
+
+        Raises LabelError where its forwards are branches that nothing names.
+        """
+        context = self._context(transformer)
+        branch = context_branch(context) if context is not None else None
+        family = self._model.family
+        ordered = self._options.branches or (family and family.guidance == "forwards")
+        if self.guidance == "forwards" and branch is None and not ordered:
+            raise LabelError(
+                f'guidance="forwards": nothing tells the branches of the forwards: {HOW_TO_NAME}'
+            )
+        return branch
+
+    def wants(self, branch: str) -> bool:
+        wanted = self._options.branch
+        if isinstance(wanted, str):
+            return wanted in ("both", "all") or branch == wanted
+        return branch in wanted
+
+    def names(self, transformer: Any, given: Mapping[str, Any], branch: str | None) -> list[str] | None:
+        """The branch of each batch item of the forward; None where nothing is known of branches.
+
+        given: the forward's arguments by name; branch: that of the forward as a whole, if it has one.
+        Raises LabelError where a branch is asked for by name and the batch does not tell it.
+        """
+        batch = _batch(given)
+        if branch is not None:
+            return [branch] * (batch or 1)
+        halves = self._guided() if context_has_both(self._context(transformer)) else None
+        if self._model.family is None and not self._options.branches and halves is None:
+            if self._options.branch not in ("cond", "both", "all"):
+                raise LabelError(
+                    f"branch {self._options.branch!r}: nothing tells the branches of "
+                    f'{type(transformer).__name__}: name those of a batch with branches=["…"], one an '
+                    f"item; where they are forwards of their own, {HOW_TO_NAME}"
+                )
+            return None
+        if batch is None:
+            raise LabelError("branches: the forward has no batched tensor to count")
+        guided = self._guided()
+        if guided is None and batch > 1 and not self._options.branches:
+            self._say(f"a batch of {batch} is taken as [uncond; cond]; branches=[…] says otherwise")
+        return batch_branches(batch, self._options.branches, guided)
+
+    def in_doubt(self, branch: str | None) -> bool:
+        """May a later forward of the step show that this one was labelled wrongly?"""
+        if self.guidance == "forwards":
+            return bool(self._options.branches)
+        told = self.guidance == "batch" or self._options.branches or branch is not None
+        return not told and (self._model.family is None or self._guided() is None)
+
+    def _guided(self) -> bool | None:
+        """Does the pipeline double the batch for guidance? None: there is no pipeline to ask.
+
+        Asked at the first forward: some pipelines change their guidance scale while they run.
+        """
+        if self._guides == "unasked":
+            self._guides = self._ask_guidance()
+        return self._guides  # type: ignore[return-value]
+
+    def _ask_guidance(self) -> bool | None:
+        if isinstance(self._model.owner, torch.nn.Module):
+            return None
+        for name in ("do_classifier_free_guidance", "guidance_scale"):
+            try:
+                value = getattr(self._model.owner, name)
+            except AttributeError:
+                continue
+            if isinstance(value, (bool, int, float)):
+                return value if isinstance(value, bool) else value > 1
+        return None
+
+
+def context_has_both(name: str | None) -> bool:
+    """Is it the context of one forward of [uncond; cond], as pipelines of diffusers spell it?"""
+    return name is not None and context_branch(name) is None
+
+
+def _batch(given: Mapping[str, Any]) -> int | None:
+    """Batch items of a forward's arguments."""
+    states = given.get("hidden_states")
+    if isinstance(states, torch.Tensor):
+        return states.shape[0]
+    return next((t.shape[0] for t in given.values() if isinstance(t, torch.Tensor) and t.ndim > 1), None)

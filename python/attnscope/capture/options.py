@@ -1,0 +1,38 @@
+"""What a user asks a capture for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for; see capture()."""
+
+    layers: Any = "all"
+    steps: Any = "all"
+    heads: Any = "all"
+    kinds: str | Sequence[str] = "all"
+    branch: str | Sequence[str] = "cond"
+    branches: Sequence[str] | None = None
+    guidance: str | None = None
+    values: bool = True
+    rows: int = 64
+    model: str | None = None
+    prompt: str | None = None
+    negative_prompt: str = ""
+    tokenizer: Any = None
+    tokens: Any = None
+    text_valid: Any = None
+    grid: Any = None
+    text: str | None = None
+    kind: str | None = None
+    axes: str | None = None
+    q_state: str | None = None
+    head_offset: int | None = None
+    extra: Any = None
+    modules: str | None = None
+    force: bool = False
+    quiet: bool = False

@@ -1,0 +1,367 @@
+"""The recorder: sees a model's calls while it runs and hands them to the writer."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .arrivals import Arrivals
+from .choice import kind_test, largest_named, parse_numbers
+from .dump import Dump
+from .errors import CaptureError, LabelError
+from .facts import FactTeller, bare_facts
+from .families import PICTURE_ENCODERS, vit_grid
+from .forward import Forward
+from .grids import Grid, as_grid
+from .guidance import BranchTeller
+from .hooks import SlotStack, replace_function, watch_scheduler
+from .options import Options
+from .parallel import parallel_offset
+from .plan import DumpPlan
+from .prompts import PromptWatch
+from .refusals import check_backend, check_runnable
+from .slots import Model, Slot
+from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
+from .tensors import Call
+from .writer import Writer
+
+_ACTIVE = threading.Lock()
+
+
+class Capture:
+    """A running or finished capture; made by capture(). Used by the thread that runs the model.
+
+    `adds`: to the capture that is in the folder, which need not be there.
+    """
+
+    def __init__(self, model: Any, out: str | os.PathLike[str], options: Options, adds: bool = False) -> None:
+        self.options = options
+        self._model = Model.of(model, options.modules)
+        for transformer in self._model.transformers.values():
+            check_runnable(transformer)
+        check_backend(self._model.all_slots())
+        self._layer_test = parse_numbers(options.layers, "layers")
+        self._step_test = parse_numbers(options.steps, "steps")
+        self._kind_test = kind_test(options.kinds)
+        parse_numbers(options.heads, "heads")
+        self._check_layers()
+        self._branches = BranchTeller(self._model, options, self._say)
+        self._counter = StepCounter(self._branches.guidance, options.branches)
+        self._running = SlotStack()
+        self._forward: Forward | None = None
+        self._said: set[str] = set()
+        self._stack = contextlib.ExitStack()
+        self._watch = PromptWatch(model, self._model.family)
+        self._facts = FactTeller(self._model, options, self._watch)
+        self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
+        self._grid: Grid | None = as_grid(options.grid)
+        self._first = True
+        self._arrivals = Arrivals()
+        self.folder = Path(out)
+        separate = self._branches.guidance == "forwards"
+        self._plan = DumpPlan(self._model, options, self.folder, separate, self._say)
+        self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds)
+        self.finished = False
+
+    @property
+    def writer(self) -> Writer | None:
+        """What writes the calls; None before the block is entered."""
+        return self._dump.writer
+
+    @property
+    def planned(self) -> int | None:
+        """Bytes of tensors that the line at the first call told; None before it."""
+        return self._plan.planned
+
+    @property
+    def steps(self) -> int:
+        """Denoising steps that the run has begun."""
+        return self._counter.steps
+
+    # ---- entering and leaving
+
+    def __enter__(self) -> Capture:
+        if not _ACTIVE.acquire(blocking=False):
+            raise CaptureError("another capture is running in this process: captures cannot be nested")
+        try:
+            self._stack.callback(_ACTIVE.release)
+            self._dump.open(self._stack)
+            self._watch.install(self._stack)
+            self._branches.watch(self._stack)
+            watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
+            for name, transformer in self._model.transformers.items():
+                self._hook(name, transformer)
+            replace_function(self._stack, self._model.all_slots(), self._see)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        refusal = error if isinstance(error, LabelError) else None
+        if error is None:
+            try:
+                self._counter.finish()
+            except LabelError as unfinished:
+                refusal = unfinished
+        assert self.writer is not None
+        self.writer.settle(keep=refusal is None)
+        self._stack.close()
+        self.finished = True
+        if error is not None:
+            return
+        self.writer.raise_error()
+        if refusal is not None:
+            raise refusal
+        if not self.writer.calls:
+            raise CaptureError(self._nothing_came())
+        last = largest_named(self.options.steps)
+        if self._model.transformers and last is not None and last >= self._counter.steps:
+            self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
+
+    def _nothing_came(self) -> str:
+        if not self._model.transformers:
+            return (
+                "no attention call came by: nothing in the block called "
+                "torch.nn.functional.scaled_dot_product_attention"
+            )
+        if not self._counter.steps:
+            return "the model did not run inside the block"
+        return (
+            f"nothing was recorded: the run had steps 0 to {self._counter.steps - 1}, {self._arrivals}; "
+            f"{self._asked()}"
+        )
+
+    def _asked(self) -> str:
+        o = self.options
+        return f"asked for steps {o.steps!r}, layers {o.layers!r}, branch {o.branch!r}, kinds {o.kinds!r}"
+
+    def _check_layers(self) -> None:
+        last = largest_named(self.options.layers)
+        if not self._model.transformers:
+            return
+        count = 1 + max((s.layer for s in self._model.all_slots()), default=-1)
+        if not count:
+            raise CaptureError(
+                "no attention modules were found in the model; capture(None, …) records every call in a block"
+            )
+        if last is not None and last >= count:
+            raise CaptureError(f"layers: the model has layers 0 to {count - 1} (asked for {last})")
+
+    def _say(self, line: str) -> None:
+        if line not in self._said and not self.options.quiet:
+            print(f"attnscope_capture: {line}", file=sys.stderr)
+        self._said.add(line)
+
+    def _hook(self, name: str, transformer: torch.nn.Module) -> None:
+        push = self._stack.callback
+        push(transformer.register_forward_pre_hook(self._begin(name), with_kwargs=True).remove)
+        push(transformer.register_forward_hook(self._end(name)).remove)
+        self._running.install(self._stack, self._model.slots[name])
+
+    # ---- a forward of the transformer
+
+    def _begin(self, name: str) -> Callable[..., None]:
+        signature = inspect.signature(type(self._model.transformers[name]).forward)
+
+        def begin(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            self._running.clear()
+            self._forward = None
+            given = dict(kwargs)
+            with contextlib.suppress(TypeError):
+                given = dict(signature.bind(module, *args, **kwargs).arguments)
+                given.update(given.pop("kwargs", {}))
+            if given.get("skip_layers") is not None:
+                self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
+                return
+            if torch.is_grad_enabled() and any(
+                getattr(m, "gradient_checkpointing", False) for m in module.modules()
+            ):
+                raise CaptureError(
+                    "gradient checkpointing runs attention twice: run under "
+                    "torch.no_grad(), or call disable_gradient_checkpointing()"
+                )
+            self._forward = self._describe(module, given)
+
+        return begin
+
+    def _describe(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Forward:
+        """Step, branch, grid and text of the forward that begins."""
+        stamp = timestep_argument(given)
+        first = not self._counter.steps
+        step, branch = self._counter.next(timestep_key(stamp), self._branches.of_forward(module))
+        if self._counter.began and not first:
+            self._end_step()
+        names = self._branches.names(module, given, branch)
+        items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
+        chosen = self._step_test(step) and (names is None or bool(items))
+        self._arrivals.forward(names, chosen or (names is not None and not items))
+        if names is not None and not items and branch is None:
+            raise CaptureError(
+                f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
+            )
+        grid, text, valid = self._grid, None, None
+        family = self._model.family
+        if chosen and family:
+            grid = grid or family.grid(module, given)
+            words = given.get("encoder_hidden_states")
+            text = words.shape[1] if words is not None else None
+            valid = family.valid(given)
+        elif chosen and self._model.hf and grid is None and type(module).__name__ in PICTURE_ENCODERS:
+            grid, text = vit_grid(module, given), PICTURE_ENCODERS[type(module).__name__]
+        self._grid = grid
+        return Forward(
+            module,
+            given,
+            step,
+            timestep_of(stamp),
+            names,
+            items,
+            grid,
+            text,
+            valid,
+            chosen,
+            self._branches.in_doubt(branch),
+        )
+
+    def _end_step(self) -> None:
+        """No forward of the step before comes any more."""
+        assert self.writer is not None
+        self.writer.settle(keep=True)
+        if self._arrivals.end_step():
+            self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._asked()}")
+
+    def _end(self, name: str) -> Callable[..., None]:
+        chosen = [s for s in self._model.slots[name] if self._layer_test(s.layer)]
+
+        def end(module: Any, args: Any, output: Any) -> None:
+            forward, self._forward = self._forward, None
+            if forward is None:
+                return
+            if self._first and not any(forward.calls.values()):
+                raise CaptureError(
+                    "no scaled_dot_product_attention call came from the model's attention: another "
+                    "attention backend or processor is set. diffusers: transformer."
+                    'set_attention_backend("native") and the default processors (no xformers, sage or '
+                    'flash); transformers: attn_implementation="sdpa"'
+                )
+            self._first = False
+            for slot in chosen if forward.chosen else ():
+                due, came = self._model.calls_due(slot, forward), forward.calls.get(id(slot.module), 0)
+                if came != due:
+                    raise CaptureError(
+                        f"step {forward.step}: {slot.name} made {came} attention calls instead of "
+                        f"{due}: a caching accelerator skips layers, or another backend is set for "
+                        "it. Switch them off (transformer.disable_cache(), "
+                        'set_attention_backend("native")) or leave the layer out'
+                    )
+
+        return end
+
+    # ---- a call
+
+    def _see(self, call: Call) -> None:
+        slot, forward = self._running.innermost, self._forward
+        if not self._model.transformers:
+            self._record_bare(call)
+        elif slot is not None and forward is not None:
+            self._record_slot(slot, forward, call)
+
+    def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
+        self._arrivals.call(slot.name)
+        index = forward.calls.get(id(slot.module), 0)
+        forward.calls[id(slot.module)] = index + 1
+        if not forward.chosen or not self._layer_test(slot.layer):
+            return
+        names, items = forward.names, list(forward.items)
+        if self._model.family and self._model.family.per_sample:
+            if index not in items:
+                return
+            names, items = [names[index]], [0]  # type: ignore[index]
+        elif index + 1 < self._model.calls_due(slot, forward):
+            self._say(f"{slot.name}: its call with image keys is not recorded, only the text one")
+            return
+        call.check(slot.name)
+        kind = self._facts.kind(slot, forward, call)
+        if not self._kind_test(kind):
+            return
+        times = self._facts.times(slot, forward)
+        batch = call.q.shape[0]
+        if names is None:
+            items = list(range(batch))
+        elif self._model.family is None and len(set(names)) == 1:  # whatever the batch holds is this branch
+            names, items = [names[0]] * (batch // times), list(range(batch // times))
+        elif batch != len(names) * times:
+            raise CaptureError(f"{slot.name}: a batch of {batch} instead of {len(names)} items × {times}")
+        facts = self._facts.call_facts(slot, forward, kind)
+        if names is not None:
+            branches = [names[i] for i in items]
+            facts.update(self._facts.text_facts(slot, forward, call, kind, branches, times, items, index))
+            expanded = [b for b in branches for _ in range(times)]
+            facts["branches"] = expanded[:1] if len(set(expanded)) == 1 else expanded
+            items = [i * times + j for i in items for j in range(times)]
+        else:
+            facts.update(self._facts.text_facts(slot, forward, call, kind, [], 1, items, index))
+        self._arrivals.recorded()
+        module_heads = getattr(slot.module, "heads", None)
+        self._dump.save(call, items, facts, forward, self._offset(forward, call, slot, module_heads))
+
+    def _offset(self, forward: Forward, call: Call, slot: Slot, heads: int | None) -> int:
+        """The model's number of the call's head 0."""
+        if self.options.head_offset is not None:
+            return self.options.head_offset
+        here = call.q.shape[1]
+        split = parallel_offset(forward.model, here)
+        if heads is not None and here != heads and split is None:
+            raise CaptureError(
+                f"{slot.name}: the call has {here} of {heads} heads: they are split over "
+                "processes. Say with head_offset= where this part begins"
+            )
+        return split or 0
+
+    # ---- what the user tells while the model runs
+
+    def begin_step(self, step: int, timestep: float | None = None, *, layer: int = 0) -> None:
+        """The forwards that follow belong to `step`, counted from 0, whatever else tells steps.
+
+        For capture(None, …): the calls that follow do, layers from `layer` on, at `timestep`.
+        """
+        self._bare = [step, layer, timestep]
+        self._counter.begin(step)
+
+    def branch(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """For a with-block: the forwards in it are the branch `name` ("cond", "uncond" or another)."""
+        return self._branches.named(None, name)
+
+    def _record_bare(self, call: Call) -> None:
+        step, layer, timestep = self._bare
+        self._bare[1] += 1
+        if not (self._step_test(step) and self._layer_test(layer)):
+            return
+        call = call.with_batch()
+        call.check(f"call {layer}")
+        facts = bare_facts(self.options, self._grid, step, layer, timestep)
+        self._dump.save(call, list(range(call.q.shape[0])), facts, None, self.options.head_offset or 0)
+
+    # ---- afterwards
+
+    def add_video(self, video: Any, frames_per_latent: int | None = None) -> None:
+        """Adds pictures of the finished video, one a latent frame, to the capture.
+
+        video: PIL pictures, or an array or tensor [F, H, W, 3] (uint8, or 0 to 1), or [F, 3, H, W], or
+        one picture. frames_per_latent: frames of video a latent frame after the first (the VAE's
+        factor), where the model does not tell.
+        """
+        if self.writer is None or not self.finished:
+            raise CaptureError("add_video: after the with-block, when the capture is complete")
+        if self._grid is None:
+            raise CaptureError("add_video: the capture has no grid")
+        self._dump.add_video(video, self._grid[0], frames_per_latent)

@@ -1,0 +1,156 @@
+"""How large a dump will be, before it is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .choice import head_range, kind_test, largest_named, parse_numbers
+from .errors import CaptureError
+from .families import FAMILIES, Family
+from .grids import Grid
+from .pictures import frames_per_latent
+from .slots import Slot, family_slots
+
+
+@dataclass(frozen=True)
+class CallSize:
+    """What decides the bytes of a call's tensors; `mask` is bytes."""
+
+    items: int
+    heads: int
+    key_heads: int
+    queries: int
+    keys: int
+    channels: int
+    itemsize: int
+    mask: int = 0
+
+    def payload(self, values: bool, rows: int) -> int:
+        q = self.items * self.heads * self.queries * self.channels
+        k = self.items * self.key_heads * self.keys * self.channels
+        n = min(rows, self.queries) if values else 0
+        out = self.items * self.heads * n * self.channels
+        return (q + k + (k if values else 0) + out) * self.itemsize + 8 * n + self.mask
+
+
+def readable(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def mask_bytes(style: str | None, items: int, heads: int, keys: int, itemsize: int) -> int:
+    return {None: 0, "row": items * keys, "head_row": items * heads * keys * itemsize}[style]
+
+
+def slot_sizes(
+    family: Family,
+    slot: Slot,
+    grid: Grid,
+    text: Sequence[int],
+    items: int,
+    heads: tuple[int, int],
+    dtype: torch.dtype,
+) -> list[CallSize]:
+    """The calls of `slot` in one forward of `items` chosen items with `text` tokens each."""
+    module = slot.module
+    count, itemsize = heads[1] - heads[0], torch.empty(0, dtype=dtype).element_size()
+    projection = module.to_q if hasattr(module, "to_q") else module.query
+    channels = projection.out_features // module.heads
+    times = {"full": 1, "spatial": grid[0], "temporal": grid[1] * grid[2]}[slot.axes]
+    video = math.prod(grid) // times
+
+    def size(n: int, words: int) -> CallSize:
+        queries = video + (words if slot.kind == "joint" else 0)
+        keys = words if slot.kind == "cross" else queries
+        mask = mask_bytes(family.key_mask.get(slot.kind or ""), n, count, keys, itemsize)
+        return CallSize(n * times, count, count, queries, keys, channels, itemsize, mask)
+
+    if family.per_sample:
+        return [size(1, text[i % len(text)]) for i in range(items)]
+    return [size(items, text[0])]
+
+
+def _estimate_grid(
+    owner: Any,
+    model: Any,
+    family: Family,
+    grid: Grid | str | None,
+    frames: int | None,
+    height: int | None,
+    width: int | None,
+) -> Grid:
+    if isinstance(grid, str):
+        grid = tuple(int(n) for n in grid.split("x"))  # type: ignore[assignment]
+    if grid is not None:
+        return grid  # type: ignore[return-value]
+    if height is None or width is None:
+        raise CaptureError("estimate: give grid=(T, H, W) in tokens, or num_frames, height and width")
+    pixels = getattr(owner, "vae_scale_factor_spatial", None) or family.vae[1]
+    latent = ((frames or 1) - 1) // (frames_per_latent(owner, family)) + 1
+    patch = model.config.patch_size if hasattr(model.config, "patch_size") else 1
+    if isinstance(model, torch.nn.Module) and type(model).__name__ == "FluxTransformer2DModel":
+        patch = 2  # its latents are packed 2 by 2 before they reach the transformer
+    patch = (
+        patch
+        if isinstance(patch, (tuple, list))
+        else (getattr(model.config, "patch_size_t", None) or 1, patch, patch)
+    )
+    return -(-latent // patch[0]), height // pixels // patch[1], width // pixels // patch[2]
+
+
+def estimate(
+    model: Any,
+    *,
+    grid: Grid | str | None = None,
+    num_frames: int | None = None,
+    height: int | None = None,
+    width: int | None = None,
+    text: int | Sequence[int] = 0,
+    layers: Any = "all",
+    steps: Any = 0,
+    heads: Any = "all",
+    kinds: str | Sequence[str] = "all",
+    num_steps: int | None = None,
+    items: int = 1,
+    values: bool = True,
+    rows: int = 64,
+    dtype: torch.dtype | None = None,
+) -> int:
+    """Bytes of tensors that a capture of a diffusers pipeline or transformer will hold.
+
+    grid: (T, H, W) in tokens; else it follows from frames and pixels. text: text tokens (valid ones
+    for Mochi: one number a recorded item). num_steps: needed where `steps` is open. items: recorded
+    batch items a forward (1 for one branch of one video), times the forwards if both branches of a
+    model with separate forwards are wanted. File headers, some KB a call, come on top.
+    """
+    transformer = getattr(model, "transformer", model)
+    family = FAMILIES.get(type(transformer).__name__)
+    if family is None:
+        raise CaptureError(
+            f"estimate: nothing is known about {type(transformer).__name__}; the line "
+            "that a capture prints at its first call tells its size"
+        )
+    where = _estimate_grid(model, transformer, family, grid, num_frames, height, width)
+    words = [text] if isinstance(text, int) else list(text)
+    layer_test, step_test = parse_numbers(layers, "layers"), parse_numbers(steps, "steps")
+    wanted = kind_test(kinds)
+    last = largest_named(steps)
+    count = num_steps if num_steps is not None else None if last is None else last + 1
+    if count is None:
+        raise CaptureError("estimate: steps are open, give num_steps")
+    kind = dtype or next(transformer.parameters()).dtype
+    total = 0
+    for slot in family_slots(transformer, family, ""):
+        if layer_test(slot.layer) and wanted(slot.kind or ""):
+            chosen = head_range(heads, slot.module.heads)
+            calls = slot_sizes(family, slot, where, words, items, chosen, kind)
+            total += sum(call.payload(values, rows) for call in calls)
+    return total * sum(step_test(s) for s in range(count))

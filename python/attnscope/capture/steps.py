@@ -1,0 +1,230 @@
+"""Which denoising step a forward belongs to, and which branch of it, as the run tells them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .errors import LabelError
+
+# What forwards call the timestep, the most common first.
+TIMESTEP_NAMES = (
+    "timestep",
+    "timesteps",
+    "t",
+    "sigma",
+    "sigmas",
+    "time",
+    "times",
+    "time_step",
+    "noise_level",
+    "noise_labels",
+)
+# How pipelines spell the two branches of guidance; other names are kept as they are.
+BRANCH_NAMES = {
+    "cond": "cond",
+    "conditional": "cond",
+    "positive": "cond",
+    "pos": "cond",
+    "uncond": "uncond",
+    "unconditional": "uncond",
+    "negative": "uncond",
+    "neg": "uncond",
+    "null": "uncond",
+}
+HOW_TO_NAME = (
+    'name the forwards of a step in their order with branches=["cond", "uncond"], guidance="forwards", '
+    'or run each in `with cap.branch("cond"):`'
+)
+HOW_TO_COUNT = "call cap.begin_step(n) at the beginning of each step"
+
+
+def timestep_argument(given: Mapping[str, Any]) -> Any:
+    """The timestep among a forward's arguments: a number, a tensor or a list of these; else None."""
+    for name in TIMESTEP_NAMES:
+        value = given.get(name)
+        if isinstance(value, (list, tuple)) and value and all(_tensor(v) is not None for v in value):
+            return torch.stack([_tensor(v).reshape(-1).max() for v in value])  # type: ignore[union-attr]
+        if _tensor(value) is not None:
+            return value
+    return None
+
+
+def _tensor(value: Any) -> torch.Tensor | None:
+    """Numbers as a tensor of doubles in host memory; None for anything else."""
+    if isinstance(value, torch.Tensor):
+        real = value.numel() and not value.is_complex() and value.dtype != torch.bool
+        return value.detach().double().cpu() if real else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return torch.tensor(float(value), dtype=torch.float64)
+    return None
+
+
+def timestep_of(value: Any) -> float | None:
+    """The timestep of a forward: a number, a tensor, or one a token (then the largest)."""
+    tensor = _tensor(value)
+    return None if tensor is None else float(tensor.max())
+
+
+def timestep_key(value: Any) -> tuple[float, ...] | None:
+    """What is the same for forwards at one timestep, whatever their batch; None: no timestep."""
+    tensor = _tensor(value)
+    if tensor is None:
+        return None
+    if bool((tensor == tensor.reshape(-1)[0]).all()):
+        return (float(tensor.reshape(-1)[0]),)
+    rows = tensor.reshape(1, -1) if tensor.ndim < 2 else tensor.flatten(1)
+    return tuple(torch.unique(rows, dim=0).reshape(-1).tolist())
+
+
+def context_branch(name: str) -> str | None:
+    """The branch that a cache_context's name tells; None where its batch has both ("cond_uncond")."""
+    words = [w for w in re.findall(r"[a-z0-9]+", name.lower()) if w not in ("pred", "noise", "prediction")]
+    known = {BRANCH_NAMES.get(w) for w in words}
+    if len(words) == 2 and known == {"cond", "uncond"}:
+        return None
+    return (BRANCH_NAMES.get(words[0]) if len(words) == 1 else None) or name
+
+
+class StepCounter:
+    """Numbers the denoising steps and names the branch of each forward of the transformer(s).
+
+    guidance "batch": each forward is a step. "forwards": a forward is a branch of a step; `branches`
+    names them in their order, and without it they are cond, then uncond. "told": a forward is a branch
+    where its context names one, and has all branches of a step where none does.
+
+    A step ends where the timestep changes, the scheduler moves on or the user says so, never because
+    a forward came. Raises LabelError where that does not tell step and branch of a forward.
+    """
+
+    def __init__(self, guidance: str, branches: Sequence[str] | None) -> None:
+        self._guidance = guidance
+        self._named = bool(branches) and guidance == "forwards"  # by the user, who may be wrong
+        self._in_batch = bool(branches) and guidance == "told"
+        self._order = list(branches or ("cond", "uncond")) if guidance == "forwards" else []
+        self._context_order: list[str] = []  # in which contexts came in a step, without timesteps
+        self._step = -1
+        self._count = 0
+        self._seen: list[str | None] = []  # branches of the step, in the order of their forwards
+        self._timestep: Any = None
+        self._announced: int | None = None  # by begin_step(), before its first forward
+        self._told = False  # steps are announced
+        self._moved = False  # the scheduler moved on since the last forward
+        self._moves = False  # and has before
+
+    @property
+    def steps(self) -> int:
+        """How many steps have begun: one more than the largest number."""
+        return self._count
+
+    @property
+    def began(self) -> bool:
+        """Was the last forward the first of its step?"""
+        return len(self._seen) <= 1
+
+    def begin(self, step: int) -> None:
+        """The forwards that follow belong to `step`."""
+        self._announced, self._told = step, True
+
+    def move_on(self) -> None:
+        """The scheduler has taken its step: what follows is another one."""
+        self._moved = self._moves = True
+
+    def next(self, timestep: Any, context: str | None) -> tuple[int, str | None]:
+        """(step, branch) of the forward that begins; branch None where the batch decides it.
+
+        timestep: compared with that of the forward before, None where there is none; context: the
+        branch that the forward was said to be.
+        """
+        if self._guidance == "batch" and not self._told:
+            self._start(self._step + 1)
+            return self._step, None
+        if self._is_new(timestep, context):
+            self.finish()
+            self._start(self._step + 1 if self._announced is None else self._announced)
+        branch = self._branch(context)
+        if self._seen and (branch is None or branch in self._seen or None in self._seen):
+            raise LabelError(self._twice(timestep, branch))
+        self._seen.append(branch)
+        if branch is not None and branch not in self._context_order:
+            self._context_order.append(branch)
+        self._timestep, self._moved, self._announced = timestep, False, None
+        return self._step, branch
+
+    def finish(self) -> None:
+        """The step has no more forwards. Raises LabelError where fewer came than were named."""
+        came = len(self._seen)
+        if self._named and 0 < came < len(self._order):
+            raise LabelError(
+                f"step {self._step} had {came} of the {len(self._order)} forwards that branches= names: "
+                f"nothing tells which. Run each in `with cap.branch({self._order[0]!r}):`"
+            )
+
+    def _start(self, step: int) -> None:
+        self._step = step
+        self._count = max(self._count, step + 1)
+        self._seen = []
+
+    def _is_new(self, timestep: Any, context: str | None) -> bool:
+        """Does the forward begin a step?"""
+        if self._told:
+            if self._step < 0 and self._announced is None:
+                raise LabelError(f"the step of the first forward was not told: {HOW_TO_COUNT}")
+            return self._announced is not None
+        if self._step < 0 or self._moved or timestep != self._timestep:
+            return True
+        if timestep is not None or self._moves:
+            return False
+        if context is not None and not self._named:  # an order that comes again is another step
+            order = self._context_order
+            return context in order and order.index(context) <= order.index(self._seen[-1] or context)
+        if self._named:
+            return len(self._seen) == len(self._order)
+        if self._in_batch:
+            return True
+        raise LabelError(
+            "a second forward came, and neither a timestep (an argument named "
+            f"{', '.join(TIMESTEP_NAMES[:5])} …) nor a scheduler tells whether it is another step: "
+            f'{HOW_TO_COUNT}; pass guidance="batch" where each forward is a step; '
+            f"where it is a branch of the same step, {HOW_TO_NAME}"
+        )
+
+    def _branch(self, context: str | None) -> str | None:
+        if context is not None and not self._named:
+            return context
+        if not self._order:
+            return None
+        place = len(self._seen)
+        if place < len(self._order):
+            return self._order[place]
+        raise LabelError(
+            f"step {self._step}: more than {len(self._order)} forwards at one timestep: {HOW_TO_NAME}; "
+            f"where they are steps, {HOW_TO_COUNT}"
+        )
+
+    def _twice(self, timestep: Any, branch: str | None) -> str:
+        at = f" at timestep {timestep[0]:g}" if isinstance(timestep, tuple) else ""
+        what = f"the branch {branch!r}" if branch is not None else "a forward whose branch is not told"
+        return (
+            f"step {self._step}: {what} came twice{at}. Where the forwards are branches, {HOW_TO_NAME}; "
+            f"where they are steps, {HOW_TO_COUNT}"
+        )
+
+
+def batch_branches(batch: int, given: Sequence[str] | None, guided: bool | None) -> list[str]:
+    """The branch of each item of a forward's batch; `guided`: is it [uncond; cond], None: not known."""
+    if given:
+        if batch % len(given):
+            raise LabelError(f"branches: {list(given)} does not divide a batch of {batch}")
+        return [name for name in given for _ in range(batch // len(given))]
+    if guided is False or (guided is None and batch == 1):
+        return ["cond"] * batch
+    if batch % 2:
+        raise LabelError(
+            f"a batch of {batch} is not [uncond; cond]: name its branches with "
+            'branches=["…"], one a batch item'
+        )
+    return ["uncond"] * (batch // 2) + ["cond"] * (batch // 2)

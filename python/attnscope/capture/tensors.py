@@ -1,0 +1,118 @@
+"""The tensors of a call: which parts are stored, and how they leave the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .errors import CaptureError
+from .masks import chosen_mask
+
+STORED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def output_rows(queries: int, rows: int) -> torch.Tensor:
+    """`rows` query rows spread over all of them, ascending, int64."""
+    return torch.linspace(0, queries - 1, min(rows, queries), dtype=torch.float64).round().long()
+
+
+def chosen_part(tensor: torch.Tensor, items: Sequence[int], heads: tuple[int, int]) -> torch.Tensor:
+    """[B, H, …] → the chosen items and heads; a view where the items are a range."""
+    if list(items) == list(range(items[0], items[-1] + 1)):
+        part = tensor[items[0] : items[-1] + 1]
+    else:
+        part = tensor[torch.as_tensor(items, device=tensor.device)]
+    return part[:, heads[0] : heads[1]]
+
+
+@dataclass
+class Call:
+    """The arguments and the result of one call."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    out: torch.Tensor
+    mask: torch.Tensor | None
+    dropout: float
+    causal: bool
+    scale: float | None
+
+    def with_batch(self) -> Call:
+        """The same with a batch axis: [H, N, d] is one item."""
+        if self.q.ndim == 4:
+            return self
+        if self.q.ndim != 3:
+            raise CaptureError(f"expected q [B, H, N, d] or [H, N, d] (got {list(self.q.shape)})")
+        q, k, v, out = (t.unsqueeze(0) for t in (self.q, self.k, self.v, self.out))
+        return Call(q, k, v, out, self.mask, self.dropout, self.causal, self.scale)
+
+    def check(self, where: str) -> None:
+        if self.dropout > 0:
+            raise CaptureError(
+                f"{where}: attention dropout {self.dropout} makes the map random: call model.eval()"
+            )
+        if self.q.ndim != 4 or self.k.ndim != 4:
+            raise CaptureError(f"{where}: expected q [B, H, N, d] (got {list(self.q.shape)})")
+        if self.out.dtype not in STORED_DTYPES:
+            raise CaptureError(f"{where}: {self.q.dtype} cannot be stored")
+        for name, tensor in (("q", self.q), ("k", self.k), ("v", self.v)):
+            if not tensor.numel():
+                raise CaptureError(f"{where}: {name} {list(tensor.shape)} is empty: there is no map to record")
+        if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
+            raise CaptureError(f"{where}: the scale has to be finite and above 0 (got {self.scale})")
+
+    def tensors(
+        self, items: list[int], heads: tuple[int, int], key_heads: tuple[int, int], values: bool, rows: int
+    ) -> dict[str, torch.Tensor]:
+        """Views of what is stored. Under autocast q, k and v are what the kernel saw: out's type."""
+        kernel = self.out.dtype
+        parts = {
+            "q": chosen_part(self.q, items, heads).to(kernel),
+            "k": chosen_part(self.k, items, key_heads).to(kernel),
+        }
+        if values:
+            parts["v"] = chosen_part(self.v, items, key_heads).to(kernel)
+        if values and rows > 0:
+            where = output_rows(self.q.shape[2], rows)
+            parts["out"] = chosen_part(self.out, items, heads)[:, :, where.to(self.out.device)]
+            parts["out_rows"] = where
+        if self.mask is not None:
+            mask = chosen_mask(self.mask, items, heads)
+            parts["mask"] = mask if mask.dtype == torch.bool else mask.to(kernel)
+        return parts
+
+
+class Snapshot:
+    """Copies tensors out of the model so that later changes in place do not reach them.
+
+    On CUDA the copy is taken on the device in the model's stream, and travels to pinned host memory
+    in a stream of its own, so that the model goes on; elsewhere it is a plain copy.
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[torch.device, Any] = {}
+
+    def take(self, tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], Any]:
+        """(host tensors, the event after which they are complete; None: they are)."""
+        with torch.no_grad():
+            own = {n: t.detach().clone(memory_format=torch.contiguous_format) for n, t in tensors.items()}
+            device = next((t.device for t in own.values() if t.is_cuda), None)
+            if device is None:
+                return {n: t.cpu() for n, t in own.items()}, None
+            stream = self._streams.setdefault(device, torch.cuda.Stream(device))
+            stream.wait_stream(torch.cuda.current_stream(device))
+            host = {}
+            with torch.cuda.stream(stream):
+                for name, tensor in own.items():
+                    host[name] = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+                    host[name].copy_(tensor, non_blocking=True)
+                    if tensor.is_cuda:
+                        tensor.record_stream(stream)  # its memory is not reused before the copy
+                event = torch.cuda.Event()
+                event.record(stream)
+            return host, event

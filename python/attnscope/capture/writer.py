@@ -1,0 +1,122 @@
+"""Writes calls while the model goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from .errors import CaptureError
+from .files import FORMAT, HELD, replace_file
+
+QUEUED_CALLS = 4  # calls that may wait for the disk before the model has to
+
+
+@dataclass
+class Job:
+    """One call on its way to the disk: tensors in host memory once `ready` has come."""
+
+    name: str
+    tensors: dict[str, torch.Tensor]
+    facts: dict[str, Any]
+    ready: Any = None  # torch.cuda.Event
+    held: bool = False  # until settle() it is not part of the capture
+
+
+class Writer:
+    """Writes calls in a thread of its own; capture.json lists a call once its file is complete.
+
+    Calls that are held lie beside the others under names of their own (NAME.held) until settle() says
+    whether they belong to the capture. Thread-safe. An error of the thread is raised by the next put() or
+    by close(). `old`: the catalogue of the capture that the calls are added to.
+    """
+
+    def __init__(self, folder: Path, old: Mapping[str, Any] | None = None) -> None:
+        self.folder = folder
+        self.root: dict[str, Any] = {"format": FORMAT}
+        self.calls: list[dict[str, Any]] = list(old["calls"]) if old else []
+        self.frames: list[dict[str, Any]] = list(old.get("frames", [])) if old else []
+        self.bytes = 0
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._jobs: queue.Queue[Job | bool | None] = queue.Queue(QUEUED_CALLS)
+        self._held: list[tuple[str, Mapping[str, Any], int]] = []  # name, facts, bytes
+        self._thread = threading.Thread(target=self._run, name="attnscope-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, job: Job) -> None:
+        self.raise_error()
+        self._jobs.put(job)
+
+    def settle(self, keep: bool) -> None:
+        """The calls that are held become part of the capture, or are removed."""
+        self._jobs.put(keep)
+
+    def raise_error(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise CaptureError(f"{self.folder}: writing failed: {error}") from error
+
+    def close(self) -> None:
+        """Waits until everything is on disk."""
+        if self._thread.is_alive():
+            self._jobs.put(None)
+            self._thread.join()
+            self._settle(keep=False)  # what a failure of the thread has left
+
+    def write_catalogue(self) -> None:
+        with self._lock:
+            text = json.dumps(
+                {**self.root, **({"frames": self.frames} if self.frames else {}), "calls": self.calls},
+                indent=1,
+                ensure_ascii=False,
+            )
+            replace_file(self.folder / "capture.json", lambda p: p.write_text(text, encoding="utf-8"))
+
+    def _run(self) -> None:
+        failed = False
+        while (job := self._jobs.get()) is not None:
+            if failed:
+                continue
+            try:
+                if isinstance(job, Job):
+                    self._write(job)
+                else:
+                    self._settle(keep=job)
+            except BaseException as error:  # reaches the caller through raise_error()
+                self._error, failed = error, True
+
+    def _write(self, job: Job) -> None:
+        if job.ready is not None:
+            job.ready.synchronize()
+        facts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in job.facts.items()}
+        name = job.name + HELD if job.held else job.name
+        replace_file(self.folder / name, lambda p: save_file(job.tensors, str(p), facts))
+        size = sum(t.numel() * t.element_size() for t in job.tensors.values())
+        if job.held:
+            self._held.append((job.name, job.facts, size))
+        else:
+            self._list(job.name, job.facts, size)
+
+    def _list(self, name: str, facts: Mapping[str, Any], size: int) -> None:
+        self.bytes += size
+        short = ("step", "layer", "kind", "branches")
+        self.calls.append({"file": name, **{k: facts[k] for k in short if k in facts}})
+        self.write_catalogue()
+
+    def _settle(self, keep: bool) -> None:
+        held, self._held = self._held, []
+        for name, facts, size in held:
+            if keep:
+                os.replace(self.folder / (name + HELD), self.folder / name)
+                self._list(name, facts, size)
+            else:
+                (self.folder / (name + HELD)).unlink()
