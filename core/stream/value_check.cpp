@@ -96,8 +96,8 @@ void check_values(std::span<const HeadTask> tasks, const std::stop_token& stop,
   int64_t numbers = 0;
   for (const Scan& one : scans) numbers += one.numbers;
   const auto worthwhile = static_cast<size_t>(numbers / kNumbersOfThread);
-  const auto wanted = std::min({static_cast<size_t>(std::max(scan.threads, 1)), scans.size(),
-                                worthwhile, kMostThreads});
+  const auto wanted = std::min(
+      {static_cast<size_t>(std::max(scan.threads, 1)), scans.size(), worthwhile, kMostThreads});
   ScanQueue queue(scans);
   {
     std::vector<std::jthread> others;

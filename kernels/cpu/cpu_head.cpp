@@ -199,7 +199,8 @@ void CpuHead::start_sums(const Rows& rows, const Buffers& buffers) const {
 }
 
 void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
-                       KeyProducts& products, const Buffers& buffers, std::span<RowNorm> norms) const {
+                       KeyProducts& products, const Buffers& buffers,
+                       std::span<RowNorm> norms) const {
   start_sums(rows, buffers);
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {

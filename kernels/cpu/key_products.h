@@ -10,13 +10,13 @@
 
 namespace attnscope {
 
-/// Where one call finds what its row groups are multiplied with: the packed panels of the head's key
-/// blocks, or, where the head streams K, the products of its only row group. Borrows the head. Not
-/// thread-safe.
+/// Where one call finds what its row groups are multiplied with: the packed panels of the head's
+/// key blocks, or, where the head streams K, the products of its only row group. Borrows the head.
+/// Not thread-safe.
 class KeyProducts {
  public:
-  /// Blocks beyond blocks.end are not asked for. `queries`: the call's first packed row group, as it
-  /// is when a block is first asked for; a stream has no other.
+  /// Blocks beyond blocks.end are not asked for. `queries`: the call's first packed row group, as
+  /// it is when a block is first asked for; a stream has no other.
   KeyProducts(const PackedHead& head, IndexRange blocks, const float* queries);
 
   /// Whether there are products() instead of panels().

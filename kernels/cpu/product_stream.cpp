@@ -29,7 +29,8 @@ struct Means {
   int64_t threads, slots;
 
   Means(int64_t pieces, int threads_wanted)
-      : threads(std::clamp<int64_t>(std::min<int64_t>(threads_wanted, pieces / 2), 1, kMostThreads)),
+      : threads(
+            std::clamp<int64_t>(std::min<int64_t>(threads_wanted, pieces / 2), 1, kMostThreads)),
         slots(std::min(threads + 2, pieces)) {}
 };
 
@@ -51,8 +52,9 @@ ProductStream::ProductStream(const StreamedProduct& product, IndexRange blocks, 
     worker.panels.resize(static_cast<size_t>(kBlockKeys * product.format.steps()));
   }
   for (size_t helper = 1; helper < workers_.size(); ++helper) {
-    start_thread(helpers_, workers_.size() - 1,
-                 [this, helper](const std::stop_token& stop) { work_ahead(stop, workers_[helper]); });
+    start_thread(helpers_, workers_.size() - 1, [this, helper](const std::stop_token& stop) {
+      work_ahead(stop, workers_[helper]);
+    });
   }
 }
 
@@ -121,9 +123,8 @@ ProductStream::Slot* ProductStream::slot_of(int64_t piece) {
 }
 
 ProductStream::Slot* ProductStream::free_slot() {
-  const auto found = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) {
-    return slot.state == Slot::State::free;
-  });
+  const auto found = std::find_if(slots_.begin(), slots_.end(),
+                                  [](const Slot& slot) { return slot.state == Slot::State::free; });
   return found == slots_.end() ? nullptr : &*found;
 }
 

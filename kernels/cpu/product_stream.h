@@ -24,9 +24,9 @@ struct StreamedProduct {
   const PackedFormat& format;  ///< not for tiles
   const HeadTensor& k;
   int64_t batch = 0;
-  int64_t head = 0;              ///< of K
-  int key_exponent = 0;          ///< see KeyPacker::key_exponent
-  const float* q = nullptr;      ///< a packed row group
+  int64_t head = 0;                                  ///< of K
+  int key_exponent = 0;                              ///< see KeyPacker::key_exponent
+  const float* q = nullptr;                          ///< a packed row group
   void (*raw)(const ProductBlock& block) = nullptr;  ///< CpuKernels::Products::raw
 };
 
@@ -90,8 +90,8 @@ class ProductStream {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Slot> slots_;
-  int64_t wanted_ = 0;  ///< pieces before it are not asked for any more
-  int64_t next_ = 0;    ///< the first piece that nobody computes or has computed
+  int64_t wanted_ = 0;                 ///< pieces before it are not asked for any more
+  int64_t next_ = 0;                   ///< the first piece that nobody computes or has computed
   std::vector<std::jthread> helpers_;  ///< end first
 };
 

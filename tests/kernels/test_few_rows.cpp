@@ -167,8 +167,7 @@ TEST_CASE("rows have the bits of a packed head's, whatever the threads, products
         const HeadRun packed(oracle, *backend, batch, head);
         const HeadRun few(oracle, for_few, batch, head);
         for (int trial = 0; trial < 2; ++trial) {
-          const auto rows =
-              choose_rows(problem.num_queries(), for_few.few_rows(problem), random);
+          const auto rows = choose_rows(problem.num_queries(), for_few.few_rows(problem), random);
           std::uniform_int_distribution<int64_t> at(0, problem.num_keys() - 1);
           const int64_t a = at(random), b = at(random);
           check_same(oracle, packed, few, rows, {std::min(a, b), std::max(a, b) + 1});
@@ -256,7 +255,8 @@ TEST_CASE("a stream of products may leave out blocks and begin and end anywhere"
       ProductStream stream(given.product(), blocks, threads);
       bool equal = true;
       for (int64_t block = blocks.begin; block < blocks.end; block += 1 + random() % (2 + round)) {
-        const IndexRange keys = intersect({block * kBlockKeys, (block + 1) * kBlockKeys}, {0, kKeys});
+        const IndexRange keys =
+            intersect({block * kBlockKeys, (block + 1) * kBlockKeys}, {0, kKeys});
         AlignedVector<float> expected(kRegisterRows * kBlockKeys);
         best_cpu_kernels().f32.raw({.q = given.q.data(),
                                     .k = panels.data() + block * kBlockKeys * kWidth,
