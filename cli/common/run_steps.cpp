@@ -28,13 +28,16 @@ std::string about_text(const RunPlan& plan, std::string_view note) {
   return plan.seconds < 0 ? "" : fmt::format(", about {}{}", format_seconds(plan.seconds), note);
 }
 
-CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks, bool with_values)
+CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks,
+                       const TileBackend& backend, bool with_values)
     : interrupts_(console) {
-  check_values(tasks, interrupts_.token(), with_values);
+  check_values(tasks, interrupts_.token(),
+               {.with_values = with_values, .threads = backend.workers()});
 }
 
-CheckedRun::CheckedRun(const Console& console, std::span<const ReductionJob> jobs)
-    : CheckedRun(console, tasks_of(jobs)) {}
+CheckedRun::CheckedRun(const Console& console, std::span<const ReductionJob> jobs,
+                       const TileBackend& backend)
+    : CheckedRun(console, tasks_of(jobs), backend) {}
 
 void CheckedRun::check_logits(std::span<const HeadTask> tasks, const TileBackend& backend,
                               MemoryBudget& budget) const {

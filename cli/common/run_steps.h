@@ -30,10 +30,12 @@ std::string about_text(const RunPlan& plan, std::string_view note = {});
 /// A run whose inputs were found good, while it lives: signals request its stop.
 class CheckedRun {
  public:
-  /// Scans q and k of the tasks, and v `with_values`, for NaN and Inf. Throws Error(value) naming
-  /// the first, Error(interrupted).
-  CheckedRun(const Console& console, std::span<const HeadTask> tasks, bool with_values = false);
-  CheckedRun(const Console& console, std::span<const ReductionJob> jobs);
+  /// Scans q and k of the tasks, and v `with_values`, for NaN and Inf, on the backend's number of
+  /// threads. Throws Error(value) naming the first, Error(interrupted).
+  CheckedRun(const Console& console, std::span<const HeadTask> tasks, const TileBackend& backend,
+             bool with_values = false);
+  CheckedRun(const Console& console, std::span<const ReductionJob> jobs,
+             const TileBackend& backend);
   /// core/stream/logit_check.h, for runs of weights: throws before anything was written.
   void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend,
                     MemoryBudget& budget) const;

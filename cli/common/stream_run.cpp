@@ -53,7 +53,7 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
     forecast_ = forecast_run(title_, tasks, request, plan, *backend_, budget_, true);
     return;
   }
-  const CheckedRun run(console_, tasks);
+  const CheckedRun run(console_, tasks, *backend_);
   if (!run_tiles({console_, title_, *backend_, budget_, run.stop()}, tasks, plan, sink)) {
     throw interrupted_error(kNothingWritten);
   }
@@ -65,7 +65,7 @@ void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) 
     forecast_ = forecast_run(title_, jobs, plan, *backend_, budget_, true);
     return;
   }
-  const CheckedRun run(console_, jobs);
+  const CheckedRun run(console_, jobs, *backend_);
   if (!run_reductions({console_, title_, *backend_, budget_, run.stop()}, jobs, plan, sink)) {
     throw interrupted_error(kNothingWritten);
   }

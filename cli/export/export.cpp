@@ -118,7 +118,7 @@ int run_export(const ExportOptions& o) {
   say_start(console, o, spec, forecast, *backend);
 
   const bool with_values = spec.product == ExportProduct::output;
-  const CheckedRun run(console, plan.tasks, with_values);
+  const CheckedRun run(console, plan.tasks, *backend, with_values);
   if (spec.product != ExportProduct::logits) run.check_logits(plan.tasks, *backend, budget);
   plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, run.stop());
   auto owned = make_export(std::move(plan), o.out, write_options);

@@ -50,7 +50,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
                             format_bytes(*forecast.payload_bytes), o.out, about_text(forecast),
                             r.backend.description(), reductions.describe()));
 
-  const CheckedRun run(r.console, wanted);
+  const CheckedRun run(r.console, wanted, r.backend);
   run.check_logits(wanted, r.backend, budget);
   plan.spec.capture_hash = r.capture.content_hash(plan.spec.selection(), false, run.stop());
   if (o.resume && !o.force &&

@@ -128,7 +128,7 @@ class MaskLab {
         budget_(budget) {}
 
   std::vector<MaskRow> run(const Console& console, int64_t entries) {
-    const CheckedRun run(console, m_.tasks);
+    const CheckedRun run(console, m_.tasks, backend_);
     std::optional<BlockMaskWriter> writer;
     if (!o_.save.empty()) {
       const AttentionProblem& problem = *m_.tasks.front().problem;

@@ -36,7 +36,7 @@ void print_query_plan(const QueryRun& run, std::span<const HeadTask> tasks,
 }
 
 void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows) {
-  const CheckedRun checked(run.console, run.tasks.tasks);
+  const CheckedRun checked(run.console, run.tasks.tasks, run.backend);
   if (!run_tiles({run.console, "query", run.backend, run.budget, checked.stop()}, run.tasks.tasks,
                  plan, rows)) {
     throw interrupted_error(kNothingWritten);
@@ -106,7 +106,7 @@ std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache)
   }
   QueryValues result;
   {
-    const CheckedRun checked(run.console, run.tasks.tasks);
+    const CheckedRun checked(run.console, run.tasks.tasks, run.backend);
     constexpr double kTicks = 1000;
     const auto ticks = static_cast<double>(query.steps()) * kTicks;
     Progress progress(run.console, "query", static_cast<int64_t>(ticks),

@@ -113,7 +113,7 @@ std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutSte
   for (const RolloutStep& layer : layers) {
     tasks.insert(tasks.end(), layer.tasks.begin(), layer.tasks.end());
   }
-  const CheckedRun run(console, tasks);
+  const CheckedRun run(console, tasks, backend);
   constexpr double kTicks = 1000;
   const RolloutStep& first = o.reverse ? layers.front() : layers.back();
   const RowStream stream = plan_rollout_step(first, backend, budget);

@@ -181,7 +181,7 @@ int run_stats(const StatsOptions& o) {
   if (!o.out.empty()) OutputFile::check_target(o.out, file_options);
   say_start(console, forecast);
 
-  const CheckedRun run(console, s.jobs);
+  const CheckedRun run(console, s.jobs, *backend);
   run.check_logits(s.jobs, *backend, budget);
   const std::string hash = capture.content_hash(s.calls, false, run.stop());
   const Json options = content_options(o, thresholds, recorded_backend(*backend, s.calls));

@@ -24,4 +24,15 @@ void start_thread(std::vector<std::jthread>& threads, size_t wanted, Work&& work
   }
 }
 
+/// Appends `wanted` threads to `threads`, or as many as the system starts: for work that is done
+/// with fewer, too. `make_work` gives what each runs, by its number from 0.
+template <typename MakeWork>
+void start_helpers(std::vector<std::jthread>& threads, size_t wanted, const MakeWork& make_work) {
+  try {
+    for (size_t helper = 0; helper < wanted; ++helper) threads.emplace_back(make_work(helper));
+  } catch (const std::system_error&) {
+    // Those that there are do it all.
+  }
+}
+
 }  // namespace attnscope

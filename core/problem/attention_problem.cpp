@@ -117,7 +117,7 @@ int64_t first_not_finite(DType dtype, const std::byte* data, int64_t count) {
 
 void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head,
                        const std::stop_token& stop) {
-  constexpr int64_t kPieceBytes = int64_t{512} << 10;
+  constexpr int64_t kPieceBytes = int64_t{128} << 10;
   const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, tensor.tokens());
   std::vector<std::byte> rows(static_cast<size_t>(piece * tensor.row_bytes()));
   for (int64_t begin = 0; begin < tensor.tokens(); begin += piece) {

@@ -20,16 +20,25 @@ std::vector<double> frame_masses(std::span<const float> line, const TokenGrid& t
 }
 
 std::vector<int64_t> largest_tokens(std::span<const float> line, IndexRange among, int64_t count) {
-  std::vector<int64_t> order(static_cast<size_t>(among.size()));
-  std::iota(order.begin(), order.end(), among.begin);
-  const int64_t most = std::min(count, among.size());
-  std::partial_sort(order.begin(), order.begin() + most, order.end(), [&](int64_t a, int64_t b) {
+  const auto before = [&](int64_t a, int64_t b) {
     const float x = line[static_cast<size_t>(a)];
     const float y = line[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
-  });
-  order.resize(static_cast<size_t>(most));
-  return order;
+  };
+  // A heap whose first token is the last of those chosen so far.
+  std::vector<int64_t> chosen;
+  const auto most = static_cast<size_t>(std::min(count, among.size()));
+  for (int64_t token = among.begin; token < among.end && most > 0; ++token) {
+    if (chosen.size() == most) {
+      if (!before(token, chosen.front())) continue;
+      std::pop_heap(chosen.begin(), chosen.end(), before);
+      chosen.pop_back();
+    }
+    chosen.push_back(token);
+    std::push_heap(chosen.begin(), chosen.end(), before);
+  }
+  std::sort_heap(chosen.begin(), chosen.end(), before);
+  return chosen;
 }
 
 }  // namespace attnscope

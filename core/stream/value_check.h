@@ -7,9 +7,17 @@
 
 namespace attnscope {
 
-/// Scans the q of every task and the k (and v, where `with_values`) that they use, each once, for
-/// NaN and Inf. Throws
-/// Error(value) naming tensor, index and value, Error(interrupted) soon after a stop is requested.
-void check_values(std::span<const HeadTask> tasks, std::stop_token stop, bool with_values = false);
+/// What is scanned beside q and k, and by how many threads at most: a few are enough for any
+/// memory. Each takes up to 2 MiB.
+struct ValueScan {
+  bool with_values = false;
+  int threads = 1;
+};
+
+/// Scans the q of every task and the k (and v, where they are asked for) that they use, each once,
+/// for NaN and Inf. Throws Error(value) naming tensor, index and value of the first in the order of
+/// the tasks, by any number of threads; Error(interrupted) soon after a stop is requested.
+void check_values(std::span<const HeadTask> tasks, const std::stop_token& stop,
+                  const ValueScan& scan = {});
 
 }  // namespace attnscope

@@ -15,7 +15,7 @@
 #include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_head.h"
 #include "kernels/cpu/cpu_packing.h"
-#include "kernels/cpu/key_stream.h"
+#include "kernels/cpu/product_stream.h"
 
 namespace attnscope {
 namespace {
@@ -172,7 +172,7 @@ class CpuBackend : public TileBackend, public FewRowBackend {
   }
 
   BindCost bind_cost_for_few(const AttentionProblem& problem) const override {
-    return {KeyStream::bytes(format_of(problem), problem.k(), workers_), 0};
+    return {ProductStream::bytes(format_of(problem), problem.k(), workers_), 0};
   }
 
   std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,

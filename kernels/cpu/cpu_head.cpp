@@ -64,12 +64,14 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
   const int64_t blocks =
       std::min(ceil_div(num_keys, kBlockKeys), ceil_div(cols + kBlockKeys - 1, kBlockKeys));
   buffers.stash_stride = blocks * kBlockKeys + 16;
-  int64_t elements = buffers.rows * buffers.stash_stride;
+  int64_t elements = std::min(rows, buffers.rows) * buffers.stash_stride;
   if (packed_key_elements(format, num_keys) <= kSharedCacheElements) {
     // Never less than for fewer columns, whose rows are shorter but more.
-    elements =
-        std::min(elements, std::max(kOwnCacheElements, buffers.group_rows * buffers.stash_stride));
-    buffers.rows = elements / buffers.stash_stride / buffers.group_rows * buffers.group_rows;
+    const int64_t most = std::max(kOwnCacheElements, buffers.group_rows * buffers.stash_stride);
+    if (elements > most) {
+      elements = most;
+      buffers.rows = elements / buffers.stash_stride / buffers.group_rows * buffers.group_rows;
+    }
   }
   buffers.stash = workspace.take<float>(elements);
   return buffers;
@@ -110,39 +112,56 @@ CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t ro
   return block;
 }
 
-KeyBlockProduct CpuHead::meet(const Rows& rows, int64_t group, int64_t block, KeyPanels& panels,
+KeyBlockProduct CpuHead::meet(const Rows& rows, int64_t group, int64_t block, KeyProducts& products,
                               const Buffers& buffers) const {
   const int64_t begin = group * buffers.group_rows;
   const bool tables = head_.format.products == PackedProducts::tiles;
-  return KeyBlockProduct(head_, panels, buffers.scratch,
+  return KeyBlockProduct(head_, products, buffers.scratch,
                          {rows.group(group), buffers.queries + begin * head_.format.steps(),
                           tables ? buffers.by_table + begin : nullptr},
                          block);
 }
 
 bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                        WantedEntries wanted, KeyPanels& panels, const Buffers& buffers) const {
-  KeyBlockProduct meeting = meet(rows, group, block, panels, buffers);
+                        WantedEntries wanted, KeyProducts& products, const Buffers& buffers) const {
+  KeyBlockProduct meeting = meet(rows, group, block, products, buffers);
+  const auto count = static_cast<int64_t>(rows.group(group).size());
   float* const stash = buffers.stash + group * buffers.group_rows * buffers.stash_stride;
   const int64_t kept =
       (std::clamp(block, stash_blocks.begin, stash_blocks.end) - stash_blocks.begin) * kBlockKeys;
-  float* output = buffers.scratch.entries;
-  int64_t stride = kBlockKeys;
-  if (stash_blocks.contains(block)) {
-    output = stash + kept;
-    stride = buffers.stash_stride;
-    if (meeting.empty()) fill_rows(output, meeting.rows(), stride, 0);
+  const bool stashed = stash_blocks.contains(block);
+  if (meeting.empty()) {
+    if (stashed) fill_rows(stash + kept, count, buffers.stash_stride, 0);
+    return false;
   }
-  if (meeting.empty()) return false;
-  meeting.set_output(output, stride);
+  const StashPlace place(stashed ? stash + kept : nullptr, count, meeting, buffers);
   const std::span sums(buffers.sums + group * buffers.group_rows,
                        static_cast<size_t>(meeting.rows()));
   const int64_t bad_row =
       is_linear(head_.format.score)
           ? add_linear_block(meeting, sums)
-          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept}, wanted);
+          : add_softmax_block(meeting, sums, {stash, buffers.stash_stride, kept, count}, wanted);
   if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
+  place.keep();
   return true;
+}
+
+CpuHead::StashPlace::StashPlace(float* stash, int64_t rows, KeyBlockProduct& meeting,
+                                const Buffers& buffers)
+    : stash_(stash), stride_(buffers.stash_stride), rows_(rows) {
+  if (stash != nullptr && rows == meeting.rows()) {
+    meeting.set_output(stash, stride_);
+  } else {
+    scratch_ = buffers.scratch.entries;
+    meeting.set_output(buffers.scratch.entries, kBlockKeys);
+  }
+}
+
+void CpuHead::StashPlace::keep() const {
+  if (stash_ == nullptr || scratch_ == nullptr) return;
+  for (int64_t row = 0; row < rows_; ++row) {
+    std::copy_n(scratch_ + row * kBlockKeys, kBlockKeys, stash_ + row * stride_);
+  }
 }
 
 float CpuHead::feature_reference(int64_t row, const Buffers& buffers) const {
@@ -180,12 +199,13 @@ void CpuHead::start_sums(const Rows& rows, const Buffers& buffers) const {
 }
 
 void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments,
-                       KeyPanels& panels, const Buffers& buffers, std::span<RowNorm> norms) const {
+                       KeyProducts& products, const Buffers& buffers,
+                       std::span<RowNorm> norms) const {
   start_sums(rows, buffers);
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
       const WantedEntries wanted{.moments = with_moments, .entries = stash_blocks.contains(block)};
-      sum_block(rows, group, block, stash_blocks, wanted, panels, buffers);
+      sum_block(rows, group, block, stash_blocks, wanted, products, buffers);
     }
   }
   finish_sums(rows, buffers, norms);
@@ -209,10 +229,10 @@ void CpuHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
-  KeyPanels panels(head_, all_blocks());
+  KeyProducts products(head_, all_blocks(), buffers.queries);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
-    sum_rows(rows, {}, false, panels, buffers, norms);
+    sum_rows(rows, {}, false, products, buffers, norms);
   }
 }
 
@@ -229,10 +249,10 @@ void CpuHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, In
   const Buffers buffers =
       take_buffers(head_.format, head_.num_keys(), total, keys.size(), true, pieces);
   const IndexRange stash_blocks = blocks_of(keys);
-  KeyPanels panels(head_, all_blocks());
+  KeyProducts products(head_, all_blocks(), buffers.queries);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
-    sum_rows(rows, stash_blocks, false, panels, buffers, norms);
+    sum_rows(rows, stash_blocks, false, products, buffers, norms);
     emit_stash(rows, stash_blocks, {norms, keys, Quantity::weights, target}, buffers);
   }
 }
@@ -282,24 +302,24 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
   const Rectangle rectangle{norms, keys, quantity, target};
-  KeyPanels panels(head_, blocks_of(keys));
+  KeyProducts products(head_, blocks_of(keys), buffers.queries);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
     for (int64_t block = blocks_of(keys).begin; block < blocks_of(keys).end; ++block) {
       const IndexRange part = intersect(head_.keys_of_block(block), keys);
       if (!wants_any(target, {part.begin - keys.begin, part.end - keys.begin})) continue;
       for (int64_t group = 0; group < rows.groups(); ++group) {
-        emit_block(rows, group, block, rectangle, panels, buffers);
+        emit_block(rows, group, block, rectangle, products, buffers);
       }
     }
   }
 }
 
 void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
-                              const Rectangle& rectangle, KeyPanels& panels,
+                              const Rectangle& rectangle, KeyProducts& products,
                               const Buffers& buffers) const {
   const bool logits = rectangle.quantity == Quantity::logits;
-  KeyBlockProduct meeting = meet(rows, group, block, panels, buffers);
+  KeyBlockProduct meeting = meet(rows, group, block, products, buffers);
   float* const entries = buffers.scratch.entries;
   if (meeting.empty()) {
     return fill_rows(entries, meeting.rows(), kBlockKeys,
@@ -325,8 +345,8 @@ void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
 }
 
 void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
-                         KeyPanels& panels, const Buffers& buffers) const {
-  compute_entries(rows, group, block, rectangle, panels, buffers);
+                         KeyProducts& products, const Buffers& buffers) const {
+  compute_entries(rows, group, block, rectangle, products, buffers);
   const int64_t first_row = rows.first + group * buffers.group_rows;
   const auto count = static_cast<int64_t>(rows.group(group).size());
   const bool linear = is_linear(head_.format.score);

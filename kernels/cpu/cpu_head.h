@@ -8,7 +8,7 @@
 #include "core/stream/tile_backend.h"
 #include "kernels/common/workspace.h"
 #include "kernels/cpu/key_block_product.h"
-#include "kernels/cpu/key_panels.h"
+#include "kernels/cpu/key_products.h"
 #include "kernels/cpu/packed_head.h"
 #include "kernels/cpu/row_sums.h"
 
@@ -55,7 +55,7 @@ class CpuHead : public BoundHead {
     RowSum* sums = nullptr;      ///< [rows]
     float* factors = nullptr;    ///< entries to weights, [rows]
     float* exponents = nullptr;  ///< what linear features were divided by, as powers of 2, [rows]
-    float* stash = nullptr;      ///< entries of emit_panel, [rows, stash_stride]
+    float* stash = nullptr;  ///< entries of the call's rows of the row block, […, stash_stride]
     int64_t stash_stride = 0;
   };
   /// A row block: rows [first, first + index.size()) of the call.
@@ -71,6 +71,22 @@ class CpuHead : public BoundHead {
       return index.subspan(begin, std::min(static_cast<size_t>(group_rows), index.size() - begin));
     }
   };
+  /// Where the entries of a row group and a key block are computed so that they come to the stash:
+  /// there, or, as the kernels take whole groups and the stash has the rows of the call alone, in
+  /// scratch.entries.
+  class StashPlace {
+   public:
+    /// `stash`: of the block's first key in the group's first row; null: not wanted there. Sets the
+    /// product's output.
+    StashPlace(float* stash, int64_t rows, KeyBlockProduct& meeting, const Buffers& buffers);
+    /// Brings entries that were computed in scratch.
+    void keep() const;
+
+   private:
+    float* stash_;
+    int64_t stride_, rows_;
+    const float* scratch_ = nullptr;
+  };
   /// Emission of a rectangle, whatever row block is at work.
   struct Rectangle {
     std::span<const RowNorm> norms;
@@ -83,7 +99,7 @@ class CpuHead : public BoundHead {
   static Buffers take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                               int64_t cols, bool one_product, Workspace& workspace);
   Rows load(const QueryBlock& queries, int64_t first, int64_t rows, const Buffers& buffers) const;
-  KeyBlockProduct meet(const Rows& rows, int64_t group, int64_t block, KeyPanels& panels,
+  KeyBlockProduct meet(const Rows& rows, int64_t group, int64_t block, KeyProducts& products,
                        const Buffers& buffers) const;
 
   /// What a linear row's entries are relative to, as a power of 2; `row` counts within the row
@@ -91,31 +107,31 @@ class CpuHead : public BoundHead {
   float feature_reference(int64_t row, const Buffers& buffers) const;
   bool is_masked_out(int64_t query, const Buffers& buffers) const;
   bool is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const;
-  void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments, KeyPanels& panels,
+  void sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_moments, KeyProducts& products,
                 const Buffers& buffers, std::span<RowNorm> norms) const;
   void start_sums(const Rows& rows, const Buffers& buffers) const;
   /// Leaves the entries that are wanted in the stash, or, beside its blocks, in scratch.entries.
   /// False: the mask leaves nothing of the block.
   bool sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
-                 WantedEntries wanted, KeyPanels& panels, const Buffers& buffers) const;
+                 WantedEntries wanted, KeyProducts& products, const Buffers& buffers) const;
   void finish_sums(const Rows& rows, const Buffers& buffers, std::span<RowNorm> norms) const;
   void emit_stash(const Rows& rows, IndexRange stash_blocks, const Rectangle& rectangle,
                   const Buffers& buffers) const;
   void encode_runs(const EncodeRows& entries, int64_t first_row, IndexRange cols,
                    const Rectangle& rectangle) const;
   void emit_block(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
-                  KeyPanels& panels, const Buffers& buffers) const;
+                  KeyProducts& products, const Buffers& buffers) const;
   void compute_entries(const Rows& rows, int64_t group, int64_t block, const Rectangle& rectangle,
-                       KeyPanels& panels, const Buffers& buffers) const;
+                       KeyProducts& products, const Buffers& buffers) const;
   // Outputs (cpu_head_outputs.cpp). `totals`: [groups, panels, group_rows, kValueChannels], or of
   // one group.
   void add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
-                   double* totals, KeyPanels& panels, const Buffers& buffers) const;
+                   double* totals, KeyProducts& products, const Buffers& buffers) const;
   void write_outputs(const Rows& rows, std::span<const RowNorm> norms, const ValuePanels& values,
                      double* totals, const OutputTarget& target, const Buffers& buffers) const;
   [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
   // Reductions (cpu_head_reduce.cpp).
-  void fill_sigmoid(const Rows& rows, KeyPanels& panels, const Buffers& buffers) const;
+  void fill_sigmoid(const Rows& rows, KeyProducts& products, const Buffers& buffers) const;
   void reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
                     std::span<const SegmentRun> runs, PanelReduction& panel) const;
   void add_diagonals(ReducedRows rows, int64_t first, PanelReduction& panel) const;

@@ -56,14 +56,14 @@ void CpuHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
   auto* const totals = pieces.take<double>(GroupTotals::size(values.panels(), buffers.rows));
   // Rows that are multiplied with V beside those of a group count for nothing, but must be numbers.
   std::fill_n(buffers.scratch.entries, buffers.group_rows * kBlockKeys, 0.0f);
-  KeyPanels panels(head_, all_blocks());
+  KeyProducts products(head_, all_blocks(), buffers.queries);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
     start_sums(rows, buffers);
     std::fill_n(totals, rows.groups() * stride, 0.0);
     for (int64_t block = 0; block < head_.num_blocks(); ++block) {
       for (int64_t group = 0; group < rows.groups(); ++group) {
-        add_outputs(rows, group, block, values, totals + group * stride, panels, buffers);
+        add_outputs(rows, group, block, values, totals + group * stride, products, buffers);
       }
     }
     if (!norms.empty()) finish_sums(rows, buffers, norms);
@@ -72,13 +72,13 @@ void CpuHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
 }
 
 void CpuHead::add_outputs(const Rows& rows, int64_t group, int64_t block, const ValuePanels& values,
-                          double* totals, KeyPanels& panels, const Buffers& buffers) const {
+                          double* totals, KeyProducts& products, const Buffers& buffers) const {
   const auto count = static_cast<int64_t>(rows.group(group).size());
   if (is_normalised(head_.format.score)) {
     const RowSum* const sums = buffers.sums + group * buffers.group_rows;
     RowSum before[kMaxGroupRows];
     std::copy_n(sums, count, before);
-    if (!sum_block(rows, group, block, {}, {}, panels, buffers)) return;
+    if (!sum_block(rows, group, block, {}, {}, products, buffers)) return;
     // Totals follow the reference that entries are relative to; once anchored it only rises.
     const GroupTotals of_group{totals, values.panels(), buffers.group_rows};
     for (int64_t row = 0; row < count; ++row) {
@@ -86,7 +86,7 @@ void CpuHead::add_outputs(const Rows& rows, int64_t group, int64_t block, const 
       if (before[row].anchored && shift != 0) rescale(of_group, row, std::ldexp(1.0, shift));
     }
   } else {
-    KeyBlockProduct meeting = meet(rows, group, block, panels, buffers);
+    KeyBlockProduct meeting = meet(rows, group, block, products, buffers);
     if (meeting.empty()) return;
     meeting.set_output(buffers.scratch.entries, kBlockKeys);
     meeting.sigmoid();

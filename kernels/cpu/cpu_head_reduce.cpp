@@ -33,13 +33,13 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
       take_buffers(head_.format, head_.num_keys(), total, head_.num_keys(), true, pieces);
   const std::vector<SegmentRun> runs = make_runs(panel.segments());
   std::vector<RowNorm> norms(queries.index.size());
-  KeyPanels key_panels(head_, all_blocks());
+  KeyProducts products(head_, all_blocks(), buffers.queries);
   for (int64_t begin = 0; begin < total; begin += buffers.rows) {
     const Rows rows = load(queries, begin, buffers.rows, buffers);
     if (is_normalised(head_.format.score)) {
-      sum_rows(rows, all_blocks(), panel.request().entropy, key_panels, buffers, norms);
+      sum_rows(rows, all_blocks(), panel.request().entropy, products, buffers, norms);
     } else {
-      fill_sigmoid(rows, key_panels, buffers);
+      fill_sigmoid(rows, products, buffers);
     }
     for (int64_t row = 0; row < rows.count(); ++row) {
       const RowNorm& norm = norms[static_cast<size_t>(begin + row)];
@@ -54,20 +54,22 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
   }
 }
 
-void CpuHead::fill_sigmoid(const Rows& rows, KeyPanels& panels, const Buffers& buffers) const {
+void CpuHead::fill_sigmoid(const Rows& rows, KeyProducts& products, const Buffers& buffers) const {
   for (int64_t block = 0; block < head_.num_blocks(); ++block) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
-      float* out =
+      float* const out =
           buffers.stash + group * buffers.group_rows * buffers.stash_stride + block * kBlockKeys;
-      KeyBlockProduct meeting = meet(rows, group, block, panels, buffers);
+      const auto count = static_cast<int64_t>(rows.group(group).size());
+      KeyBlockProduct meeting = meet(rows, group, block, products, buffers);
       if (meeting.empty()) {
-        for (int64_t row = 0; row < meeting.rows(); ++row) {
+        for (int64_t row = 0; row < count; ++row) {
           std::fill_n(out + row * buffers.stash_stride, kBlockKeys, 0.0f);
         }
         continue;
       }
-      meeting.set_output(out, buffers.stash_stride);
+      const StashPlace place(out, count, meeting, buffers);
       meeting.sigmoid();
+      place.keep();
     }
   }
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/base/checked_math.h"
-#include "core/base/error.h"
 #include "core/base/start_thread.h"
 #include "kernels/cpu/key_packer.h"
 #include "kernels/cpu/row_packer.h"
@@ -107,14 +106,8 @@ PackedKeys pack_keys(const PackedFormat& format, const HeadTensor& k, int64_t ba
   };
   {
     std::vector<std::jthread> others;
-    const int64_t all = packing_threads(format, k, threads);
-    try {
-      for (int64_t other = 1; other < all; ++other) {
-        start_thread(others, static_cast<size_t>(all - 1), work);
-      }
-    } catch (const Error&) {
-      // Where the system starts no more threads, those that there are pack all.
-    }
+    const auto all = static_cast<size_t>(packing_threads(format, k, threads));
+    start_helpers(others, all - 1, [&](size_t) { return work; });
     work();
   }
   result.largest_key = queue.finish();

@@ -12,16 +12,23 @@ alignas(64) constexpr float kNoBias[kBlockKeys] = {};
 
 }  // namespace
 
-KeyBlockProduct::KeyBlockProduct(const PackedHead& head, KeyPanels& panels,
+KeyBlockProduct::KeyBlockProduct(const PackedHead& head, KeyProducts& source,
                                  const BlockScratch& scratch, const RowGroup& group, int64_t block)
     : head_(head), by_table_(group.by_table) {
+  const auto count = static_cast<int64_t>(group.index.size());
   product_.q = group.packed;
   product_.steps = head.format.steps();
-  product_.rows = head.format.computed_rows(static_cast<int64_t>(group.index.size()));
+  product_.rows = source.streamed() ? count : head.format.computed_rows(count);
   product_.parts = head.format.parts();
   take_mask(head, scratch, group.index, head.keys_of_block(block));
   if (empty()) return;
-  product_.k = panels.block(block);
+  if (source.streamed()) {
+    streamed_ = source.products(block);
+    // The passes over products give the same bits.
+    plain_ = false;
+    return;
+  }
+  product_.k = source.panels(block);
   // The fused kernel of the tile unit knows the table only.
   if (head.format.products == PackedProducts::tiles) {
     plain_ = plain_ && std::all_of(by_table_, by_table_ + product_.rows, [](bool b) { return b; });
@@ -93,21 +100,27 @@ void KeyBlockProduct::softmax_of_products(RowReferences& rows) const {
 }
 
 void KeyBlockProduct::linear(RowReferences& rows) const {
-  head_.products.raw(product_);
+  products();
   head_.kernels.linear_pass(product_, bias_, rows);
 }
 
 void KeyBlockProduct::sigmoid() const {
-  head_.products.raw(product_);
+  products();
   head_.kernels.sigmoid_pass(product_, head_.exponent_factor, bias_);
 }
 
 void KeyBlockProduct::logits() const {
-  head_.products.raw(product_);
+  products();
   head_.kernels.logit_pass(product_, head_.logit_factor, bias_);
 }
 
-void KeyBlockProduct::products() const { head_.products.raw(product_); }
+void KeyBlockProduct::products() const {
+  if (streamed_.first == nullptr) return head_.products.raw(product_);
+  for (int64_t row = 0; row < product_.rows; ++row) {
+    std::copy_n(streamed_.first + row * streamed_.stride, kBlockKeys,
+                product_.out + row * product_.out_stride);
+  }
+}
 
 void KeyBlockProduct::exponent_maxima(float (&maxima)[kMaxGroupRows]) const {
   products();

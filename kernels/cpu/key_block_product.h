@@ -4,7 +4,7 @@
 #include <span>
 
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/key_panels.h"
+#include "kernels/cpu/key_products.h"
 #include "kernels/cpu/packed_head.h"
 
 namespace attnscope {
@@ -27,12 +27,12 @@ struct RowGroup {
 /// entries where it is told to. A short-lived view; not thread-safe.
 class KeyBlockProduct {
  public:
-  /// Uses scratch.bias and scratch.edge_bias until destruction, and the block's panels, for which
-  /// `panels` is asked unless it is empty().
-  KeyBlockProduct(const PackedHead& head, KeyPanels& panels, const BlockScratch& scratch,
+  /// Uses scratch.bias and scratch.edge_bias until destruction, and what `source` has of the block,
+  /// for which it is asked unless this is empty().
+  KeyBlockProduct(const PackedHead& head, KeyProducts& source, const BlockScratch& scratch,
                   const RowGroup& group, int64_t block);
 
-  /// Rows that are computed: those of the group and what the kernels need beside them.
+  /// Rows that are computed: those of the group, and what the kernels need beside them.
   int64_t rows() const { return product_.rows; }
 
   /// The mask leaves nothing.
@@ -70,6 +70,7 @@ class KeyBlockProduct {
 
   const PackedHead& head_;
   ProductBlock product_;
+  KeyProducts::Products streamed_;  ///< the raw products, where K is streamed
   BlockBias bias_;
   bool plain_ = false;  ///< no mask, no bias, every key exists: the fused kernel can do it
   const bool* by_table_ = nullptr;

@@ -20,7 +20,7 @@ using PanelMemory = std::unique_ptr<float, FreeAligned>;
 /// Whether a bound head holds K.
 enum class KeyKeeping : uint8_t {
   packed,    ///< all of it, packed once
-  streamed,  ///< none: every call reads and packs it anew, see KeyStream; not for tiles
+  streamed,  ///< none: every call reads and packs it anew, see ProductStream; not for tiles
 };
 
 /// What a bound head is made of. Immutable once K is packed; thread-safe.

@@ -43,7 +43,9 @@ void move_references(const KeyBlockProduct& block, std::span<RowSum> sums,
       sum.unresolved = true;
     } else if (!sum.anchored || maxima[row] > sum.reference) {
       // Never down from entries that count: it was a product far below that spoiled the sum.
-      move_reference(sum, maxima[row], kept.data + row * kept.stride, kept.count);
+      const bool is_kept = row < kept.rows;
+      move_reference(sum, maxima[row], is_kept ? kept.data + row * kept.stride : nullptr,
+                     is_kept ? kept.count : 0);
     }
   }
 }

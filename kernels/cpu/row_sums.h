@@ -20,11 +20,13 @@ struct RowSum {
   bool unresolved = false;  ///< entries were met that lie below what float32 resolves
 };
 
-/// Entries of a row group that were kept from earlier key blocks: its rows, of `count` each.
+/// Entries of a row group that were kept from earlier key blocks: of its first `rows` rows, `count`
+/// each.
 struct KeptEntries {
   float* data = nullptr;
   int64_t stride = 0;
   int64_t count = 0;
+  int64_t rows = 0;
 };
 
 /// What add_softmax_block is asked for beside the sums.
