@@ -84,9 +84,9 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
     // A mouse reports a hundred times a second at most.
     waiter.wait([&, from = Clock::now()] { return milliseconds_since(from) > 20; });
   }
+  if (!rows.empty()) print_lines("a row while the pass runs", rows);
   waiter.wait([&] { return service.exact(head); });
   std::printf("%-34s %7.1f ms\n", "exact overview", milliseconds_since(start));
-  if (!rows.empty()) print_lines("a row while the pass runs", rows);
 
   const auto tile_time = [&](const char* what, const TileId& id) {
     service.want({{}, {}, {id}, {}});

@@ -14,7 +14,7 @@ class FewRowBackend {
  public:
   virtual ~FewRowBackend() = default;
 
-  /// Query rows of a head at most that this is for; 0: none of this problem's.
+  /// Query rows of a head at most that this is for, and of a call; 0: none of this problem's.
   virtual int64_t few_rows(const AttentionProblem& problem) const = 0;
   /// See TileBackend::bind_cost and TileBackend::bind.
   virtual TileBackend::BindCost bind_cost_for_few(const AttentionProblem& problem) const = 0;

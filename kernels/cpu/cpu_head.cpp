@@ -93,6 +93,7 @@ CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t ro
   const int64_t row_bytes = format.head_dim * dtype_bytes(format.dtype);
   const auto total = static_cast<int64_t>(queries.index.size());
   const int64_t count = std::min(rows, total - first);
+  assert((head_.panels != nullptr || total <= kRegisterRows) && "K is streamed for one row group");
   Rows block{first, queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
              buffers.group_rows};
   // Cauchy-Schwarz: no |t| of the row is larger. A little is added for the roundings of the

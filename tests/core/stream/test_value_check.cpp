@@ -1,0 +1,91 @@
+// NaN and Inf are found by any number of threads, and the first of them is named.
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/stream/value_check.h"
+#include "core/tensor/memory_tensor.h"
+#include "tests/support/catch.h"
+
+using namespace attnscope;
+
+namespace {
+
+constexpr int64_t kHeads = 4, kTokens = 4096, kWidth = 64;
+
+struct Place {
+  int64_t head, token;
+  float value;
+};
+
+HeadTensor tensor(const std::string& name, const std::vector<Place>& places) {
+  std::vector<float> numbers(kHeads * kTokens * kWidth, 0.5f);
+  for (const Place& place : places) {
+    numbers[static_cast<size_t>((place.head * kTokens + place.token) * kWidth + 7)] = place.value;
+  }
+  std::vector<std::byte> bytes(numbers.size() * sizeof(float));
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return HeadTensor(
+      std::make_shared<MemoryTensor>(
+          name, DType::f32, std::vector<int64_t>{1, kHeads, kTokens, kWidth}, std::move(bytes)),
+      Layout::bhsd);
+}
+
+AttentionProblem problem_of(HeadTensor q, HeadTensor k, HeadTensor v) {
+  AttentionProblem::Parts parts;
+  parts.q = std::move(q);
+  parts.k = std::move(k);
+  parts.v = std::move(v);
+  return AttentionProblem::make(std::move(parts));
+}
+
+/// What the scan of all heads throws; empty: nothing.
+std::string failure(const AttentionProblem& problem, const ValueScan& scan,
+                    const std::stop_token& stop = {}) {
+  std::vector<HeadTask> tasks;
+  for (int64_t head = 0; head < kHeads; ++head) {
+    tasks.push_back({&problem, 0, head, {0, kTokens}, {}, {0, kTokens}});
+  }
+  try {
+    check_values(tasks, stop, scan);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+const float kInf = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST_CASE("the first NaN or Inf in the order of the heads is named, by any number of threads") {
+  const AttentionProblem late = problem_of(tensor("q", {{2, 0, kNan}, {3, 5, kNan}}),
+                                           tensor("k", {{1, 4000, -kInf}, {2, 3, kNan}}), {});
+  const AttentionProblem last = problem_of(tensor("q", {}), tensor("k", {{3, 4095, kNan}}), {});
+  for (const int threads : {1, 2, 4, 64}) {
+    INFO(threads);
+    for (int round = 0; round < 5; ++round) {
+      CHECK(failure(late, {.threads = threads}) ==
+            "k: batch 0, head 1, token 4000, channel 7 is -inf (expected finite numbers)");
+      CHECK(failure(last, {.threads = threads}) ==
+            "k: batch 0, head 3, token 4095, channel 7 is NaN (expected finite numbers)");
+    }
+  }
+}
+
+TEST_CASE("v is scanned where it is asked for, and a stop ends the scan") {
+  const AttentionProblem problem =
+      problem_of(tensor("q", {}), tensor("k", {}), tensor("v", {{2, 1, kInf}}));
+  std::stop_source stopped;
+  stopped.request_stop();
+  for (const int threads : {1, 4}) {
+    CHECK(failure(problem, {.threads = threads}).empty());
+    CHECK(failure(problem, {.with_values = true, .threads = threads}) ==
+          "v: batch 0, head 2, token 1, channel 7 is +inf (expected finite numbers)");
+    CHECK(failure(problem, {.threads = threads}, stopped.get_token()) == "interrupted");
+  }
+}
