@@ -43,8 +43,7 @@ endfunction()
 
 # The headers that most files of a target include again are parsed once; targets that name the same
 # ones share the result where they are compiled alike: at the same level, watched by the same
-# sanitizers, and as part of the CUDA module or not, in builds without it, too: what a compiler cache
-# keeps of one build then serves the other.
+# sanitizers, and as part of the CUDA module or not.
 # GCC compiles whatever uses it by the options that it was made with: a target with options of its
 # own that change code, like -ffp-contract, goes without (DISABLE_PRECOMPILE_HEADERS).
 # That each file includes what it uses is seen where clang-tidy compiles it (scripts/lint), and for
@@ -60,7 +59,7 @@ function(attnscope_precompile target)
   string(REGEX MATCHALL "-O[0-3]" levels "${options}")
   get_target_property(unwatched ${target} ATTNSCOPE_NO_SANITIZE)
   set(part)
-  if(target MATCHES "^attnscope_(core|kernels)$")
+  if(ATTNSCOPE_CUDA_BUILT AND target MATCHES "^attnscope_(core|kernels)$")
     set(part module)
   endif()
   string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${levels}_${unwatched}_${part}_${ARGN}" owner_property)
