@@ -18,12 +18,6 @@ class Refusals(CaptureTest):
     def out(self) -> str:
         return str(self.folder / "d")
 
-    def test_another_backend(self) -> None:
-        small = small_models.wan()
-        small.pipe.transformer.set_attention_backend("_native_flash")
-        with self.refused("_native_flash", "set_attention_backend"), capture(small.pipe, self.out()):
-            pass
-
     def test_a_processor_that_goes_around_the_function(self) -> None:
         small = small_models.cogvideox()
 

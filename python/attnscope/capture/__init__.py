@@ -6,19 +6,21 @@
         video = pipe(prompt).frames[0]
     cap.add_video(video)
 
-Needs torch and safetensors. While the block runs, torch.nn.functional.scaled_dot_product_attention
-is replaced by a function that calls the real one with the same arguments and, inside the chosen
-attention modules, copies what it was given: q and k after normalisation and rotary embedding, the
-mask, the scale, v, and some rows of the result. What the model computes is not changed by a bit.
+Needs torch and safetensors. While the block runs, torch.nn.functional.scaled_dot_product_attention, the
+backends of diffusers' dispatcher, transformers' attention functions and functions given to wrap() are
+replaced by functions that call the real ones with the same arguments and, inside the chosen attention
+modules, copy what they were given: q and k after normalisation and rotary embedding, the mask, the
+scale, v, and some rows of the result. What the model computes is not changed by a bit.
 
 Shapes: B batch items, H heads, Hkv key heads, Nq queries, Nk keys, d channels; q [B, H, Nq, d],
 k [B, Hkv, Nk, d], v [B, Hkv, Nk, dv]. A grid is (T, H, W) in tokens, row-major. Steps, layers and
 heads count from 0. Sizes are bytes.
 
 Other entries: record() for one call of a bare function, capture(None, …) for every call in a block,
-estimate() for the size of a dump before it is made.
+estimate() for the size of a dump before it is made, wrap() for an attention function of one's own.
 """
 
+from .calls import dispatched_call, transformers_call
 from .choice import head_range, key_head_range, kind_test, largest_named, parse_numbers
 from .entry import capture, record
 from .errors import CaptureError, LabelError
@@ -26,7 +28,8 @@ from .families import FAMILIES, PICTURE_ENCODERS, Family
 from .files import FORMAT, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
 from .forward import Forward
 from .grids import Grid
-from .masks import chosen_mask
+from .hooks import wrap
+from .masks import MASK_LIMIT, chosen_mask, stored_mask
 from .options import Options
 from .pictures import frames_per_latent, latent_frames
 from .prompts import PromptWatch
@@ -40,6 +43,7 @@ from .writer import QUEUED_CALLS, Job, Writer
 __all__ = [
     "FAMILIES",
     "FORMAT",
+    "MASK_LIMIT",
     "PICTURE_ENCODERS",
     "QUEUED_CALLS",
     "STORED_DTYPES",
@@ -65,6 +69,7 @@ __all__ = [
     "chosen_part",
     "clear_folder",
     "context_branch",
+    "dispatched_call",
     "estimate",
     "frames_per_latent",
     "head_range",
@@ -79,5 +84,8 @@ __all__ = [
     "readable",
     "record",
     "replace_file",
+    "stored_mask",
     "timestep_key",
+    "transformers_call",
+    "wrap",
 ]

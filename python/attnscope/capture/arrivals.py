@@ -14,14 +14,16 @@ class Arrivals:
         self._open = True  # the first step is running
         self._branches: dict[str, None] = {}  # in the order in which they came
         self._modules: dict[str, None] = {}
-        self._expected = False  # something of the step was asked for, as far as the branch tells
+        self._wanted = False  # a branch that came is asked for
+        self._chosen = False  # and so is the step
         self._recorded = False
 
-    def forward(self, names: Iterable[str] | None, expected: bool) -> None:
-        """A forward begins; `expected`: its step is chosen, or its branch is not."""
+    def forward(self, names: Iterable[str] | None, wanted: bool, chosen: bool) -> None:
+        """A forward begins; `wanted`: its branch is asked for, `chosen`: its step is as well."""
         if self._open:
             self._branches.update(dict.fromkeys(names or ()))
-            self._expected |= expected
+            self._wanted |= wanted
+            self._chosen |= chosen
 
     def call(self, module: str) -> None:
         if self._open:
@@ -32,7 +34,7 @@ class Arrivals:
 
     def end_step(self) -> bool:
         """The first step is over, if it was not. Has nothing been recorded that should have been?"""
-        missed = self._open and self._expected and not self._recorded
+        missed = self._open and not self._recorded and (self._chosen or not self._wanted)
         self._open = False
         return missed
 

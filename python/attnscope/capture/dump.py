@@ -18,6 +18,7 @@ from .options import Options
 from .pictures import as_pictures, picture_places
 from .plan import DumpPlan
 from .prompts import PromptWatch
+from .selfcheck import check_result
 from .slots import Model
 from .steps import timestep_argument
 from .tensors import Call, Snapshot
@@ -81,7 +82,10 @@ class Dump:
         heads, key_heads = call.q.shape[1], call.k.shape[1]
         first, end = head_range(self._options.heads, heads)
         keys = key_head_range(first, end, heads, key_heads)
-        tensors = call.tensors(items, (first, end), keys, self._options.values, self._options.rows)
+        o = self._options
+        tensors = call.tensors(items, (first, end), keys, o.values, o.rows, o.mask_limit)
+        if call.source is not None:
+            check_result(call, tensors.get("mask"), items[0], first)
         facts = {
             **self._head_facts(self.writer.root),
             **facts,
@@ -92,6 +96,8 @@ class Dump:
         if offset + first:
             facts["head_offset"] = offset + first
         extra = self._call_extra(forward)
+        if call.source is not None:
+            extra["attention"] = call.source
         if extra:
             facts["extra"] = extra
         name = self._file_name(facts)

@@ -20,6 +20,10 @@ from .slots import Model, Slot
 from .tensors import Call
 
 
+# q_state of q and k that were taken at the attention call itself: whatever the model applies, it had.
+AS_GIVEN = "as given to attention"
+
+
 class FactTeller:
     """Tells the facts of calls of one model; what is not known is left out, never guessed."""
 
@@ -68,16 +72,16 @@ class FactTeller:
         axes = self._options.axes or slot.axes
         if axes != "full":
             facts["axes"] = axes
-        state = self._state(slot, forward, kind)
-        if state is not None:
-            facts["q_state"] = state
+        facts["q_state"] = self._state(slot, forward, kind)
         return facts
 
-    def _state(self, slot: Slot, forward: Forward, kind: str) -> str | None:
+    def _state(self, slot: Slot, forward: Forward, kind: str) -> str:
         """What the model applied to q and k before the call."""
         family = self._model.family
-        if self._options.q_state is not None or family is None:
+        if self._options.q_state is not None:
             return self._options.q_state
+        if family is None:
+            return AS_GIVEN
         norm = ["qk_norm"] if getattr(slot.module, "norm_q", None) is not None else []
         turned = kind in family.rope and not (
             "image_rotary_emb" in inspect.signature(type(forward.model).forward).parameters

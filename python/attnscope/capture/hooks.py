@@ -1,4 +1,4 @@
-"""Where calls and forwards are seen: hooks that are taken back when the capture ends."""
+"""Where calls are seen: hooks that are taken back when the capture ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from .patching import replaced
+from .calls import dispatched_call, own_call, transformers_call
+from .errors import CaptureError
+from .patching import replaced, replaced_item
 from .slots import Slot
 from .tensors import Call
 
@@ -63,47 +65,139 @@ def watch_scheduler(stack: contextlib.ExitStack, owner: Any, moved: Callable[[],
     stack.enter_context(replaced(cls, "step", step))
 
 
-def replace_function(
-    stack: contextlib.ExitStack, slots: Iterable[Slot], seen: Callable[[Call], None]
-) -> None:
-    """Puts a function in the place of scaled_dot_product_attention that calls the real one with the
-    same arguments and then `seen`."""
-    real = F.scaled_dot_product_attention
-    spy = _spy(real, seen)
-    stack.enter_context(replaced(F, "scaled_dot_product_attention", spy))
-    # Modules that did "from torch.nn.functional import scaled_dot_product_attention".
-    names: set[str] = set()
-    for slot in slots:
-        for cls in {type(slot.module), type(getattr(slot.module, "processor", None))}:
-            names.add(cls.__module__)
-    for name in names - {"builtins", F.__name__}:
-        module = sys.modules.get(name)
-        for attribute in [k for k, v in vars(module).items() if v is real] if module else []:
-            stack.enter_context(replaced(module, attribute, spy))
+class CallHooks:
+    """Sees every attention call once, wherever it is made, and hands it to `seen` after it was computed.
+
+    A library's function that ends in another one that is watched (a dispatcher in
+    scaled_dot_product_attention) is seen there, as the kernel gets it; a user's own function is seen itself,
+    whatever it calls. Thread-safe.
+    """
+
+    def __init__(self, seen: Callable[[Call], None]) -> None:
+        self._seen = seen
+        self._local = threading.local()
+
+    def run(self, owns: bool, compute: Callable[[], Any], tell: Callable[[Any], Call]) -> Any:
+        """compute()'s result; `tell` makes the call of it. owns: calls within are parts of this one."""
+        frames = self._local.__dict__.setdefault("frames", [])  # of calls that run: [owns, calls within]
+        frame = [owns, 0]
+        frames.append(frame)
+        try:
+            result = compute()
+        finally:
+            frames.pop()
+        if frames:
+            frames[-1][1] += 1
+        if (owns or not frame[1]) and not any(outer for outer, _ in frames):
+            self._seen(tell(result))
+        return result
+
+    def install(self, stack: contextlib.ExitStack, slots: Iterable[Slot]) -> None:
+        """Watches scaled_dot_product_attention, the backends of diffusers' dispatcher, transformers'
+        attention functions and those that wrap() made, until `stack` is closed."""
+        self._replace_function(stack, slots)
+        dispatch = sys.modules.get("diffusers.models.attention_dispatch")
+        backends = getattr(getattr(dispatch, "_AttentionBackendRegistry", None), "_backends", {})
+        for name, real in list(backends.items()):
+            stack.enter_context(replaced_item(backends, name, self._backend(name, real)))
+        for name, real in list(transformers_functions().items()):
+            watched = self._transformers(name, real)
+            stack.enter_context(replaced_item(transformers_functions(), name, watched))
+        _LISTENING.append(self)
+        stack.callback(_LISTENING.remove, self)
+
+    def _backend(self, name: Any, real: Callable[..., Any]) -> Callable[..., Any]:
+        word = str(getattr(name, "value", name))
+
+        @functools.wraps(real)
+        def backend(**given: Any) -> Any:
+            return self.run(False, lambda: real(**given), lambda out: dispatched_call(word, given, out))
+
+        return backend
+
+    def _transformers(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(real)
+        def attention(
+            module: Any,
+            query: Any,
+            key: Any,
+            value: Any,
+            attention_mask: Any = None,
+            *rest: Any,
+            **given: Any,
+        ) -> Any:
+            named = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, **given}
+            return self.run(
+                False,
+                lambda: real(module, query, key, value, attention_mask, *rest, **given),
+                lambda out: transformers_call(name, module, named, out),
+            )
+
+        return attention
+
+    def _replace_function(self, stack: contextlib.ExitStack, slots: Iterable[Slot]) -> None:
+        real = F.scaled_dot_product_attention
+        spy = self._function(real)
+        stack.enter_context(replaced(F, "scaled_dot_product_attention", spy))
+        # Modules that did "from torch.nn.functional import scaled_dot_product_attention".
+        names: set[str] = set()
+        for slot in slots:
+            for cls in {type(slot.module), type(getattr(slot.module, "processor", None))}:
+                names.add(cls.__module__)
+        for name in names - {"builtins", F.__name__}:
+            module = sys.modules.get(name)
+            for attribute in [k for k, v in vars(module).items() if v is real] if module else []:
+                stack.enter_context(replaced(module, attribute, spy))
+
+    def _function(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def scaled_dot_product_attention(
+            query: torch.Tensor,
+            key: torch.Tensor,
+            value: torch.Tensor,
+            attn_mask: torch.Tensor | None = None,
+            dropout_p: float = 0.0,
+            is_causal: bool = False,
+            scale: float | None = None,
+            **more: Any,
+        ) -> torch.Tensor:
+            known = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
+            return self.run(
+                False,
+                lambda: real(query, key, value, **known, **more),
+                lambda out: Call(
+                    query, key, value, out, attn_mask, float(dropout_p), bool(is_causal), scale
+                ),
+            )
+
+        return scaled_dot_product_attention
 
 
-def _spy(real: Callable[..., Any], seen: Callable[[Call], None]) -> Callable[..., Any]:
-    def scaled_dot_product_attention(
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        **more: Any,
-    ) -> torch.Tensor:
-        out = real(
-            query,
-            key,
-            value,
-            attn_mask=attn_mask,
-            dropout_p=dropout_p,
-            is_causal=is_causal,
-            scale=scale,
-            **more,
+_LISTENING: list[CallHooks] = []  # of the capture that runs
+
+
+def transformers_functions() -> dict[str, Callable[..., Any]]:
+    """The attention functions that models of transformers look up by name; empty without transformers."""
+    interface = getattr(sys.modules.get("transformers.modeling_utils"), "AttentionInterface", None)
+    return getattr(interface, "_global_mapping", {})
+
+
+def wrap(function: Callable[..., Any], *, layout: str = "bhsd") -> Callable[..., Any]:
+    """An attention function of one's own that captures see: the same function, recorded as one call.
+
+    Its first three arguments are q, k and v, [B, H, N, d] each, or [B, N, H, d] with layout="bshd", and so
+    is its result (or the first of a tuple). mask, scale, causal and dropout are known by their usual names.
+    Raises CaptureError during a capture where another argument is given, or where the result is not
+    softmax(scale·QKᵀ + mask)·V. Without a capture the function is called and nothing else.
+    """
+    if layout not in ("bhsd", "bshd"):
+        raise CaptureError(f'wrap: expected layout "bhsd" or "bshd" (got {layout!r})')
+
+    @functools.wraps(function)
+    def attention(*args: Any, **kwargs: Any) -> Any:
+        if not _LISTENING:
+            return function(*args, **kwargs)
+        return _LISTENING[-1].run(
+            True, lambda: function(*args, **kwargs), lambda out: own_call(function, layout, args, kwargs, out)
         )
-        seen(Call(query, key, value, out, attn_mask, float(dropout_p), bool(is_causal), scale))
-        return out
 
-    return scaled_dot_product_attention
+    return attention

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .masks import MASK_LIMIT
+
 
 @dataclass(frozen=True)
 class Options:
@@ -20,6 +22,7 @@ class Options:
     guidance: str | None = None
     values: bool = True
     rows: int = 64
+    mask_limit: int | None = MASK_LIMIT
     model: str | None = None
     prompt: str | None = None
     negative_prompt: str = ""

@@ -30,3 +30,15 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
                 delattr(owner, name)
             else:
                 del vars(owner)[name]
+
+
+@contextlib.contextmanager
+def replaced_item(mapping: dict[Any, Any], key: Any, value: Any) -> Iterator[None]:
+    """Sets an entry that is in `mapping` and takes it back, whatever happens."""
+    old = mapping[key]
+    mapping[key] = value
+    try:
+        yield
+    finally:
+        if mapping.get(key) is value:
+            mapping[key] = old

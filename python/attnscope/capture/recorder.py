@@ -17,17 +17,17 @@ from .arrivals import Arrivals
 from .choice import kind_test, largest_named, parse_numbers
 from .dump import Dump
 from .errors import CaptureError, LabelError
-from .facts import FactTeller, bare_facts
+from .facts import AS_GIVEN, FactTeller, bare_facts
 from .families import PICTURE_ENCODERS, vit_grid
 from .forward import Forward
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
-from .hooks import SlotStack, replace_function, watch_scheduler
+from .hooks import CallHooks, SlotStack, watch_scheduler
 from .options import Options
 from .parallel import parallel_offset
 from .plan import DumpPlan
 from .prompts import PromptWatch
-from .refusals import check_backend, check_runnable
+from .refusals import check_runnable
 from .slots import Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
 from .tensors import Call
@@ -47,7 +47,6 @@ class Capture:
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
-        check_backend(self._model.all_slots())
         self._layer_test = parse_numbers(options.layers, "layers")
         self._step_test = parse_numbers(options.steps, "steps")
         self._kind_test = kind_test(options.kinds)
@@ -64,6 +63,7 @@ class Capture:
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
+        self._records_one = adds  # record(): q and k are whatever its caller has
         self._arrivals = Arrivals()
         self.folder = Path(out)
         separate = self._branches.guidance == "forwards"
@@ -99,7 +99,7 @@ class Capture:
             watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
             for name, transformer in self._model.transformers.items():
                 self._hook(name, transformer)
-            replace_function(self._stack, self._model.all_slots(), self._see)
+            CallHooks(self._see).install(self._stack, self._model.all_slots())
         except BaseException:
             self._stack.close()
             raise
@@ -203,7 +203,7 @@ class Capture:
         names = self._branches.names(module, given, branch)
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
         chosen = self._step_test(step) and (names is None or bool(items))
-        self._arrivals.forward(names, chosen or (names is not None and not items))
+        self._arrivals.forward(names, names is None or bool(items), chosen)
         if names is not None and not items and branch is None:
             raise CaptureError(
                 f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
@@ -248,10 +248,10 @@ class Capture:
                 return
             if self._first and not any(forward.calls.values()):
                 raise CaptureError(
-                    "no scaled_dot_product_attention call came from the model's attention: another "
-                    "attention backend or processor is set. diffusers: transformer."
-                    'set_attention_backend("native") and the default processors (no xformers, sage or '
-                    'flash); transformers: attn_implementation="sdpa"'
+                    "no scaled_dot_product_attention call came from the model's attention, nor one of "
+                    "another function that is watched: it calls a kernel of its own. diffusers: transformer."
+                    'set_attention_backend("native") and the default processors; transformers: '
+                    'attn_implementation="sdpa"; your own function: attnscope.capture.wrap(function)'
                 )
             self._first = False
             for slot in chosen if forward.chosen else ():
@@ -349,6 +349,8 @@ class Capture:
         call = call.with_batch()
         call.check(f"call {layer}")
         facts = bare_facts(self.options, self._grid, step, layer, timestep)
+        if not self._records_one:
+            facts.setdefault("q_state", AS_GIVEN)
         self._dump.save(call, list(range(call.q.shape[0])), facts, None, self.options.head_offset or 0)
 
     # ---- afterwards

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
-
 import torch
 
 from .errors import CaptureError
-from .slots import Slot
+from .hooks import transformers_functions
 
 
 def check_runnable(model: torch.nn.Module) -> None:
@@ -30,35 +27,8 @@ def check_runnable(model: torch.nn.Module) -> None:
             "transformer.disable_cache() before the capture"
         )
     wanted = getattr(getattr(model, "config", None), "_attn_implementation", None)
-    if wanted not in (None, "sdpa"):
+    if wanted is not None and (wanted not in transformers_functions() or wanted.startswith("paged")):
         raise CaptureError(
-            f'the model uses attention "{wanted}", which does not pass '
-            'scaled_dot_product_attention: load it with attn_implementation="sdpa" or '
-            'call model.set_attn_implementation("sdpa")'
+            f'the model uses attention "{wanted}", which passes no function that can be watched: load it '
+            'with attn_implementation="sdpa" or call model.set_attn_implementation("sdpa")'
         )
-
-
-def _diffusers_backend(slot: Slot) -> str | None:
-    """The attention backend of diffusers that the module will use; None where it cannot be told."""
-    processor = getattr(slot.module, "processor", None)
-    if processor is None or not hasattr(processor, "_attention_backend"):
-        return None
-    chosen = processor._attention_backend
-    if chosen is None:
-        dispatch = sys.modules.get("diffusers.models.attention_dispatch")
-        try:
-            chosen = dispatch._AttentionBackendRegistry.get_active_backend()[0]  # type: ignore[union-attr]
-        except Exception:  # its private parts may change: the count of calls tells instead
-            return None
-    return str(getattr(chosen, "value", chosen))
-
-
-def check_backend(slots: Iterable[Slot]) -> None:
-    for slot in slots:
-        backend = _diffusers_backend(slot)
-        if backend not in (None, "native", "_native_math"):
-            raise CaptureError(
-                f'{slot.name} uses the attention backend "{backend}", which does not pass '
-                'scaled_dot_product_attention: call transformer.set_attention_backend("native"), or '
-                "unset DIFFUSERS_ATTN_BACKEND"
-            )

@@ -171,9 +171,7 @@ class StepCounter:
     def _is_new(self, timestep: Any, context: str | None) -> bool:
         """Does the forward begin a step?"""
         if self._told:
-            if self._step < 0 and self._announced is None:
-                raise LabelError(f"the step of the first forward was not told: {HOW_TO_COUNT}")
-            return self._announced is not None
+            return self._announced is not None and self._announced != self._step
         if self._step < 0 or self._moved or timestep != self._timestep:
             return True
         if timestep is not None or self._moves:

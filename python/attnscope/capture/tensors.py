@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .errors import CaptureError
-from .masks import chosen_mask
+from .masks import MASK_LIMIT, stored_mask
 
 STORED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -37,10 +37,11 @@ class Call:
     k: torch.Tensor
     v: torch.Tensor
     out: torch.Tensor
-    mask: torch.Tensor | None
+    mask: Any  # a tensor as PyTorch takes it, a BlockMask, or None
     dropout: float
     causal: bool
     scale: float | None
+    source: str | None = None  # what made the call, where it is not scaled_dot_product_attention
 
     def with_batch(self) -> Call:
         """The same with a batch axis: [H, N, d] is one item."""
@@ -49,7 +50,7 @@ class Call:
         if self.q.ndim != 3:
             raise CaptureError(f"expected q [B, H, N, d] or [H, N, d] (got {list(self.q.shape)})")
         q, k, v, out = (t.unsqueeze(0) for t in (self.q, self.k, self.v, self.out))
-        return Call(q, k, v, out, self.mask, self.dropout, self.causal, self.scale)
+        return Call(q, k, v, out, self.mask, self.dropout, self.causal, self.scale, self.source)
 
     def check(self, where: str) -> None:
         if self.dropout > 0:
@@ -67,9 +68,18 @@ class Call:
             raise CaptureError(f"{where}: the scale has to be finite and above 0 (got {self.scale})")
 
     def tensors(
-        self, items: list[int], heads: tuple[int, int], key_heads: tuple[int, int], values: bool, rows: int
+        self,
+        items: list[int],
+        heads: tuple[int, int],
+        key_heads: tuple[int, int],
+        values: bool,
+        rows: int,
+        mask_limit: int | None = MASK_LIMIT,
     ) -> dict[str, torch.Tensor]:
-        """Views of what is stored. Under autocast q, k and v are what the kernel saw: out's type."""
+        """Views of what is stored. Under autocast q, k and v are what the kernel saw: out's type.
+
+        Raises CaptureError where the mask takes more than `mask_limit` bytes.
+        """
         kernel = self.out.dtype
         parts = {
             "q": chosen_part(self.q, items, heads).to(kernel),
@@ -82,8 +92,8 @@ class Call:
             parts["out"] = chosen_part(self.out, items, heads)[:, :, where.to(self.out.device)]
             parts["out_rows"] = where
         if self.mask is not None:
-            mask = chosen_mask(self.mask, items, heads)
-            parts["mask"] = mask if mask.dtype == torch.bool else mask.to(kernel)
+            lengths = (self.q.shape[2], self.k.shape[2])
+            parts["mask"] = stored_mask(self.mask, items, heads, lengths, kernel, mask_limit)
         return parts
 
 

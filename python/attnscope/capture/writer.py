@@ -119,4 +119,4 @@ class Writer:
                 os.replace(self.folder / (name + HELD), self.folder / name)
                 self._list(name, facts, size)
             else:
-                (self.folder / (name + HELD)).unlink()
+                (self.folder / (name + HELD)).unlink(missing_ok=True)

@@ -1,0 +1,107 @@
+"""Attention calls as other libraries make them, told as PyTorch's."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from .errors import CaptureError
+from .tensors import Call
+
+# What functions call the arguments that shape a map, beside q, k and v.
+ARGUMENTS = {
+    "mask": ("attn_mask", "mask", "attention_mask", "attn_bias", "block_mask"),
+    "causal": ("is_causal", "causal"),
+    "scale": ("scale", "softmax_scale", "scaling", "sm_scale"),
+    "dropout": ("dropout_p", "dropout"),
+}
+# Arguments that change no weight.
+NEUTRAL = ("enable_gqa", "deterministic", "return_lse", "return_attn_probs", "kernel_options")
+# Arguments of transformers' attention functions that change weights and are no mask.
+SHAPING = ("softcap", "s_aux", "position_bias", "head_mask", "cache")
+
+
+def dispatched_call(backend: str, given: Mapping[str, Any], result: Any) -> Call:
+    """A call of a backend of diffusers' dispatcher: q [B, Nq, H, d], k [B, Nk, Hkv, d], result as q.
+
+    Raises CaptureError where the backend exchanges q and k with other processes.
+    """
+    source = f"diffusers backend {backend}"
+    if given.get("_parallel_config") is not None:
+        raise CaptureError(
+            f"{source}: processes exchange parts of q and k after they are seen. Capture with "
+            'transformer.set_attention_backend("native")'
+        )
+    q, k, v = (given[n].transpose(1, 2) for n in ("query", "key", "value"))
+    out = (result[0] if isinstance(result, tuple) else result).transpose(1, 2)
+    mask, causal = given.get("attn_mask"), bool(given.get("is_causal", False))
+    tensor = isinstance(mask, torch.Tensor)
+    if backend == "flex":  # it takes [B, Nq], and looks at is_causal only beside a tensor, instead of it
+        mask, causal = (None, True) if tensor and causal else (mask, False)
+        if tensor and mask is not None and mask.ndim == 2:
+            mask = mask[:, None, :, None].expand(-1, -1, -1, k.shape[2])
+    elif tensor and mask.ndim == 2 and tuple(mask.shape) == (q.shape[0], k.shape[2]):
+        mask = mask[:, None, None]
+    dropout = float(given.get("dropout_p") or 0.0)
+    return Call(q, k, v, out, mask, dropout, causal, given.get("scale"), source)
+
+
+def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: Any) -> Call:
+    """A call of one of transformers' attention functions: q [B, H, Nq, d], result [B, Nq, H, dv].
+
+    Raises CaptureError where an argument changes the weights in a way that a capture cannot state.
+    """
+    source = f"transformers attention {name}"
+    shaping = [n for n in SHAPING if given.get(n) is not None]
+    if "flash" in name and given.get("sliding_window") is not None:
+        shaping.append("sliding_window")
+    if shaping:
+        names = ", ".join(shaping)
+        raise CaptureError(f'{source}: {names} cannot be recorded: use attn_implementation="sdpa"')
+    q, k, v, mask = (given.get(n) for n in ("query", "key", "value", "attention_mask"))
+    causal = given.get("is_causal")
+    causal = getattr(module, "is_causal", True) if causal is None else causal
+    # A mask of queries and keys has the causal part in it.
+    causal = bool(causal) and q.shape[2] > 1 and (mask is None or getattr(mask, "ndim", 4) == 2)
+    if name == "flex_attention":
+        causal = False
+    if isinstance(mask, torch.Tensor) and mask.ndim == 2:
+        mask = mask.bool()[:, None, None]
+        if causal:
+            earlier = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
+            mask, causal = mask & earlier, False
+    dropout = float(given.get("dropout") or 0.0)
+    return Call(q, k, v, result[0].transpose(1, 2), mask, dropout, causal, given.get("scaling"), source)
+
+
+def own_call(function: Callable[..., Any], layout: str, args: tuple, kwargs: dict, result: Any) -> Call:
+    """A call of a user's function, whose first three arguments are q, k and v in `layout`.
+
+    Raises CaptureError where it is given an argument whose meaning is not known.
+    """
+    source = getattr(function, "__name__", type(function).__name__)
+    signature = inspect.signature(function)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = dict(bound.arguments)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            given.update(given.pop(name, {}))
+    names = list(signature.parameters)[:3]
+    tensors = [given.pop(n, None) for n in names] + [result[0] if isinstance(result, tuple) else result]
+    if not all(isinstance(t, torch.Tensor) for t in tensors):
+        raise CaptureError(f"{source}: expected q, k and v as its first three arguments, tensors")
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        meaning = next((m for m, known in ARGUMENTS.items() if name in known), None)
+        default = signature.parameters[name].default if name in signature.parameters else None
+        if meaning is not None:
+            found[meaning] = value
+        elif name not in NEUTRAL and value is not None and value is not default and value != default:
+            raise CaptureError(f"{source}: what its argument {name}={value!r} does to the map is not known")
+    q, k, v, out = (t.transpose(1, 2) if layout == "bshd" else t for t in tensors)
+    dropout, causal = float(found.get("dropout") or 0.0), bool(found.get("causal", False))
+    return Call(q, k, v, out, found.get("mask"), dropout, causal, found.get("scale"), source)

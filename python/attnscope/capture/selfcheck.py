@@ -1,0 +1,41 @@
+"""A few rows of a call's result, computed again from what is about to be stored."""
+
+from __future__ import annotations
+
+import torch
+
+from .errors import CaptureError
+from .tensors import Call
+
+TOLERANCE = 0.1  # of the largest value; kernels that quantise q and k err by some hundredths
+
+
+def check_result(call: Call, mask: torch.Tensor | None, item: int, head: int) -> None:
+    """Raises CaptureError where rows of a head's result are not softmax(scale·QKᵀ + mask)·V.
+
+    Three rows of batch item `item`. mask: what is stored of the call's, its first item and head those.
+    """
+    queries, channels = call.q.shape[2], call.q.shape[3]
+    rows = torch.tensor(sorted({0, queries // 2, queries - 1}), device=call.q.device)
+    group = call.q.shape[1] // call.k.shape[1]
+    q = call.q[item, head, rows].double()
+    k, v = (t[item, head // group].double() for t in (call.k, call.v))
+    logits = (channels**-0.5 if call.scale is None else call.scale) * q @ k.T
+    if call.causal:
+        later = torch.arange(k.shape[0], device=k.device) > rows[:, None]
+        logits = logits.masked_fill(later, -torch.inf)
+    if mask is not None:
+        part = mask[0, 0].to(logits.device)
+        part = part if part.shape[0] == 1 else part[rows]
+        logits = logits.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else logits + part.double()
+    used = logits.isfinite().any(-1)  # what a kernel makes of a row without keys says nothing
+    expected, got = logits.softmax(-1)[used] @ v, call.out[item, head, rows][used].double()
+    if not used.any():
+        return
+    error = float((expected - got).abs().max() / got.abs().max().clamp(min=1e-30))
+    if not error <= TOLERANCE:
+        raise CaptureError(
+            f"{call.source}: its result is not softmax(scale·QKᵀ + mask)·V of the q, k, v, scale and mask "
+            f"that it was given ({error:.1%} of the largest value away): another layout of the axes "
+            '(wrap(…, layout="bshd")), a bias of its own, or no softmax attention'
+        )
