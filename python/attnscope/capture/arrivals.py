@@ -26,10 +26,12 @@ class Arrivals:
             self._chosen |= chosen
 
     def call(self, module: str) -> None:
+        """An attention module made a call; `module`: its name."""
         if self._open:
             self._modules[module] = None
 
     def recorded(self) -> None:
+        """A call was recorded."""
         self._recorded = True
 
     def end_step(self) -> bool:

@@ -72,6 +72,7 @@ def _wan_valid(a: Mapping[str, Any]) -> list[int] | None:
 
 
 def vit_grid(model: Any, a: Mapping[str, Any]) -> Grid | None:
+    """The patches of a picture encoder's forward; None where its configuration does not tell them."""
     pixels, patch = a.get("pixel_values"), getattr(model.config, "patch_size", None)
     if pixels is None or not isinstance(patch, int):
         return None

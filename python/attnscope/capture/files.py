@@ -63,6 +63,7 @@ class FolderLock:
             self._file.close()
 
     def release(self) -> None:
+        """Lets other recorders in."""
         if self._file is not None:
             self._path.unlink(missing_ok=True)
             self._file.close()
@@ -70,6 +71,7 @@ class FolderLock:
 
 
 def make_folder(folder: Path) -> None:
+    """Raises CaptureError where something else has the folder's name."""
     if folder.exists() and not folder.is_dir():
         raise CaptureError(f"{folder}: is no folder")
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,10 +11,12 @@ Grid = tuple[int, int, int]
 
 
 def patched(dims: Sequence[int], patch: Sequence[int]) -> Grid:
+    """Latent cells → tokens: `dims` divided by the model's `patch`, axis by axis."""
     return tuple(n // p for n, p in zip(dims, patch))  # type: ignore[return-value]
 
 
 def as_grid(grid: Any) -> Grid | None:
+    """(T, H, W) of what a user gives: three numbers or "TxHxW". Raises CaptureError."""
     if grid is None:
         return None
     numbers = [int(n) for n in grid.split("x")] if isinstance(grid, str) else list(grid)
@@ -24,8 +26,10 @@ def as_grid(grid: Any) -> Grid | None:
 
 
 def grid_text(grid: Grid | None) -> str | None:
+    """"TxHxW"."""
     return "x".join(map(str, grid)) if grid else None
 
 
 def text_count(text: str | None) -> int:
+    """How many text tokens "226@start" or "256@end" say; 0 for "none", "all" and None."""
     return int(text.split("@")[0]) if text and "@" in text else 0

@@ -77,6 +77,7 @@ class BranchTeller:
         return branch
 
     def wants(self, branch: str) -> bool:
+        """Is `branch` one of those that are recorded?"""
         wanted = self._options.branch
         if isinstance(wanted, str):
             return wanted in ("both", "all") or branch == wanted

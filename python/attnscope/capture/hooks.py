@@ -26,13 +26,16 @@ class SlotStack(threading.local):
         self._running: list[Slot] = []
 
     def clear(self) -> None:
+        """Forgets what ran, for a forward that begins after one that was cut off."""
         self._running.clear()
 
     @property
     def innermost(self) -> Slot | None:
+        """The module whose forward runs; None outside of all."""
         return self._running[-1] if self._running else None
 
     def install(self, stack: contextlib.ExitStack, slots: Iterable[Slot]) -> None:
+        """Watches the forwards of the slots' modules until `stack` is closed."""
         for slot in slots:
             stack.callback(slot.module.register_forward_pre_hook(self._enter(slot)).remove)
             stack.callback(slot.module.register_forward_hook(self._leave, always_call=True).remove)

@@ -53,6 +53,7 @@ class DumpPlan:
         self.check_room(self.planned)
 
     def check_room(self, size: int) -> None:
+        """Raises CaptureError where `size` bytes are not free."""
         free = shutil.disk_usage(self._folder).free
         if size > free:
             raise CaptureError(

@@ -27,6 +27,7 @@ class PromptWatch:
         self._crop = 0
 
     def install(self, stack: contextlib.ExitStack) -> None:
+        """Watches encode_prompt and the text encoders until `stack` is closed."""
         if not callable(getattr(self._pipe, "encode_prompt", None)):
             return
         for attribute, _ in self._encoders:

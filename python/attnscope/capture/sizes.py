@@ -31,6 +31,7 @@ class CallSize:
     mask: int = 0
 
     def payload(self, values: bool, rows: int) -> int:
+        """Bytes of q, k, the mask and, with `values`, v and `rows` rows of the result."""
         q = self.items * self.heads * self.queries * self.channels
         k = self.items * self.key_heads * self.keys * self.channels
         n = min(rows, self.queries) if values else 0
@@ -39,6 +40,7 @@ class CallSize:
 
 
 def readable(size: float) -> str:
+    """Bytes as "1.5 MiB"."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
             break
@@ -47,6 +49,7 @@ def readable(size: float) -> str:
 
 
 def mask_bytes(style: str | None, items: int, heads: int, keys: int, itemsize: int) -> int:
+    """Bytes of a call's mask; style: one row of bools an item, or one of biases an item and head."""
     return {None: 0, "row": items * keys, "head_row": items * heads * keys * itemsize}[style]
 
 

@@ -46,6 +46,7 @@ def _is_attention(module: torch.nn.Module) -> bool:
 
 
 def family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[Slot]:
+    """The attention modules of a known transformer, their layers in the order in which they run."""
     lists = [(name, getattr(model, name)) for name in family.blocks]
     if family.interleaved:  # spatial block i, temporal block i, spatial block i + 1 …
         order = [(n, i, b[i]) for i in range(len(lists[0][1])) for n, b in lists]
@@ -120,6 +121,7 @@ class Model:
         return next(iter(self.transformers.values()), None)
 
     def all_slots(self) -> list[Slot]:
+        """Those of all transformers."""
         return [slot for found in self.slots.values() for slot in found]
 
     def name_of(self, transformer: torch.nn.Module) -> str:

@@ -53,6 +53,7 @@ class Call:
         return Call(q, k, v, out, self.mask, self.dropout, self.causal, self.scale, self.source)
 
     def check(self, where: str) -> None:
+        """Raises CaptureError where a capture cannot state the call; `where`: its name in the message."""
         if self.dropout > 0:
             raise CaptureError(
                 f"{where}: attention dropout {self.dropout} makes the map random: call model.eval()"

@@ -53,6 +53,7 @@ class Writer:
         self._thread.start()
 
     def put(self, job: Job) -> None:
+        """Hands a call over; waits while QUEUED_CALLS are on their way."""
         self.raise_error()
         self._jobs.put(job)
 
@@ -61,6 +62,7 @@ class Writer:
         self._jobs.put(keep)
 
     def raise_error(self) -> None:
+        """Raises what the thread failed with, once, as a CaptureError."""
         if self._error is not None:
             error, self._error = self._error, None
             raise CaptureError(f"{self.folder}: writing failed: {error}") from error
@@ -73,6 +75,7 @@ class Writer:
             self._settle(keep=False)  # what a failure of the thread has left
 
     def write_catalogue(self) -> None:
+        """Replaces capture.json by what is complete now."""
         with self._lock:
             text = json.dumps(
                 {**self.root, **({"frames": self.frames} if self.frames else {}), "calls": self.calls},
