@@ -22,6 +22,9 @@ struct ExportWriteOptions {
   bool resume = false;
   bool verify_all = false;   ///< resuming, check all that is there, not the last GiB alone
   JournalCommits commits{};  ///< when what was written is committed
+  /// With `sync`, entries of so many bytes go past the page cache: what is smaller, the cache takes
+  /// while others compute, and it reaches the disk in larger pieces from there.
+  int64_t direct_bytes = int64_t{1} << 30;
   /// Files that are read: the export must not replace one of them.
   std::vector<std::filesystem::path> inputs{};
   /// What the maps are computed from (OutputFileOptions): where it changes, nothing that was

@@ -316,13 +316,11 @@ void Hdf5Export::remove_replaced() {
 }  // namespace
 
 int threads_at_disk(const ExportPlan& plan, const ExportWriteOptions& options) {
-  // Less than what is committed at once reaches the disk in no time.
-  constexpr int64_t kLargeBytes = int64_t{64} << 20;
-  // One piece on its way to the disk, one that waits for it, while the others are computed.
-  constexpr int kThreads = 2;
+  // As many pieces as a disk has to have at hand to be at its best.
+  constexpr int kThreads = 4;
   const bool tiles = plan.layout.has_entries() && !plan.spec.is_sharded();
-  if (!tiles || !options.sync || estimate_export(plan).payload_bytes < kLargeBytes) return 0;
-  return kThreads;
+  if (!tiles || !options.sync) return 0;
+  return estimate_export(plan).payload_bytes < options.direct_bytes ? 0 : kThreads;
 }
 
 std::unique_ptr<ExportSink> make_hdf5_export(ExportPlan plan, std::filesystem::path out,

@@ -220,29 +220,6 @@ TEST_CASE("the same input and options give the same bytes, however they were com
   }
 }
 
-TEST_CASE("a large export has the same bytes past the page cache and within it") {
-  const TemporaryFolder folder;
-  const std::string capture = folder / "head.safetensors";
-  REQUIRE(run_attnscope({"synth", "--grid", "10x21x20", "--text", "none", "--head-dim", "64",
-                         "--heads", "1", "-o", capture})
-              .exit_code == 0);
-  const auto exported = [&](const std::string& name, const std::vector<std::string>& how) {
-    std::vector<std::string> arguments{"export", capture,       "--dtype", "f32",
-                                       "-o",     folder / name, "--quiet"};
-    arguments.insert(arguments.end(), how.begin(), how.end());
-    const ProgramResult result = run_attnscope(arguments);
-    INFO(result.err);
-    REQUIRE(result.exit_code == 0);
-    return read_file(folder / name);
-  };
-  const std::string cached = exported("cached.h5", {"--no-sync"});
-  REQUIRE(cached.size() > 64 << 20);
-  CHECK(exported("direct.h5", {"--sync", "--threads", "2"}) == cached);
-  // With memory for one thread at a time.
-  CHECK(exported("small.h5", {"--sync", "--memory", "12MiB"}) == cached);
-  CHECK(run_attnscope({"verify", folder / "direct.h5"}).exit_code == 0);
-}
-
 TEST_CASE("an existing file is replaced only on request, and never by a broken run") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";

@@ -6,6 +6,7 @@
 
 #include "core/stream/streaming_engine.h"
 #include "core/tensor/memory_tensor.h"
+#include "io/export/write/hdf5_export.h"
 #include "kernels/backend_factory.h"
 #include "tests/support/catch.h"
 #include "tests/support/export_fixture.h"
@@ -52,12 +53,13 @@ std::shared_ptr<CallEntry> masked_call() {
 }
 
 std::string stream(const ExportSpec& spec, const std::string& out, int64_t budget_bytes,
-                   int workers) {
+                   int workers, const ExportWriteOptions& options = {.sync = false}) {
   const auto backend = make_backend(BackendKind::reference, {workers});
   MemoryBudget budget(budget_bytes);
-  const auto sink = make_export(spec, out, {.force = false, .sync = false});
+  const int at_disk = threads_at_disk(spec, options);
+  const auto sink = make_export(spec, out, options);
   const TilePlan plan =
-      plan_tiles(sink->tasks(), sink->request(), *backend, budget.limit(), workers);
+      plan_tiles(sink->tasks(), sink->request(), *backend, budget.limit(), workers, at_disk);
   StreamingEngine engine(*backend, budget);
   REQUIRE(engine.run(sink->tasks(), plan, *sink));
   return read_bytes(out);
@@ -96,6 +98,25 @@ TEST_CASE("an export in shards that is stopped while its last tiles wait is not 
   sink->suspend();
   CHECK(sink->tiles_done() == 0);
   CHECK_FALSE(std::filesystem::exists(folder / "out.h5"));
+}
+
+TEST_CASE("an export has the same bytes past the page cache and within it") {
+  const TemporaryFolder folder;
+  const std::vector calls{masked_call()};
+  const ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::f32);
+  const int64_t payload = estimate_export(spec).payload_bytes;
+  const ExportWriteOptions direct{.direct_bytes = payload};
+  CHECK(threads_at_disk(spec, direct) > 0);
+  CHECK(threads_at_disk(spec, {.direct_bytes = payload + 1}) == 0);
+  CHECK(threads_at_disk(spec, {.sync = false, .direct_bytes = payload}) == 0);
+  CHECK(threads_at_disk(make_spec(calls, ExportProduct::lse, Encoding::f32), {.direct_bytes = 0}) ==
+        0);
+  const std::string cached = stream(spec, folder / "cached.h5", int64_t{256} << 20, 2);
+  CHECK(stream(spec, folder / "direct.h5", int64_t{256} << 20, 2, direct) == cached);
+  const ExportPlan plan = spec;
+  const TilePlan small = plan_tiles(plan.tasks, plan.request(),
+                                    *make_backend(BackendKind::reference, {1}), 1 << 30, 1);
+  CHECK(stream(spec, folder / "small.h5", small.bytes_total, 2, direct) == cached);
 }
 
 TEST_CASE("a masked map goes through the engine into the file, whatever the budget") {
