@@ -129,7 +129,8 @@ attnscope_room(cli/stats "attnscope stats." MAY core io cli/common USES posix fm
 attnscope_room(cli/mask "attnscope mask." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/rollout "attnscope rollout." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli "main, and the commands of one file: convert, synth, view, bench."
+attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/rollout
-      cli/verify
+      cli/verify cli/bench
   USES posix fmt json cli11)

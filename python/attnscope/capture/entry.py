@@ -13,6 +13,7 @@ from .errors import CaptureError
 from .options import Options
 from .recorder import Capture
 
+
 def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Capture:
     """A context manager that records the attention calls of `model` into the folder `out`.
 
