@@ -261,6 +261,36 @@ TEST_CASE("what a sink holds of each head is planned for as often as heads are u
   CHECK(holding.bytes_total == plain.bytes_total + 4 * 1000);
 }
 
+TEST_CASE("threads beyond the workers wait in the sink while the workers compute") {
+  const AttentionProblem problem = rule_problem(1, 4, 100, 90, 8);
+  const std::vector<HeadTask> tasks = all_heads(problem);
+  const TileRequest request = small_tiles(16);
+  FakeBackend backend;
+  backend.num_workers = 2;
+  const TilePlan plan = plan_tiles(tasks, request, backend, kPlenty, 0, 2);
+  REQUIRE(plan.workers == 2);
+  REQUIRE(plan.threads() == 4);
+  std::atomic<int> computing{0}, most{0};
+  backend.on_call = [&](FakeCall call) {
+    if (call == FakeCall::bind) return;
+    int seen = most;
+    const int now = ++computing;
+    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    }
+    std::this_thread::yield();
+    --computing;
+  };
+  struct MeetingSink : NullSink {
+    using NullSink::NullSink;
+    void consume(const Tile&) override { meeting.attend(); }
+    Meeting meeting{4};
+  } sink(request);
+  MemoryBudget budget(plan.bytes_total);
+  REQUIRE(StreamingEngine(backend, budget).run(tasks, plan, sink));
+  CHECK(sink.meeting.most() == 4);
+  CHECK(most <= 2);
+}
+
 TEST_CASE("a small budget gives up workers that would wait for heads") {
   const AttentionProblem problem = rule_problem(1, 24, 64, 64, 8);
   const std::vector<HeadTask> tasks = all_heads(problem);

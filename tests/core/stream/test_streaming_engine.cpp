@@ -273,33 +273,6 @@ TEST_CASE("random streams deliver every entry and every norm once, in any plan")
   }
 }
 
-TEST_CASE(
-    "panels are computed while others wait in the sink, and never more than there are workers") {
-  PlainStream s;
-  s.backend.num_workers = 2;
-  const TilePlan plan = plan_tiles(s.tasks, s.request, s.backend, kPlenty, 0, 2);
-  REQUIRE(plan.threads() == 4);
-  std::atomic<int> computing{0}, most{0}, waiting{0};
-  s.backend.on_call = [&](FakeCall call) {
-    if (call == FakeCall::bind) return;
-    int seen = most;
-    const int now = ++computing;
-    while (now > seen && !most.compare_exchange_weak(seen, now)) {
-    }
-    std::this_thread::yield();
-    --computing;
-  };
-  MemoryBudget budget(plan.bytes_total);
-  CollectingSink sink(s.request);
-  // Two stay in the sink until two more have come, which only others can have computed.
-  sink.on_consume = [&] {
-    if (++waiting <= 2) REQUIRE(becomes([&] { return waiting >= 4; }));
-  };
-  REQUIRE(StreamingEngine(s.backend, budget).run(s.tasks, plan, sink));
-  CHECK(sink.problems == "");
-  CHECK(most <= 2);
-}
-
 TEST_CASE("one product takes one call a panel, two take norms and segments") {
   const PlainStream s;
   const TilePlan best = plan_tiles(s.tasks, s.request, s.backend, kPlenty);
