@@ -5,48 +5,37 @@
 #endif
 
 namespace attnscope {
-namespace {
 
 #if defined(__x86_64__)
 
-/// Results, and operands.
-constexpr uint64_t kFlushes = 0x8000 | 0x0040;
+namespace {
+constexpr unsigned kFlushToZero = 0x8000;
+constexpr unsigned kDenormalsAreZero = 0x0040;
+}  // namespace
 
-uint64_t floating_point_state() { return _mm_getcsr(); }
-void set_floating_point_state(uint64_t state) { _mm_setcsr(static_cast<unsigned>(state)); }
+FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
+  _mm_setcsr(static_cast<unsigned>(saved_) | kFlushToZero | kDenormalsAreZero);
+}
+FlushDenormals::~FlushDenormals() { _mm_setcsr(static_cast<unsigned>(saved_)); }
 
 #elif defined(__aarch64__)
 
-constexpr uint64_t kFlushes = uint64_t{1} << 24;
+namespace {
+constexpr uint64_t kFlushToZero = uint64_t{1} << 24;
+}
 
-uint64_t floating_point_state() {
-  uint64_t state;
-  asm volatile("mrs %0, fpcr" : "=r"(state));
-  return state;
+FlushDenormals::FlushDenormals() {
+  asm volatile("mrs %0, fpcr" : "=r"(saved_));
+  const uint64_t flushing = saved_ | kFlushToZero;
+  asm volatile("msr fpcr, %0" : : "r"(flushing) : "memory");
 }
-void set_floating_point_state(uint64_t state) {
-  asm volatile("msr fpcr, %0" : : "r"(state) : "memory");
-}
+FlushDenormals::~FlushDenormals() { asm volatile("msr fpcr, %0" : : "r"(saved_) : "memory"); }
 
 #else
 
-constexpr uint64_t kFlushes = 0;
-
-uint64_t floating_point_state() { return 0; }
-void set_floating_point_state(uint64_t) {}
+FlushDenormals::FlushDenormals() = default;
+FlushDenormals::~FlushDenormals() = default;
 
 #endif
-
-}  // namespace
-
-FlushDenormals::FlushDenormals() : saved_(floating_point_state()) {
-  set_floating_point_state(saved_ | kFlushes);
-}
-FlushDenormals::~FlushDenormals() { set_floating_point_state(saved_); }
-
-KeepDenormals::KeepDenormals() : saved_(floating_point_state()) {
-  set_floating_point_state(saved_ & ~kFlushes);
-}
-KeepDenormals::~KeepDenormals() { set_floating_point_state(saved_); }
 
 }  // namespace attnscope

@@ -18,18 +18,4 @@ class FlushDenormals {
   uint64_t saved_ = 0;
 };
 
-/// While it lives, this thread's floating-point unit computes with denormal numbers, whatever a
-/// FlushDenormals around it says; then the caller's state is restored. New threads begin with the
-/// state of the thread that starts them.
-class KeepDenormals {
- public:
-  KeepDenormals();
-  ~KeepDenormals();
-  KeepDenormals(const KeepDenormals&) = delete;
-  KeepDenormals& operator=(const KeepDenormals&) = delete;
-
- private:
-  uint64_t saved_ = 0;
-};
-
 }  // namespace attnscope
