@@ -169,8 +169,10 @@ class PooledFile final : public PooledExport {
                      std::span<const Hdf5Dataset* const> scales) const {
     const int64_t shape[] = {static_cast<int64_t>(group.batch.size()),
                              static_cast<int64_t>(group.heads.size()), level.rows, level.cols};
+    // Preallocated: otherwise the head whose first row of blocks comes first would take the first
+    // place in the file, and the bytes would depend on the workers' order.
     Hdf5Dataset dataset = writer_->create_dataset(parent, name, Hdf5Writer::file_type<float>(),
-                                                  shape, Hdf5Storage::contiguous);
+                                                  shape, Hdf5Storage::preallocated);
     writer_->attribute(dataset.id(), "long_name", long_name);
     writer_->attribute(dataset.id(), "units", "1");
     writer_->attribute(dataset.id(), "block", level.block);
