@@ -28,13 +28,13 @@ void check_grid(const MaskPattern& pattern, const AttentionProblem& problem) {
   }
 }
 
-/// Text beside what the pattern keeps.
+/// Text, and all else that is not video, beside what the pattern keeps.
 Mask with_text(const MaskPattern& pattern, const AttentionProblem& problem, const Mask& mask) {
   const TokenGrid& queries = problem.query_tokens();
   const TokenGrid& keys = problem.key_tokens();
   // Where all keys are text (cross attention, language models) keeping them would keep everything.
   if (keys.video_range().empty()) return mask;
-  if (queries.text_range().empty() && keys.text_range().empty()) return mask;
+  if (queries.outside_video().empty() && keys.outside_video().empty()) return mask;
   if (!pattern.keep_text) {
     // Blocks and lines may hold text keys; dropped means dropped.
     return mask_union({text_mask(queries, keys, false), mask & video_keys_mask(keys)});

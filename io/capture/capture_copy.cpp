@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -59,6 +60,23 @@ Json chosen_items(const Json& list, const SelectedCall& s) {
   return chosen;
 }
 
+/// The first format that has all of these facts.
+std::string_view format_of(const Json& facts) {
+  for (const auto& [fact, value] : facts.items()) {
+    if (is_format_2_fact(fact)) return kCaptureFormat2;
+  }
+  return kCaptureFormat;
+}
+
+/// Names of blocks and slots as parts of file names.
+std::string file_part(const std::string& name) {
+  std::string part = name;
+  for (char& c : part) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  }
+  return "_" + part;
+}
+
 /// One call of the copy: its facts and tensors.
 class CallCopy {
  public:
@@ -67,11 +85,16 @@ class CallCopy {
   Json facts() const {
     Json facts;
     for (const auto& [name, fact] : call_.facts) facts[name] = Json::parse(fact.json);
-    facts["format"] = kCaptureFormat;
+    facts["format"] = format_of(facts);
     facts["layout"] = "bhsd";
     facts["mask"] = call_.mask ? "tensor" : facts.value("mask", "none");
     for (const char* name : {"branches", "text_valid"}) {
       if (facts.contains(name)) facts[name] = chosen_items(facts[name], s_);
+    }
+    for (const char* name : {"queries", "keys"}) {
+      for (size_t i = 0; facts.contains(name) && i < facts[name].size(); ++i) {
+        choose_segment_items(facts[name][i]);
+      }
     }
     if (facts.contains("tokens") && !facts["tokens"].empty() && facts["tokens"][0].is_array()) {
       facts["tokens"] = chosen_items(facts["tokens"], s_);
@@ -92,6 +115,7 @@ class CallCopy {
                                        head_tensor_part("k", p.k(), s_.batch, kv_heads)};
     if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
     if (call_.mask) tensors.push_back(mask());
+    for (const auto& [name, source] : call_.map_tensors) tensors.push_back(map_part(name, source));
     if (call_.lse) tensors.push_back(tensor_part("lse", call_.lse, s_.batch, s_.heads));
     if (call_.out && copy_.values) {
       tensors.push_back(tensor_part("out", call_.out, s_.batch, s_.heads));
@@ -101,12 +125,32 @@ class CallCopy {
   }
 
   std::string file_name() const {
-    return fmt::format("step{:04}_layer{:03}_{}_{}.safetensors", call_.id.step, call_.id.layer,
+    const ModelPlace& place = call_.id.place;
+    std::string where = place.block.empty() ? "" : file_part(place.block);
+    if (!place.slot.empty()) where += file_part(place.slot);
+    if (call_.id.layer != kNoLayer) where = fmt::format("_layer{:03}", call_.id.layer) + where;
+    return fmt::format("step{:04}{}_{}_{}.safetensors", call_.id.step, where,
                        kind_name(call_.id.kind), branch_of(call_.id, s_.batch.front()));
   }
   const CallId& id() const { return call_.id; }
 
  private:
+  /// What a segment says one a batch item: of the chosen ones.
+  void choose_segment_items(Json& segment) const {
+    if (segment.contains("valid")) segment["valid"] = chosen_items(segment["valid"], s_);
+    const bool lists =
+        segment.contains("words") && !segment["words"].empty() && segment["words"][0].is_array();
+    if (lists) segment["words"] = chosen_items(segment["words"], s_);
+  }
+
+  /// A tensor of the token map; [batch, tokens] of the chosen items.
+  TensorToWrite map_part(const std::string& name,
+                         const std::shared_ptr<const TensorSource>& source) const {
+    const auto shape = source->shape();
+    const bool items = shape.size() == 2 && shape[0] > 1;
+    return tensor_part(name, source, items ? s_.batch : std::vector<int64_t>(), {});
+  }
+
   /// head_offset is the number of the first head; where the others do not follow it, their numbers
   /// are told beside it.
   void choose_heads(Json& facts) const {
@@ -232,8 +276,10 @@ class Writer {
     for (const SelectedCall& s : copy_.calls) {
       const CallCopy call(copy_, s);
       write_call(call, folder.part_path() / call.file_name(), false);
-      list["calls"].push_back(
-          {{"file", call.file_name()}, {"step", call.id().step}, {"layer", call.id().layer}});
+      Json entry{{"file", call.file_name()}, {"step", call.id().step}};
+      if (call.id().layer != kNoLayer) entry["layer"] = call.id().layer;
+      list["calls"].push_back(std::move(entry));
+      if (call.facts()["format"] == kCaptureFormat2) list["format"] = kCaptureFormat2;
     }
     write_text(folder.part_path() / "capture.json",
                list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");

@@ -44,13 +44,20 @@ class CallFile {
     metadata_ += ",\"" + name + "\":\"" + quoted + "\"";
     return *this;
   }
+  /// Of the capture format, 1 unless told.
+  CallFile& version(int number) {
+    version_ = number;
+    return *this;
+  }
   void write(const std::filesystem::path& path) const {
-    write_bytes(path, safetensors_bytes("{\"__metadata__\":{\"format\":\"attnscope-capture/1\"" +
-                                            metadata_ + "}" + header_ + "}",
+    write_bytes(path, safetensors_bytes("{\"__metadata__\":{\"format\":\"attnscope-capture/" +
+                                            std::to_string(version_) + "\"" + metadata_ + "}" +
+                                            header_ + "}",
                                         data_));
   }
 
  private:
+  int version_ = 1;
   std::string metadata_, header_, data_;
 };
 

@@ -23,6 +23,11 @@ class ReferenceCall {
 
   /// A fact for the file, and for causal calls the map's mask.
   ReferenceCall& fact(const std::string& name, const std::string& value);
+  /// Of the capture format, 1 unless told.
+  ReferenceCall& version(int number) {
+    file_.version(number);
+    return *this;
+  }
   /// Which (query, key) may be attended to; everything by default.
   ReferenceCall& allowed(std::function<bool(int64_t, int64_t)> allowed);
   ReferenceCall& tensor(const std::string& name, const std::string& dtype,

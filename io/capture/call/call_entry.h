@@ -35,6 +35,8 @@ struct CallEntry {
   std::shared_ptr<const AttentionProblem> problem;         ///< validated
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
   std::shared_ptr<const TensorSource> mask;                ///< tensor mask in use, or null
+  /// Tensors that the token map is made of, by name.
+  std::map<std::string, std::shared_ptr<const TensorSource>> map_tensors = {};
 
   /// The text tokens of a batch item; may be empty.
   std::span<const std::string> tokens_of(int64_t batch) const { return words_of(tokens, batch); }

@@ -79,6 +79,7 @@ FoundTensors format_tensors(const TensorFile& file) {
     });
     if (role == roles().end()) {
       found.unknown.push_back(one_line("tensor " + key));
+      found.tensors.others.emplace(key, file.tensor(key));
     } else {
       found.tensors.*role->place = file.tensor(key);
     }

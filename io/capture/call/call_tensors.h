@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
   std::shared_ptr<const TensorSource> cu_seqlens_q, cu_seqlens_k;
+  /// Tensors of a file in the capture format that only a token map may name.
+  std::map<std::string, std::shared_ptr<const TensorSource>> others = {};
 };
 
 /// The tensors of a call as they were found in one file.

@@ -17,7 +17,11 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
   call.facts.add_metadata(metadata, path);
   if (call_file.listing) {
     const auto& [catalogue, root, index] = *call_file.listing;
-    call.facts.add_entry((*root)["calls"][index], catalogue);
+    const nlohmann::json& entry = (*root)["calls"][index];
+    for (const auto& [fact, value] : entry.items()) {
+      check_fact_format(fact, (*root)["format"], catalogue);
+    }
+    call.facts.add_entry(entry, catalogue);
     call.facts.add_shared(*root, catalogue);
   }
   call.guess = format == metadata.end() && !call_file.listing;

@@ -1,5 +1,6 @@
 #include "io/capture/facts/call_facts.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -17,7 +18,7 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 20> kFacts{
+constexpr std::array<FactName, 24> kFacts{
     {{"format", FactType::text},         {"model", FactType::text},
      {"prompt", FactType::text},         {"step", FactType::integer},
      {"timestep", FactType::number},     {"layer", FactType::integer},
@@ -27,7 +28,11 @@ constexpr std::array<FactName, 20> kFacts{
      {"axes", FactType::text},           {"grid", FactType::text},
      {"text", FactType::text},           {"text_valid", FactType::integers},
      {"tokens", FactType::token_lists},  {"q_state", FactType::text},
-     {"head_offset", FactType::integer}, {"extra", FactType::any}}};
+     {"head_offset", FactType::integer}, {"extra", FactType::any},
+     {"block", FactType::text},          {"slot", FactType::text},
+     {"queries", FactType::any},         {"keys", FactType::any}}};
+
+constexpr std::array<std::string_view, 4> kFormat2Facts{"block", "slot", "queries", "keys"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {
@@ -102,9 +107,22 @@ std::string quoted(const nlohmann::json& value) {
 }  // namespace
 
 void check_capture_format(const nlohmann::json& format, const std::string& file) {
-  if (format == kCaptureFormat) return;
+  if (format == kCaptureFormat || format == kCaptureFormat2) return;
   throw file_error(file, "format",
-                   "expected \"" + std::string(kCaptureFormat) + "\" (got " + format.dump() + ")");
+                   "expected \"" + std::string(kCaptureFormat) + "\" or \"" +
+                       std::string(kCaptureFormat2) + "\" (got " + format.dump() + ")");
+}
+
+bool is_format_2_fact(const std::string& fact) {
+  return std::find(kFormat2Facts.begin(), kFormat2Facts.end(), fact) != kFormat2Facts.end();
+}
+
+void check_fact_format(const std::string& fact, const nlohmann::json& format,
+                       const std::string& file) {
+  if (format != kCaptureFormat || !is_format_2_fact(fact)) return;
+  throw file_error(file, fact,
+                   "is no fact of \"" + std::string(kCaptureFormat) + "\": expected format \"" +
+                       std::string(kCaptureFormat2) + "\"");
 }
 
 std::optional<double> parse_number(const std::string& text) {
@@ -116,8 +134,10 @@ std::optional<double> parse_number(const std::string& text) {
 
 void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
                              const std::string& file) {
+  const auto format = metadata.find("format");
   for (const auto& [name, text] : metadata) {
     const FactName* fact = find_fact(name);
+    if (format != metadata.end()) check_fact_format(name, format->second, file);
     if (fact == nullptr) {
       unknown_.push_back(one_line("metadata key " + name));
     } else if (fact->type == FactType::text) {
