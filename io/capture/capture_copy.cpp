@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/mask_fact.h"
 #include "io/capture/picture_file.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/input_set.h"
@@ -67,9 +68,9 @@ class CallCopy {
   Json facts() const {
     Json facts;
     for (const auto& [name, fact] : call_.facts) facts[name] = Json::parse(fact.json);
-    facts["format"] = kCaptureFormat;
+    facts["format"] = format();
     facts["layout"] = "bhsd";
-    facts["mask"] = call_.mask ? "tensor" : facts.value("mask", "none");
+    facts["mask"] = call_.mask_fact->text();
     for (const char* name : {"branches", "text_valid"}) {
       if (facts.contains(name)) facts[name] = chosen_items(facts[name], s_);
     }
@@ -100,6 +101,10 @@ class CallCopy {
     return tensors;
   }
 
+  /// The version of the format that can say what the call is.
+  std::string_view format() const {
+    return call_.mask_fact->is_second_format() ? kCaptureFormat2 : kCaptureFormat;
+  }
   std::string file_name() const {
     return fmt::format("step{:04}_layer{:03}_{}_{}.safetensors", call_.id.step, call_.id.layer,
                        kind_name(call_.id.kind), branch_of(call_.id, s_.batch.front()));
@@ -121,18 +126,23 @@ class CallCopy {
     facts["extra"] = extra;
   }
 
-  /// Broadcastable to [B, H, Nq, Nk], so that of the two first of four axes, and of the first of
-  /// three, the chosen places are taken where there are several.
+  /// The chosen places of the axes that are batch items and heads, where there are several: of
+  /// four axes the two first, of three the first. What is told token by token is [B, tokens] or
+  /// [tokens].
   TensorToWrite mask() const {
     const auto shape = call_.mask->shape();
+    const MaskForm form = call_.mask_fact->form;
+    const bool entries = form == MaskForm::tensor || form == MaskForm::blocks;
     std::vector<int64_t> first, second;
     if (shape.size() == 4) {
       if (shape[0] > 1) first = s_.batch;
       if (shape[1] > 1) second = s_.heads;
     } else if (shape.size() == 3 && shape[0] > 1) {
       first = s_.heads;
+    } else if (!entries && shape.size() == 2 && shape[0] > 1) {
+      first = s_.batch;
     }
-    return tensor_part("mask", call_.mask, first, second);
+    return tensor_part(std::string(call_.mask_fact->tensor()), call_.mask, first, second);
   }
 
   const CaptureCopy& copy_;
@@ -160,12 +170,11 @@ void check_recordable(const SelectedCall& s) {
                     "command that shows or exports the maps",
                     score_name(p.score())));
   }
-  const std::string mask = p.mask().describe();
-  if (mask != "none" && mask != "causal" && mask != "tensor") {
-    throw usage_error(fmt::format(
-        "{}: its mask is {}, and a capture records none, causal or a tensor: it cannot be "
-        "converted; give --mask to the command that shows or exports the maps",
-        call.file.string(), mask));
+  if (!call.mask_fact) {
+    throw usage_error(
+        fmt::format("{}: its mask is {}, and a capture records {}: it cannot be "
+                    "converted; give --mask to the command that shows or exports the maps",
+                    call.file.string(), p.mask().describe(), mask_fact_words()));
   }
   const auto axes = call.facts.find("axes");
   const bool factorised = axes != call.facts.end() && axes->second.json != "\"full\"";
@@ -218,7 +227,7 @@ class Writer {
 
   void write_folder(const fs::path& out) {
     CaptureFolder folder(out, control_.force);
-    Json list{{"format", kCaptureFormat}};
+    Json list{{"format", folder_format()}};
     if (!copy_.capture->model().empty()) list["model"] = copy_.capture->model();
     if (!copy_.capture->prompt().empty()) list["prompt"] = copy_.capture->prompt();
     // What is recorded for the whole holds for each call: several models go without.
@@ -263,6 +272,14 @@ class Writer {
       }
     }
     return list;
+  }
+
+  /// That of the calls whose version is the latest.
+  std::string_view folder_format() const {
+    const bool second = std::any_of(
+        copy_.calls.begin(), copy_.calls.end(),
+        [&](const SelectedCall& s) { return CallCopy(copy_, s).format() == kCaptureFormat2; });
+    return second ? kCaptureFormat2 : kCaptureFormat;
   }
 
   static void write_text(const fs::path& path, const std::string& text) {

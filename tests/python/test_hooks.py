@@ -236,7 +236,7 @@ class Masks(CaptureTest):
         chosen = BlockMask.from_kv_blocks(
             none, indices, counts, indices, BLOCK_SIZE=32, seq_lengths=(100, 90)
         )
-        kept = stored_mask(chosen, [0], (0, 2), (100, 90), torch.float32, None)[0, 0]
+        kept = stored_mask(chosen, [0], (0, 2), (100, 90), torch.float32, None)
         blocks = torch.tensor([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 1]], dtype=torch.bool)
         self.assertTrue(
             torch.equal(kept, blocks.repeat_interleave(32, 0).repeat_interleave(32, 1)[:100, :90])

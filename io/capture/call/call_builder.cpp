@@ -134,6 +134,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   entry.file = std::move(call.file);
   entry.id = id;
   entry.mask = std::move(mask.source);
+  entry.mask_fact = mask.fact;
   entry.tokens = text_tokens(facts, heads.q.batch(), tokens.keys.text_range().size());
   entry.unknown_keys.insert(entry.unknown_keys.end(), call.unknown.begin(), call.unknown.end());
   const bool options = overrides.mask || overrides.scale || overrides.layout ||

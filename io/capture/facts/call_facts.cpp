@@ -17,17 +17,27 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 20> kFacts{
-    {{"format", FactType::text},         {"model", FactType::text},
-     {"prompt", FactType::text},         {"step", FactType::integer},
-     {"timestep", FactType::number},     {"layer", FactType::integer},
-     {"layer_name", FactType::text},     {"kind", FactType::text},
-     {"branches", FactType::strings},    {"layout", FactType::text},
-     {"scale", FactType::number},        {"mask", FactType::text},
-     {"axes", FactType::text},           {"grid", FactType::text},
-     {"text", FactType::text},           {"text_valid", FactType::integers},
-     {"tokens", FactType::token_lists},  {"q_state", FactType::text},
-     {"head_offset", FactType::integer}, {"extra", FactType::any}}};
+constexpr std::array<FactName, 21> kFacts{{{"format", FactType::text},
+                                           {"model", FactType::text},
+                                           {"prompt", FactType::text},
+                                           {"step", FactType::integer},
+                                           {"timestep", FactType::number},
+                                           {"layer", FactType::integer},
+                                           {"layer_name", FactType::text},
+                                           {"kind", FactType::text},
+                                           {"branches", FactType::strings},
+                                           {"layout", FactType::text},
+                                           {"scale", FactType::number},
+                                           {"mask", FactType::text},
+                                           {"mask_block", FactType::text},
+                                           {"axes", FactType::text},
+                                           {"grid", FactType::text},
+                                           {"text", FactType::text},
+                                           {"text_valid", FactType::integers},
+                                           {"tokens", FactType::token_lists},
+                                           {"q_state", FactType::text},
+                                           {"head_offset", FactType::integer},
+                                           {"extra", FactType::any}}};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {
@@ -102,9 +112,10 @@ std::string quoted(const nlohmann::json& value) {
 }  // namespace
 
 void check_capture_format(const nlohmann::json& format, const std::string& file) {
-  if (format == kCaptureFormat) return;
+  if (format == kCaptureFormat || format == kCaptureFormat2) return;
   throw file_error(file, "format",
-                   "expected \"" + std::string(kCaptureFormat) + "\" (got " + format.dump() + ")");
+                   "expected \"" + std::string(kCaptureFormat) + "\" or \"" +
+                       std::string(kCaptureFormat2) + "\" (got " + format.dump() + ")");
 }
 
 std::optional<double> parse_number(const std::string& text) {

@@ -9,9 +9,11 @@
 
 namespace attnscope {
 
-/// The name by which capture files say what they are.
+/// The names by which capture files say what they are: the first, and the second version of the
+/// format, which calls have that the first cannot tell.
 constexpr std::string_view kCaptureFormat = "attnscope-capture/1";
-/// Throws Error(file) naming `file` where `format` is another.
+constexpr std::string_view kCaptureFormat2 = "attnscope-capture/2";
+/// Throws Error(file) naming `file` where `format` is neither.
 void check_capture_format(const nlohmann::json& format, const std::string& file);
 
 /// A number as options and facts write it; nothing where there is more or less than one.
