@@ -102,22 +102,27 @@ def _block_causal(entries: MaskEntries) -> StoredMask | None:
 
 def _valid_pairs(entries: MaskEntries) -> StoredMask | None:
     """Valid queries have the valid keys, the others none: any row that has keys tells which."""
-    lists = []
-    for b in range(entries.shape[0]):
-        row = next((rows[rows.any(-1)][0] for rows in _first_rows(entries, b) if bool(rows.any())), None)
-        lists.append(entries.rows(b, 0, 0, 1)[0] if row is None else row)
-    valid = torch.stack(lists)
+    valid = torch.stack([_any_row(entries, b) for b in range(entries.shape[0])])
 
     def expected(item: int, first: int, end: int) -> torch.Tensor:
         return valid[item, first:end, None] & valid[item]
 
-    return StoredMask({"mask": "valid_pairs"}, {"mask_valid": _shared(valid)}) if _is(entries, expected) else None
+    if not _is(entries, expected):
+        return None
+    return StoredMask({"mask": "valid_pairs"}, {"mask_valid": _shared(valid)})
 
 
-def _first_rows(entries: MaskEntries, item: int):  # type: ignore[no-untyped-def]
-    yield entries.rows(item, 0, 0, 1)
+def _any_row(entries: MaskEntries, item: int) -> torch.Tensor:
+    """A row that has keys, bool [keys]; of an item without such rows, its last."""
+    row = entries.rows(item, 0, 0, 1)[0]
+    if bool(row.any()):
+        return row
     for first, end in entries.pieces():
-        yield entries.rows(item, 0, first, end)
+        rows = entries.rows(item, 0, first, end)
+        row = rows[rows.any(-1).int().argmax()]
+        if bool(row.any()):
+            break
+    return row
 
 
 def _segments(entries: MaskEntries) -> StoredMask | None:
