@@ -1,8 +1,10 @@
 #include "core/mask/mask_valid.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/mask/bit_rows.h"
@@ -30,13 +32,18 @@ class ValidTerm : public MaskTerm {
                 float* out, int64_t row_stride) const override {
     const int64_t item = tensor_.item_of(batch);
     const BitRows& bits = valid();
+    // All rows have the same keys: the bits are taken apart once. Called for many small rectangles,
+    // where an allocation each would show.
+    thread_local std::vector<float> of_keys;
+    of_keys.clear();
+    for (int64_t key = keys.begin; key < keys.end; ++key) {
+      of_keys.push_back(bits.at(item, key) ? 0 : kMasked);
+    }
     for (const int64_t query : queries) {
       if (pairs_ && !bits.at(item, query)) {
         std::fill_n(out, keys.size(), kMasked);
       } else {
-        for (int64_t key = keys.begin; key < keys.end; ++key) {
-          if (!bits.at(item, key)) out[key - keys.begin] = kMasked;
-        }
+        std::transform(of_keys.begin(), of_keys.end(), out, out, std::plus<>());
       }
       out += row_stride;
     }
