@@ -92,14 +92,18 @@ class SameSegmentTerm : public MaskTerm {
   void add_bias(int64_t batch, int64_t, std::span<const int64_t> queries, IndexRange keys,
                 float* out, int64_t row_stride) const override {
     const SegmentRuns& item = runs_of(batch);
-    const std::span<const SegmentRun> runs = item.runs_in(keys);
+    // Spread over the keys once for all rows. Called for many small rectangles, where an allocation
+    // each would show.
+    thread_local std::vector<int64_t> of_keys;
+    of_keys.clear();
+    for (const SegmentRun& run : item.runs_in(keys)) {
+      of_keys.resize(static_cast<size_t>(intersect(run.tokens, keys).end - keys.begin),
+                     run.segment);
+    }
     for (const int64_t query : queries) {
       const int64_t segment = item.runs_in({query, query + 1}).front().segment;
-      for (const SegmentRun& run : runs) {
-        if (run.segment == segment) continue;
-        const IndexRange part = intersect(run.tokens, keys);
-        std::fill(out + (part.begin - keys.begin), out + (part.end - keys.begin), kMasked);
-      }
+      std::transform(of_keys.begin(), of_keys.end(), out, out,
+                     [=](int64_t key, float bias) { return key == segment ? bias : kMasked; });
       out += row_stride;
     }
   }
