@@ -1,8 +1,8 @@
 // Masks that a capture states by less than their entries: every number is that of the same mask
 // given entry by entry.
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -193,6 +193,21 @@ TEST_CASE("stated masks agree with double precision, and rows without keys are m
         CHECK(heads[static_cast<size_t>(b * kHeads + h)]["masked_rows"] == masked_rows);
       }
     }
+  }
+}
+
+TEST_CASE("info tells what a stated mask keeps") {
+  const std::map<std::string, std::string> words{
+      {"valid", "valid: the keys that mask_valid marks\n"},
+      {"valid_pairs", "valid_pairs: queries and keys that mask_valid marks\n"},
+      {"segments", "segments: keys with the query's number in mask_segments\n"},
+      {"block_causal:75",
+       "block_causal:75: keys up to the end of the query's block of 75 tokens\n"},
+      {"blocks", "blocks:64x128: blocks of 64 queries and 128 keys that mask_blocks marks\n"}};
+  for (const StatedMask& mask : stated_masks()) {
+    INFO(mask.fact);
+    const std::string text = run({"info", Pair(mask).stated});
+    CHECK(text.find("  mask       " + words.at(mask.fact)) != std::string::npos);
   }
 }
 
