@@ -101,7 +101,7 @@ attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
 
 # viewer: the window.
 attnscope_room(viewer/view "What is looked at and what can be done to it: state, actions, undo, commands, session. No threads."
-  MAY core io/files io/capture io/pictures USES fmt json)
+  MAY core io/files io/capture/facts io/capture io/pictures USES fmt json)
 attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
   MAY core io/files io/export/format io/export/read viewer/view USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read."

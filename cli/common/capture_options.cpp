@@ -84,7 +84,9 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
   command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
       .type_name("auto|NUMBER")
       .group(facts);
-  command.add_option(mask_option, o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
+  command
+      .add_option(mask_option, o.mask,
+                  "none, causal, window:N, block_causal:N, or a tensor file (bool or bias)")
       .type_name("MASK")
       .group(facts);
   command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")

@@ -208,6 +208,28 @@ std::string origin_note(const CallEntry& call, const std::string& fact) {
   return fmt::format("  ({})", found->second.origin);
 }
 
+/// The mask's name, and what it keeps where that is no word of everybody's.
+std::string mask_text(const CallEntry& call) {
+  const std::string name = call.problem->mask().describe();
+  if (!call.mask_fact) return name;
+  switch (call.mask_fact->form) {
+    case MaskForm::valid:
+      return name + ": the keys that mask_valid marks";
+    case MaskForm::valid_pairs:
+      return name + ": queries and keys that mask_valid marks";
+    case MaskForm::segments:
+      return name + ": keys with the query's number in mask_segments";
+    case MaskForm::block_causal:
+      return fmt::format("{}: keys up to the end of the query's block of {} tokens", name,
+                         call.mask_fact->causal_block);
+    case MaskForm::blocks:
+      return fmt::format("{}: blocks of {} queries and {} keys that mask_blocks marks", name,
+                         call.mask_fact->block[0], call.mask_fact->block[1]);
+    default:
+      return name;
+  }
+}
+
 void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) {
   const CallEntry& call = *g.first;
   const AttentionProblem& p = *call.problem;
@@ -237,7 +259,7 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
     line("text", p.key_tokens().text_text() + origin_note(call, "text"));
   }
   line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
-  line("mask", p.mask().describe() + origin_note(call, "mask"));
+  line("mask", mask_text(call) + origin_note(call, "mask"));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
   for (const auto& [fact, values] : g.facts) {
     line(fact, values.size() == 1 ? *values.begin()

@@ -5,6 +5,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/block_causal.h"
 #include "core/mask/mask_union.h"
 #include "core/patterns/mask_grid.h"
 #include "core/patterns/mask_lines.h"
@@ -117,6 +118,8 @@ Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int
       return Mask::causal();
     case PatternKind::window:
       return Mask::window(pattern.reach);
+    case PatternKind::block_causal:
+      return block_causal_mask(pattern.block);
     case PatternKind::spatial:
       return on_grid([&] { return spatial_mask(grid, pattern.frames); });
     case PatternKind::temporal:

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/mask_fact.h"
 #include "io/capture/picture_file.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/input_set.h"
@@ -60,14 +61,6 @@ Json chosen_items(const Json& list, const SelectedCall& s) {
   return chosen;
 }
 
-/// The first format that has all of these facts.
-std::string_view format_of(const Json& facts) {
-  for (const auto& [fact, value] : facts.items()) {
-    if (is_format_2_fact(fact)) return kCaptureFormat2;
-  }
-  return kCaptureFormat;
-}
-
 /// Names of blocks and slots as parts of file names.
 std::string file_part(const std::string& name) {
   std::string part = name;
@@ -85,9 +78,9 @@ class CallCopy {
   Json facts() const {
     Json facts;
     for (const auto& [name, fact] : call_.facts) facts[name] = Json::parse(fact.json);
-    facts["format"] = format_of(facts);
+    facts["format"] = format();
     facts["layout"] = "bhsd";
-    facts["mask"] = call_.mask ? "tensor" : facts.value("mask", "none");
+    facts["mask"] = call_.mask_fact->text();
     for (const char* name : {"branches", "text_valid"}) {
       if (facts.contains(name)) facts[name] = chosen_items(facts[name], s_);
     }
@@ -124,6 +117,13 @@ class CallCopy {
     return tensors;
   }
 
+  /// The version of the format that can say what the call is.
+  std::string_view format() const {
+    const bool second = call_.mask_fact->is_second_format() ||
+                        std::any_of(call_.facts.begin(), call_.facts.end(),
+                                    [](const auto& fact) { return is_format_2_fact(fact.first); });
+    return second ? kCaptureFormat2 : kCaptureFormat;
+  }
   std::string file_name() const {
     const ModelPlace& place = call_.id.place;
     std::string where = place.block.empty() ? "" : file_part(place.block);
@@ -165,18 +165,23 @@ class CallCopy {
     facts["extra"] = extra;
   }
 
-  /// Broadcastable to [B, H, Nq, Nk], so that of the two first of four axes, and of the first of
-  /// three, the chosen places are taken where there are several.
+  /// The chosen places of the axes that are batch items and heads, where there are several: of
+  /// four axes the two first, of three the first. What is told token by token is [B, tokens] or
+  /// [tokens].
   TensorToWrite mask() const {
     const auto shape = call_.mask->shape();
+    const MaskForm form = call_.mask_fact->form;
+    const bool entries = form == MaskForm::tensor || form == MaskForm::blocks;
     std::vector<int64_t> first, second;
     if (shape.size() == 4) {
       if (shape[0] > 1) first = s_.batch;
       if (shape[1] > 1) second = s_.heads;
     } else if (shape.size() == 3 && shape[0] > 1) {
       first = s_.heads;
+    } else if (!entries && shape.size() == 2 && shape[0] > 1) {
+      first = s_.batch;
     }
-    return tensor_part("mask", call_.mask, first, second);
+    return tensor_part(std::string(call_.mask_fact->tensor()), call_.mask, first, second);
   }
 
   const CaptureCopy& copy_;
@@ -204,12 +209,11 @@ void check_recordable(const SelectedCall& s) {
                     "command that shows or exports the maps",
                     score_name(p.score())));
   }
-  const std::string mask = p.mask().describe();
-  if (mask != "none" && mask != "causal" && mask != "tensor") {
-    throw usage_error(fmt::format(
-        "{}: its mask is {}, and a capture records none, causal or a tensor: it cannot be "
-        "converted; give --mask to the command that shows or exports the maps",
-        call.file.string(), mask));
+  if (!call.mask_fact) {
+    throw usage_error(
+        fmt::format("{}: its mask is {}, and a capture records {}: it cannot be "
+                    "converted; give --mask to the command that shows or exports the maps",
+                    call.file.string(), p.mask().describe(), mask_fact_words()));
   }
   const auto axes = call.facts.find("axes");
   const bool factorised = axes != call.facts.end() && axes->second.json != "\"full\"";
@@ -262,7 +266,7 @@ class Writer {
 
   void write_folder(const fs::path& out) {
     CaptureFolder folder(out, control_.force);
-    Json list{{"format", kCaptureFormat}};
+    Json list{{"format", folder_format()}};
     if (!copy_.capture->model().empty()) list["model"] = copy_.capture->model();
     if (!copy_.capture->prompt().empty()) list["prompt"] = copy_.capture->prompt();
     // What is recorded for the whole holds for each call: several models go without.
@@ -279,7 +283,6 @@ class Writer {
       Json entry{{"file", call.file_name()}, {"step", call.id().step}};
       if (call.id().layer != kNoLayer) entry["layer"] = call.id().layer;
       list["calls"].push_back(std::move(entry));
-      if (call.facts()["format"] == kCaptureFormat2) list["format"] = kCaptureFormat2;
     }
     write_text(folder.part_path() / "capture.json",
                list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -309,6 +312,14 @@ class Writer {
       }
     }
     return list;
+  }
+
+  /// That of the calls whose version is the latest.
+  std::string_view folder_format() const {
+    const bool second = std::any_of(
+        copy_.calls.begin(), copy_.calls.end(),
+        [&](const SelectedCall& s) { return CallCopy(copy_, s).format() == kCaptureFormat2; });
+    return second ? kCaptureFormat2 : kCaptureFormat;
   }
 
   static void write_text(const fs::path& path, const std::string& text) {

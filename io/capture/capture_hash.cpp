@@ -37,6 +37,11 @@ std::string canonical_facts(const SelectedCall& selected) {
   json["scale"] = p.scale();
   json["score"] = score_name(p.score());
   json["mask"] = p.mask().describe();
+  // Elements alone do not tell how the tensor broadcasts.
+  if (call.mask && call.mask_fact && call.mask_fact->is_second_format()) {
+    const auto shape = call.mask->shape();
+    json["mask_shape"] = std::vector<int64_t>(shape.begin(), shape.end());
+  }
   json["query_grid"] = {p.query_tokens().grid_text(), p.query_tokens().text_text()};
   json["key_grid"] = {p.key_tokens().grid_text(), p.key_tokens().text_text()};
   json["text_valid"] = p.key_tokens().text_valid();

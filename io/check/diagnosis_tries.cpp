@@ -67,8 +67,8 @@ bool Diagnosis::try_masks() {
   if (const auto padding = padding_mask(problem_)) {
     masks.push_back({*padding, "with padded text keys hidden (text_valid)" + instead, ""});
   }
-  if (call_.mask && call_.mask->dtype() == DType::boolean) {
-    masks.push_back({inverted_mask(call_.mask),
+  if (call_.mask && call_.mask_fact && call_.mask->dtype() == DType::boolean) {
+    masks.push_back({make_mask(*call_.mask_fact, inverted_booleans(call_.mask)),
                      "with the mask's booleans inverted (true must mean: may attend)", ""});
   } else if (call_.mask && is_floating(call_.mask->dtype())) {
     masks.push_back({number_mask(call_.mask),

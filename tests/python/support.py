@@ -54,6 +54,7 @@ def read_call(path: Path) -> Recorded:
                 "grid",
                 "text",
                 "mask",
+                "mask_block",
                 "layer_name",
                 "q_state",
             )
@@ -62,30 +63,59 @@ def read_call(path: Path) -> Recorded:
 
 
 def read_capture(folder: Path) -> list[Recorded]:
-    """Calls in the order of capture.json, whose facts must be those of the files."""
+    """Calls in the order of capture.json, whose facts must be those of the files, and its version the
+    latest of theirs."""
     catalogue = json.loads((folder / "capture.json").read_text())
-    assert catalogue["format"] == "attnscope-capture/1"
     calls = []
     for entry in catalogue["calls"]:
         call = read_call(folder / entry["file"])
         for name, value in entry.items():
             assert name == "file" or call.facts[name] == value, (entry, call.facts)
         calls.append(call)
+    assert catalogue["format"] == max(c.facts["format"] for c in calls), catalogue["format"]
+    for call in calls:
+        second = call.facts["mask"] not in ("none", "causal", "tensor")
+        assert call.facts["format"] == f"attnscope-capture/{2 if second else 1}", call.facts
     return calls
 
 
+def kept_entries(call: Recorded) -> torch.Tensor:
+    """Which entries the call's boolean mask keeps, as the format defines what is stated: bool, broadcastable
+    to [B, H, Nq, Nk]."""
+    queries, keys = call["q"].shape[2], call["k"].shape[2]
+    i, j = torch.arange(queries)[:, None], torch.arange(keys)[None]
+    word, _, number = call.facts["mask"].partition(":")
+    if word == "none":
+        return torch.ones(queries, keys, dtype=torch.bool)
+    if word == "causal":
+        return j <= i
+    if word == "tensor":
+        return call["mask"]
+    if word == "block_causal":
+        return j // int(number) <= i // int(number)
+    if word == "blocks":
+        height, width = map(int, call.facts["mask_block"].split("x"))
+        blocks = call["mask_blocks"]
+        return blocks[:, :, i // height, j // width]
+    if word == "segments":
+        of = call["mask_segments"].view(-1, 1, keys)
+        return of[..., None] == of[:, :, None]
+    valid = call["mask_valid"].view(-1, 1, 1, keys)
+    assert word in ("valid", "valid_pairs"), word
+    return valid & valid.transpose(2, 3) if word == "valid_pairs" else valid
+
+
 def weights(call: Recorded) -> torch.Tensor:
-    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]."""
+    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]; rows without keys are
+    zeros."""
     q, k = call["q"].double(), call["k"].double()
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     logits = call.facts["scale"] * q @ k.transpose(2, 3)
-    if call.facts["mask"] == "causal":
-        keep = torch.ones(logits.shape[2:], dtype=torch.bool).tril()
-        logits = logits.masked_fill(~keep, -torch.inf)
-    elif call.facts["mask"] == "tensor":
-        mask = call["mask"]
-        logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask.double()
-    return logits.softmax(-1)
+    if call.facts["mask"] == "tensor" and call["mask"].dtype != torch.bool:
+        logits = logits + call["mask"].double()
+    else:
+        logits = logits.masked_fill(~kept_entries(call), -torch.inf)
+    return logits.softmax(-1).masked_fill(~logits.isfinite().any(-1, keepdim=True), 0)
 
 
 def output_error(call: Recorded) -> float:

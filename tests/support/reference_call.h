@@ -23,15 +23,15 @@ class ReferenceCall {
 
   /// A fact for the file, and for causal calls the map's mask.
   ReferenceCall& fact(const std::string& name, const std::string& value);
-  /// Of the capture format, 1 unless told.
-  ReferenceCall& version(int number) {
-    file_.version(number);
-    return *this;
-  }
   /// Which (query, key) may be attended to; everything by default.
   ReferenceCall& allowed(std::function<bool(int64_t, int64_t)> allowed);
   ReferenceCall& tensor(const std::string& name, const std::string& dtype,
                         std::vector<int64_t> shape, const std::string& data);
+  /// The file's version of the format.
+  ReferenceCall& version(int version) {
+    file_.version(version);
+    return *this;
+  }
   void write(const std::filesystem::path& path) const { file_.write(path); }
   /// q.npy and k.npy of the first batch item, [tokens, heads, width], as flash-attention's
   /// variable-length functions take them.

@@ -117,6 +117,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
     entry.map_tensors[name] = call.tensors.others.at(name);
   }
   entry.tokens = tokens.words;
+  entry.mask_fact = mask.fact;
   entry.unknown_keys.insert(entry.unknown_keys.end(), call.unknown.begin(), call.unknown.end());
   const bool options = overrides.mask || overrides.scale || overrides.layout ||
                        overrides.score != ScoreFunction::softmax;

@@ -48,6 +48,8 @@ CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& over
     set_by_option(facts, option, notes);
   }
   if (!facts.has("mask")) facts.set("mask", "none", "default");
+  // The size of recorded blocks says nothing of another mask.
+  if (overrides.mask) facts.drop("mask_block");
   if (!text_changes) return facts;
   // How much of the recorded text is valid, and its words, say nothing of another span.
   for (const char* fact : {"text_valid", "tokens"}) {

@@ -18,7 +18,7 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 24> kFacts{
+constexpr std::array<FactName, 25> kFacts{
     {{"format", FactType::text},         {"model", FactType::text},
      {"prompt", FactType::text},         {"step", FactType::integer},
      {"timestep", FactType::number},     {"layer", FactType::integer},
@@ -30,9 +30,11 @@ constexpr std::array<FactName, 24> kFacts{
      {"tokens", FactType::token_lists},  {"q_state", FactType::text},
      {"head_offset", FactType::integer}, {"extra", FactType::any},
      {"block", FactType::text},          {"slot", FactType::text},
-     {"queries", FactType::any},         {"keys", FactType::any}}};
+     {"queries", FactType::any},         {"keys", FactType::any},
+     {"mask_block", FactType::text}}};
 
-constexpr std::array<std::string_view, 4> kFormat2Facts{"block", "slot", "queries", "keys"};
+constexpr std::array<std::string_view, 5> kFormat2Facts{"block", "slot", "queries", "keys",
+                                                        "mask_block"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {
@@ -117,14 +119,6 @@ bool is_format_2_fact(const std::string& fact) {
   return std::find(kFormat2Facts.begin(), kFormat2Facts.end(), fact) != kFormat2Facts.end();
 }
 
-void check_fact_format(const std::string& fact, const nlohmann::json& format,
-                       const std::string& file) {
-  if (format != kCaptureFormat || !is_format_2_fact(fact)) return;
-  throw file_error(file, fact,
-                   "is no fact of \"" + std::string(kCaptureFormat) + "\": expected format \"" +
-                       std::string(kCaptureFormat2) + "\"");
-}
-
 std::optional<double> parse_number(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -134,10 +128,8 @@ std::optional<double> parse_number(const std::string& text) {
 
 void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
                              const std::string& file) {
-  const auto format = metadata.find("format");
   for (const auto& [name, text] : metadata) {
     const FactName* fact = find_fact(name);
-    if (format != metadata.end()) check_fact_format(name, format->second, file);
     if (fact == nullptr) {
       unknown_.push_back(one_line("metadata key " + name));
     } else if (fact->type == FactType::text) {

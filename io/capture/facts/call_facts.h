@@ -17,9 +17,6 @@ constexpr std::string_view kCaptureFormat2 = "attnscope-capture/2";
 void check_capture_format(const nlohmann::json& format, const std::string& file);
 /// Whether format 1 does not have this fact of a call.
 bool is_format_2_fact(const std::string& fact);
-/// Throws Error(file) naming `file` where it states a fact that its `format` does not have.
-void check_fact_format(const std::string& fact, const nlohmann::json& format,
-                       const std::string& file);
 
 /// A number as options and facts write it; nothing where there is more or less than one.
 std::optional<double> parse_number(const std::string& text);

@@ -12,7 +12,7 @@ import torch
 
 from .choice import head_range, key_head_range
 from .errors import CaptureError
-from .files import FORMAT, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
+from .files import FORMAT, FORMAT_2, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
 from .forward import Forward
 from .options import Options
 from .pictures import as_pictures, picture_places
@@ -83,16 +83,19 @@ class Dump:
         first, end = head_range(self._options.heads, heads)
         keys = key_head_range(first, end, heads, key_heads)
         o = self._options
-        tensors = call.tensors(items, (first, end), keys, o.values, o.rows, o.mask_limit)
+        mask = call.stored_mask(items, (first, end), o.mask_limit)
+        tensors = {**call.tensors(items, (first, end), keys, o.values, o.rows), **mask.tensors}
         if call.source is not None:
-            check_result(call, tensors.get("mask"), items[0], first)
+            check_result(call, items[0], first)
         facts = {
             **self._head_facts(self.writer.root),
             **facts,
             "layout": "bhsd",
             "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
-            "mask": "causal" if call.causal else "tensor" if call.mask is not None else "none",
+            **mask.facts,
         }
+        if mask.second_format:
+            facts["format"] = FORMAT_2
         if offset + first:
             facts["head_offset"] = offset + first
         extra = self._call_extra(forward)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from .errors import CaptureError
+from .mask_entries import BlockEntries, MaskEntries, TensorEntries, block_lists
+from .mask_structure import BLOCK_SIZES, StoredMask, find_structure, stored_blocks
 
-MASK_LIMIT = 256 * 2**20  # bytes of a call's mask that are stored without being asked for
+MASK_LIMIT = 256 * 2**20  # bytes of entries of a call's mask that are stored without being asked for
 
 
 def is_block_mask(mask: Any) -> bool:
@@ -39,52 +42,57 @@ def stored_mask(
     lengths: tuple[int, int],
     dtype: torch.dtype,
     limit: int | None,
-) -> torch.Tensor:
-    """What is stored of a call's mask: bool, or `dtype` added to the logits.
+) -> StoredMask:
+    """What is stored of a call's mask: what a boolean one is, where it is one of the things that a capture
+    has words for, else its entries, bool or `dtype` added to the logits.
 
-    mask: a tensor as PyTorch takes it, or a BlockMask, which becomes the same mask entry by entry;
-    lengths: (Nq, Nk); limit: bytes. Raises CaptureError above them.
+    mask: a tensor as PyTorch takes it, or a BlockMask; lengths: (Nq, Nk); limit: bytes of entries. Raises
+    CaptureError above them.
     """
     if is_block_mask(mask):
-        batch, count = int(mask.kv_num_blocks.shape[0]), int(mask.kv_num_blocks.shape[1])
-        _check_size(batch * count * lengths[0] * lengths[1], limit, "a BlockMask of ")
-        return chosen_mask(_entries(mask, lengths), items, heads)
-    chosen = chosen_mask(mask, items, heads)
-    size = 1 if chosen.dtype == torch.bool else torch.empty(0, dtype=dtype).element_size()
-    _check_size(chosen.numel() * size, limit, "")
-    return chosen if chosen.dtype == torch.bool else chosen.to(dtype)
+        if not bool(mask.kv_num_blocks.any()) and mask.full_kv_num_blocks is not None:
+            return _full_blocks(mask, items, heads, lengths)
+        entries: MaskEntries = BlockEntries(mask, items, heads, lengths)
+        sizes, what = (tuple(mask.BLOCK_SIZE), *BLOCK_SIZES), "a BlockMask of "
+    else:
+        chosen = chosen_mask(mask, items, heads)
+        if chosen.dtype != torch.bool or chosen.shape[2] == 1:
+            size = 1 if chosen.dtype == torch.bool else torch.empty(0, dtype=dtype).element_size()
+            _check_size(chosen.numel() * size, limit, "")
+            stored = chosen if chosen.dtype == torch.bool else chosen.to(dtype)
+            return StoredMask({"mask": "tensor"}, {"mask": stored})
+        entries = TensorEntries(chosen.expand(-1, -1, -1, lengths[1]))
+        sizes, what = BLOCK_SIZES, ""
+    found = find_structure(entries, sizes)
+    if found is None:
+        _check_size(math.prod(entries.shape), limit, what)
+        found = StoredMask({"mask": "tensor"}, {"mask": entries.dense()})
+    return found
+
+
+def mask_rows(mask: Any, item: int, head: int, rows: torch.Tensor, lengths: tuple[int, int]) -> torch.Tensor:
+    """Some rows of a call's mask for a batch item and head: bool or numbers [len(rows) or 1, Nk]."""
+    if is_block_mask(mask):
+        entries = BlockEntries(mask, [item], (head, head + 1), lengths)
+        return torch.cat([entries.rows(0, 0, i, i + 1) for i in rows.tolist()])
+    part = chosen_mask(mask, [item], (head, head + 1))[0, 0]
+    return part if part.shape[0] == 1 else part[rows.to(part.device)]
+
+
+def _full_blocks(
+    mask: Any, items: Sequence[int], heads: tuple[int, int], lengths: tuple[int, int]
+) -> StoredMask:
+    """A BlockMask of full blocks alone: they tell all of it."""
+    height, width = mask.BLOCK_SIZE
+    rows, columns = -(-lengths[0] // height), -(-lengths[1] // width)
+    blocks = block_lists(mask.full_kv_num_blocks, mask.full_kv_indices, columns)[:, :, :rows]
+    return stored_blocks(chosen_mask(blocks, items, heads), height, width)
 
 
 def _check_size(size: int, limit: int | None, what: str) -> None:
     if limit is not None and size > limit:
         raise CaptureError(
             f"the call's mask, {what}{size / 2**20:.0f} MiB as a dense tensor, is above the limit of "
-            f"{limit / 2**20:.0f} MiB: a mask of every query and key is stored entry by entry. "
-            "mask_limit=None (or a number of bytes) stores it"
+            f"{limit / 2**20:.0f} MiB: no structure was found in it, and a mask of every query and key is "
+            "stored entry by entry. mask_limit=None (or a number of bytes) stores it"
         )
-
-
-def _entries(mask: Any, lengths: tuple[int, int]) -> torch.Tensor:
-    """A BlockMask [B, H] as bool [B, H, Nq, Nk]: a key counts in full blocks, and in the others of its
-    blocks where mask_mod says so."""
-    from torch.nn.attention.flex_attention import create_mask
-
-    batch, heads = mask.kv_num_blocks.shape[:2]
-    device = mask.kv_num_blocks.device
-    inside = create_mask(mask.mask_mod, batch, heads, *lengths, device=device)
-    keep = inside & _blocks(mask, mask.kv_num_blocks, mask.kv_indices, lengths)
-    if mask.full_kv_num_blocks is not None:
-        keep |= _blocks(mask, mask.full_kv_num_blocks, mask.full_kv_indices, lengths)
-    return keep
-
-
-def _blocks(mask: Any, counts: torch.Tensor, indices: torch.Tensor, lengths: tuple[int, int]) -> torch.Tensor:
-    """The entries of the blocks that each row of blocks lists first: bool [B, H, Nq, Nk]."""
-    height, width = mask.BLOCK_SIZE
-    columns = -(-lengths[1] // width)
-    listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
-    width_in_blocks = max(columns, indices.shape[-1])
-    blocks = torch.zeros(*indices.shape[:-1], width_in_blocks, dtype=torch.int32, device=indices.device)
-    blocks.scatter_add_(-1, indices.long(), listed.int())
-    rows = (blocks > 0).repeat_interleave(height, -2)[..., : lengths[0], :]
-    return rows.repeat_interleave(width, -1)[..., : lengths[1]]

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from .errors import CaptureError
-from .masks import MASK_LIMIT, stored_mask
+from .mask_structure import StoredMask
+from .masks import stored_mask
 
 STORED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -60,6 +61,11 @@ class Call:
             )
         if self.q.ndim != 4 or self.k.ndim != 4:
             raise CaptureError(f"{where}: expected q [B, H, N, d] (got {list(self.q.shape)})")
+        if self.causal and self.mask is not None:
+            raise CaptureError(
+                f"{where}: is causal and has a mask, of which a capture states one: give it a mask that has "
+                "the causal part in it"
+            )
         if self.out.dtype not in STORED_DTYPES:
             raise CaptureError(f"{where}: {self.q.dtype} cannot be stored")
         for name, tensor in (("q", self.q), ("k", self.k), ("v", self.v)):
@@ -75,12 +81,9 @@ class Call:
         key_heads: tuple[int, int],
         values: bool,
         rows: int,
-        mask_limit: int | None = MASK_LIMIT,
     ) -> dict[str, torch.Tensor]:
-        """Views of what is stored. Under autocast q, k and v are what the kernel saw: out's type.
-
-        Raises CaptureError where the mask takes more than `mask_limit` bytes.
-        """
+        """Views of what is stored beside the mask. Under autocast q, k and v are what the kernel saw:
+        out's type."""
         kernel = self.out.dtype
         parts = {
             "q": chosen_part(self.q, items, heads).to(kernel),
@@ -92,10 +95,17 @@ class Call:
             where = output_rows(self.q.shape[2], rows)
             parts["out"] = chosen_part(self.out, items, heads)[:, :, where.to(self.out.device)]
             parts["out_rows"] = where
-        if self.mask is not None:
-            lengths = (self.q.shape[2], self.k.shape[2])
-            parts["mask"] = stored_mask(self.mask, items, heads, lengths, kernel, mask_limit)
         return parts
+
+    def stored_mask(self, items: list[int], heads: tuple[int, int], limit: int | None) -> StoredMask:
+        """What is stored of the mask.
+
+        Raises CaptureError where it has to be stored entry by entry and takes more than `limit` bytes.
+        """
+        if self.mask is None:
+            return StoredMask({"mask": "causal" if self.causal else "none"}, {})
+        lengths = (self.q.shape[2], self.k.shape[2])
+        return stored_mask(self.mask, items, heads, lengths, self.out.dtype, limit)
 
 
 class Snapshot:

@@ -181,7 +181,8 @@ TEST_CASE("tables and numbers keep block and slot through files") {
   run({"stats", path, "-o", folder / "stats.h5", "--force", "--resume"});
   run({"mask", path, "--mask", "window:2", "-o", folder / "mask.csv"});
   CHECK(contains(read_file(folder / "mask.csv"), "refiner.0,attn,"));
-  run({"render", folder / "stats.h5", "--picture", "heatmap", "--metric", "entropy", "-o", folder / "table.png"});
+  run({"render", folder / "stats.h5", "--picture", "heatmap", "--metric", "entropy", "-o",
+       folder / "table.png"});
 }
 
 TEST_CASE("a copy of a capture keeps block and slot") {
@@ -205,8 +206,8 @@ TEST_CASE("format 1 has no blocks, and places are unique and names") {
   };
   ReferenceCall one = call_at(0);
   CHECK(contains(error(one.fact("block", "blocks.0")),
-                 "block: is no fact of \"attnscope-capture/1\": expected format "
-                 "\"attnscope-capture/2\""));
+                 "block: is a fact of the format \"attnscope-capture/2\" (got "
+                 "\"attnscope-capture/1\")"));
   for (const char* bad : {"", ".blocks", "blocks/0", "blocks 0"}) {
     ReferenceCall call = call_at(0);
     INFO(bad);

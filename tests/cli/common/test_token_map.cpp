@@ -428,5 +428,6 @@ TEST_CASE("a token map that cannot be is refused with its place") {
   CHECK(contains(run_attnscope({"info", path}).err, "expected keys beside it"));
   ReferenceCall first({1, 1, 1, 8, 8, 8}, 5);
   first.fact("queries", R"([{"name":"a","modality":"video","count":8}])").write(path);
-  CHECK(contains(run_attnscope({"info", path}).err, "expected format \"attnscope-capture/2\""));
+  CHECK(contains(run_attnscope({"info", path}).err,
+                 "is a fact of the format \"attnscope-capture/2\""));
 }
