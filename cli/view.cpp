@@ -105,11 +105,7 @@ void prepare(const ViewRequest& o, Document& document) {
 }
 
 bool selects_something(const ViewRequest& o) {
-  const SelectionOptions all;
-  const SelectionOptions& s = o.selection;
-  return s.steps != all.steps || s.layers != all.layers || s.heads != all.heads ||
-         s.batch != all.batch || !s.branches.empty() || !s.kinds.empty() || !o.query.empty() ||
-         o.reverse;
+  return o.selection != SelectionOptions() || !o.query.empty() || o.reverse;
 }
 
 int run_view(const ViewRequest& o) {

@@ -48,6 +48,8 @@ Capture open_capture(const CaptureOptions& options, const RunOptions& run, const
 struct SelectionOptions {
   std::string steps = "all", layers = "all", heads = "all", batch = "all";
   std::vector<std::string> branches, kinds, blocks, slots;
+
+  friend bool operator==(const SelectionOptions&, const SelectionOptions&) = default;
 };
 /// Adds --steps --layers --heads --batch --branch --kind --blocks --slots.
 void add_selection_options(CommandParser& command, SelectionOptions& options);

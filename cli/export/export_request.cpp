@@ -129,6 +129,9 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
   json["batch"] = o.selection.batch;
   json["branch"] = o.selection.branches;
   json["kind"] = o.selection.kinds;
+  // Only where they choose: the options of exports without them are as before.
+  if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
+  if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
   if (!o.rows.empty()) json["rows"] = o.rows;
   if (!o.cols.empty()) json["cols"] = o.cols;
   if (product == ExportProduct::rows) {

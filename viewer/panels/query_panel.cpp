@@ -61,10 +61,12 @@ SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRan
 
 /// Uploads the line and fits its colours, where something of that has changed.
 void QueryPanel::take_line(const Scene& scene) {
-  const Made wanted{scene.line, scene.state.product, scene.state.scale, scene.state.colormap};
+  const Made wanted{scene.line, scene.state.product, scene.state.scale, scene.state.colormap,
+                    scene.state.segment};
   if (wanted == made_) return;
-  const bool new_line = wanted.line != made_.line;
+  const bool new_line = wanted.line != made_.line || wanted.segment != made_.segment;
   made_ = wanted;
+  filmed_ = filmed(*shown_side(scene).grid, scene.state.segment);
   const std::vector<float>& values = scene.line->values;
   std::vector<float> scaled(values.size());
   std::transform(values.begin(), values.end(), scaled.begin(), [&](float v) {
@@ -73,7 +75,7 @@ void QueryPanel::take_line(const Scene& scene) {
   ColourChoice choice;
   choice.map = scene.scale.map();
   choice.scale = scene.scale.kind();
-  const TokenGrid& grid = *shown_side(scene).grid;
+  const TokenGrid& grid = filmed_;
   const IndexRange video = grid.video_range();
   const std::span<const float> seen =
       grid.has_grid() ? std::span(scaled).subspan(static_cast<size_t>(video.begin),
@@ -133,13 +135,34 @@ void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, cons
   ImGui::PopFont();
 }
 
+/// Which grid of a token map is filmed, where there are several and room.
+void QueryPanel::segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
+                                PanelRequests& requests) const {
+  const std::vector<std::string> names = film_segments(*shown_side(scene).grid);
+  if (names.size() < 2) return;
+  float width = ui.px(17 * static_cast<float>(names.size()));
+  for (const std::string& name : names) width += text_size(ui.fonts.secondary, name).x;
+  if (room.width() < width) return;
+  const auto shown = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return filmed_.video_range() == filmed_.segment_named(name).tokens;
+  });
+  ImGui::PushFont(ui.fonts.secondary);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+  ImGui::SetCursorScreenPos({room.x1 - width, room.y0 - ui.px(2)});
+  const int taken = segmented(ui, "Query", names, static_cast<int>(shown - names.begin()),
+                              "which grid of the sequence is filmed");
+  if (taken >= 0) requests.act(action::SetSegment{names[static_cast<size_t>(taken)]});
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
 /// Outlines the tokens that the line belongs to where they are among the cells.
-void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene, const TokenNames& side) const {
+void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene) const {
   if (scene.call.kind == CallKind::cross) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   for (const int64_t token : scene.line->request.tokens) {
-    const auto at = side.grid->coord(token);
+    const auto at = filmed_.coord(token);
     if (!at) continue;
     ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
     // A cell of a pixel or two is outlined from outside, so that it stays to be seen.
@@ -153,7 +176,7 @@ void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene, const TokenNam
   if (!scene.readout) return;
   const bool reverse = scene.line->request.reverse;
   const int64_t other = reverse ? scene.readout->point.query : scene.readout->point.key;
-  if (const auto at = side.grid->coord(other)) {
+  if (const auto at = filmed_.coord(other)) {
     ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
     const float grow = std::max(1.0f, (ui.px(6) - cell.width()) / 2);
     draw.AddRect({cell.x0 - grow, cell.y0 - grow}, {cell.x1 + grow, cell.y1 + grow},
@@ -161,9 +184,8 @@ void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene, const TokenNam
   }
 }
 
-void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, const TokenNames& side,
-                            PanelRequests& requests) {
-  const TokenGrid& grid = *side.grid;
+void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, PanelRequests& requests) {
+  const TokenGrid& grid = filmed_;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   for (int64_t t = 0; t < grid.frames(); ++t) {
     const ScreenRect f = film_.frame(t);
@@ -189,8 +211,7 @@ void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, const TokenNames& 
 
 void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene,
                            PanelRequests& requests) {
-  const TokenNames& side = shown_side(scene);
-  const TokenGrid& grid = *side.grid;
+  const TokenGrid& grid = filmed_;
   film_ = FilmLayout::fit(area, grid.frames(), grid.height(), grid.width(), ui.px(18), ui.px(8));
   if (film_.cell <= 0) return;
   layer_.quads.clear();
@@ -216,8 +237,8 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   gl::MapColours colours = painter_colours(scene.state, *scale_, scene.factor, ui.theme);
   colours.use_mean = false;
   layer_.add_grid(grid_, colours, scale_->map(), area);
-  outline_chosen(ui, scene, side);
-  film_mouse(ui, scene, side, requests);
+  outline_chosen(ui, scene);
+  film_mouse(ui, scene, requests);
 }
 
 /// Bars of the largest numbers, for tokens that have no place in a video.
@@ -314,22 +335,24 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const std::string who = chosen_text(scene);
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   put_text(ui, small, left, top, colour, who);
-  put_text(ui, small, left + text_size(small, who).x + ui.px(12), top, ui.theme.secondary,
-           picked ? "picked" : "follows the mouse, click to pick");
+  const std::string how = picked ? "picked" : "follows the mouse, click to pick";
+  const float after = left + text_size(small, who).x + ui.px(12);
+  put_text(ui, small, after, top, ui.theme.secondary, how);
+  segment_choice(ui, {after + text_size(small, how).x + ui.px(12), top, right, top + ui.px(20)},
+                 scene, requests);
   const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
   const float bottom = rect.y1 - ui.px(kLegendHeight + 34) - swatches;
   const ScreenRect area{left, top + ui.px(24), right, bottom};
   float legend_top = bottom + ui.px(8);
-  if (side.grid->has_grid()) {
+  if (filmed_.has_grid()) {
     draw_film(ui, area, scene, requests);
     legend_top = std::min(legend_top, film_.bottom() + ui.px(12));
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption = unit_name(scene.state.product) + ", " +
-                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
-                              exactness_text(scene) +
-                              (side.grid->has_grid() ? ", one range for all frames" : "");
+  const std::string caption =
+      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
+      " \u00b7 " + exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left, nothing_text(specials_));

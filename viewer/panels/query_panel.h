@@ -24,9 +24,10 @@ class QueryPanel {
   void controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
                 PanelRequests& requests);
   void draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene, PanelRequests& requests);
-  void film_mouse(const Ui& ui, const Scene& scene, const TokenNames& side,
-                  PanelRequests& requests);
-  void outline_chosen(const Ui& ui, const Scene& scene, const TokenNames& side) const;
+  void film_mouse(const Ui& ui, const Scene& scene, PanelRequests& requests);
+  void segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
+                      PanelRequests& requests) const;
+  void outline_chosen(const Ui& ui, const Scene& scene) const;
   void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);
   void draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
                    const TokenNames& side) const;
@@ -40,9 +41,10 @@ class QueryPanel {
     std::shared_ptr<const MapLine> line;
     ViewProduct product = ViewProduct::weights;
     ScaleKind scale = ScaleKind::log2;
-    std::string colormap;
+    std::string colormap, segment;
     friend bool operator==(const Made&, const Made&) = default;
   } made_;
+  TokenGrid filmed_;  ///< the tokens of the line, with the segment that is filmed as their video
   std::optional<ColourScale> scale_;
   SeenSpecials specials_;      ///< of the line
   int64_t atlas_columns_ = 1;  ///< frames side by side in the texture

@@ -129,6 +129,11 @@ struct ScriptRunner::Step {
   After operator()(const word::QueryText& w) const {
     return act(action::PickQuery{query_text(names(), w.number)});
   }
+  After operator()(const word::ShowSegment& w) const {
+    const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
+    check_film_segment(host.state().reverse ? call.queries : call.keys, w.name);
+    return act(action::SetSegment{w.name});
+  }
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {

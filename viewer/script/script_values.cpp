@@ -27,14 +27,6 @@ std::string number_text(double value) {
 
 }  // namespace
 
-namespace {
-
-std::string layer_number(int64_t layer) {
-  return layer == kNoLayer ? "none" : std::to_string(layer);
-}
-
-}  // namespace
-
 std::string script_value(ScriptName name, const ScriptHost& host) {
   const ViewState& state = host.state();
   switch (name) {
@@ -57,7 +49,7 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::step:
       return std::to_string(shown_call(name, host).step);
     case ScriptName::layer:
-      return layer_number(shown_call(name, host).layer);
+      return std::to_string(shown_call(name, host).layer);
     case ScriptName::batch:
       return std::to_string(shown_call(name, host).batch[static_cast<size_t>(state.head.batch)]);
     case ScriptName::head:
@@ -77,6 +69,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     }
     case ScriptName::reverse:
       return state.reverse ? "on" : "off";
+    case ScriptName::segment:
+      return state.segment.empty() ? "none" : state.segment;
     case ScriptName::product:
       return std::string(product_name(state.product));
     case ScriptName::pool:

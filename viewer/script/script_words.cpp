@@ -22,7 +22,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 4> kWaits{"picture", "query", "exact", "idle"};
-constexpr std::array<std::string_view, 25> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 26> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 25> kNames{"first_picture_ms",
                                                   "slot",
                                                   "query",
                                                   "reverse",
+                                                  "segment",
                                                   "product",
                                                   "pool",
                                                   "scale",
@@ -116,6 +117,8 @@ ScriptWord make_reverse(const Words& w) {
   if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
   return act(action::SetReverse{w[1] == "on"});
 }
+
+ScriptWord make_segment(const Words& w) { return word::ShowSegment{w[1] == "none" ? "" : w[1]}; }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -280,6 +283,11 @@ const std::vector<WordRule>& rules() {
        1,
        make_reverse,
        {"reverse on|off", "show who attends to the token, not what it attends to"}},
+      {"segment",
+       1,
+       1,
+       make_segment,
+       {"segment NAME|none", "film another segment of the token map; none: the video again"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",

@@ -42,6 +42,7 @@ enum class ScriptName : uint8_t {
   slot,
   query,
   reverse,
+  segment,
   product,
   pool,
   scale,
@@ -77,6 +78,10 @@ struct QueryAt {
 };
 struct QueryText {
   int64_t number = 0;
+};
+/// Empty: the video.
+struct ShowSegment {
+  std::string name;
 };
 struct Act {
   Action action;
@@ -117,8 +122,9 @@ struct Quit {};
 }  // namespace word
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryText, word::Act, word::Click, word::PressKey, word::NotYet, word::Wait,
-                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::QueryText, word::ShowSegment, word::Act, word::Click, word::PressKey,
+                 word::NotYet, word::Wait, word::Probe, word::Print, word::Expect, word::Shot,
+                 word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 #include "core/products/text_token.h"
 #include "core/products/token_piece.h"
 #include "viewer/view/map_source.h"
@@ -37,6 +39,30 @@ TokenNames TokenNames::of(const MapSource& call, int64_t batch, bool keys) {
   names.where = call.name;
   names.words = words_of(call.tokens, batch);
   return names;
+}
+
+std::vector<std::string> film_segments(const TokenGrid& grid) {
+  std::vector<std::string> names;
+  for (const TokenSegment& segment : grid.segments()) {
+    if (segment.is_raster()) names.push_back(segment.name);
+  }
+  return names;
+}
+
+TokenGrid filmed(const TokenGrid& grid, const std::string& segment) {
+  const std::vector<std::string> names = film_segments(grid);
+  const bool there = std::find(names.begin(), names.end(), segment) != names.end();
+  return there ? grid.with_video(segment) : grid;
+}
+
+void check_film_segment(const TokenGrid& grid, const std::string& segment) {
+  const std::vector<std::string> names = film_segments(grid);
+  if (segment.empty() || std::find(names.begin(), names.end(), segment) != names.end()) return;
+  const std::string nearest = nearest_word(segment, names);
+  throw usage_error(fmt::format(
+      "segment {}: no such grid{} ({})", one_line(segment),
+      nearest.empty() ? "" : ", did you mean " + nearest + "?",
+      names.empty() ? "no token map was recorded" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 ChosenQuery query_at(const TokenNames& names, LatentCoord place) {

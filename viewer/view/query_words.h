@@ -23,6 +23,14 @@ struct TokenNames {
   static TokenNames of(const MapSource& call, int64_t batch, bool keys);
 };
 
+/// The segments of a token map that can be filmed: those whose grid is row-major. Their names, in
+/// order.
+std::vector<std::string> film_segments(const TokenGrid& grid);
+/// The sequence with one of film_segments() as its video; as it is where there is none of the name.
+TokenGrid filmed(const TokenGrid& grid, const std::string& segment);
+/// Throws Error(usage) that names what there is; an empty name is the video.
+void check_film_segment(const TokenGrid& grid, const std::string& segment);
+
 /// The token at a latent place, or the number'th token of the text (counted from 0). Throw
 /// Error(usage) naming what exists: "query 9 0 0: …", "query text 300: …".
 ChosenQuery query_at(const TokenNames& names, LatentCoord place);

@@ -48,6 +48,7 @@ OrderedJson view_json(const ViewState& view) {
   json["query"] = nullptr;
   if (view.query) json["query"] = view.query->tokens;
   json["reverse"] = view.reverse;
+  if (!view.segment.empty()) json["segment"] = view.segment;
   json["product"] = product_name(view.product);
   json["pool"] = pool_name(view.pool);
   json["scale"] = scale_kind_name(view.scale);
@@ -153,6 +154,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker,
   try {
     std::vector<Action> actions{action::SelectHead{picker.find(session.head)},
                                 action::SetReverse{view.reverse},
+                                action::SetSegment{view.segment},
                                 action::SetProduct{view.product},
                                 action::SetPool{view.pool},
                                 action::SetScale{view.scale},

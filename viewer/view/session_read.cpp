@@ -190,6 +190,7 @@ ViewState read_view(Fields fields) {
   }
   view.query = read_query(fields);
   view.reverse = fields.boolean("reverse");
+  if (fields.has("segment")) view.segment = fields.text("segment");
   view.product = fields.name("product", parse_product, product_names());
   view.pool = fields.name("pool", parse_pool, pool_names());
   view.scale = fields.name("scale", parse_scale_kind, scale_kind_names());

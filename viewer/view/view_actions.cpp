@@ -94,6 +94,8 @@ class Applier {
     state_.reverse = a.on;
   }
 
+  void operator()(const action::SetSegment& a) { state_.segment = a.name; }
+
   void operator()(const action::SetProduct& a) {
     if (state_.product == a.product) return;
     const bool wants_logits = a.product == ViewProduct::logits;

@@ -33,6 +33,10 @@ struct DropQuery {};
 struct SetReverse {
   bool on;
 };
+/// Empty: the video.
+struct SetSegment {
+  std::string name;
+};
 struct SetProduct {
   ViewProduct product;
 };
@@ -63,9 +67,10 @@ struct SetSplit {
 }  // namespace action
 using Action =
     std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
-                 action::PickQuery, action::DropQuery, action::SetReverse, action::SetProduct,
-                 action::SetPool, action::SetScale, action::SetColormap, action::SetRange,
-                 action::SetTheme, action::Maximise, action::ShowHistogram, action::SetSplit>;
+                 action::PickQuery, action::DropQuery, action::SetReverse, action::SetSegment,
+                 action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
+                 action::SetRange, action::SetTheme, action::Maximise, action::ShowHistogram,
+                 action::SetSplit>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and

@@ -47,6 +47,8 @@ struct ViewState {
   MapRect rect;
   std::optional<ChosenQuery> query;  ///< picked; none: the query follows the mouse
   bool reverse = false;
+  /// The segment of the token map that the film shows; empty, or where it is not there: the video.
+  std::string segment;
   ViewProduct product = ViewProduct::weights;
   Pool pool = Pool::max;
   ScaleKind scale = ScaleKind::log2;
