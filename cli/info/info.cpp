@@ -184,8 +184,8 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
     if (s.call->id.layer != kNoLayer) group.layers.insert(s.call->id.layer);
     if (!s.call->id.place.block.empty()) group.blocks.insert(s.call->id.place.block);
     group.branches.insert(branch_text(*s.call));
-    for (const char* name :
-         {"layer_name", "timestep", "axes", "head_offset", "text_valid", "extra"}) {
+    for (const char* name : {"layer_name", "timestep", "axes", "head_offset", "text_valid",
+                             "approximation", "extra"}) {
       const auto found = s.call->facts.find(name);
       if (found != s.call->facts.end()) group.facts[name].insert(found->second.json);
     }

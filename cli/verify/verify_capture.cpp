@@ -64,9 +64,32 @@ Json check_json(const CallCheck& check) {
     json["rows"] = check.rows_checked;
     json["worst"] = {{"batch", check.batch}, {"head", check.head}, {"row", check.row}};
   }
+  if (!check.head_errors.empty()) {
+    json["approximation"] = check.call->approximation;
+    Json& heads = json["head_errors"] = Json::array();
+    for (const CallCheck::HeadError& e : check.head_errors) {
+      heads.push_back({{"batch", e.batch}, {"head", e.head}, {"mean", e.mean}, {"worst", e.worst}});
+    }
+  }
   json["culprit"] = check.suspect ? Json(check.suspect->culprit) : Json();
   json["explanation"] = check.suspect ? Json(check.suspect->explanation) : Json(check.reason);
   return json;
+}
+
+/// How far a kernel that approximates is from exact attention: no alarm, a measurement.
+void print_approximation(const CallCheck& check) {
+  double sum = 0;
+  const CallCheck::HeadError* worst = &check.head_errors.front();
+  for (const CallCheck::HeadError& e : check.head_errors) {
+    sum += e.mean;
+    if (e.mean > worst->mean) worst = &e;
+  }
+  fmt::print(
+      "approximates: {}: {}: mean error {:.3g} over {} heads; worst: batch item {}, head {}: mean "
+      "{:.3g}, a row {:.3g}\n",
+      call_name(*check.call), one_line(check.call->approximation),
+      sum / static_cast<double>(check.head_errors.size()), check.head_errors.size(), worst->batch,
+      worst->head, worst->mean, worst->worst);
 }
 
 void print_report(const Report& report, bool as_json) {
@@ -88,6 +111,7 @@ void print_report(const Report& report, bool as_json) {
     if (check.verdict == CheckVerdict::agrees && (worst == nullptr || check.error > worst->error)) {
       worst = &check;
     }
+    if (check.verdict == CheckVerdict::approximates) print_approximation(check);
     if (check.verdict != CheckVerdict::differs) continue;
     fmt::print(
         "differs: {}: {} of {} heads; worst: batch item {}, head {}, row {}: error {:.3g} "

@@ -67,6 +67,8 @@ RecordedRows::RecordedRows(const CallEntry& call, int64_t batch, int64_t head, i
 RecordedRows::Worst RecordedRows::compare(const AttendedRows& computed) const {
   constexpr double kNothing = -std::numeric_limits<double>::infinity();
   Worst worst;
+  double sum = 0;
+  size_t compared = 0;
   for (size_t r = 0; r < rows_.size(); ++r) {
     double error = 0;
     if (width_ == 0) {
@@ -88,8 +90,14 @@ RecordedRows::Worst RecordedRows::compare(const AttendedRows& computed) const {
       error = difference == 0 ? 0 : std::sqrt(difference) / size;
     }
     if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
-    if (error > worst.error) worst = {error, r};
+    if (error > worst.error) {
+      worst.error = error;
+      worst.row = r;
+    }
+    sum += error;
+    ++compared;
   }
+  if (compared > 0) worst.mean = sum / static_cast<double>(compared);
   return worst;
 }
 

@@ -26,6 +26,7 @@ class RecordedRows {
   struct Worst {
     double error = 0;
     size_t row = 0;
+    double mean = 0;  ///< of the errors of all rows that were compared
   };
   Worst compare(const AttendedRows& computed) const;
 

@@ -105,6 +105,9 @@ class CallChecker {
     ++check_.heads_checked;
     check_.rows_checked = static_cast<int64_t>(recorded.rows().size());
     if (worst.error > check_.tolerance) ++check_.heads_differing;
+    if (!check_.call->approximation.empty()) {
+      check_.head_errors.push_back({place.batch, place.head, worst.mean, worst.error});
+    }
     // Of equal errors the first head's, whoever came first.
     const bool earlier = std::pair(place.batch, place.head) < std::pair(check_.batch, check_.head);
     if (check_.heads_checked > 1 && worst.error < check_.error) return;
@@ -141,6 +144,8 @@ std::string_view verdict_name(CheckVerdict verdict) {
       return "agrees";
     case CheckVerdict::differs:
       return "differs";
+    case CheckVerdict::approximates:
+      return "approximates";
     case CheckVerdict::nothing:
       break;
   }
@@ -159,7 +164,12 @@ CallCheck check_call(const CallEntry& call, const CheckDepth& depth, const Check
   check.tolerance = check_tolerance(call);
   check.backend = means.backend.name_for(*call.problem);
   CallChecker(check, depth, means, std::move(stop)).run(threads);
-  check.verdict = check.error > check.tolerance ? CheckVerdict::differs : CheckVerdict::agrees;
+  std::ranges::sort(check.head_errors, {},
+                    [](const CallCheck::HeadError& e) { return std::pair(e.batch, e.head); });
+  const bool approximates = !call.approximation.empty() && check.error <= kMostApproximation;
+  check.verdict = check.error <= check.tolerance ? CheckVerdict::agrees
+                  : approximates                 ? CheckVerdict::approximates
+                                                 : CheckVerdict::differs;
   return check;
 }
 

@@ -11,8 +11,9 @@
 
 namespace attnscope {
 
-enum class CheckVerdict : uint8_t { agrees, differs, nothing };
-/// "agrees", "differs", "nothing to check against".
+/// `approximates`: differs, but by no more than a kernel may that is known to approximate.
+enum class CheckVerdict : uint8_t { agrees, differs, approximates, nothing };
+/// "agrees", "differs", "approximates", "nothing to check against".
 std::string_view verdict_name(CheckVerdict verdict);
 
 /// What may be wrong with a call that does not agree with its own outputs.
@@ -36,7 +37,17 @@ struct CallCheck {
   int64_t batch = 0, head = 0, row = 0;                              ///< of the worst row
   int64_t heads_checked = 0, heads_differing = 0, rows_checked = 0;  ///< rows: of each head
   std::optional<Suspect> suspect;
+  /// Of a kernel that approximates: how far its outputs are from exact attention, by batch item and
+  /// head.
+  struct HeadError {
+    int64_t batch = 0, head = 0;
+    double mean = 0, worst = 0;  ///< over the rows
+  };
+  std::vector<HeadError> head_errors;
 };
+
+/// From which error on a kernel that approximates is taken for one that was recorded wrongly.
+inline constexpr double kMostApproximation = 0.5;
 
 /// How much of a call is checked: this many heads and rows of each, spread evenly; 0: all.
 struct CheckDepth {

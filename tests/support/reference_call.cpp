@@ -91,6 +91,20 @@ std::vector<double> ReferenceCall::row(int64_t batch, int64_t head, int64_t quer
   return weights;
 }
 
+std::vector<double> ReferenceCall::output(int64_t batch, int64_t head, int64_t query) const {
+  const auto& s = shape_;
+  const float* v = v_.data() + (batch * s.kv_heads + kv_head(head)) * s.keys * s.width;
+  const std::vector<double> weights = row(batch, head, query);
+  std::vector<double> output(static_cast<size_t>(s.width));
+  for (int64_t j = 0; j < s.keys; ++j) {
+    for (int64_t c = 0; c < s.width; ++c) {
+      output[static_cast<size_t>(c)] +=
+          weights[static_cast<size_t>(j)] * static_cast<double>(v[j * s.width + c]);
+    }
+  }
+  return output;
+}
+
 double ReferenceCall::value_norm(int64_t batch, int64_t head, int64_t key) const {
   const auto& s = shape_;
   const float* v = v_.data() + ((batch * s.kv_heads + kv_head(head)) * s.keys + key) * s.width;

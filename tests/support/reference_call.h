@@ -41,6 +41,8 @@ class ReferenceCall {
   /// zeros where the mask leaves none.
   std::vector<double> row(int64_t batch, int64_t head, int64_t query,
                           const std::function<bool(int64_t)>& domain = {}) const;
+  /// The output of a row: [width].
+  std::vector<double> output(int64_t batch, int64_t head, int64_t query) const;
   /// L2 norm of a row of V.
   double value_norm(int64_t batch, int64_t head, int64_t key) const;
   const Shape& shape() const { return shape_; }

@@ -76,6 +76,7 @@ CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
   entry.prompt = facts.text("prompt").value_or("");
   entry.timestep = facts.number("timestep");
   entry.q_state = facts.text("q_state").value_or("");
+  entry.approximation = facts.text("approximation").value_or("");
   entry.head_offset = facts.integer("head_offset").value_or(0);
   entry.unknown_keys = facts.unknown_keys();
   entry.lse = tensors.lse;

@@ -29,6 +29,7 @@ struct CallEntry {
   std::string layer_name, model, prompt;  ///< empty: not recorded
   std::optional<double> timestep;
   std::string q_state;                           ///< "qk_norm,rope"; empty: not recorded
+  std::string approximation;                     ///< the kernel that approximated `out`; else empty
   int64_t head_offset = 0;                       ///< of the first head, in the model
   std::vector<std::vector<std::string>> tokens;  ///< [batch item or 1][text token]; may be empty
   std::map<std::string, Fact> facts;

@@ -18,7 +18,7 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 25> kFacts{
+constexpr std::array<FactName, 26> kFacts{
     {{"format", FactType::text},         {"model", FactType::text},
      {"prompt", FactType::text},         {"step", FactType::integer},
      {"timestep", FactType::number},     {"layer", FactType::integer},
@@ -31,10 +31,10 @@ constexpr std::array<FactName, 25> kFacts{
      {"head_offset", FactType::integer}, {"extra", FactType::any},
      {"block", FactType::text},          {"slot", FactType::text},
      {"queries", FactType::any},         {"keys", FactType::any},
-     {"mask_block", FactType::text}}};
+     {"mask_block", FactType::text},     {"approximation", FactType::text}}};
 
-constexpr std::array<std::string_view, 5> kFormat2Facts{"block", "slot", "queries", "keys",
-                                                        "mask_block"};
+constexpr std::array<std::string_view, 6> kFormat2Facts{"block", "slot",       "queries",
+                                                        "keys",  "mask_block", "approximation"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {
