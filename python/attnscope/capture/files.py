@@ -18,6 +18,8 @@ except ImportError:  # not Unix
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = "attnscope-capture/1"
+FORMAT_2 = "attnscope-capture/2"  # of what the first cannot say
+NEW_FACTS = ("block", "slot", "queries", "keys", "mask_block")  # which the first does not have
 HELD = ".held"  # behind the name of a call that may not belong to the capture
 
 
@@ -96,7 +98,7 @@ def read_catalogue(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         root = json.loads(path.read_text(encoding="utf-8"))
-        listed = root["format"] == FORMAT and all(isinstance(c["file"], str) for c in root["calls"])
+        listed = root["format"] in (FORMAT, FORMAT_2) and all(isinstance(c["file"], str) for c in root["calls"])
     except (ValueError, KeyError, TypeError) as error:
         raise CaptureError(f"{path}: is no catalogue that a call can be added to: {error!r}") from error
     if not listed:

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 from .errors import CaptureError
-from .files import FORMAT, HELD, replace_file
+from .files import FORMAT, FORMAT_2, HELD, replace_file
 
 QUEUED_CALLS = 4  # calls that may wait for the disk before the model has to
 
@@ -41,7 +41,7 @@ class Writer:
 
     def __init__(self, folder: Path, old: Mapping[str, Any] | None = None) -> None:
         self.folder = folder
-        self.root: dict[str, Any] = {"format": FORMAT}
+        self.root: dict[str, Any] = {"format": old["format"] if old else FORMAT}
         self.calls: list[dict[str, Any]] = list(old["calls"]) if old else []
         self.frames: list[dict[str, Any]] = list(old.get("frames", [])) if old else []
         self.bytes = 0
@@ -111,7 +111,9 @@ class Writer:
 
     def _list(self, name: str, facts: Mapping[str, Any], size: int) -> None:
         self.bytes += size
-        short = ("step", "layer", "kind", "branches")
+        short = ("step", "layer", "block", "slot", "kind", "branches")
+        if facts.get("format") == FORMAT_2:
+            self.root["format"] = FORMAT_2
         self.calls.append({"file": name, **{k: facts[k] for k in short if k in facts}})
         self.write_catalogue()
 
