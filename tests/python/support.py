@@ -54,6 +54,7 @@ def read_call(path: Path) -> Recorded:
                 "grid",
                 "text",
                 "mask",
+                "mask_block",
                 "layer_name",
                 "block",
                 "slot",
@@ -76,18 +77,40 @@ def read_capture(folder: Path) -> list[Recorded]:
     return calls
 
 
+def kept(call: Recorded) -> torch.Tensor | None:
+    """What may be attended to by the mask of the file, [B or 1, H or 1, Nq or 1, Nk]; None: a bias, or all."""
+    form = call.facts["mask"]
+    i, j = torch.arange(call["q"].shape[2])[:, None], torch.arange(call["k"].shape[2])[None]
+    if form == "none":
+        return None
+    if form == "tensor":
+        return call["mask"] if call["mask"].dtype == torch.bool else None
+    if form == "causal":
+        return (j <= i)[None, None]
+    if form.startswith("block_causal:"):
+        size = int(form.split(":")[1])
+        return (j // size <= i // size)[None, None]
+    if form == "blocks":
+        height, width = map(int, call.facts["mask_block"].split("x"))
+        return call["mask_blocks"][..., (i // height).expand(-1, j.shape[1]), (j // width).expand(i.shape[0], -1)]
+    if form == "segments":
+        numbers = call["mask_segments"].reshape(-1, 1, j.shape[1])
+        return numbers[..., None] == numbers[..., None, :]
+    valid = call["mask_valid"].reshape(-1, 1, 1, j.shape[1])
+    return valid if form == "valid" else valid & valid.transpose(2, 3)
+
+
 def weights(call: Recorded) -> torch.Tensor:
-    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]."""
+    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]; 0 where no key is kept."""
     q, k = call["q"].double(), call["k"].double()
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     logits = call.facts["scale"] * q @ k.transpose(2, 3)
-    if call.facts["mask"] == "causal":
-        keep = torch.ones(logits.shape[2:], dtype=torch.bool).tril()
+    keep = kept(call)
+    if keep is not None:
         logits = logits.masked_fill(~keep, -torch.inf)
     elif call.facts["mask"] == "tensor":
-        mask = call["mask"]
-        logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask.double()
-    return logits.softmax(-1)
+        logits = logits + call["mask"].double()
+    return logits.softmax(-1).nan_to_num(0.0)
 
 
 def output_error(call: Recorded) -> float:

@@ -88,17 +88,22 @@ class Dump:
         first, end = head_range(self._options.heads, heads)
         keys = key_head_range(first, end, heads, key_heads)
         o = self._options
-        tensors = call.tensors(items, (first, end), keys, o.values, o.rows, o.mask_limit)
-        tensors |= named or {}
-        if call.source is not None:
-            check_result(call, tensors.get("mask"), items[0], first)
+        tensors = call.tensors(items, (first, end), keys, o.values, o.rows)
         facts = {
             **self._head_facts(self.writer.root),
             **facts,
             "layout": "bhsd",
             "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
-            "mask": "causal" if call.causal else "tensor" if call.mask is not None else "none",
         }
+        name = self._name(facts, slot, call_name)
+        second = any(n in facts for n in NEW_FACTS)
+        mask = call.mask_form(items, (first, end), o.mask_limit, second)
+        if call.source is not None:
+            check_result(call, mask, items[0], first)
+        facts |= mask.facts
+        tensors |= {**mask.tensors, **(named or {})}
+        if second or mask.facts["mask"] not in ("none", "causal", "tensor"):
+            facts["format"] = FORMAT_2
         if offset + first:
             facts["head_offset"] = offset + first
         extra = self._call_extra(forward)
@@ -106,9 +111,6 @@ class Dump:
             extra["attention"] = call.source
         if extra:
             facts["extra"] = extra
-        name = self._name(facts, slot, call_name)
-        if any(n in facts for n in NEW_FACTS):
-            facts["format"] = FORMAT_2
         size = sum(t.numel() * t.element_size() for t in tensors.values())
         self._plan.announce(size, forward)
         self._plan.check_room(size)

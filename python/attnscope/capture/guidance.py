@@ -21,10 +21,11 @@ class BranchTeller:
     def __init__(self, model: Model, options: Options, say: Callable[[str], None]) -> None:
         if options.guidance not in (None, "batch", "forwards"):
             raise CaptureError(f'guidance: expected "batch" or "forwards" (got {options.guidance!r})')
-        family = model.family
+        known = model.family or model.layout
+        self._class_guidance = known.guidance if known is not None else "told"
         # told | batch | forwards: see StepCounter. A model of transformers knows no guidance.
         self.guidance = options.guidance or (
-            "batch" if model.hf else "forwards" if family and family.guidance == "forwards" else "told"
+            "batch" if model.hf else "forwards" if self._class_guidance == "forwards" else "told"
         )
         self._model = model
         self._options = options
@@ -68,8 +69,7 @@ class BranchTeller:
         """
         context = self._context(transformer)
         branch = context_branch(context) if context is not None else None
-        family = self._model.family
-        ordered = self._options.branches or (family and family.guidance == "forwards")
+        ordered = self._options.branches or self._class_guidance == "forwards"
         if self.guidance == "forwards" and branch is None and not ordered:
             raise LabelError(
                 f'guidance="forwards": nothing tells the branches of the forwards: {HOW_TO_NAME}'
@@ -93,6 +93,8 @@ class BranchTeller:
         if branch is not None:
             return [branch] * (batch or 1)
         halves = self._guided() if context_has_both(self._context(transformer)) else None
+        if halves is None and self._model.layout is not None and self._class_guidance == "batch":
+            halves = self._guided()
         if self._model.family is None and not self._options.branches and halves is None:
             if self._options.branch not in ("cond", "both", "all"):
                 raise LabelError(
@@ -113,7 +115,8 @@ class BranchTeller:
         if self.guidance == "forwards":
             return bool(self._options.branches)
         told = self.guidance == "batch" or self._options.branches or branch is not None
-        return not told and (self._model.family is None or self._guided() is None)
+        known = self._model.family is not None or self._class_guidance == "batch"
+        return not told and (not known or self._guided() is None)
 
     def _guided(self) -> bool | None:
         """Does the pipeline double the batch for guidance? None: there is no pipeline to ask.

@@ -11,7 +11,7 @@ import torch
 from .facts import FactTeller
 from .forward import Forward
 from .grids import Grid
-from .layouts import Sequences
+from .layouts import Sequences, sequence_of
 from .options import Options
 from .slots import IMAGE_CALL, Model, Slot
 from .tensors import Call
@@ -76,6 +76,8 @@ class MapTeller:
         own = self._fitting(slot, forward.sequences, names[0], queries, "queries")
         if names[1] is None and queries == keys:
             return TokenMap(own, None, kind_of(own, None) if rule else None)
+        if names[1] is None and self._model.hf:
+            return None  # a cache of keys
         return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), "cross")
 
     def of_unknown(self, slot: Slot, kind: str, forward: Forward, call: Call) -> TokenMap | None:
@@ -98,9 +100,10 @@ class MapTeller:
         self, slot: Slot, sequences: Sequences, name: str | None, count: int, side: str
     ) -> Sequence[Segment]:
         """The sequence `name` without its empty segments, if it has `count` tokens, else one of other."""
-        if name is None or name not in sequences:
+        told = None if name is None else sequence_of(sequences, name, slot.place.block)
+        if told is None:
             return other(count)
-        found = [s for s in sequences[name] if s.count]
+        found = [s for s in told if s.count]
         total = sum(s.count for s in found)
         if total != count:
             self._say(

@@ -98,6 +98,9 @@ class Capture:
             self._dump.open(self._stack)
             self._watch.install(self._stack)
             self._branches.watch(self._stack)
+            for why, names in self._model.unseen.items():
+                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                self._say(f"not recorded: {names[0]}{more}: {why}")
             watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
             for name, transformer in self._model.transformers.items():
                 self._hook(name, transformer)

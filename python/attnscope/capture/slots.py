@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -159,6 +159,7 @@ class Model:
     hf: bool  # a model of transformers
     slots: Mapping[str, list[Slot]]  # attention modules by transformer
     layout: Layout | None = None  # of the tokens, of a class without a family
+    unseen: Mapping[str, list[str]] = field(default_factory=dict)  # why calls cannot be seen -> of which modules
 
     @classmethod
     def of(cls, owner: Any, pattern: str | None) -> Model:
@@ -178,7 +179,14 @@ class Model:
             )
             if layout is not None:
                 lay_out(slots[name], layout, prefix)
-        return cls(owner, transformers, family, hf, slots, layout)
+        unseen: dict[str, list[str]] = {}
+        for name, found in slots.items() if layout is not None else ():
+            for slot in found:
+                why = layout.why_unseen(slot.place.block, slot.place.slot)
+                if why is not None:
+                    unseen.setdefault(why, []).append(slot.name)
+            slots[name] = [s for s in found if all(s.name not in names for names in unseen.values())]
+        return cls(owner, transformers, family, hf, slots, layout, unseen)
 
     @property
     def first(self) -> torch.nn.Module | None:
@@ -196,7 +204,7 @@ class Model:
     def calls_due(self, slot: Slot, forward: Forward) -> int:
         """How many calls the slot makes in a forward; unknown models may make any number above 0."""
         if self.layout is not None and self.layout.is_idle(
-            slot.place.block, slot.place.slot, forward.arguments
+            slot.place.block, slot.place.slot, forward.model, forward.arguments
         ):
             return 0
         if self.layout is not None and slot.image_keys:

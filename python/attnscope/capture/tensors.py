@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .errors import CaptureError
-from .masks import MASK_LIMIT, stored_mask
+from .masks import MaskForm, mask_form
 
 STORED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -75,12 +75,9 @@ class Call:
         key_heads: tuple[int, int],
         values: bool,
         rows: int,
-        mask_limit: int | None = MASK_LIMIT,
     ) -> dict[str, torch.Tensor]:
-        """Views of what is stored. Under autocast q, k and v are what the kernel saw: out's type.
-
-        Raises CaptureError where the mask takes more than `mask_limit` bytes.
-        """
+        """Views of what is stored beside the mask. Under autocast q, k and v are what the kernel saw: out's
+        type."""
         kernel = self.out.dtype
         parts = {
             "q": chosen_part(self.q, items, heads).to(kernel),
@@ -92,10 +89,15 @@ class Call:
             where = output_rows(self.q.shape[2], rows)
             parts["out"] = chosen_part(self.out, items, heads)[:, :, where.to(self.out.device)]
             parts["out_rows"] = where
-        if self.mask is not None:
-            lengths = (self.q.shape[2], self.k.shape[2])
-            parts["mask"] = stored_mask(self.mask, items, heads, lengths, kernel, mask_limit)
         return parts
+
+    def mask_form(
+        self, items: list[int], heads: tuple[int, int], limit: int | None, second: bool
+    ) -> MaskForm:
+        """How the mask is stored; `second`: in the second format. Raises CaptureError where it takes more
+        than `limit` bytes."""
+        lengths = (self.q.shape[2], self.k.shape[2])
+        return mask_form(self.mask, self.causal, items, heads, lengths, self.out.dtype, limit, second)
 
 
 class Snapshot:
