@@ -85,8 +85,8 @@ def pipeline(model: Own, **more: Any) -> Any:
     return types.SimpleNamespace(transformer=model, scheduler=Scheduler(), **more)
 
 
-class Loops(CaptureTest):
-    """A step runs in forwards of one or several branches."""
+class LoopTest(CaptureTest):
+    """Runs loops of steps and reads what was recorded of them."""
 
     def recorded(self, name: str = "d") -> list[tuple[int, list[str] | None]]:
         """(step, branches) of layer 0; what was recorded must be what the loop gave under that name."""
@@ -118,6 +118,10 @@ class Loops(CaptureTest):
         with torch.no_grad(), capture(owner or model, self.folder / name, **options) as cap:
             for i, stamp in enumerate(STAMPS):
                 step(i, stamp, cap)
+
+
+class Loops(LoopTest):
+    """A step runs in forwards of one or several branches."""
 
     def test_contexts_of_any_spelling(self) -> None:
         for cond, uncond in (

@@ -76,6 +76,10 @@ class BranchTeller:
             )
         return branch
 
+    def has_both(self, transformer: Any) -> bool:
+        """Is a forward of `transformer` said to be a batch of uncond and cond?"""
+        return context_has_both(self._context(transformer))
+
     def wants(self, branch: str) -> bool:
         """Is `branch` one of those that are recorded?"""
         wanted = self._options.branch
@@ -92,7 +96,7 @@ class BranchTeller:
         batch = _batch(given)
         if branch is not None:
             return [branch] * (batch or 1)
-        halves = self._guided() if context_has_both(self._context(transformer)) else None
+        halves = self._guided() if self.has_both(transformer) else None
         if halves is None and self._model.layout is not None and self._class_guidance == "batch":
             halves = self._guided()
         if self._model.family is None and not self._options.branches and halves is None:
@@ -110,12 +114,14 @@ class BranchTeller:
             self._say(f"a batch of {batch} is taken as [uncond; cond]; branches=[…] says otherwise")
         return batch_branches(batch, self._options.branches, guided)
 
-    def in_doubt(self, branch: str | None) -> bool:
+    def in_doubt(self, transformer: Any, branch: str | None) -> bool:
         """May a later forward of the step show that this one was labelled wrongly?"""
         if self.guidance == "forwards":
             return bool(self._options.branches)
         told = self.guidance == "batch" or self._options.branches or branch is not None
-        known = self._model.family is not None or self._class_guidance == "batch"
+        known = (
+            self._model.family is not None or self._class_guidance == "batch" or self.has_both(transformer)
+        )
         return not told and (not known or self._guided() is None)
 
     def _guided(self) -> bool | None:

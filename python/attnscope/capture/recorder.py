@@ -186,7 +186,9 @@ class Capture:
         """Step, branch, grid and text of the forward that begins."""
         stamp = timestep_argument(given)
         first = not self._counter.steps
-        step, branch = self._counter.next(timestep_key(stamp), self._branches.of_forward(module))
+        step, branch = self._counter.next(
+            timestep_key(stamp), self._branches.of_forward(module), self._branches.has_both(module)
+        )
         if self._counter.began and not first:
             self._end_step()
         names = self._branches.names(module, given, branch)
@@ -220,7 +222,7 @@ class Capture:
             text,
             valid,
             chosen,
-            self._branches.in_doubt(branch),
+            self._branches.in_doubt(module, branch),
             sequences,
         )
 
