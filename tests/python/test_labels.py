@@ -114,6 +114,39 @@ class Classes(LoopTest):
                 self.assertEqual(b.facts["branches"], ["uncond"] * half + ["cond"] * half)
                 self.assertTrue(torch.equal(a["q"], b["q"][half:]) and torch.equal(a["k"], b["k"][half:]))
 
+    def test_a_pipeline_with_a_unet(self) -> None:
+        from diffusers import DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+
+        torch.manual_seed(1)
+        unet, _ = test_models_image.unet(UNet2DConditionModel)
+        pipe = StableDiffusionPipeline(
+            vae=None,
+            text_encoder=None,
+            tokenizer=None,
+            unet=unet.eval(),
+            scheduler=DDIMScheduler(clip_sample=False),
+            safety_checker=None,
+            feature_extractor=None,
+            requires_safety_checker=False,
+        )
+        pipe.set_progress_bar_config(disable=True)
+        words = torch.randn(2, 1, 7, 12)
+        with capture(pipe, self.folder / "d", steps="1", layers=0, slots="attn2") as cap:
+            pipe(
+                prompt_embeds=words[0],
+                negative_prompt_embeds=words[1],
+                height=64,
+                width=96,
+                num_inference_steps=3,
+                output_type="latent",
+            )
+        (call,) = read_capture(self.folder / "d")
+        self.assertEqual(cap.steps, 3)
+        self.assertEqual((call.facts["step"], call.facts["branches"]), (1, ["cond"]))
+        self.assertEqual(call.facts["queries"][0]["grid"], [1, 8, 12])
+        projected = unet.down_blocks[0].attentions[0].transformer_blocks[0].attn2.to_k(words[0])
+        self.assertTrue(torch.allclose(call["k"][0], projected.unflatten(-1, (call["k"].shape[1], -1))[0].transpose(0, 1)))
+
     def run_chroma(self, name: str, forwards: int, **options: Any) -> list[tuple]:
         from diffusers import ChromaTransformer2DModel
 

@@ -78,6 +78,8 @@ def videomae(cls: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def vjepa2(**more: Any) -> Any:
+    """more: options of the configuration that begin with num_, else inputs."""
+
     def make(cls: Any) -> tuple[Any, dict[str, Any]]:
         model = configured(
             cls,
@@ -94,8 +96,10 @@ def vjepa2(**more: Any) -> Any:
             pred_num_hidden_layers=1,
             pred_num_mask_tokens=1,
             attn_implementation="sdpa",
+            **{k: v for k, v in more.items() if k.startswith("num_")},
         )
-        return model, dict(pixel_values_videos=numbers(1, 4, 3, 12, 12), **more)
+        given = {k: v for k, v in more.items() if not k.startswith("num_")}
+        return model, dict(pixel_values_videos=numbers(1, 4, 3, 12, 12), **given)
 
     return make
 
@@ -127,15 +131,39 @@ CASES = (
     ),
     encoder("CLIPVisionModel", pictures(), {"* self_attn": PATCHES}, 2),
     encoder("CLIPVisionModelWithProjection", pictures(), {"* self_attn": PATCHES}, 2),
+    encoder(
+        "CLIPForImageClassification",
+        lambda cls: (configured(cls, vision_config=VISION, attn_implementation="sdpa"), pictures()(cls)[1]),
+        {"* self_attn": PATCHES},
+        2,
+    ),
     encoder("Dinov2Model", pictures(), {"*layer.* *": PATCHES}, 2),
+    encoder("Dinov2ForImageClassification", pictures(), {"*layer.* *": PATCHES}, 2),
     encoder("Dinov2WithRegistersModel", pictures(num_register_tokens=2), {"*layer.* *": REGISTERS}, 2),
+    encoder(
+        "Dinov2WithRegistersForImageClassification",
+        pictures(num_register_tokens=2),
+        {"*layer.* *": REGISTERS},
+        2,
+    ),
     encoder("DINOv3ViTModel", pictures(num_register_tokens=2), {"*layer.* *": REGISTERS}, 2),
     encoder("VideoMAEModel", videomae, {"encoder.layer.* *": "video 2x3x3 cell 2x4x4"}, 2),
+    encoder("VideoMAEForVideoClassification", videomae, {"*encoder.layer.* *": "video 2x3x3 cell 2x4x4"}, 2),
     encoder(
         "VJEPA2Model",
         vjepa2(),
         {"encoder.layer.* *": "video 2x3x3 cell 2x4x4", "predictor.layer.* *": "tokens:other 36"},
         2,
+    ),
+    encoder(
+        "VJEPA2ForVideoClassification",
+        vjepa2(num_pooler_layers=1),
+        {
+            "vjepa2.encoder.layer.* *": "video 2x3x3 cell 2x4x4",
+            "pooler.self_attention_layers.0 *": "video 2x3x3 cell 2x4x4",
+        },
+        2,
+        apart=1,
     ),
     encoder(
         "VJEPA2Model",
@@ -162,7 +190,26 @@ class Encoders(Models):
         self.assertEqual(set(attnscope_capture.LAYOUTS) - tested, set())
 
 
+class Words:
+    """A tokenizer as far as it is used."""
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [f"w{i}" for i in ids]
+
+
 class Texts(CaptureTest):
+    def test_the_words_of_whisper(self) -> None:
+        from transformers import WhisperModel
+
+        torch.manual_seed(1)
+        model, inputs = whisper(WhisperModel)
+        with torch.no_grad(), capture(model.eval(), self.folder / "d", tokenizer=Words()):
+            model(**inputs)
+        words = ["w1", "w5", "w6", "w7", "w2"]
+        for call in read_capture(self.folder / "d"):
+            for segment in [*call.facts["queries"], *call.facts.get("keys", [])]:
+                self.assertEqual(segment.get("words"), [words] if segment["name"] == "text" else None)
+
     def test_t5_is_text_alone(self) -> None:
         """The first format says it: an encoder and a decoder of words."""
         from transformers import T5Config, T5Model

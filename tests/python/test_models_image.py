@@ -1,11 +1,14 @@
 """Image transformers and U-Nets of diffusers: each call has its block and slot, and its tokens are what they are."""
 
+import contextlib
 import unittest
 from typing import Any
 
 import torch
 
-from model_cases import Case, Models, Probe, numbers
+from attnscope_capture import capture
+from model_cases import Case, Models, Probe, map_of, numbers
+from support import read_capture
 
 STAMP = torch.tensor([0.7])
 SMALL = {"num_attention_heads": 2, "attention_head_dim": 16}
@@ -422,6 +425,59 @@ class Images(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    def test_the_users_words(self) -> None:
+        from diffusers import AuraFlowTransformer2DModel
+
+        torch.manual_seed(1)
+        model, inputs = auraflow(AuraFlowTransformer2DModel)
+        for name, options, words, valid in (
+            ("list", {"tokens": list("abcdefg")}, list("abcdefg"), None),
+            ("short", {"tokens": list("abc")}, None, None),
+            ("branch", {"tokens": {"cond": list("abcdefg")}, "text_valid": {"cond": 4}}, list("abcdefg"), 4),
+            ("number", {"text_valid": 3}, None, 3),
+        ):
+            with torch.no_grad(), capture(model, self.folder / name, layers=0, **options) as cap:
+                with cap.branch("cond") if name == "branch" else contextlib.nullcontext():
+                    model(**inputs)
+            (call,) = read_capture(self.folder / name)
+            text = call.facts["queries"][1]
+            self.assertEqual((text.get("words"), text.get("valid")), (words, valid))
+
+    def test_the_user_tells_otherwise(self) -> None:
+        """grid= takes the grid's place in the map, text= the map's."""
+        from diffusers import PixArtTransformer2DModel
+
+        torch.manual_seed(1)
+        model, inputs = pixart(PixArtTransformer2DModel)
+        with torch.no_grad(), capture(model, self.folder / "d", grid=(1, 4, 3), layers=0):
+            model(**inputs)
+        maps = [map_of(c) for c in read_capture(self.folder / "d")]
+        self.assertEqual(maps, ["image 1x4x3", "image 1x4x3 > text 7 (5)"])
+        with self.refused("no video or image", "13 tokens", "text="), torch.no_grad():
+            with capture(model, self.folder / "odd", grid=(1, 13, 1)):
+                model(**inputs)
+        with torch.no_grad(), capture(model, self.folder / "e", text="all", grid=(1, 4, 3), kinds="cross"):
+            model(**inputs)
+        for call in read_capture(self.folder / "e"):
+            self.assertNotIn("queries", call.facts)
+            self.assertEqual((call.facts["grid"], call.facts["text"]), ("1x4x3", "all"))
+
+    def test_tokens_that_the_layout_does_not_have(self) -> None:
+        from diffusers import QwenImageTransformer2DModel
+
+        torch.manual_seed(1)
+        model, inputs = qwen(False, [(1, 3, 4)])(QwenImageTransformer2DModel)
+        more = {**inputs, "hidden_states": numbers(1, 15, 8), "img_shapes": [[(1, 3, 4)]]}
+        model.pos_embed.forward = lambda *a, **k: (torch.ones(15, 8), torch.ones(7, 8))
+        with torch.no_grad(), capture(model, self.folder / "d", layers=0):
+            model(**more)
+        (call,) = read_capture(self.folder / "d")
+        self.assertEqual(call.facts["queries"], [{"name": "tokens", "modality": "other", "count": 22}])
+        self.assertIn("22 queries are not the 19 tokens of the joint sequence", self.said.getvalue())
+        with torch.no_grad(), capture(model, self.folder / "e", layers=0):
+            model(**{**more, "img_shapes": 3})
+        self.assertIn("has other arguments than its token layout expects", self.said.getvalue())
 
 
 if __name__ == "__main__":

@@ -76,7 +76,13 @@ def _vjepa2_idle(model: Any, a: Given) -> list[str]:
     return ["*predictor.* *"] if a.get("skip_predictor") else []
 
 
-VJEPA2 = Layout(("encoder.layer",), _vjepa2, {"*encoder.layer.* *": "video"}, _vjepa2_idle)
+VJEPA2 = Layout((), _vjepa2, {"*encoder.layer.* *": "video"}, _vjepa2_idle)
+VJEPA2_CLASSES = Layout(
+    (),
+    _vjepa2,
+    {"*encoder.layer.* *": "video", "*self_attention_layers.* *": "video"},
+    lambda model, given: ["*predictor.* *"],
+)
 
 
 def _videomae(model: Any, a: Given) -> Sequences:
@@ -89,13 +95,18 @@ def _videomae(model: Any, a: Given) -> Sequences:
 VIDEOMAE = Layout((), _videomae, {"*encoder.layer.* *": "video"})
 
 ENCODER_LAYOUTS = {
+    "CLIPForImageClassification": CLIP_VISION,
     "CLIPModel": CLIP,
     "CLIPVisionModel": CLIP_VISION,
     "CLIPVisionModelWithProjection": CLIP_VISION,
     "DINOv3ViTModel": DINO,
+    "Dinov2ForImageClassification": DINO,
     "Dinov2Model": DINO,
+    "Dinov2WithRegistersForImageClassification": DINO,
     "Dinov2WithRegistersModel": DINO,
+    "VJEPA2ForVideoClassification": VJEPA2_CLASSES,
     "VJEPA2Model": VJEPA2,
+    "VideoMAEForVideoClassification": VIDEOMAE,
     "VideoMAEModel": VIDEOMAE,
     "WhisperForConditionalGeneration": WHISPER,
     "WhisperModel": WHISPER,

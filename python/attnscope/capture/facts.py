@@ -107,7 +107,7 @@ class FactTeller:
                 and "decoder" in slot.name
                 and getattr(getattr(forward.model, "config", None), "is_encoder_decoder", False)
             )
-            facts.update(self._hf_tokens(forward, count, "decoder_" if decoding else ""))
+            facts.update(self.hf_tokens(forward, count, "decoder_" if decoding else ""))
         elif count:
             facts.update(self._token_facts(forward, branches, times, items, count, index))
         return facts
@@ -148,7 +148,7 @@ class FactTeller:
                 used = forward.valid[index if per_sample else place]
             tokens.append(words)
             valid.append(used)
-        return _collapsed("tokens", tokens, times) | _collapsed("text_valid", valid, times)
+        return collapsed("tokens", tokens, times) | collapsed("text_valid", valid, times)
 
     def branch_tokens(self, branch: str, count: int) -> tuple[list[str] | None, int | None]:
         """(strings, valid tokens) of a branch: what the user gave, else what the text encoder saw."""
@@ -167,7 +167,7 @@ class FactTeller:
             return words, given.get(branch) if isinstance(given, Mapping) else given
         return words, used if family is None or family.counted_text else None
 
-    def _hf_tokens(self, forward: Forward, count: int, side: str) -> dict[str, Any]:
+    def hf_tokens(self, forward: Forward, count: int, side: str) -> dict[str, Any]:
         """Tokens of a language model, one list a batch item; `side`: "decoder_" for a decoder's own."""
         o, ids = self._options, forward.arguments.get(side + "input_ids")
         facts: dict[str, Any] = {}
@@ -210,7 +210,7 @@ def _wrong_count(tokens: int, grid: Grid | None, words: int) -> CaptureError:
     )
 
 
-def _collapsed(name: str, values: list[Any], times: int) -> dict[str, Any]:
+def collapsed(name: str, values: list[Any], times: int) -> dict[str, Any]:
     """One value where all items agree, a list otherwise; nothing where one is not known."""
     if not values or any(v is None for v in values):
         return {}

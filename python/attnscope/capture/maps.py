@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from .facts import FactTeller
+from .errors import CaptureError
+from .facts import FactTeller, collapsed
 from .forward import Forward
-from .grids import Grid
+from .grids import Grid, as_grid
 from .layouts import Sequences, sequence_of
 from .options import Options
 from .slots import IMAGE_CALL, Model, Slot
@@ -46,15 +48,15 @@ class MapTeller:
         self._options = options
         self._facts = facts
         self._say = say
-        self._stated = options.grid is not None or options.text is not None  # by the user, in short facts
+        self._grid = as_grid(options.grid)
 
     def sequences(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Sequences | None:
         """The sequences of a forward with the arguments `given`; None where the class has no layout."""
         layout = self._model.layout
-        if layout is None or self._stated:
+        if layout is None or self._options.text is not None:  # then the short facts say what the user does
             return None
         try:
-            return layout.sequences(module, given)
+            return self._with_grid(module, layout.sequences(module, given))
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             self._say(
                 f"{type(module).__name__}: its forward has other arguments than its token layout expects "
@@ -62,10 +64,29 @@ class MapTeller:
             )
             return {}
 
+    def _with_grid(self, module: torch.nn.Module, sequences: Sequences) -> Sequences:
+        """The same, the video or image with as many tokens as the user's grid in that grid."""
+        if self._grid is None:
+            return sequences
+        count = math.prod(self._grid)
+
+        def fits(segment: Segment) -> bool:
+            return segment.modality in ("video", "image") and segment.count == count
+
+        if not any(fits(s) for sequence in sequences.values() for s in sequence):
+            raise CaptureError(
+                f"grid: no video or image of {type(module).__name__} has {count} tokens: pass text= as well "
+                "where its tokens are others"
+            )
+        return {
+            name: [replace(s, grid=self._grid) if fits(s) else s for s in sequence]
+            for name, sequence in sequences.items()
+        }
+
     def of_call(self, slot: Slot, call_name: str, forward: Forward, call: Call) -> TokenMap | None:
         """The map that the class of the model tells; None where it has no layout."""
         queries, keys = call.q.shape[2], call.k.shape[2]
-        if call_name.endswith(IMAGE_CALL) and self._model.family and forward.grid and not self._stated:
+        if call_name.endswith(IMAGE_CALL) and self._model.family and forward.grid:
             return TokenMap(
                 [grid_segment("video", "video", forward.grid)], [Segment("image", "image", keys)], "cross"
             )
@@ -114,23 +135,35 @@ class MapTeller:
         return found
 
     def facts(
-        self, tokens: TokenMap, items: Sequence[int], branches: Sequence[str], batch: int
+        self, tokens: TokenMap, forward: Forward, items: Sequence[int], branches: Sequence[str], batch: int
     ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         """(facts, tensors that they name) of the batch items `items` of a call with `batch` of them;
-        branches: theirs."""
-        sides = (None if s is None else [p.of_items(items, batch) for p in s] for s in (tokens.queries, tokens.keys))
-        queries, keys = (None if s is None else self._with_words(s, branches) for s in sides)
-        return stated_map(queries or [], keys)
+        branches: theirs, if they have names."""
 
-    def _with_words(self, segments: Sequence[Segment], branches: Sequence[str]) -> Sequence[Segment]:
-        """The same with the words that the user gave, where one segment is text."""
-        text = [s for s in segments if s.modality == "text"]
-        if len(text) != 1 or not branches:
+        def of_items(segments: Sequence[Segment]) -> Sequence[Segment]:
+            return self._with_words([s.of_items(items, batch) for s in segments], forward, items, branches)
+
+        return stated_map(
+            of_items(tokens.queries), of_items(tokens.keys) if tokens.keys is not None else None
+        )
+
+    def _with_words(
+        self, segments: Sequence[Segment], forward: Forward, items: Sequence[int], branches: Sequence[str]
+    ) -> Sequence[Segment]:
+        """The same with the words and the padding that the user gave, where one segment is text."""
+        text = next((s for s in segments if s.modality == "text"), None)
+        if text is None or sum(s.modality == "text" for s in segments) > 1:
             return segments
-        told = [self._facts.branch_tokens(b, text[0].count) for b in branches]
-        words = [w for w, _ in told if w is not None and len(w) == text[0].count]
-        if len(words) != len(branches):
-            return segments
-        same = all(w == words[0] for w in words)
-        known = replace(text[0], words=words[0] if same else words)
-        return [known if s is text[0] else s for s in segments]
+        if self._model.hf:
+            side = "decoder_" if forward.arguments.get("decoder_input_ids") is not None else ""
+            facts = self._facts.hf_tokens(forward, text.count, side)
+        else:
+            o = self._options
+            told = [self._facts.branch_tokens(b, text.count) for b in branches or ["all"] * len(items)]
+            facts = {}
+            if branches or o.tokens is not None:  # a tokenizer's words are those of a branch
+                facts = collapsed("tokens", [w if w and len(w) == text.count else None for w, _ in told], 1)
+            if o.text_valid is not None:
+                facts |= collapsed("text_valid", [used for _, used in told], 1)
+        known = replace(text, words=facts.get("tokens"), valid=facts.get("text_valid", text.valid))
+        return [known if s is text else s for s in segments]

@@ -169,7 +169,8 @@ def plain_form(mask: torch.Tensor) -> MaskForm | None:
     blocks = torch.arange(count, device=mask.device) // size
     if _same(entries, lambda rows: blocks[None, None] <= blocks[rows][None, :, None]):
         return MaskForm({"mask": f"block_causal:{size}" if size > 1 else "causal"})
-    first = entries.byte().argmax(2)  # the first key of each query; in a segment all have the same
+    # The first key of each query: in a segment all have the same.
+    first = torch.cat([entries[:, rows].byte().argmax(2) for rows in _parts(entries)], 1)
     if _same(entries, lambda rows: first[:, rows, None] == first[:, None]):
         return MaskForm({"mask": "segments"}, {"mask_segments": _of_all(first)})
     return None
@@ -182,9 +183,13 @@ def _of_all(rows: torch.Tensor) -> torch.Tensor:
 
 def _same(entries: torch.Tensor, expected: Callable[[slice], torch.Tensor]) -> bool:
     """Are the entries [B, N, N] those that `expected` has of a range of queries?"""
+    return all(bool((entries[:, rows] == expected(rows)).all()) for rows in _parts(entries))
+
+
+def _parts(entries: torch.Tensor) -> list[slice]:
+    """Ranges of queries, of some millions of entries each."""
     step = max(1, 2**24 // (entries.shape[0] * entries.shape[2]))
-    ranges = (slice(a, min(a + step, entries.shape[1])) for a in range(0, entries.shape[1], step))
-    return all(bool((entries[:, rows] == expected(rows)).all()) for rows in ranges)
+    return [slice(a, min(a + step, entries.shape[1])) for a in range(0, entries.shape[1], step)]
 
 
 def _entries(mask: Any, lengths: tuple[int, int]) -> torch.Tensor:

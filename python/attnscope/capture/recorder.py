@@ -304,7 +304,7 @@ class Capture:
         if expanded:
             facts["branches"] = expanded[:1] if len(set(expanded)) == 1 else expanded
         if tokens is not None:
-            stated, named = self._maps.facts(tokens, items, expanded, call.q.shape[0])
+            stated, named = self._maps.facts(tokens, forward, items, expanded, call.q.shape[0])
             facts |= stated
         self._arrivals.recorded()
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
