@@ -49,6 +49,11 @@ def numbers(*shape: int, seed: int = 1) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+def cell(*index: int) -> tuple[Any, ...]:
+    """A latent of item 0, all channels: [B, C, …]."""
+    return (0, slice(None), *index)
+
+
 def shown(segments: Sequence[dict[str, Any]]) -> str:
     """One line for a list of segments: "video 3x4x6, text 8 (5)"."""
     words = []
@@ -72,7 +77,9 @@ def tensors_of(output: Any) -> list[torch.Tensor]:
     """All tensors of a forward's result."""
     if isinstance(output, torch.Tensor):
         return [output]
-    parts = output.values() if hasattr(output, "values") else output if isinstance(output, (tuple, list)) else ()
+    parts = (
+        output.values() if hasattr(output, "values") else output if isinstance(output, (tuple, list)) else ()
+    )
     return [t for part in parts for t in tensors_of(part)]
 
 
@@ -109,7 +116,9 @@ class Models(CaptureTest):
                 recorded = self.run_steps(case, model, inputs, cap)
         self.assertTrue(plain)
         for a, b in zip(plain, recorded, strict=True):
-            self.assertTrue(torch.equal(a, b) and bool(a.isfinite().all()), "the model computed something else")
+            self.assertTrue(
+                torch.equal(a, b) and bool(a.isfinite().all()), "the model computed something else"
+            )
         self.assertIn(case.says, self.said.getvalue())
         calls = read_capture(out)
         self.check_values(case, calls, spy)
@@ -144,7 +153,9 @@ class Models(CaptureTest):
             self.assertLess(output_error(call), 2 * TOLERANCE[torch.float32], call.file)
 
     def check_labels(self, case: Case, calls: Sequence[Recorded]) -> None:
-        keys = [(c.facts["step"], c.facts["block"], c.facts["slot"], str(c.facts.get("branches"))) for c in calls]
+        keys = [
+            (c.facts["step"], c.facts["block"], c.facts["slot"], str(c.facts.get("branches"))) for c in calls
+        ]
         self.assertEqual(len(set(keys)), len(keys))
         self.assertEqual(len({c.file for c in calls}), len(calls))
         self.assertEqual({c.facts["format"] for c in calls}, {"attnscope-capture/2"})

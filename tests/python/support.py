@@ -92,7 +92,9 @@ def kept(call: Recorded) -> torch.Tensor | None:
         return (j // size <= i // size)[None, None]
     if form == "blocks":
         height, width = map(int, call.facts["mask_block"].split("x"))
-        return call["mask_blocks"][..., (i // height).expand(-1, j.shape[1]), (j // width).expand(i.shape[0], -1)]
+        return call["mask_blocks"][
+            ..., (i // height).expand(-1, j.shape[1]), (j // width).expand(i.shape[0], -1)
+        ]
     if form == "segments":
         numbers = call["mask_segments"].reshape(-1, 1, j.shape[1])
         return numbers[..., None] == numbers[..., None, :]

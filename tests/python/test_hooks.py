@@ -9,7 +9,15 @@ import torch
 import torch.nn.functional as F
 
 import small_models
-from attnscope_capture import capture, dispatched_call, mask_form, record, stored_mask, transformers_call, wrap
+from attnscope_capture import (
+    capture,
+    dispatched_call,
+    mask_form,
+    record,
+    stored_mask,
+    transformers_call,
+    wrap,
+)
 from support import TOLERANCE, CaptureTest, kept, output_error, program, read_capture, weights
 
 

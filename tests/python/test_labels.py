@@ -29,7 +29,9 @@ TOLD = {(t, True, s) for t in (False, True) for s in (False, True)}
 
 
 class Matrix(LoopTest):
-    def run_form(self, form: str, stamped: bool, named: bool, scheduled: bool, name: str, **options: Any) -> bool:
+    def run_form(
+        self, form: str, stamped: bool, named: bool, scheduled: bool, name: str, **options: Any
+    ) -> bool:
         """Runs three steps; False: refused."""
         model: Own = own("timestep") if stamped else WithoutTimestep()
         owner = pipeline(model, do_classifier_free_guidance=True) if scheduled else None
@@ -145,7 +147,9 @@ class Classes(LoopTest):
         self.assertEqual((call.facts["step"], call.facts["branches"]), (1, ["cond"]))
         self.assertEqual(call.facts["queries"][0]["grid"], [1, 8, 12])
         projected = unet.down_blocks[0].attentions[0].transformer_blocks[0].attn2.to_k(words[0])
-        self.assertTrue(torch.allclose(call["k"][0], projected.unflatten(-1, (call["k"].shape[1], -1))[0].transpose(0, 1)))
+        self.assertTrue(
+            torch.allclose(call["k"][0], projected.unflatten(-1, (call["k"].shape[1], -1))[0].transpose(0, 1))
+        )
 
     def run_chroma(self, name: str, forwards: int, **options: Any) -> list[tuple]:
         from diffusers import ChromaTransformer2DModel
@@ -172,8 +176,13 @@ class Classes(LoopTest):
         torch.manual_seed(1)
         model, inputs = test_models_video.ltx2()(LTX2VideoTransformer3DModel)
         model = model.eval()
-        double = {k: v.repeat(2, *[1] * (v.ndim - 1)) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
-        owner = types.SimpleNamespace(transformer=model, scheduler=Scheduler(), do_classifier_free_guidance=True)
+        double = {
+            k: v.repeat(2, *[1] * (v.ndim - 1)) if isinstance(v, torch.Tensor) else v
+            for k, v in inputs.items()
+        }
+        owner = types.SimpleNamespace(
+            transformer=model, scheduler=Scheduler(), do_classifier_free_guidance=True
+        )
         with torch.no_grad(), capture(owner, self.folder / "d", branch="all", layers=1, slots="*attn1"):
             for stamp in STAMPS[:2]:
                 for word, given, more in (
@@ -182,9 +191,13 @@ class Classes(LoopTest):
                     ("uncond_modality", inputs, {"isolate_modalities": True}),
                 ):
                     with model.cache_context(word):
-                        model(**{**given, **more, "timestep": torch.full((given["timestep"].shape[0],), stamp)})
+                        model(
+                            **{**given, **more, "timestep": torch.full((given["timestep"].shape[0],), stamp)}
+                        )
                 owner.scheduler.step(0)
-        found = [(c.facts["step"], c.facts["slot"], c.facts["branches"]) for c in read_capture(self.folder / "d")]
+        found = [
+            (c.facts["step"], c.facts["slot"], c.facts["branches"]) for c in read_capture(self.folder / "d")
+        ]
         slots = ("attn1", "audio_attn1")
         a_step = [(s, ["uncond", "cond"]) for s in slots] + [(s, ["uncond_modality"]) for s in slots]
         self.assertEqual(found, [(i, *rest) for i in range(2) for rest in a_step])

@@ -1,7 +1,6 @@
 """Encoders of transformers: each call has its block and slot, and its tokens are what they are."""
 
 import unittest
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,6 +8,7 @@ import torch
 import attnscope_capture
 import test_models_image
 import test_models_video
+import test_models_wan
 from attnscope_capture import capture
 from model_cases import Case, Models, Probe, numbers
 from support import TOLERANCE, CaptureTest, output_error, read_capture
@@ -120,7 +120,11 @@ PIXEL = (0, slice(None), 6, 9)  # of the patch (1, 2)
 CASES = (
     encoder("WhisperModel", whisper, WHISPER, 3, masks={"*decoder.layers.* self_attn": "causal"}),
     encoder(
-        "WhisperForConditionalGeneration", whisper, WHISPER, 3, masks={"*decoder.layers.* self_attn": "causal"}
+        "WhisperForConditionalGeneration",
+        whisper,
+        WHISPER,
+        3,
+        masks={"*decoder.layers.* self_attn": "causal"},
     ),
     encoder(
         "CLIPModel",
@@ -185,7 +189,7 @@ class Encoders(Models):
         self.run_cases()
 
     def test_every_layout_has_a_case(self) -> None:
-        tables: Sequence[Sequence[Case]] = (CASES, test_models_video.CASES, test_models_image.CASES)
+        tables = (CASES, test_models_image.CASES, test_models_video.CASES, test_models_wan.CASES)
         tested = {case.cls for table in tables for case in table}
         self.assertEqual(set(attnscope_capture.LAYOUTS) - tested, set())
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from attnscope_capture import capture
-from model_cases import Case, Models, Probe, map_of, numbers
+from model_cases import Case, Models, Probe, cell, map_of, numbers
 from support import read_capture
 
 STAMP = torch.tensor([0.7])
@@ -193,7 +193,9 @@ def unet(cls: Any) -> tuple[Any, dict[str, Any]]:
         cross_attention_dim=12,
         attention_head_dim=4,
     )
-    return model, dict(sample=numbers(2, 4, 6, 10), timestep=STAMP * 900, encoder_hidden_states=numbers(2, 7, 12))
+    return model, dict(
+        sample=numbers(2, 4, 6, 10), timestep=STAMP * 900, encoder_hidden_states=numbers(2, 7, 12)
+    )
 
 
 def motion_unet(cls: Any) -> tuple[Any, dict[str, Any]]:
@@ -252,11 +254,6 @@ def video_diffusion(cls: Any) -> tuple[Any, dict[str, Any]]:
         added_time_ids=torch.tensor([[6.0, 127.0, 0.02]]),
     )
     return model, inputs
-
-
-def cell(*index: int) -> tuple[Any, ...]:
-    """A latent of item 0, all channels: [B, C, H, W]."""
-    return (0, slice(None), *index)
 
 
 CASES = (
@@ -373,7 +370,10 @@ CASES = (
         unet,
         {
             **{f"{p} attn1": "image 1x3x5" for p in ("down_blocks.1.*", "mid_block.*", "up_blocks.0.*")},
-            **{f"{p} attn2": "image 1x3x5 > text 7" for p in ("down_blocks.1.*", "mid_block.*", "up_blocks.0.*")},
+            **{
+                f"{p} attn2": "image 1x3x5 > text 7"
+                for p in ("down_blocks.1.*", "mid_block.*", "up_blocks.0.*")
+            },
             "* attn1": "image 1x6x10",
             "* attn2": "image 1x6x10 > text 7",
         },

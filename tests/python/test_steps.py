@@ -141,9 +141,7 @@ class Loops(LoopTest):
 
                 out = f"{cond}{len(model.entered)}{type(model).__name__}"
                 self.run_loop(model, step, name=out, branch="both")
-                self.assertEqual(
-                    self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")]
-                )
+                self.assertEqual(self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")])
                 self.run_loop(model, step, name=out + "1", steps="1")
                 self.assertEqual(self.recorded(out + "1"), [(1, ["cond"])])
 
@@ -193,9 +191,7 @@ class Loops(LoopTest):
                 self.run_loop(
                     model, step, name=out, branch="both", branches=["cond", "uncond"], guidance="forwards"
                 )
-                self.assertEqual(
-                    self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")]
-                )
+                self.assertEqual(self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")])
                 self.assertEqual({c.facts["timestep"] for c in read_capture(self.folder / out)}, set(STAMPS))
 
     def test_both_in_one_batch(self) -> None:
@@ -478,9 +474,7 @@ class SkyReels(CaptureTest):
         with capture(pipe, self.folder / "d", branch="both"):
             self.assertTrue(torch.equal(self.run_pipe(pipe), plain))
         stamps = [float(t) for t in pipe.scheduler.timesteps]
-        self.assertEqual(
-            self.labels("d"), [(i, stamps[i], b) for i in range(3) for b in ("cond", "uncond")]
-        )
+        self.assertEqual(self.labels("d"), [(i, stamps[i], b) for i in range(3) for b in ("cond", "uncond")])
         with capture(pipe, self.folder / "one", steps="1"):
             self.run_pipe(pipe)
         self.assertEqual(self.labels("one"), [(1, stamps[1], "cond")])

@@ -12,7 +12,16 @@ import torch
 
 from .choice import head_range, key_head_range
 from .errors import CaptureError
-from .files import FORMAT, FORMAT_2, NEW_FACTS, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
+from .files import (
+    FORMAT,
+    FORMAT_2,
+    NEW_FACTS,
+    FolderLock,
+    clear_folder,
+    make_folder,
+    read_catalogue,
+    replace_file,
+)
 from .forward import Forward
 from .options import Options
 from .pictures import as_pictures, picture_places

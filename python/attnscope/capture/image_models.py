@@ -34,9 +34,7 @@ def _flux2(model: Any, a: Given) -> Sequences:
     return {"joint": [text_of(a), *_pictures(a["img_ids"])]}
 
 
-FLUX2 = Layout(
-    ("transformer_blocks", "single_transformer_blocks"), _flux2, {"* attn": "joint"}
-)
+FLUX2 = Layout(("transformer_blocks", "single_transformer_blocks"), _flux2, {"* attn": "joint"})
 
 
 def _chroma(model: Any, a: Given) -> Sequences:
@@ -52,7 +50,11 @@ CHROMA = Layout(
 
 def _qwen(model: Any, a: Given) -> Sequences:
     shapes = a["img_shapes"]
-    first = shapes[0] if isinstance(shapes[0], (list, tuple)) and isinstance(shapes[0][0], (list, tuple)) else shapes
+    first = (
+        shapes[0]
+        if isinstance(shapes[0], (list, tuple)) and isinstance(shapes[0][0], (list, tuple))
+        else shapes
+    )
     if any(s != shapes[0] for s in shapes) and first is shapes[0]:
         return {}  # items of other pictures: no segments that hold for all
     layered = bool(model.config.use_layer3d_rope)  # its layers, and then the picture that has them
@@ -120,7 +122,10 @@ def _auraflow(model: Any, a: Given) -> Sequences:
 
 
 AURAFLOW = Layout(
-    ("joint_transformer_blocks", "single_transformer_blocks"), _auraflow, {"* attn": "joint"}, guidance="batch"
+    ("joint_transformer_blocks", "single_transformer_blocks"),
+    _auraflow,
+    {"* attn": "joint"},
+    guidance="batch",
 )
 
 

@@ -43,7 +43,9 @@ class Layout:
 
     def why_unseen(self, block: str, slot: str) -> str | None:
         """Why calls of the module cannot be seen; None where they can."""
-        return next((why for p, why in self.unseen.items() if fnmatch.fnmatchcase(f"{block} {slot}", p)), None)
+        return next(
+            (why for p, why in self.unseen.items() if fnmatch.fnmatchcase(f"{block} {slot}", p)), None
+        )
 
     def is_idle(self, block: str, slot: str, model: Any, given: Mapping[str, Any]) -> bool:
         """Does the module make no call in a forward of `model` with the arguments `given`?"""

@@ -41,9 +41,7 @@ class MapTeller:
     What nobody stated is one segment "other"; nothing is told where the short facts grid and text say all.
     """
 
-    def __init__(
-        self, model: Model, options: Options, facts: FactTeller, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, model: Model, options: Options, facts: FactTeller, say: Callable[[str], None]) -> None:
         self._model = model
         self._options = options
         self._facts = facts

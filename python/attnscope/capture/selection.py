@@ -59,4 +59,6 @@ class Selection:
         o = self._options
         names = (("blocks", o.blocks), ("slots", o.slots))
         more = "".join(f", {what} {value!r}" for what, value in names if value != "all")
-        return f"asked for steps {o.steps!r}, layers {o.layers!r}, branch {o.branch!r}, kinds {o.kinds!r}{more}"
+        return (
+            f"asked for steps {o.steps!r}, layers {o.layers!r}, branch {o.branch!r}, kinds {o.kinds!r}{more}"
+        )

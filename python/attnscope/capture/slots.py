@@ -159,7 +159,9 @@ class Model:
     hf: bool  # a model of transformers
     slots: Mapping[str, list[Slot]]  # attention modules by transformer
     layout: Layout | None = None  # of the tokens, of a class without a family
-    unseen: Mapping[str, list[str]] = field(default_factory=dict)  # why calls cannot be seen -> of which modules
+    unseen: Mapping[str, list[str]] = field(
+        default_factory=dict
+    )  # why calls cannot be seen -> of which modules
 
     @classmethod
     def of(cls, owner: Any, pattern: str | None) -> Model:

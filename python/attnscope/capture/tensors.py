@@ -64,7 +64,9 @@ class Call:
             raise CaptureError(f"{where}: {self.q.dtype} cannot be stored")
         for name, tensor in (("q", self.q), ("k", self.k), ("v", self.v)):
             if not tensor.numel():
-                raise CaptureError(f"{where}: {name} {list(tensor.shape)} is empty: there is no map to record")
+                raise CaptureError(
+                    f"{where}: {name} {list(tensor.shape)} is empty: there is no map to record"
+                )
         if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
             raise CaptureError(f"{where}: the scale has to be finite and above 0 (got {self.scale})")
 

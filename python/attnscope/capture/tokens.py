@@ -45,7 +45,10 @@ class Segment:
         valid = self.valid
         if isinstance(valid, (torch.Tensor, list)):
             picked = [valid[i * len(valid) // batch] for i in items]
-            same = all(bool((v == picked[0]).all() if isinstance(v, torch.Tensor) else v == picked[0]) for v in picked)
+            same = all(
+                bool((v == picked[0]).all() if isinstance(v, torch.Tensor) else v == picked[0])
+                for v in picked
+            )
             valid = picked[0] if same else torch.stack(picked) if isinstance(valid, torch.Tensor) else picked
         return replace(self, valid=valid)
 
