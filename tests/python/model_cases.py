@@ -187,7 +187,7 @@ class Models(CaptureTest):
     def check_probe(
         self, case: Case, model: Any, inputs: dict[str, Any], probe: Probe, calls: Sequence[Recorded]
     ) -> None:
-        """Changes one cell of an input: of the first call with it, one query must change, where the map has it."""
+        """Changes one cell of an input: of the call, one query must change, where the map has it."""
         changed = dict(inputs)
         value = inputs[probe.argument]
         whole = list(value) if isinstance(value, (list, tuple)) else value.clone()

@@ -78,7 +78,7 @@ def read_capture(folder: Path) -> list[Recorded]:
 
 
 def kept(call: Recorded) -> torch.Tensor | None:
-    """What may be attended to by the mask of the file, [B or 1, H or 1, Nq or 1, Nk]; None: a bias, or all."""
+    """What the file's mask lets through, [B or 1, H or 1, Nq or 1, Nk]; None: all, or a bias."""
     form = call.facts["mask"]
     i, j = torch.arange(call["q"].shape[2])[:, None], torch.arange(call["k"].shape[2])[None]
     if form == "none":
@@ -103,7 +103,7 @@ def kept(call: Recorded) -> torch.Tensor | None:
 
 
 def weights(call: Recorded) -> torch.Tensor:
-    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]; 0 where no key is kept."""
+    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]; 0 in rows without keys."""
     q, k = call["q"].double(), call["k"].double()
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     logits = call.facts["scale"] * q @ k.transpose(2, 3)

@@ -1,4 +1,4 @@
-"""Whatever loop runs a model: each call under its step and branch, or a refusal before anything is written."""
+"""Whatever loop runs a model: each call under its step and branch, or a refusal and nothing written."""
 
 import contextlib
 import itertools

@@ -1,4 +1,4 @@
-"""Image transformers and U-Nets of diffusers: each call has its block and slot, and its tokens are what they are."""
+"""Image transformers and U-Nets of diffusers: each call has its block and slot, and its tokens."""
 
 import contextlib
 import unittest
@@ -443,6 +443,25 @@ class Images(Models):
             (call,) = read_capture(self.folder / name)
             text = call.facts["queries"][1]
             self.assertEqual((text.get("words"), text.get("valid")), (words, valid))
+
+    def test_padding_that_is_not_last(self) -> None:
+        from diffusers import PixArtTransformer2DModel
+
+        torch.manual_seed(1)
+        model, inputs = pixart(PixArtTransformer2DModel)
+        for name, masks in (
+            ("one", [[0, 0, 1, 1, 1, 1, 1]]),
+            ("two", [[0] * 6 + [1], [1, 1, 1, 1, 0, 0, 0]]),
+        ):
+            mask = torch.tensor(masks)
+            given = {k: v.repeat(len(mask), *[1] * (v.ndim - 1)) for k, v in inputs.items()}
+            given["encoder_attention_mask"] = mask
+            with torch.no_grad(), capture(model, self.folder / name, layers=0, kinds="cross"):
+                model(**given)
+            (call,) = read_capture(self.folder / name)
+            (text,) = call.facts["keys"]
+            stored = call[text["valid"]["tensor"]]
+            self.assertEqual(stored.int().tolist(), masks if len(masks) > 1 else masks[0])
 
     def test_the_user_tells_otherwise(self) -> None:
         """grid= takes the grid's place in the map, text= the map's."""

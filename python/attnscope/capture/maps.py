@@ -94,7 +94,7 @@ class MapTeller:
         names = (None, None) if rule is None else rule
         own = self._fitting(slot, forward.sequences, names[0], queries, "queries")
         if names[1] is None and queries == keys:
-            return TokenMap(own, None, kind_of(own, None) if rule else None)
+            return TokenMap(own, None, kind_of(own) if rule else None)
         if names[1] is None and self._model.hf:
             return None  # a cache of keys
         return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), "cross")
@@ -102,9 +102,9 @@ class MapTeller:
     def of_unknown(self, slot: Slot, kind: str, forward: Forward, call: Call) -> TokenMap | None:
         """The map of a call of a class without a layout, where the short facts cannot say that nobody told
         what its tokens are: keys of cross-attention, calls that state block and slot."""
-        o, family = self._options, self._model.family
-        told = o.text is not None or o.tokens is not None or o.tokenizer is not None
-        words = self._model.hf and forward.arguments.get("input_ids") is not None
+        o, family, hf = self._options, self._model.family, self._model.hf
+        told = o.text is not None or o.tokens is not None or (o.tokenizer is not None and not hf)
+        words = hf and forward.arguments.get("input_ids") is not None
         if family is not None or told or words or (kind != "cross" and not slot.named):
             return None
         if kind != "cross" and forward.grid is not None:

@@ -27,7 +27,7 @@ class Selection:
         return self._layer(number)
 
     def module(self, slot: Slot) -> bool:
-        """May calls of the attention module be? Blocks without a layer are where no layers are named."""
+        """May calls of the attention module be? Blocks without a layer may where no layers are named."""
         numbered = self._all_layers if slot.layer is None else self._layer(slot.layer)
         return numbered and self._block(slot.place.block)
 

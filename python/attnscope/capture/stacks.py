@@ -1,4 +1,4 @@
-"""Where an attention module stands in a model: its block, its name within the block, the stack of the block."""
+"""Where an attention module stands in a model: its block, and its name within the block."""
 
 from __future__ import annotations
 

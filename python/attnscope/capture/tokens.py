@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from .grids import Grid
 
-MODALITIES = (
-    "video",
-    "image",
-    "text",
-    "audio",
-    "reference",
-    "history",
-    "register",
-    "padding",
-    "other",
-)
+Modality = Literal["video", "image", "text", "audio", "reference", "history", "register", "padding", "other"]
 
 
 @dataclass(frozen=True)
@@ -28,13 +18,12 @@ class Segment:
     """Neighbouring tokens of one modality. What is None is not known."""
 
     name: str  # unique in its sequence
-    modality: str
+    modality: Modality
     count: int  # tokens
     grid: Grid | None = None  # count is its product
     cell: tuple[int, int, int] | None = None  # frames, rows and columns of pixels that a token stands for
     first_frame: int | None = None  # the stream's latent frame that frame 0 of the grid is
-    # "raster", {"tiles": [t, h, w]}, or int64 [count]: place i holds raster cell order[i]
-    order: Any = "raster"
+    order: str | Mapping[str, list[int]] = "raster"  # or {"tiles": [t, h, w]}: tile by tile
     # How many of the first tokens are no padding, one number or one a batch item; or bool [B, count].
     valid: int | list[int] | torch.Tensor | None = None
     words: Sequence[Any] | None = None  # strings, or one list of them a recorded batch item
@@ -53,21 +42,19 @@ class Segment:
         return replace(self, valid=valid)
 
 
-def grid_segment(name: str, modality: str, grid: Grid, **more: Any) -> Segment:
+def grid_segment(name: str, modality: Modality, grid: Grid, **more: Any) -> Segment:
     """A segment of all cells of a grid."""
     return Segment(name, modality, grid[0] * grid[1] * grid[2], grid, **more)
 
 
-def other(count: int, name: str = "tokens") -> list[Segment]:
+def other(count: int) -> list[Segment]:
     """A sequence of which nothing is known but its length."""
-    return [Segment(name, "other", count)]
+    return [Segment("tokens", "other", count)]
 
 
-def kind_of(queries: Sequence[Segment], keys: Sequence[Segment] | None) -> str:
-    """cross where keys are others than queries, joint where queries are of several modalities, else self."""
-    if keys is not None:
-        return "cross"
-    return "joint" if len({s.modality for s in queries} - {"padding", "register"}) > 1 else "self"
+def kind_of(tokens: Sequence[Segment]) -> str:
+    """What attention of tokens to themselves is: joint where they are of several modalities, else self."""
+    return "joint" if len({s.modality for s in tokens} - {"padding", "register"}) > 1 else "self"
 
 
 def stated_map(
@@ -90,10 +77,7 @@ def _stated(segment: Segment, side: str, tensors: dict[str, torch.Tensor]) -> di
             fact[name] = list(value)
     if segment.first_frame is not None:
         fact["first_frame"] = segment.first_frame
-    if isinstance(segment.order, torch.Tensor):
-        fact["order"] = {"permutation": f"{side}_{segment.name}_order"}
-        tensors[f"{side}_{segment.name}_order"] = segment.order.long()
-    elif segment.order != "raster":
+    if segment.order != "raster":
         fact["order"] = segment.order
     if isinstance(segment.valid, torch.Tensor):
         fact["valid"] = {"tensor": f"{side}_{segment.name}_valid"}
@@ -116,7 +100,7 @@ def counted(mask: Any) -> list[int] | torch.Tensor | None:
     return counts.tolist() if torch.equal(valid, prefix) else valid
 
 
-def argument_count(given: Mapping[str, Any], name: str, axis: int = 1) -> int:
+def argument_count(given: Mapping[str, Any], name: str) -> int:
     """Tokens of the forward's argument `name`, a tensor [B, N, C]; 0 where it is not given."""
     value = given.get(name)
-    return int(value.shape[axis]) if isinstance(value, torch.Tensor) else 0
+    return int(value.shape[1]) if isinstance(value, torch.Tensor) else 0

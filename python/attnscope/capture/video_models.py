@@ -9,7 +9,7 @@ import torch
 
 from .grids import Grid, patched
 from .layouts import Layout, Sequences
-from .tokens import Segment, argument_count, counted, grid_segment
+from .tokens import Modality, Segment, argument_count, counted, grid_segment
 
 Given = Mapping[str, Any]
 NO_FUNCTION = "it computes its attention in operations of its own"
@@ -37,8 +37,8 @@ def _ltx2(model: Any, a: Given) -> Sequences:
     dims = (a.get("num_frames"), a.get("height"), a.get("width"))
     video: list[Segment] = []
     if None not in dims:
-        cell = getattr(model.config, "vae_scale_factors", None)
-        video = [grid_segment("video", "video", dims, cell=tuple(cell) if cell else None)]  # type: ignore[arg-type]
+        cell = tuple(model.config.vae_scale_factors)
+        video = [grid_segment("video", "video", dims, cell=cell)]  # type: ignore[arg-type]
     sound = argument_count(a, "audio_hidden_states")
     return {
         "video": video or [Segment("video", "video", argument_count(a, "hidden_states"))],
@@ -188,7 +188,7 @@ def _history(name: str, latents: Any, indices: Any, cell: Grid) -> list[Segment]
     return _frames(name, "history", grid, indices, cell)  # type: ignore[arg-type]
 
 
-def _frames(name: str, modality: str, grid: Grid, indices: Any, cell: Grid) -> list[Segment]:
+def _frames(name: str, modality: Modality, grid: Grid, indices: Any, cell: Grid) -> list[Segment]:
     """A segment for each run of neighbouring frames; indices: the stream's latent frames, [B, T] or [T]."""
     pixels = (cell[0] * 4, cell[1] * 8, cell[2] * 8)  # HunyuanVideo's VAE
     if indices is None:
