@@ -79,7 +79,8 @@ HeadId first_selected(const std::vector<MapSource>& calls, const SelectionOption
       for (size_t h = 0; h < call.heads.size(); ++h) {
         const auto item = static_cast<int64_t>(b);
         names.push_back({call.step, call.layer, call.branch(item),
-                         std::string(kind_name(call.kind)), call.batch[b], call.heads[h]});
+                         std::string(kind_name(call.kind)), call.batch[b], call.heads[h],
+                         call.place});
         ids.push_back({static_cast<int64_t>(c), item, static_cast<int64_t>(h)});
       }
     }

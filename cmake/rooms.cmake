@@ -68,6 +68,8 @@ attnscope_room(kernels "Makes a backend, and loads the CUDA module."
 # io: files in and out.
 attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for."
   MAY core USES posix fmt json xxhash)
+attnscope_room(io/segments "Token maps as JSON: what captures state and exports keep."
+  MAY core USES fmt json)
 attnscope_room(io/helper "The process that reads what may crash or hang who reads it: starting it, asking it, answering in it."
   MAY core/base USES posix fmt json)
 attnscope_room(io/hdf5 "The HDF5 library's handles, reading and writing; nothing of ours."
@@ -77,17 +79,17 @@ attnscope_room(io/tensors "Containers of tensors in: safetensors, npy and npz, t
 attnscope_room(io/capture/facts "What files and options say of a call, before any tensor is looked at: facts, presets, the catalogue."
   MAY core io/files io/tensors USES posix fmt json LIBRARY io_capture)
 attnscope_room(io/capture/call "One call, from its facts and tensors, in named stages; what is guessed, and what is refused."
-  MAY core io/files io/tensors io/capture/facts USES posix fmt json LIBRARY io_capture)
+  MAY core io/files io/segments io/tensors io/capture/facts USES posix fmt json LIBRARY io_capture)
 attnscope_room(io/capture "Files to calls: folders, names, the capture that is opened; copying, hashing."
-  MAY core io/files io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
+  MAY core io/files io/segments io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
   MAY core io/files io/helper io/hdf5 io/tensors io/capture USES posix fmt json xxhash hdf5 LIBRARY io_export)
 attnscope_room(io/export/write "Sinks that write it."
-  MAY core io/files io/hdf5 io/capture io/export/format USES posix fmt json xxhash hdf5 zlib LIBRARY io_export)
+  MAY core io/files io/segments io/hdf5 io/capture io/export/format USES posix fmt json xxhash hdf5 zlib LIBRARY io_export)
 attnscope_room(io/export/read "What reads it back: maps, blocks, shards, stats, verification."
-  MAY core io/files io/helper io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
+  MAY core io/files io/segments io/helper io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
 attnscope_room(io/helper/questions "All that the helper process can be asked."
   MAY io/helper io/tensors io/export/format io/export/read)
 attnscope_room(io/pictures/text "Words to pixels: font files, the embedded font, the system's, ink."
@@ -99,7 +101,7 @@ attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
 
 # viewer: the window.
 attnscope_room(viewer/view "What is looked at and what can be done to it: state, actions, undo, commands, session. No threads."
-  MAY core io/files io/capture io/pictures USES fmt json)
+  MAY core io/files io/capture/facts io/capture io/pictures USES fmt json)
 attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
   MAY core io/files io/export/format io/export/read viewer/view USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read."

@@ -84,7 +84,9 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
   command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
       .type_name("auto|NUMBER")
       .group(facts);
-  command.add_option(mask_option, o.mask, "none, causal, window:N, or a tensor file (bool or bias)")
+  command
+      .add_option(mask_option, o.mask,
+                  "none, causal, window:N, block_causal:N, or a tensor file (bool or bias)")
       .type_name("MASK")
       .group(facts);
   command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")
@@ -172,16 +174,18 @@ void add_selection_options(CommandParser& command, SelectionOptions& o) {
   add("--layers", o.layers, "layers, as recorded");
   add("--heads", o.heads, "heads");
   add("--batch", o.batch, "batch items");
-  command.add_option("--branch", o.branches, "guidance branches by name: cond, uncond, ...")
-      .type_name("NAME")
-      .delimiter(',')
-      .one_value_each()
-      .group(group);
-  command.add_option("--kind", o.kinds, "self, cross or joint")
-      .type_name("KIND")
-      .delimiter(',')
-      .one_value_each()
-      .group(group);
+  const auto add_names = [&](const char* name, std::vector<std::string>& values, const char* type,
+                             const char* text) {
+    command.add_option(name, values, text)
+        .type_name(type)
+        .delimiter(',')
+        .one_value_each()
+        .group(group);
+  };
+  add_names("--branch", o.branches, "NAME", "guidance branches by name: cond, uncond, ...");
+  add_names("--kind", o.kinds, "KIND", "self, cross or joint");
+  add_names("--blocks", o.blocks, "NAME", "blocks of the model by name, * for any characters");
+  add_names("--slots", o.slots, "NAME", "attentions within a block by name: attn1, audio_*, ...");
 }
 
 CallSelection parse_selection(const SelectionOptions& o) {
@@ -190,7 +194,9 @@ CallSelection parse_selection(const SelectionOptions& o) {
           Selection::parse(o.heads, "--heads"),
           Selection::parse(o.batch, "--batch"),
           o.branches,
-          o.kinds};
+          o.kinds,
+          o.blocks,
+          o.slots};
 }
 
 void add_run_options(CommandParser& command, RunOptions& o) {

@@ -47,9 +47,9 @@ Capture open_capture(const CaptureOptions& options, const RunOptions& run, const
 /// What the options that say *which calls and heads* hold.
 struct SelectionOptions {
   std::string steps = "all", layers = "all", heads = "all", batch = "all";
-  std::vector<std::string> branches, kinds;
+  std::vector<std::string> branches, kinds, blocks, slots;
 };
-/// Adds --steps --layers --heads --batch --branch --kind.
+/// Adds --steps --layers --heads --batch --branch --kind --blocks --slots.
 void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
 

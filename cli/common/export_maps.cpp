@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/common/stored_input.h"
 #include "io/export/read/stored_blocks.h"
 
 namespace attnscope {
@@ -14,7 +15,7 @@ class EntryMaps : public ExportMaps {
   explicit EntryMaps(const std::filesystem::path& path) : maps_(path) {
     for (const StoredHead& h : maps_.heads()) {
       const StoredFacts& f = *h.facts;
-      ExportedMap map{{f.step, f.layer, f.branch, f.kind, h.batch, h.head},
+      ExportedMap map{stored_name(f, h.batch, h.head),
                       f.model,
                       f.score,
                       f.mask,
@@ -64,17 +65,10 @@ class BlockMaps : public ExportMaps {
       const StoredFacts& f = g.facts;
       for (int64_t place = 0; place < g.num_heads(); ++place) {
         const auto heads = static_cast<int64_t>(g.heads.size());
-        heads_.push_back(
-            {{f.step, f.layer, f.branch, f.kind, g.batch[static_cast<size_t>(place / heads)],
-              g.heads[static_cast<size_t>(place % heads)]},
-             f.model,
-             f.score,
-             f.mask,
-             f.query_tokens,
-             f.key_tokens,
-             g.rows,
-             g.cols,
-             0});
+        heads_.push_back({stored_name(f, g.batch[static_cast<size_t>(place / heads)],
+                                      g.heads[static_cast<size_t>(place % heads)]),
+                          f.model, f.score, f.mask, f.query_tokens, f.key_tokens, g.rows, g.cols,
+                          0});
         places_.push_back({&g, place});
       }
     }

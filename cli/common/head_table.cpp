@@ -17,11 +17,14 @@ struct RowFact {
   std::string (*text)(const HeadName&);
 };
 
-constexpr std::array<RowFact, 5> kRowFacts{
+constexpr std::array<RowFact, 7> kRowFacts{
     {{"step", [](const HeadName& h) { return std::to_string(h.step); }},
-     {"layer", [](const HeadName& h) { return std::to_string(h.layer); }},
+     {"layer",
+      [](const HeadName& h) { return h.layer == kNoLayer ? "-" : std::to_string(h.layer); }},
      {"branch", [](const HeadName& h) { return h.branch; }},
      {"kind", [](const HeadName& h) { return h.kind; }},
+     {"block", [](const HeadName& h) { return h.place.block; }},
+     {"slot", [](const HeadName& h) { return h.place.slot; }},
      {"batch", [](const HeadName& h) { return std::to_string(h.batch); }}}};
 
 bool same_row(const HeadName& a, const HeadName& b) {
@@ -29,11 +32,28 @@ bool same_row(const HeadName& a, const HeadName& b) {
                      [&](const RowFact& fact) { return fact.text(a) == fact.text(b); });
 }
 
+void name_rows(TableNames& names, const std::vector<const HeadName*>& rows, bool blocks) {
+  names.row_name.clear();
+  names.rows.assign(rows.size(), "");
+  for (const RowFact& fact : kRowFacts) {
+    const bool differs = std::any_of(rows.begin(), rows.end(), [&](const HeadName* row) {
+      return fact.text(*row) != fact.text(*rows.front());
+    });
+    if (!differs && std::string_view(fact.name) != "layer") continue;
+    if (!blocks && std::string_view(fact.name) == "block") continue;
+    names.row_name += (names.row_name.empty() ? "" : " ") + std::string(fact.name);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      names.rows[r] += (names.rows[r].empty() ? "" : " ") + fact.text(*rows[r]);
+    }
+  }
+}
+
 }  // namespace
 
 std::string head_label(const HeadName& h) {
-  return fmt::format("step {} layer {} {} {} batch {} head {}", h.step, h.layer, one_line(h.branch),
-                     one_line(h.kind), h.batch, h.head);
+  return fmt::format("step {} {} {} {} batch {} head {}", h.step,
+                     one_line(layer_text(h.layer, h.place)), one_line(h.branch), one_line(h.kind),
+                     h.batch, h.head);
 }
 
 HeadTable table_of_heads(const std::vector<HeadName>& heads) {
@@ -54,16 +74,10 @@ HeadTable table_of_heads(const std::vector<HeadName>& heads) {
     const auto column = std::distance(columns.begin(), columns.find(heads[i].head));
     table.places.push_back(row_of[i] * columns.size() + static_cast<size_t>(column));
   }
-  names.rows.resize(rows.size());
-  for (const RowFact& fact : kRowFacts) {
-    const bool differs = std::any_of(rows.begin(), rows.end(), [&](const HeadName* row) {
-      return fact.text(*row) != fact.text(*rows.front());
-    });
-    if (!differs && std::string_view(fact.name) != "layer") continue;
-    names.row_name += (names.row_name.empty() ? "" : " ") + std::string(fact.name);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      names.rows[r] += (names.rows[r].empty() ? "" : " ") + fact.text(*rows[r]);
-    }
+  name_rows(names, rows, false);
+  // Blocks are layers by other names, unless they tell rows apart that nothing else does.
+  if (std::set<std::string>(names.rows.begin(), names.rows.end()).size() < rows.size()) {
+    name_rows(names, rows, true);
   }
   return table;
 }

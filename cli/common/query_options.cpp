@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/index_range.h"
@@ -24,13 +26,14 @@ IndexRange parse_axis(const std::string& part, const std::string& whole, const c
     throw usage_error(fmt::format("{}: \"{}\" is no number or range A:B", option, part));
   }
   if (value < 0 || value >= extent) {
-    throw usage_error(
-        fmt::format("{}: outside the grid (got {}, valid 0 to {})", option, value, extent - 1));
+    throw usage_error(fmt::format("{}: outside the {} (got {}, valid 0 to {})", option,
+                                  axis == std::string_view("token") ? "segment" : "grid", value,
+                                  extent - 1));
   }
   return {value, value + 1};
 }
 
-std::array<IndexRange, 3> parse_box(const std::string& text, const TokenGrid& grid) {
+std::array<IndexRange, 3> parse_box(const std::string& text, const std::array<int64_t, 3>& grid) {
   std::array<std::string, 3> parts;
   size_t begin = 0;
   for (size_t i = 0; i < 3; ++i) {
@@ -41,9 +44,48 @@ std::array<IndexRange, 3> parse_box(const std::string& text, const TokenGrid& gr
     parts[i] = text.substr(begin, comma == std::string::npos ? comma : comma - begin);
     begin = comma + 1;
   }
-  return {parse_axis(parts[0], text, "T", grid.frames()),
-          parse_axis(parts[1], text, "Y", grid.height()),
-          parse_axis(parts[2], text, "X", grid.width())};
+  return {parse_axis(parts[0], text, "T", grid[0]), parse_axis(parts[1], text, "Y", grid[1]),
+          parse_axis(parts[2], text, "X", grid[2])};
+}
+
+/// Calls `take` with each position of a box.
+template <typename Take>
+void each_position(const std::array<IndexRange, 3>& box, Take take) {
+  for (int64_t t = box[0].begin; t < box[0].end; ++t) {
+    for (int64_t y = box[1].begin; y < box[1].end; ++y) {
+      for (int64_t x = box[2].begin; x < box[2].end; ++x) take(LatentCoord{t, y, x});
+    }
+  }
+}
+
+/// The places of "NAME:PLACE": a position or box T,Y,X of a segment that has a grid, of one frame
+/// Y,X too, or a token N or A:B of any segment.
+std::vector<int64_t> segment_places(const std::string& text, size_t colon, const TokenGrid& grid) {
+  const TokenSegment* segment = nullptr;
+  try {
+    segment = &grid.segment_named(text.substr(0, colon));
+  } catch (const Error& error) {
+    throw usage_error(fmt::format("--query {}: {}", text, error.what()));
+  }
+  std::string place = text.substr(colon + 1);
+  std::vector<int64_t> places;
+  const auto commas = std::count(place.begin(), place.end(), ',');
+  if (commas == 0) {
+    const IndexRange tokens = parse_axis(place, text, "token", segment->tokens.size());
+    for (int64_t i = tokens.begin; i < tokens.end; ++i) {
+      places.push_back(segment->tokens.begin + i);
+    }
+    return places;
+  }
+  if (!segment->has_grid()) {
+    throw usage_error(fmt::format("--query {}: segment {} has no grid; give {}:N, 0 to {}", text,
+                                  segment->name, segment->name, segment->tokens.size() - 1));
+  }
+  if (commas == 1 && segment->grid[0] == 1) place.insert(0, "0,");
+  each_position(parse_box(place, segment->grid), [&](LatentCoord at) {
+    places.push_back(segment->tokens.begin + segment->token_at(at));
+  });
+  return places;
 }
 
 }  // namespace
@@ -52,8 +94,8 @@ void add_query_options(CommandParser& command, QueryOptions& o, bool with_list) 
   const std::string group = "Queries";
   command
       .add_option("--query", o.coords,
-                  "a video token by latent frame, row, column; a box with ranges: 5,0:30,10:12\n"
-                  "(repeatable)")
+                  "a video token by latent frame, row, column; a box with ranges: 5,0:30,10:12;\n"
+                  "of another segment of the token map NAME:T,Y,X or NAME:N (repeatable)")
       .type_name("T,Y,X")
       .one_value_each()
       .group(group);
@@ -81,11 +123,22 @@ void add_text_token_option(CommandParser& command, QueryOptions& o) {
 
 namespace {
 
+/// Where the colon behind a segment's name stands (no name has digits alone); npos: it is no name.
+size_t name_end(const std::string& text) {
+  const size_t colon = text.find(':');
+  return text.find_first_not_of("0123456789,") < colon ? colon : std::string::npos;
+}
+
 /// The tokens of --query, --index and --queries, in their order.
 std::vector<int64_t> listed_places(const QueryOptions& o, const TokenSequence& sequence) {
   std::vector<int64_t> places;
   const TokenGrid& grid = sequence.grid;
   for (const std::string& text : o.coords) {
+    if (const size_t colon = name_end(text); colon != std::string::npos) {
+      const auto named = segment_places(text, colon, grid);
+      places.insert(places.end(), named.begin(), named.end());
+      continue;
+    }
     if (!grid.has_grid()) {
       throw usage_error(grid.video_range().empty()
                             ? fmt::format("--query {}: {} is text; give --text-token N|STRING",
@@ -94,14 +147,8 @@ std::vector<int64_t> listed_places(const QueryOptions& o, const TokenSequence& s
                                           "--index N",
                                           text, sequence.name));
     }
-    const auto box = parse_box(text, grid);
-    for (int64_t t = box[0].begin; t < box[0].end; ++t) {
-      for (int64_t y = box[1].begin; y < box[1].end; ++y) {
-        for (int64_t x = box[2].begin; x < box[2].end; ++x) {
-          places.push_back(grid.index_of({t, y, x}));
-        }
-      }
-    }
+    each_position(parse_box(text, {grid.frames(), grid.height(), grid.width()}),
+                  [&](LatentCoord at) { places.push_back(grid.index_of(at)); });
   }
   for (int64_t index : o.indices) {
     if (index < 0 || index >= grid.tokens()) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/name_patterns.h"
 
 namespace attnscope {
 namespace {
@@ -17,6 +18,27 @@ std::vector<int64_t> chosen(const Heads& heads, const Selection& selection, Valu
   std::set<int64_t> recorded;
   for (const HeadName& head : heads) recorded.insert(value(head));
   return selection.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
+}
+
+/// Calls outside the main stack have no layer that could be asked for.
+std::vector<int64_t> chosen_layers(const Heads& heads, const Selection& selection) {
+  Heads layered;
+  for (const HeadName& head : heads) {
+    if (head.layer != kNoLayer) layered.push_back(head);
+  }
+  auto layers = chosen(layered, selection, [](const HeadName& h) { return h.layer; });
+  if (selection.is_all()) layers.insert(layers.begin(), kNoLayer);
+  return layers;
+}
+
+void check_places(const Heads& heads, const CallSelection& selection) {
+  std::set<std::string> blocks, slots;
+  for (const HeadName& head : heads) {
+    blocks.insert(head.place.block);
+    slots.insert(head.place.slot);
+  }
+  check_patterns(selection.blocks, blocks, "--blocks", "the export");
+  check_patterns(selection.slots, slots, "--slots", "the export");
 }
 
 /// Checks that every name that was asked for exists.
@@ -77,21 +99,24 @@ std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
   const CallSelection s = parse_selection(options);
   using Name = const HeadName&;
   const auto steps = chosen(heads, s.steps, [](Name h) { return h.step; });
-  const auto layers = chosen(heads, s.layers, [](Name h) { return h.layer; });
+  const auto layers = chosen_layers(heads, s.layers);
   const auto numbers = chosen(heads, s.heads, [](Name h) { return h.head; });
   const auto batch = chosen(heads, s.batch, [](Name h) { return h.batch; });
   check_names(heads, s.branches, "--branch", [](Name h) { return h.branch; });
   check_names(heads, s.kinds, "--kind", [](Name h) { return h.kind; });
+  check_places(heads, s);
   std::vector<size_t> selected;
   std::string calls, last;
   for (size_t i = 0; i < heads.size(); ++i) {
     const HeadName& h = heads[i];
     if (contains(steps, h.step) && contains(layers, h.layer) && contains(numbers, h.head) &&
-        contains(batch, h.batch) && is_named(s.branches, h.branch) && is_named(s.kinds, h.kind)) {
+        contains(batch, h.batch) && is_named(s.branches, h.branch) && is_named(s.kinds, h.kind) &&
+        matches_any(s.blocks, h.place.block) && matches_any(s.slots, h.place.slot)) {
       selected.push_back(i);
     }
-    const std::string call = fmt::format("step {} layer {} {} {}", h.step, h.layer,
-                                         one_line(h.branch), one_line(h.kind));
+    const std::string call =
+        fmt::format("step {} {} {} {}", h.step, one_line(layer_text(h.layer, h.place)),
+                    one_line(h.branch), one_line(h.kind));
     if (call != last) calls += (calls.empty() ? "" : ", ") + call;
     last = call;
   }
@@ -99,11 +124,14 @@ std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
   throw usage_error("nothing of the export is selected (it has " + calls + ")");
 }
 
+HeadName stored_name(const StoredFacts& facts, int64_t batch, int64_t head) {
+  return {facts.step, facts.layer, facts.branch, facts.kind, batch, head, facts.place};
+}
+
 std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options) {
   std::vector<HeadName> names;
   for (const StoredHead& h : maps.heads()) {
-    names.push_back(
-        {h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind, h.batch, h.head});
+    names.push_back(stored_name(*h.facts, h.batch, h.head));
   }
   std::vector<StoredHead> selected;
   for (const size_t i : select_stored(names, options)) selected.push_back(maps.heads()[i]);
@@ -111,8 +139,7 @@ std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOpt
 }
 
 std::string stored_label(const StoredHead& h) {
-  return head_label(
-      HeadName{h.facts->step, h.facts->layer, h.facts->branch, h.facts->kind, h.batch, h.head});
+  return head_label(stored_name(*h.facts, h.batch, h.head));
 }
 
 }  // namespace attnscope

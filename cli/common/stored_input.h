@@ -20,6 +20,9 @@ std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
 /// The same as heads.
 std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options);
 
+/// The name of a head of what an export holds of a call.
+HeadName stored_name(const StoredFacts& facts, int64_t batch, int64_t head);
+
 /// head_label() of it.
 std::string stored_label(const StoredHead& head);
 

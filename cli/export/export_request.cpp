@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "core/base/selection.h"
+#include "io/capture/facts/mask_fact.h"
 
 namespace attnscope {
 namespace {
@@ -144,9 +145,8 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
   if (o.compress != "none") json["compress"] = o.compress;
   json["score"] = o.capture.score;
   const std::string& mask = o.capture.mask;
-  const bool word = mask == "none" || mask == "causal" || mask.rfind("window:", 0) == 0;
   const std::pair<const char*, std::string> facts[] = {
-      {"scale", o.capture.scale},   {"mask", mask.empty() || word ? mask : "tensor"},
+      {"scale", o.capture.scale},   {"mask", mask.empty() || is_mask_word(mask) ? mask : "tensor"},
       {"layout", o.capture.layout}, {"grid", o.capture.grid},
       {"text", o.capture.text},     {"preset", o.capture.preset},
       {"rope", o.capture.rope}};

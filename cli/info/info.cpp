@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -19,6 +19,7 @@
 #include "core/base/memory_budget.h"
 #include "core/stream/value_check.h"
 #include "io/export/format/export_manifest.h"
+#include "io/segments/segment_json.h"
 
 namespace attnscope {
 namespace {
@@ -62,7 +63,11 @@ Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) 
   Json json;
   json["file"] = call.file.string();
   json["step"] = call.id.step;
-  json["layer"] = call.id.layer;
+  json["layer"] = call.id.layer == kNoLayer ? Json() : Json(call.id.layer);
+  if (call.id.place.is_recorded()) {
+    json["block"] = call.id.place.block;
+    json["slot"] = call.id.place.slot;
+  }
   json["branches"] = call.id.branches;
   json["kind"] = kind_name(call.id.kind);
   json["batch"] = p.batch();
@@ -75,6 +80,10 @@ Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) 
   json["scale"] = p.scale();
   json["score"] = score_name(p.score());
   json["mask"] = p.mask().describe();
+  for (const auto& [name, tokens] :
+       {std::pair("query_segments", &p.query_tokens()), {"key_segments", &p.key_tokens()}}) {
+    if (tokens->has_map()) json[name] = segments_json(*tokens);
+  }
   json["grid"] = p.query_tokens().grid_text();
   json["text"] = p.key_tokens().text_text();
   const auto bytes = map_bytes(p, 1);
@@ -125,9 +134,32 @@ struct ShapeGroup {
   const CallEntry* first = nullptr;
   int64_t calls = 0;
   std::set<int64_t> steps, layers;
-  std::set<std::string> branches;
+  std::set<std::string> branches, blocks;
   std::map<std::string, std::set<std::string>> facts;  ///< those that decide no shape, as JSON
 };
+
+/// "text 226 + video 13x30x45 + ref1 1x30x45 (reference)"
+std::string segments_text(const TokenGrid& tokens) {
+  std::string text;
+  for (const TokenSegment& segment : tokens.segments()) {
+    const auto& [t, h, w] = segment.grid;
+    text += fmt::format("{}{} {}", text.empty() ? "" : " + ", segment.name,
+                        segment.has_grid() ? fmt::format("{}x{}x{}", t, h, w)
+                                           : std::to_string(segment.tokens.size()));
+    std::string about;
+    if (segment.name.rfind(modality_name(segment.modality), 0) != 0) {
+      about = modality_name(segment.modality);
+    }
+    if (segment.order != CellOrder::raster) {
+      about += about.empty() ? "" : ", ";
+      about += segment.order == CellOrder::tiles
+                   ? fmt::format("in tiles of {}", fmt::join(segment.tile, "x"))
+                   : "in an order of its own";
+    }
+    if (!about.empty()) text += " (" + about + ")";
+  }
+  return text;
+}
 
 std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected) {
   std::vector<ShapeGroup> groups;
@@ -135,20 +167,22 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
   for (const SelectedCall& s : selected) {
     const AttentionProblem& p = *s.call->problem;
     const std::string signature = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind), p.batch(),
-        p.num_heads(), p.num_kv_heads(), p.num_queries(), p.num_keys(), p.head_dim(), p.scale(),
-        dtype_name(p.q().dtype()), p.mask().describe(), p.query_tokens().grid_text(),
-        p.key_tokens().text_text(), layout_name(p.q().layout()));
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
+        s.call->id.place.slot, p.batch(), p.num_heads(), p.num_kv_heads(), p.num_queries(),
+        p.num_keys(), p.head_dim(), p.scale(), dtype_name(p.q().dtype()), p.mask().describe(),
+        p.query_tokens().grid_text(), p.key_tokens().text_text(), layout_name(p.q().layout()),
+        segments_text(p.query_tokens()), segments_text(p.key_tokens()));
     size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
                                     signatures.begin());
     if (at == groups.size()) {
       signatures.push_back(signature);
-      groups.push_back({s.call, 0, {}, {}, {}, {}});
+      groups.emplace_back().first = s.call;
     }
     ShapeGroup& group = groups[at];
     ++group.calls;
     group.steps.insert(s.call->id.step);
-    group.layers.insert(s.call->id.layer);
+    if (s.call->id.layer != kNoLayer) group.layers.insert(s.call->id.layer);
+    if (!s.call->id.place.block.empty()) group.blocks.insert(s.call->id.place.block);
     group.branches.insert(branch_text(*s.call));
     for (const char* name :
          {"layer_name", "timestep", "axes", "head_offset", "text_valid", "extra"}) {
@@ -159,10 +193,41 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
   return groups;
 }
 
+/// All of a few blocks, the first and the last of many.
+std::string blocks_text(const std::set<std::string>& blocks) {
+  constexpr size_t kListed = 4;
+  if (blocks.size() > kListed) {
+    return fmt::format("{} of them, {} to {}", blocks.size(), *blocks.begin(), *blocks.rbegin());
+  }
+  return fmt::format("{}", fmt::join(blocks, ", "));
+}
+
 std::string origin_note(const CallEntry& call, const std::string& fact) {
   const auto found = call.facts.find(fact);
   if (found == call.facts.end() || found->second.origin == "recorded") return "";
   return fmt::format("  ({})", found->second.origin);
+}
+
+/// The mask's name, and what it keeps where that is no word of everybody's.
+std::string mask_text(const CallEntry& call) {
+  const std::string name = call.problem->mask().describe();
+  if (!call.mask_fact) return name;
+  switch (call.mask_fact->form) {
+    case MaskForm::valid:
+      return name + ": the keys that mask_valid marks";
+    case MaskForm::valid_pairs:
+      return name + ": queries and keys that mask_valid marks";
+    case MaskForm::segments:
+      return name + ": keys with the query's number in mask_segments";
+    case MaskForm::block_causal:
+      return fmt::format("{}: keys up to the end of the query's block of {} tokens", name,
+                         call.mask_fact->causal_block);
+    case MaskForm::blocks:
+      return fmt::format("{}: blocks of {} queries and {} keys that mask_blocks marks", name,
+                         call.mask_fact->block[0], call.mask_fact->block[1]);
+    default:
+      return name;
+  }
 }
 
 void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) {
@@ -173,7 +238,11 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   };
   fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind), g.calls == 1 ? "" : "s");
   line("steps", call.step_recorded ? list_text(g.steps) : "not recorded");
-  line("layers", call.layer_recorded ? list_text(g.layers) : "not recorded");
+  if (!g.layers.empty() || g.blocks.empty()) {
+    line("layers", call.layer_recorded ? list_text(g.layers) : "not recorded");
+  }
+  if (!g.blocks.empty()) line("blocks", blocks_text(g.blocks));
+  if (!call.id.place.slot.empty()) line("slot", call.id.place.slot);
   std::string branches;
   for (const std::string& b : g.branches) branches += (branches.empty() ? "" : ", ") + b;
   line("branches", call.branch_recorded ? branches : "not recorded");
@@ -182,10 +251,15 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
                         origin_note(call, "layout")));
   line("k", fmt::format("[{}, {}, {}, {}]{}", p.k().batch(), p.num_kv_heads(), p.num_keys(),
                         p.head_dim(), p.v() ? ", v recorded" : ""));
-  line("grid", p.query_tokens().grid_text() + origin_note(call, "grid"));
-  line("text", p.key_tokens().text_text() + origin_note(call, "text"));
+  if (p.query_tokens().has_map()) {
+    line("queries", segments_text(p.query_tokens()));
+    if (!(p.key_tokens() == p.query_tokens())) line("keys", segments_text(p.key_tokens()));
+  } else {
+    line("grid", p.query_tokens().grid_text() + origin_note(call, "grid"));
+    line("text", p.key_tokens().text_text() + origin_note(call, "text"));
+  }
   line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
-  line("mask", p.mask().describe() + origin_note(call, "mask"));
+  line("mask", mask_text(call) + origin_note(call, "mask"));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
   for (const auto& [fact, values] : g.facts) {
     line(fact, values.size() == 1 ? *values.begin()

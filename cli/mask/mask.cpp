@@ -230,14 +230,15 @@ Command add_mask_command(CLI::App& app) {
   CommandParser command(app, "mask", "what sparse masks keep of every head");
   add_capture_options(command, o.capture, "--own-mask");
   command
-      .add_option("--mask", o.masks,
-                  "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
-                  "(bool [query blocks, key blocks] or [heads, ...]) with --block, or a FILE.json\n"
-                  "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
-                  "spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
-                  "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
-                  "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
-                  "All but the first three keep text rows and text keys (text=drop: only rows)")
+      .add_option(
+          "--mask", o.masks,
+          "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
+          "(bool [query blocks, key blocks] or [heads, ...]) with --block, or a FILE.json\n"
+          "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
+          "block_causal:N  spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
+          "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
+          "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
+          "All but the first four keep text rows and text keys (text=drop: only rows)")
       .one_value_each()
       .type_name("MASK");
   command.add_option("-o", o.out, "write the table as .csv").type_name("FILE.csv");

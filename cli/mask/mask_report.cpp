@@ -16,30 +16,40 @@ using Json = nlohmann::ordered_json;
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-Json row_json(const MaskRow& row, bool timed) {
+/// `places`: with block and slot.
+Json row_json(const MaskRow& row, bool timed, bool places) {
   const MaskQuality& s = row.quality;
   Json json{{"step", row.name.step},
-            {"layer", row.name.layer},
+            {"layer", row.name.layer == kNoLayer ? Json() : Json(row.name.layer)},
             {"branch", row.name.branch},
             {"kind", row.name.kind},
             {"batch", row.name.batch},
-            {"head", row.name.head},
-            {"mask", row.mask},
-            {"density", s.density},
-            {"effective_density", s.effective_density},
-            {"recall", number(s.recall)},
-            {"recall_p05", number(s.recall_p05)},
-            {"recall_sampled", number(s.recall_sampled)},
-            {"oracle_recall", number(s.oracle_recall)},
-            {"oracle_stderr", number(s.oracle_stderr)},
-            {"output_error", number(s.output_error)},
-            {"output_error_mean", number(s.output_error_mean)},
-            {"output_error_p95", number(s.output_error_p95)},
-            {"masked_rows", s.masked_rows},
-            {"empty_rows", s.empty_rows},
-            {"sampled_rows", s.sampled_rows}};
+            {"head", row.name.head}};
+  if (places) {
+    json["block"] = row.name.place.block;
+    json["slot"] = row.name.place.slot;
+  }
+  json.update({{"mask", row.mask},
+               {"density", s.density},
+               {"effective_density", s.effective_density},
+               {"recall", number(s.recall)},
+               {"recall_p05", number(s.recall_p05)},
+               {"recall_sampled", number(s.recall_sampled)},
+               {"oracle_recall", number(s.oracle_recall)},
+               {"oracle_stderr", number(s.oracle_stderr)},
+               {"output_error", number(s.output_error)},
+               {"output_error_mean", number(s.output_error_mean)},
+               {"output_error_p95", number(s.output_error_p95)},
+               {"masked_rows", s.masked_rows},
+               {"empty_rows", s.empty_rows},
+               {"sampled_rows", s.sampled_rows}});
   if (timed) json["time_ratio"] = number(row.time_ratio);
   return json;
+}
+
+bool any_place(const std::vector<MaskRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const MaskRow& row) { return row.name.place.is_recorded(); });
 }
 
 std::string cell(const std::optional<double>& value) {
@@ -50,7 +60,9 @@ std::string cell(const std::optional<double>& value) {
 
 Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
   Json heads = Json::array();
-  for (const MaskRow& row : rows) heads.push_back(row_json(row, timed));
+  for (const MaskRow& row : rows) {
+    heads.push_back(row_json(row, timed, row.name.place.is_recorded()));
+  }
   return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
 }
 
@@ -60,7 +72,8 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
   std::string before;
   for (const MaskRow& row : rows) {
     const HeadName& name = row.name;
-    const std::string call = fmt::format("step {} layer {} {} {} batch {}", name.step, name.layer,
+    const std::string call = fmt::format("step {} {} {} {} batch {}", name.step,
+                                         one_line(layer_text(name.layer, name.place)),
                                          one_line(name.branch), name.kind, name.batch);
     if (call != before) {
       fmt::print("{}{}\n", before.empty() ? "" : "\n", call);
@@ -79,10 +92,11 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
 void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::filesystem::path& path,
                     bool force) {
   StagedFile file(path, force);
+  const bool places = any_place(rows);
   std::string text;
   for (const MaskRow& row : rows) {
     std::vector<std::string> names, cells;
-    const Json json = row_json(row, timed);
+    const Json json = row_json(row, timed, places);
     for (const auto& [name, value] : json.items()) {
       names.push_back(name);
       cells.push_back(csv_value(value));

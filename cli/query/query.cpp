@@ -96,6 +96,10 @@ Command add_query_command(CLI::App& app) {
           "over which keys each row is renormalised: all (as it is), video, text, or frame\n"
           "(within each frame); keys outside the domain are 0")
       .type_name("NAME");
+  command
+      .add_option("--segment", o.segment,
+                  "show this segment of a capture's token map instead of its video")
+      .type_name("NAME");
   command.add_flag("--reverse", o.reverse,
                    "who attends to the chosen tokens: they are keys, the volume is of queries");
   command

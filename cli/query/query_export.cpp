@@ -92,7 +92,8 @@ void check_heads(const StoredMaps& maps, const std::vector<StoredHead>& heads) {
   }
 }
 
-QueryVolume describe_volume(const StoredHead& head, const ChosenTokens& chosen) {
+QueryVolume describe_volume(const StoredHead& head, const ChosenTokens& chosen,
+                            const TokenGrid& keys) {
   QueryVolume volume;
   volume.label = stored_label(head);
   volume.step = head.facts->step;
@@ -101,15 +102,15 @@ QueryVolume describe_volume(const StoredHead& head, const ChosenTokens& chosen) 
   volume.head = head.head;
   volume.branch = head.facts->branch;
   volume.kind = head.facts->kind;
+  volume.place = head.facts->place;
   // A place in these volumes only where queries and keys are the same tokens.
-  if (volume.kind != "cross") volume.query = single_coord(chosen, head.facts->key_tokens);
+  if (volume.kind != "cross") volume.query = single_coord(chosen, keys);
   return volume;
 }
 
 QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
                               const std::vector<StoredHead>& heads,
-                              const std::vector<ChosenTokens>& chosen) {
-  const TokenGrid& keys = heads.front().facts->key_tokens;
+                              const std::vector<ChosenTokens>& chosen, const TokenGrid& keys) {
   QueryVolumes volumes;
   volumes.grid = {keys.frames(), keys.height(), keys.width()};
   volumes.model = heads.front().facts->model;
@@ -119,8 +120,9 @@ QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
   for (const StoredHead& head : heads) masks.push_back(one_line(head.facts->mask));
   volumes.domain_text = domain_text(one_line(heads.front().facts->score), "all", masks);
   volumes.query_text = describe_chosen(o.queries, chosen.front(), false);
+  if (!o.segment.empty()) volumes.query_text += ", segment " + o.segment;
   for (size_t i = 0; i < heads.size(); ++i) {
-    volumes.volumes.push_back(describe_volume(heads[i], chosen[i]));
+    volumes.volumes.push_back(describe_volume(heads[i], chosen[i], keys));
   }
   return volumes;
 }
@@ -140,8 +142,11 @@ int query_export(const QueryRequest& o, const Console& console) {
         resolve_tokens(o.queries, {head.facts->query_tokens, {}, one_line(head.group->name)}));
     positions.push_back(positions_of(maps, head, chosen.back()));
   }
-  const TokenGrid& keys = heads.front().facts->key_tokens;
-  QueryVolumes volumes = describe_volumes(o, maps, heads, chosen);
+  const TokenGrid& tokens = heads.front().facts->key_tokens;
+  const TokenGrid keys = o.segment.empty()
+                             ? tokens
+                             : seen_segment(tokens, o.segment, one_line(heads.front().group->name));
+  QueryVolumes volumes = describe_volumes(o, maps, heads, chosen, keys);
   volumes.mean = mean.text();
   const std::vector<std::filesystem::path> inputs(1, maps.path());
   const auto format = choose_format(o, {keys, false, inputs}, count_averages(mean, volumes));

@@ -34,7 +34,8 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
   const TokenGrid& tokens = shown.tokens;
   const VolumeFormat format = volume_format_of(o.out, kFormats);
   const bool text = !tokens.text_range().empty();
-  const bool suits = format == VolumeFormat::csv || (format == VolumeFormat::hdf5 && text);
+  const bool suits =
+      format == VolumeFormat::csv || (format == VolumeFormat::hdf5 && (text || tokens.has_map()));
   if (!tokens.has_grid() && !suits) {
     throw usage_error(
         tokens.video_range().empty()

@@ -18,6 +18,7 @@ std::string token_name(const TokenGrid& grid, int64_t index,
                        const std::vector<std::string>& tokens) {
   if (const auto at = grid.coord(index)) return fmt::format("({},{},{})", at->t, at->y, at->x);
   const IndexRange text = grid.text_range();
+  if (grid.has_map() && !text.contains(index)) return grid.place_text(index);
   const auto n = static_cast<size_t>(index - text.begin);
   if (text.contains(index)) {
     return n < tokens.size() ? fmt::format("text {} {}", n, tokens[n]) : fmt::format("text {}", n);
@@ -33,7 +34,11 @@ std::string head_line(const Json& head) {
   const auto numbered = [&](const char* name) {
     return head[name].is_null() ? "" : fmt::format("{} {} ", name, head[name].get<int64_t>());
   };
-  std::string line = numbered("step") + numbered("layer") +
+  const auto named = [&](const char* name) {
+    const std::string text = head.value(name, "");
+    return text.empty() ? "" : one_line(text) + " ";
+  };
+  std::string line = numbered("step") + numbered("layer") + named("block") + named("slot") +
                      fmt::format("{} {} ", one_line(head["branch"].get<std::string>()),
                                  head["kind"].get<std::string>()) +
                      numbered("batch") + numbered("head");
@@ -51,6 +56,10 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
   Json json;
   json["step"] = coordinate(volume.step);
   json["layer"] = coordinate(volume.layer);
+  if (volume.place.is_recorded()) {
+    json["block"] = volume.place.block;
+    json["slot"] = volume.place.slot;
+  }
   json["branch"] = volume.branch;
   json["kind"] = volume.kind;
   json["batch"] = volume.batch;
@@ -59,6 +68,12 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
   json["lse"] = std::isfinite(lse) ? Json(lse) : Json();
   json["text_mass"] = mass_on(row, grid.text_range());
   json["video_mass"] = mass_on(row, grid.video_range());
+  if (grid.has_map()) {
+    Json& segments = json["segment_mass"] = Json::object();
+    for (const TokenSegment& segment : grid.segments()) {
+      segments[segment.name] = mass_on(row, segment.tokens);
+    }
+  }
   Json frames = Json::array();
   for (const double mass : frame_masses(row, grid)) frames.push_back(mass);
   json["frame_mass"] = frames;

@@ -53,7 +53,7 @@ void check_alike(const QueryTasks& q) {
   const TokenGrid& first = q.shown(0);
   for (size_t i = 1; i < q.tasks.size(); ++i) {
     const TokenGrid& grid = q.shown(i);
-    if (grid.grid_text() == first.grid_text() && grid.text_text() == first.text_text()) continue;
+    if (grid.same_places(first)) continue;
     throw usage_error(fmt::format(
         "the selected calls have different token grids ({} with text {} in {}, {} with text {} in "
         "{}): select calls of one kind with --kind",
@@ -71,8 +71,10 @@ QueryVolume describe_volume(const QueryTasks& q, size_t task) {
   volume.head = q.tasks[task].head;
   volume.branch = branch_of(call.id, volume.batch);
   volume.kind = kind_name(call.id.kind);
-  volume.label = fmt::format("step {} layer {} {} {} batch {} head {}", volume.step, volume.layer,
-                             volume.branch, volume.kind, volume.batch, volume.head);
+  volume.place = call.id.place;
+  volume.label = fmt::format("step {} {} {} {} batch {} head {}", volume.step,
+                             layer_text(volume.layer, volume.place), volume.branch, volume.kind,
+                             volume.batch, volume.head);
   volume.chosen_text = q.tokens_of(task).text;
   // A place in these volumes only where queries and keys are the same tokens.
   if (call.id.kind != CallKind::cross) {
@@ -82,6 +84,15 @@ QueryVolume describe_volume(const QueryTasks& q, size_t task) {
 }
 
 }  // namespace
+
+TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
+                       const std::string& name) {
+  try {
+    return tokens.with_video(segment);
+  } catch (const Error& error) {
+    throw usage_error(fmt::format("--segment {}: {}: {}", one_line(segment), name, error.what()));
+  }
+}
 
 QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture) {
   QueryTasks q;
@@ -104,6 +115,13 @@ QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture)
       }
     }
   }
+  if (!request.segment.empty()) {
+    std::vector<TokenGrid> seen;
+    for (size_t i = 0; i < q.tasks.size(); ++i) {
+      seen.push_back(seen_segment(q.shown(i), request.segment, q.tasks[i].problem->name()));
+    }
+    q.seen = std::move(seen);
+  }
   check_alike(q);
   return q;
 }
@@ -120,7 +138,8 @@ void check_domain(SoftmaxDomain domain, const QueryTasks& q) {
       throw usage_error("--domain text: " + problem.name() + " has no text keys; give --text SPAN");
     }
     if (domain == SoftmaxDomain::video && keys.video_range().empty()) {
-      throw usage_error("--domain video: the keys of " + problem.name() + " are all text");
+      throw usage_error("--domain video: the keys of " + problem.name() +
+                        (keys.has_map() ? " have no video" : " are all text"));
     }
   }
 }
@@ -140,6 +159,7 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   volumes.domain_text =
       domain_text(score_name(q.calls.front().call->problem->score()), request.domain, masks);
   volumes.query_text = describe_chosen(request.queries, q.chosen.front(), q.reverse);
+  if (!request.segment.empty()) volumes.query_text += ", segment " + request.segment;
   volumes.reverse = q.reverse;
   volumes.weighting = request.weighting;
   for (size_t i = 0; i < q.tasks.size(); ++i) {

@@ -22,6 +22,7 @@ struct QueryRequest {
   RunOptions run;
   std::string out;
   std::string domain = "all";
+  std::string segment;  ///< of a token map, instead of its video; empty: the video
   std::string weighting = "none";
   std::string cache;
   std::vector<std::string> mean;
@@ -42,15 +43,21 @@ struct QueryTasks {
   std::vector<HeadTask> tasks;
   bool reverse = false;
   std::vector<size_t> call_of_task, chosen_of_task;
+  std::vector<TokenGrid> seen;  ///< one a task, where another segment than the video is shown
 
   const CallEntry& call_of(size_t task) const { return *calls[call_of_task[task]].call; }
   const ChosenTokens& tokens_of(size_t task) const { return chosen[chosen_of_task[task]]; }
   /// The sequence that the volumes of a task show.
   const TokenGrid& shown(size_t task) const {
+    if (!seen.empty()) return seen[task];
     const AttentionProblem& problem = *tasks[task].problem;
     return reverse ? problem.query_tokens() : problem.key_tokens();
   }
 };
+
+/// The sequence of `name` with a segment as its video. Throws Error(usage) where there is none.
+TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
+                       const std::string& name);
 
 /// Throws Error(usage) where a call does not have what was chosen, or the selected calls' volumes
 /// would differ in shape.

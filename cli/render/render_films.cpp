@@ -39,6 +39,7 @@ QueryVolume head_volume(const RenderHead& head) {
   volume.head = head.head;
   volume.branch = branch_of(head.call->id, head.batch);
   volume.kind = kind_name(head.call->id.kind);
+  volume.place = head.call->id.place;
   volume.label = head_label(head);
   return volume;
 }
@@ -108,6 +109,7 @@ QueryRequest query_request(const RenderRequest& o) {
   request.run = o.run;
   request.out = o.out;
   request.domain = o.domain;
+  request.segment = o.segment;
   request.weighting = o.weighting;
   request.cache = o.cache;
   request.mean = o.mean;

@@ -33,21 +33,15 @@ struct OptionUse {
 
 const std::vector<OptionUse>& option_uses() {
   using enum PictureKind;
-  static const std::vector<OptionUse> uses{{"--query", {filmstrip}},
-                                           {"--index", {filmstrip}},
-                                           {"--domain", {filmstrip, text}},
-                                           {"--rows", {matrix, mosaic}},
-                                           {"--cols", {matrix, mosaic}},
-                                           {"--pool", {matrix, mosaic}},
-                                           {"--block", {matrix, mosaic}},
-                                           {"--metric", {heatmap}},
-                                           {"--text-token", {filmstrip, text}},
-                                           {"--overlay", {filmstrip, text}},
-                                           {"--alike", {mosaic, frames}},
-                                           {"--reverse", {filmstrip}},
-                                           {"--weighting", {filmstrip}},
-                                           {"--mean", {filmstrip}},
-                                           {"--cache", {filmstrip}}};
+  static const std::vector<OptionUse> uses{
+      {"--query", {filmstrip}},         {"--index", {filmstrip}},
+      {"--domain", {filmstrip, text}},  {"--segment", {filmstrip}},
+      {"--rows", {matrix, mosaic}},     {"--cols", {matrix, mosaic}},
+      {"--pool", {matrix, mosaic}},     {"--block", {matrix, mosaic}},
+      {"--metric", {heatmap}},          {"--text-token", {filmstrip, text}},
+      {"--overlay", {filmstrip, text}}, {"--alike", {mosaic, frames}},
+      {"--reverse", {filmstrip}},       {"--weighting", {filmstrip}},
+      {"--mean", {filmstrip}},          {"--cache", {filmstrip}}};
   return uses;
 }
 
@@ -152,6 +146,10 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
   command
       .add_option("--domain", o.domain,
                   "filmstrip, text: over which keys rows are renormalised: all, video, text, frame")
+      .type_name("NAME");
+  command
+      .add_option("--segment", o.segment,
+                  "filmstrip: show this segment of a capture's token map instead of its video")
       .type_name("NAME");
   add_colour_options(command, o.colours);
   add_selection_options(command, o.selection);

@@ -41,6 +41,7 @@ struct RenderRequest {
   std::string rows, cols;  ///< crops A:B; empty: all
   std::string pool = "max";
   std::string metric, overlay;
+  std::string segment;  ///< of filmstrips: of a token map, instead of its video
   // Of filmstrips; see QueryRequest.
   std::string weighting = "none", cache;
   std::vector<std::string> mean;

@@ -34,7 +34,7 @@ std::vector<HeadNumber> numbers_of(const StoredStats& stats, const std::string& 
         const StoredFacts& f = g.facts;
         const double value = found == g.numbers.end() ? std::numeric_limits<double>::quiet_NaN()
                                                       : found->second[b * g.heads.size() + h];
-        heads.push_back({{f.step, f.layer, f.branch, f.kind, g.batch[b], g.heads[h]}, value});
+        heads.push_back({stored_name(f, g.batch[b], g.heads[h]), value});
       }
     }
   }

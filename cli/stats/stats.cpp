@@ -37,6 +37,9 @@ Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
             {"heads", o.selection.heads},     {"batch", o.selection.batch},
             {"branch", o.selection.branches}, {"kind", o.selection.kinds},
             {"score", o.capture.score},       {"backend", backend}};
+  // Only where they choose: captures without them, and their unfinished files, are as before.
+  if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
+  if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
   json["sample"] = o.sample > 0 ? Json(o.sample) : Json();
   json["band"] = o.band >= 0 ? Json(o.band) : Json();
   json["exact"] = o.exact;

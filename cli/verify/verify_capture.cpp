@@ -37,8 +37,8 @@ std::string branch_names(const CallEntry& call) {
 }
 
 std::string call_name(const CallEntry& call) {
-  return fmt::format("step {}, layer {}, {}, {}", call.id.step, call.id.layer, branch_names(call),
-                     kind_name(call.id.kind));
+  return fmt::format("step {}, {}, {}, {}", call.id.step, layer_text(call.id.layer, call.id.place),
+                     branch_names(call), kind_name(call.id.kind));
 }
 
 Json check_json(const CallCheck& check) {
@@ -46,7 +46,11 @@ Json check_json(const CallCheck& check) {
   Json json;
   json["file"] = check.call->file.string();
   json["step"] = id.step;
-  json["layer"] = id.layer;
+  json["layer"] = id.layer == kNoLayer ? Json() : Json(id.layer);
+  if (id.place.is_recorded()) {
+    json["block"] = id.place.block;
+    json["slot"] = id.place.slot;
+  }
   json["branch"] = branch_names(*check.call);
   json["kind"] = kind_name(id.kind);
   json["verdict"] = verdict_name(check.verdict);

@@ -5,6 +5,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/block_causal.h"
 #include "core/mask/mask_union.h"
 #include "core/patterns/mask_grid.h"
 #include "core/patterns/mask_lines.h"
@@ -28,13 +29,13 @@ void check_grid(const MaskPattern& pattern, const AttentionProblem& problem) {
   }
 }
 
-/// Text beside what the pattern keeps.
+/// Text, and all else that is not video, beside what the pattern keeps.
 Mask with_text(const MaskPattern& pattern, const AttentionProblem& problem, const Mask& mask) {
   const TokenGrid& queries = problem.query_tokens();
   const TokenGrid& keys = problem.key_tokens();
   // Where all keys are text (cross attention, language models) keeping them would keep everything.
   if (keys.video_range().empty()) return mask;
-  if (queries.text_range().empty() && keys.text_range().empty()) return mask;
+  if (queries.outside_video().empty() && keys.outside_video().empty()) return mask;
   if (!pattern.keep_text) {
     // Blocks and lines may hold text keys; dropped means dropped.
     return mask_union({text_mask(queries, keys, false), mask & video_keys_mask(keys)});
@@ -117,6 +118,8 @@ Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int
       return Mask::causal();
     case PatternKind::window:
       return Mask::window(pattern.reach);
+    case PatternKind::block_causal:
+      return block_causal_mask(pattern.block);
     case PatternKind::spatial:
       return on_grid([&] { return spatial_mask(grid, pattern.frames); });
     case PatternKind::temporal:

@@ -165,19 +165,27 @@ class RadialTerm : public FramesTerm {
 /// Whole rows and whole columns.
 class RangesTerm : public RunsTerm {
  public:
-  RangesTerm(IndexRange queries, IndexRange keys, std::string name)
-      : queries_(queries), keys_(keys), name_(std::move(name)) {}
+  RangesTerm(std::vector<IndexRange> queries, std::vector<IndexRange> keys, std::string name)
+      : queries_(std::move(queries)), keys_(std::move(keys)), name_(std::move(name)) {}
   std::string describe() const override { return name_; }
   void check_shape(int64_t, int64_t, int64_t, int64_t) const override {}
 
  protected:
   void append_runs(int64_t query, IndexRange keys, std::vector<IndexRange>& runs) const override {
-    const IndexRange kept = queries_.contains(query) ? keys : intersect(keys_, keys);
-    if (!kept.empty()) runs.push_back(kept);
+    const bool whole = std::any_of(queries_.begin(), queries_.end(),
+                                   [&](IndexRange range) { return range.contains(query); });
+    if (whole) {
+      runs.push_back(keys);
+      return;
+    }
+    for (const IndexRange range : keys_) {
+      const IndexRange kept = intersect(range, keys);
+      if (!kept.empty()) runs.push_back(kept);
+    }
   }
 
  private:
-  const IndexRange queries_, keys_;
+  const std::vector<IndexRange> queries_, keys_;
   const std::string name_;
 };
 
@@ -196,12 +204,15 @@ Mask radial_mask(const TokenGrid& grid, int64_t block, double decay, int64_t sin
   return Mask::term(std::make_shared<RadialTerm>(grid, block, decay, sink));
 }
 Mask text_mask(const TokenGrid& queries, const TokenGrid& key_tokens, bool keys) {
+  std::vector<IndexRange> kept;
+  if (keys) kept = key_tokens.outside_video();
   return Mask::term(std::make_shared<RangesTerm>(
-      queries.text_range(), keys ? key_tokens.text_range() : IndexRange(), "text"));
+      queries.outside_video(), std::move(kept),
+      queries.has_map() || key_tokens.has_map() ? "all but video" : "text"));
 }
 Mask video_keys_mask(const TokenGrid& key_tokens) {
-  return Mask::term(
-      std::make_shared<RangesTerm>(IndexRange(), key_tokens.video_range(), "video keys"));
+  return Mask::term(std::make_shared<RangesTerm>(
+      std::vector<IndexRange>(), std::vector<IndexRange>{key_tokens.video_range()}, "video keys"));
 }
 
 }  // namespace attnscope

@@ -92,6 +92,7 @@ const std::vector<PatternGrammar>& grammar() {
       {"none", PatternKind::none, {}},
       {"causal", PatternKind::causal, {}},
       {"window", PatternKind::window, {{"reach", whole(&P::reach, 0)}}},
+      {"block_causal", PatternKind::block_causal, {block}},
       {"spatial", PatternKind::spatial, {{"frames", whole(&P::frames, 0)}, text}},
       {"temporal", PatternKind::temporal, {{"band", whole(&P::band, 0)}, text}},
       {"tiles",
@@ -124,12 +125,16 @@ std::string hint(const std::string& word, const std::vector<std::string>& names)
   return (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (" + all + ")";
 }
 
+/// window:128 and block_causal:64 are what the same masks are called elsewhere.
+bool is_one_number(PatternKind kind) {
+  return kind == PatternKind::window || kind == PatternKind::block_causal;
+}
+
 void set_parameter(const PatternGrammar& grammar, MaskPattern& pattern, const std::string& part,
                    std::vector<std::string>& seen, const std::string& where) {
   const size_t equals = part.find('=');
-  // window:128 is what the same mask is called elsewhere.
-  const bool bare = equals == std::string::npos && grammar.kind == PatternKind::window;
-  const std::string key = bare ? "reach" : part.substr(0, equals);
+  const bool bare = equals == std::string::npos && is_one_number(grammar.kind);
+  const std::string key = bare ? grammar.parameters.front().name : part.substr(0, equals);
   const std::string value = bare                          ? part
                             : equals == std::string::npos ? ""
                                                           : part.substr(equals + 1);
@@ -182,8 +187,8 @@ MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
   const auto given = [&](const char* key) {
     return std::find(seen.begin(), seen.end(), key) != seen.end();
   };
-  if (pattern.kind == PatternKind::window && seen.empty()) {
-    throw usage_error(where + ": expected window:N, N a number of tokens");
+  if (is_one_number(pattern.kind) && seen.empty()) {
+    throw usage_error(where + ": expected " + name + ":N, N a number of tokens");
   }
   if (given("keep") && given("blocks")) {
     throw usage_error(where + ": keep and blocks both say how many blocks; give one");

@@ -13,6 +13,7 @@ enum class PatternKind : uint8_t {
   none,            ///< keeps everything
   causal,          ///< key ≤ query
   window,          ///< |key − query| ≤ reach
+  block_causal,    ///< key within the query's block of `block` tokens, or an earlier one
   spatial,         ///< frames within `frames` of the query's
   temporal,        ///< |Δy|, |Δx| ≤ band in all frames
   tiles,           ///< a window of tiles around the query's tile (Sliding Tile Attention)
@@ -32,7 +33,7 @@ struct MaskPattern {
   int64_t band = -1;      ///< temporal; −1: the largest with T·(2·band + 1)² ≤ H·W
   std::array<int64_t, 3> tile{6, 8, 8};    ///< tiles: size, T x H x W cells
   std::array<int64_t, 3> window{3, 3, 3};  ///< tiles: window, in tiles
-  int64_t block = 128;                     ///< radial, topk, topp
+  int64_t block = 128;                     ///< block_causal, radial, topk, topp
   double decay = 1;                        ///< radial
   int64_t sink = 0;                        ///< radial: first frames that are always kept
   int64_t vertical = 64;                   ///< vertical-slash: columns

@@ -63,9 +63,10 @@ class Checker {
     require(p_.key_tokens.tokens() == p_.k.tokens(),
             "the key tokens are " + std::to_string(p_.key_tokens.tokens()) + ", not those of k");
     for (const TokenGrid* grid : {&p_.query_tokens, &p_.key_tokens}) {
-      const auto items = static_cast<int64_t>(grid->text_valid().size());
-      require(items <= 1 || items == p_.q.batch(), "text_valid has " + std::to_string(items) +
-                                                       " numbers, expected 1 or one a batch item");
+      const int64_t items = grid->valid_items();
+      require(items == 1 || items == p_.q.batch(),
+              std::string(grid->has_map() ? "valid" : "text_valid") + " has " +
+                  std::to_string(items) + " numbers, expected 1 or one a batch item");
     }
   }
 

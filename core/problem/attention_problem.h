@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/mask/mask.h"
+#include "core/problem/model_place.h"
 #include "core/problem/score.h"
 #include "core/problem/token_grid.h"
 #include "core/tensor/layout.h"
@@ -22,10 +23,11 @@ std::optional<CallKind> parse_kind(std::string_view name);
 /// Which attention call this is. Numbers are the ones recorded, not positions in a list.
 struct CallId {
   int64_t step = 0;
-  int64_t layer = 0;
+  int64_t layer = 0;  ///< kNoLayer outside the main stack; then the place is recorded
   CallKind kind = CallKind::self;
   /// One entry a batch item, for example {"uncond", "cond"}; "all" where nothing was recorded.
   std::vector<std::string> branches;
+  ModelPlace place = {};
 };
 /// The branch of one batch item of a call.
 const std::string& branch_of(const CallId& id, int64_t item);

@@ -13,6 +13,7 @@ struct HeadName {
   int64_t step = 0, layer = 0;
   std::string branch, kind;
   int64_t batch = 0, head = 0;
+  ModelPlace place = {};
 
   friend auto operator<=>(const HeadName&, const HeadName&) = default;
 };

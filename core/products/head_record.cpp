@@ -8,7 +8,7 @@ namespace attnscope {
 
 void sort_records(std::vector<HeadRecord>& records, const HeadField* by) {
   const auto place = [](const HeadRecord& r) {
-    return std::tie(r.name.step, r.name.layer, r.name.batch, r.name.kind, r.name.head,
+    return std::tie(r.name.step, r.name.layer, r.name.batch, r.name.kind, r.name.place, r.name.head,
                     r.name.branch);
   };
   std::sort(records.begin(), records.end(),

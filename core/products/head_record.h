@@ -15,8 +15,8 @@ struct HeadRecord {
   std::vector<HeadArrayValues> arrays;  ///< those that were asked for, in that order
 };
 
-/// By step, layer, batch item, kind, head and branch; where `by` is not null, by this number first,
-/// the largest first and undefined ones last.
+/// By step, layer, batch item, kind, place, head and branch; where `by` is not null, by this number
+/// first, the largest first and undefined ones last.
 void sort_records(std::vector<HeadRecord>& records, const HeadField* by);
 
 }  // namespace attnscope

@@ -11,15 +11,14 @@ namespace attnscope {
 namespace {
 
 /// What members of one average have in common; −1 where they may differ.
-using GroupKey = std::tuple<int64_t, int64_t, int64_t, std::string, int64_t, std::string>;
+using GroupKey =
+    std::tuple<int64_t, int64_t, int64_t, std::string, int64_t, std::string, ModelPlace>;
 
 GroupKey group_of(const MeanAxes& axes, const QueryVolume& v) {
-  return {axes.steps ? -1 : v.step,
-          axes.layers ? -1 : v.layer,
-          axes.heads ? -1 : v.head,
-          v.kind,
-          v.batch,
-          v.branch};
+  return {axes.steps ? -1 : v.step, axes.layers ? -1 : v.layer, axes.heads ? -1 : v.head, v.kind,
+          v.batch, v.branch,
+          // Blocks are layers by other names.
+          axes.layers ? ModelPlace{"", v.place.slot} : v.place};
 }
 
 /// The volumes' numbers, group by group, each group where its first member stands.
@@ -37,7 +36,9 @@ std::vector<std::vector<size_t>> group_volumes(const MeanAxes& axes, const Query
 std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
   std::string text;
   if (!axes.steps) text += "step " + std::to_string(v.step) + " ";
-  if (!axes.layers) text += "layer " + std::to_string(v.layer) + " ";
+  const ModelPlace slot{"", v.place.slot};
+  if (!axes.layers) text += layer_text(v.layer, v.place) + " ";
+  if (axes.layers && slot.is_recorded()) text += slot.text() + " ";
   text += v.branch + " " + v.kind + " batch " + std::to_string(v.batch) + " ";
   if (!axes.heads) text += "head " + std::to_string(v.head) + " ";
   return text + "mean over " + axes.text() + " (" + std::to_string(count) + ")";
@@ -49,7 +50,10 @@ QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,
   merged.label = label_of(axes, merged, members.size());
   merged.averaged = static_cast<int64_t>(members.size());
   if (axes.steps) merged.step = -1;
-  if (axes.layers) merged.layer = -1;
+  if (axes.layers) {
+    merged.layer = -1;
+    merged.place.block.clear();
+  }
   if (axes.heads) merged.head = -1;
   for (size_t i : members) {
     const QueryVolume& member = volumes.volumes[i];

@@ -1,10 +1,29 @@
 #include "core/products/query_volumes.h"
 
 namespace attnscope {
+namespace {
+
+std::vector<float> part_of(const std::vector<float>& values, IndexRange range) {
+  return {values.begin() + range.begin, values.begin() + range.end};
+}
+
+}  // namespace
 
 void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values) {
   const IndexRange text = tokens.text_range();
-  if (tokens.video_range().empty()) {
+  const IndexRange video = tokens.video_range();
+  if (tokens.has_map()) {
+    if (tokens.has_grid()) volume.video = part_of(values, video);
+    volume.text = part_of(values, text);
+    for (const TokenSegment& segment : tokens.segments()) {
+      const int64_t first = segment.tokens.begin;
+      const bool is_volume = tokens.has_grid() && video.contains(first);
+      if (is_volume || text.contains(first)) continue;
+      volume.others.push_back({segment.name, part_of(values, segment.tokens)});
+    }
+    return;
+  }
+  if (video.empty()) {
     volume.text = std::move(values);
     return;
   }

@@ -6,17 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "core/problem/model_place.h"
 #include "core/problem/token_grid.h"
 
 namespace attnscope {
+
+/// The values of a token map's segment that is neither the text nor a video with a grid.
+struct SegmentValues {
+  std::string name;
+  std::vector<float> values;  ///< [tokens], in the order of the sequence
+};
 
 /// Attention of one query (or the mean of several) of one head, over the sequence.
 struct QueryVolume {
   std::string label;  ///< "step0010_layer003_cond_joint b0 h5"
   int64_t step = 0, layer = 0, batch = 0, head = 0;
   std::string branch, kind;
-  std::vector<float> video;          ///< [T, H, W] row-major; without a grid in sequence order
-  std::vector<float> text;           ///< [text tokens]; may be empty
+  ModelPlace place = {};     ///< empty where members of an average differ in it
+  std::vector<float> video;  ///< [T, H, W] row-major; without a grid in sequence order
+  std::vector<float> text;   ///< [text tokens]; may be empty
+  std::vector<SegmentValues> others = {};  ///< in the order of the sequence; mostly empty
   std::vector<int64_t> chosen_text;  ///< text tokens that were asked for, counted within the text
   int64_t averaged = 1;              ///< heads that it is the mean of; what they differ in is −1
   size_t tokens = 0;                 ///< which of QueryVolumes::token_lists names its text
@@ -41,8 +50,8 @@ struct QueryVolumes {
   }
 };
 
-/// The values of all tokens of a sequence as the video and text parts of a volume; the longer part
-/// stays where it is in memory.
+/// The values of all tokens of a sequence as the parts of a volume; without a token map the longer
+/// of video and text stays where it is in memory.
 void set_values(QueryVolume& volume, const TokenGrid& tokens, std::vector<float> values);
 
 }  // namespace attnscope

@@ -88,9 +88,11 @@ void ReverseQuery::add_parts(size_t task) {
     const IndexRange domain = domain_of(settings_.domain, grid, t.keys[first]);
     if (domain.empty()) {
       const bool text = grid.text_range().contains(t.keys[first]);
+      const std::string what = grid.has_map() ? grid.place_text(t.keys[first], t.batch)
+                               : text         ? "text"
+                                              : "video";
       throw usage_error("--domain " + std::string(domain_name(settings_.domain)) + ": key " +
-                        std::to_string(t.keys[first]) + " of " + t.problem->name() + " is " +
-                        (text ? "text" : "video") +
+                        std::to_string(t.keys[first]) + " of " + t.problem->name() + " is " + what +
                         " and has no weight there; choose keys of the domain, or --domain all");
     }
     size_t past = first + 1;

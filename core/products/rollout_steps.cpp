@@ -22,6 +22,10 @@ void check_layer(const CallHeads& call, const CallHeads& first) {
         "is cross attention: its keys are other tokens than its queries, so influence cannot be "
         "followed from layer to layer; choose --kind joint or self");
   }
+  if (problem.id().layer == kNoLayer) {
+    refuse("is outside the model's main stack (" + problem.id().place.text() +
+           "): choose calls of one stack with --layers or --blocks");
+  }
   if (!is_normalised(problem.score())) {
     refuse("rows of sigmoid scores do not sum to 1, so they do not share out influence");
   }
@@ -59,7 +63,7 @@ std::vector<RolloutStep> make_rollout_steps(std::span<const CallHeads> calls) {
     if (!steps.empty() && steps.back().layer() == problem.id().layer) {
       throw usage_error("rollout: layer " + std::to_string(problem.id().layer) +
                         " has several calls (" + steps.back().problem().name() + " and " +
-                        problem.name() + "): choose with --kind or --branch");
+                        problem.name() + "): choose with --kind, --branch or --slots");
     }
     RolloutStep step;
     for (const int64_t head : call.heads) {

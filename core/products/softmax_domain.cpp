@@ -28,8 +28,10 @@ void renormalise(std::span<float> row, IndexRange range) {
   }
 }
 
-void clear(std::span<float> row, IndexRange range) {
-  std::fill(row.begin() + range.begin, row.begin() + range.end, 0.0f);
+/// Sets what lies outside `kept` to 0.
+void clear_outside(std::span<float> row, IndexRange kept) {
+  std::fill(row.begin(), row.begin() + kept.begin, 0.0f);
+  std::fill(row.begin() + kept.end, row.end(), 0.0f);
 }
 
 }  // namespace
@@ -39,13 +41,13 @@ void apply_domain(SoftmaxDomain domain, const TokenGrid& keys, std::span<float> 
     case SoftmaxDomain::all:
       return;
     case SoftmaxDomain::video:
-      clear(row, keys.text_range());
+      clear_outside(row, keys.video_range());
       return renormalise(row, keys.video_range());
     case SoftmaxDomain::text:
-      clear(row, keys.video_range());
+      clear_outside(row, keys.text_range());
       return renormalise(row, keys.text_range());
     case SoftmaxDomain::frame: {
-      clear(row, keys.text_range());
+      clear_outside(row, keys.video_range());
       const int64_t frame = keys.height() * keys.width();
       for (int64_t t = 0; t < keys.frames(); ++t) {
         const int64_t begin = keys.video_range().begin + t * frame;

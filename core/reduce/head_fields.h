@@ -31,6 +31,15 @@ struct Sink {
 /// How many sinks a head has at most.
 inline constexpr size_t kMostSinks = 5;
 
+/// Mean mass between the segments of a call whose token map was stated.
+struct SegmentMasses {
+  std::vector<std::string> from, to;  ///< segments of the queries and of the keys, in their order
+  /// [from, to], over the rows of a query segment that are not masked; none without such rows.
+  std::vector<std::optional<double>> mass;
+
+  friend bool operator==(const SegmentMasses&, const SegmentMasses&) = default;
+};
+
 /// What a head is called: the first that holds; undefined for scores that are not normalised.
 enum class HeadClass : uint8_t { sink, text, temporal, spatial, local, global, undefined };
 std::string_view head_class_name(HeadClass which);
@@ -60,6 +69,7 @@ struct HeadMetrics {
   int64_t rows = 0, masked_rows = 0;
   /// The kMostSinks keys of largest column mass, descending; equal ones by the lower key.
   std::vector<Sink> sinks;
+  SegmentMasses segment_mass;  ///< empty without a token map
   HeadClass head_class = HeadClass::undefined;
   ClassScores class_scores;
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/problem/key_segments.h"
+
 namespace attnscope {
 namespace {
 
@@ -14,7 +16,7 @@ bool is_defined(RowValue which, const AttentionProblem& problem) {
     case RowValue::text_mass:
       return !keys.text_range().empty();
     case RowValue::padding_mass:
-      return !keys.text_valid().empty();
+      return keys.has_padding();
     case RowValue::video_mass:
       return !keys.video_range().empty();
     case RowValue::same_position_mass:
@@ -34,8 +36,14 @@ Estimate mean_of(RowValue which, const HeadTotals& totals, const AttentionProble
   if (!is_defined(which, problem)) return mean;
   mean.value = defined(totals.mean(which));
   const int64_t count = totals.value(which).count();
-  if (mean.value && count + totals.masked_rows() < population) {
-    mean.standard_error = defined(totals.standard_error(which, population));
+  // Keys are counted on some rows even where all are added up; other numbers of the video's rows
+  // alone are means of as large a part of these as all rows are of the population.
+  const bool chosen = is_key_count(which);
+  const bool sampled =
+      chosen ? count + totals.masked_rows() < population : totals.rows() < population;
+  if (mean.value && sampled) {
+    const int64_t all = chosen ? population : count * population / totals.rows();
+    mean.standard_error = defined(totals.standard_error(which, all));
   }
   return mean;
 }
@@ -81,6 +89,31 @@ std::vector<Sink> largest_columns(const std::vector<double>& mass, const TokenGr
 std::optional<double> lift(std::optional<double> mass, int64_t part, int64_t keys) {
   if (!mass || part == 0) return std::nullopt;
   return *mass * static_cast<double>(keys) / static_cast<double>(part);
+}
+
+/// The segments of a sequence with their groups; of one without a token map, its text and video.
+std::vector<std::pair<std::string, IndexRange>> named_groups(const TokenGrid& tokens) {
+  std::vector<std::pair<std::string, IndexRange>> groups;
+  for (size_t i = 0; i < tokens.segments().size(); ++i) {
+    groups.emplace_back(tokens.segments()[i].name, segment_groups(tokens, i));
+  }
+  if (tokens.has_map()) return groups;
+  if (!tokens.text_range().empty()) groups.push_back({"text", {0, 1}});
+  if (!tokens.video_range().empty()) groups.push_back({"video", {1, count_groups(tokens)}});
+  return groups;
+}
+
+SegmentMasses segment_masses(const AttentionProblem& problem, const HeadTotals& totals) {
+  SegmentMasses masses;
+  const auto to = named_groups(problem.key_tokens());
+  for (const auto& [name, groups] : to) masses.to.push_back(name);
+  for (const auto& [name, queries] : named_groups(problem.query_tokens())) {
+    masses.from.push_back(name);
+    for (const auto& [key, keys] : to) {
+      masses.mass.push_back(defined(totals.mass_between(queries, keys)));
+    }
+  }
+  return masses;
 }
 
 void classify(HeadMetrics& head, const AttentionProblem& problem,
@@ -140,6 +173,9 @@ HeadMetrics head_metrics(const HeadTotals& totals, const HeadTask& task,
     head.sinks = largest_columns(totals.column_mass(), problem.key_tokens());
   }
   if (!head.sinks.empty()) head.sink_mass = head.sinks.front().mass;
+  if (problem.query_tokens().has_map() || problem.key_tokens().has_map()) {
+    head.segment_mass = segment_masses(problem, totals);
+  }
   classify(head, problem, thresholds);
   return head;
 }

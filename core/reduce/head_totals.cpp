@@ -57,8 +57,8 @@ HeadTotals::HeadTotals(const HeadTask& task, const ReductionRequest& request) {
   const AttentionProblem& problem = *task.problem;
   const TokenGrid& keys = problem.key_tokens();
   scale_ = fixed_scale(problem);
-  key_segments_ = KeySegments(keys, task.batch).frames() + 1;
-  const int64_t query_segments = KeySegments(problem.query_tokens(), task.batch).frames() + 1;
+  key_segments_ = count_groups(keys);
+  const int64_t query_segments = count_groups(problem.query_tokens());
   segment_rows_.assign(static_cast<size_t>(query_segments), 0);
   segment_masses_.assign(static_cast<size_t>(query_segments * key_segments_), 0);
   if (request.columns) columns_.assign(static_cast<size_t>(problem.num_keys()), 0);
@@ -75,7 +75,7 @@ HeadTotals::HeadTotals(const HeadTask& task, const ReductionRequest& request) {
 int64_t HeadTotals::bytes(const HeadTask& task, const ReductionRequest& request) {
   const AttentionProblem& problem = *task.problem;
   const TokenGrid& keys = problem.key_tokens();
-  int64_t bytes = (keys.frames() + 3) * (problem.query_tokens().frames() + 4) * 8;
+  int64_t bytes = (count_groups(keys) + 2) * (count_groups(problem.query_tokens()) + 3) * 8;
   if (request.columns) bytes += problem.num_keys() * 8;
   if (request.diagonals) bytes += (problem.num_queries() + problem.num_keys()) * 8;
   if (request.offsets) {
@@ -112,21 +112,24 @@ void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int6
   }
   const AttentionProblem& problem = *task.problem;
   const TokenGrid& queries = problem.query_tokens();
-  const Segment kind = queries.segment(index, task.batch);
   const auto place = queries.coord(index);
-  int64_t segment = 0;
-  if (kind == Segment::video) segment = 1 + (place ? place->t : 0);
+  const int64_t segment = group_at(queries, index);
   ++segment_rows_[static_cast<size_t>(segment)];
+  const KeySegments& parts = panel.segments();
   const double* masses = panel.masses(row);
-  const double padding = masses[panel.segments().padding()];
-  const double text = masses[0] + padding;
-  for (int64_t s = 0; s < key_segments_; ++s) {
-    segment_masses_[static_cast<size_t>(segment * key_segments_ + s)] +=
-        std::llrint((s == 0 ? text : masses[s]) * scale_);
+  double padding = 0, text = 0, video = 0;
+  for (int64_t group = 0; group < key_segments_; ++group) {
+    const auto [counts, pads] = parts.parts_of(group);
+    double mass = masses[counts];
+    if (pads >= 0) mass += masses[pads];
+    segment_masses_[static_cast<size_t>(segment * key_segments_ + group)] +=
+        std::llrint(mass * scale_);
+    if (parts.is_text(group)) text += mass;
+    if (group >= 1 && group <= parts.frames()) video += mass;
+    if (parts.is_padding(counts)) padding += masses[counts];
+    if (pads >= 0) padding += masses[pads];
   }
-  if (kind != Segment::video) return;
-  double video = 0;
-  for (int64_t s = 1; s < key_segments_; ++s) video += masses[s];
+  if (queries.segment(index, task.batch) != Segment::video) return;
   take(RowValue::text_mass, text);
   take(RowValue::padding_mass, padding);
   take(RowValue::video_mass, video);
@@ -140,10 +143,19 @@ void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int6
 }
 
 double HeadTotals::segment_mass(int64_t query_segment, int64_t key_segment) const {
-  const int64_t rows = segment_rows(query_segment);
+  return mass_between({query_segment, query_segment + 1}, {key_segment, key_segment + 1});
+}
+
+double HeadTotals::mass_between(IndexRange query_segments, IndexRange key_segments) const {
+  int64_t rows = 0, mass = 0;
+  for (int64_t query = query_segments.begin; query < query_segments.end; ++query) {
+    rows += segment_rows(query);
+    for (int64_t key = key_segments.begin; key < key_segments.end; ++key) {
+      mass += segment_masses_[static_cast<size_t>(query * key_segments_ + key)];
+    }
+  }
   if (rows == 0) return std::numeric_limits<double>::quiet_NaN();
-  const auto at = static_cast<size_t>(query_segment * key_segments_ + key_segment);
-  return static_cast<double>(segment_masses_[at]) / scale_ / static_cast<double>(rows);
+  return static_cast<double>(mass) / scale_ / static_cast<double>(rows);
 }
 
 std::vector<double> HeadTotals::column_mass() const {

@@ -65,8 +65,9 @@ class HeadTotals {
   int64_t rows() const { return rows_; }
   int64_t masked_rows() const { return masked_rows_; }
   double max_weight_peak() const { return max_weight_peak_; }
-  /// Text is one segment here, 0, padding included (models such as CogVideoX attend to it); 1 … T
-  /// are the frames. Query rows of a segment that are not masked.
+  /// Segments are the groups of KeySegments: text is one, 0, padding included (models such as
+  /// CogVideoX attend to it); 1 … T are the frames, and a token map's other segments follow. Query
+  /// rows of a segment that are not masked.
   int64_t segment_rows(int64_t segment) const {
     return segment_rows_[static_cast<size_t>(segment)];
   }
@@ -74,6 +75,8 @@ class HeadTotals {
   int64_t key_segments() const { return key_segments_; }
   /// Mean over the rows of a query segment of the mass on a key segment; NaN without rows.
   double segment_mass(int64_t query_segment, int64_t key_segment) const;
+  /// The same of ranges of segments.
+  double mass_between(IndexRange query_segments, IndexRange key_segments) const;
   const ValueSum& value(RowValue which) const { return values_[static_cast<size_t>(which)]; }
   double mean(RowValue which) const { return value(which).mean(scale_of(which)); }
   double standard_error(RowValue which, int64_t population) const {

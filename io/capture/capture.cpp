@@ -60,26 +60,29 @@ void add_option_files(const FactOverrides& overrides, std::vector<std::filesyste
 
 /// Throws Error(file) where two calls are the same; `hint` ends the message.
 void check_unique(const std::vector<CallEntry>& calls, const std::string& hint) {
-  std::map<std::tuple<int64_t, int64_t, std::string, CallKind>, std::string> seen;
+  // Where a place is recorded, it tells calls apart, whatever the layer is called.
+  std::map<std::tuple<int64_t, int64_t, std::string, CallKind, ModelPlace>, std::string> seen;
   for (const CallEntry& call : calls) {
     const std::set<std::string> branches(call.id.branches.begin(), call.id.branches.end());
     for (const std::string& branch : branches) {
-      const auto key = std::tuple(call.id.step, call.id.layer, branch, call.id.kind);
+      const bool placed = !call.id.place.block.empty();
+      const auto key = std::tuple(call.id.step, placed ? kNoLayer : call.id.layer, branch,
+                                  placed ? CallKind::self : call.id.kind, call.id.place);
       const auto [known, fresh] = seen.emplace(key, call.file.string());
       if (fresh) continue;
       throw file_error(call.file.string(), "",
-                       "step " + std::to_string(call.id.step) + ", layer " +
-                           std::to_string(call.id.layer) + ", branch " + branch + ", kind " +
-                           std::string(kind_name(call.id.kind)) + " is also in " + known->second +
-                           hint);
+                       "step " + std::to_string(call.id.step) + ", " +
+                           layer_text(call.id.layer, call.id.place) + ", branch " + branch +
+                           ", kind " + std::string(kind_name(call.id.kind)) + " is also in " +
+                           known->second + hint);
     }
   }
 }
 
-/// Ascending by step, layer, branch and kind.
+/// Ascending by step, layer, branch, kind and place.
 void sort_calls(std::vector<CallEntry>& calls) {
   const auto key = [](const CallEntry& c) {
-    return std::tie(c.id.step, c.id.layer, c.id.branches, c.id.kind);
+    return std::tie(c.id.step, c.id.layer, c.id.branches, c.id.kind, c.id.place);
   };
   std::stable_sort(calls.begin(), calls.end(),
                    [&](const CallEntry& a, const CallEntry& b) { return key(a) < key(b); });
@@ -118,6 +121,9 @@ int64_t Capture::held_bytes() const {
   for (const CallEntry& call : calls_) {
     bytes += kCallBytes + static_cast<int64_t>(call.model.size() + call.prompt.size());
     for (const auto& [name, fact] : call.facts) bytes += static_cast<int64_t>(fact.json.size());
+    for (const TokenGrid* tokens : {&call.problem->query_tokens(), &call.problem->key_tokens()}) {
+      for (const TokenSegment& segment : tokens->segments()) bytes += segment.held_bytes();
+    }
     for (const std::vector<std::string>& words : call.tokens) {
       for (const std::string& word : words) {
         bytes += kWordBytes + static_cast<int64_t>(word.size());

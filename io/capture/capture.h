@@ -26,11 +26,14 @@ struct SelectedCall {
   std::vector<int64_t> heads;
 };
 
-/// What --steps --layers --heads --batch --branch --kind ask for.
+/// What --steps --layers --heads --batch --branch --kind --blocks --slots ask for. Layers leave out
+/// the calls that have none, unless all are asked for.
 struct CallSelection {
   Selection steps, layers, heads, batch;
-  std::vector<std::string> branches;  ///< empty: all; otherwise exact names
-  std::vector<std::string> kinds;     ///< empty: all
+  std::vector<std::string> branches;     ///< empty: all; otherwise exact names
+  std::vector<std::string> kinds;        ///< empty: all
+  std::vector<std::string> blocks = {};  ///< patterns with *; empty: all
+  std::vector<std::string> slots = {};   ///< patterns with *; empty: all
 };
 
 /// Catalogue of the attention calls in a folder with capture.json, in a folder of tensor files that
@@ -60,7 +63,7 @@ class Capture {
   const std::optional<NamedFolder>& named_folder() const { return named_; }
   /// `extra` of the whole capture as JSON text; may be empty.
   const std::string& extra() const { return extra_; }
-  /// Ascending by (step, layer, branch, kind).
+  /// Ascending by (step, layer, branch, kind, place).
   const std::vector<CallEntry>& calls() const { return calls_; }
   /// What could not be read and was left out: calls, pictures. One printable line each, to be shown
   /// also where narration is not wanted.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/mask_fact.h"
 #include "io/capture/picture_file.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/input_set.h"
@@ -59,6 +61,15 @@ Json chosen_items(const Json& list, const SelectedCall& s) {
   return chosen;
 }
 
+/// Names of blocks and slots as parts of file names.
+std::string file_part(const std::string& name) {
+  std::string part = name;
+  for (char& c : part) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  }
+  return "_" + part;
+}
+
 /// One call of the copy: its facts and tensors.
 class CallCopy {
  public:
@@ -67,11 +78,16 @@ class CallCopy {
   Json facts() const {
     Json facts;
     for (const auto& [name, fact] : call_.facts) facts[name] = Json::parse(fact.json);
-    facts["format"] = kCaptureFormat;
+    facts["format"] = format();
     facts["layout"] = "bhsd";
-    facts["mask"] = call_.mask ? "tensor" : facts.value("mask", "none");
+    facts["mask"] = call_.mask_fact->text();
     for (const char* name : {"branches", "text_valid"}) {
       if (facts.contains(name)) facts[name] = chosen_items(facts[name], s_);
+    }
+    for (const char* name : {"queries", "keys"}) {
+      for (size_t i = 0; facts.contains(name) && i < facts[name].size(); ++i) {
+        choose_segment_items(facts[name][i]);
+      }
     }
     if (facts.contains("tokens") && !facts["tokens"].empty() && facts["tokens"][0].is_array()) {
       facts["tokens"] = chosen_items(facts["tokens"], s_);
@@ -92,6 +108,7 @@ class CallCopy {
                                        head_tensor_part("k", p.k(), s_.batch, kv_heads)};
     if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
     if (call_.mask) tensors.push_back(mask());
+    for (const auto& [name, source] : call_.map_tensors) tensors.push_back(map_part(name, source));
     if (call_.lse) tensors.push_back(tensor_part("lse", call_.lse, s_.batch, s_.heads));
     if (call_.out && copy_.values) {
       tensors.push_back(tensor_part("out", call_.out, s_.batch, s_.heads));
@@ -100,13 +117,40 @@ class CallCopy {
     return tensors;
   }
 
+  /// The version of the format that can say what the call is.
+  std::string_view format() const {
+    const bool second = call_.mask_fact->is_second_format() ||
+                        std::any_of(call_.facts.begin(), call_.facts.end(),
+                                    [](const auto& fact) { return is_format_2_fact(fact.first); });
+    return second ? kCaptureFormat2 : kCaptureFormat;
+  }
   std::string file_name() const {
-    return fmt::format("step{:04}_layer{:03}_{}_{}.safetensors", call_.id.step, call_.id.layer,
+    const ModelPlace& place = call_.id.place;
+    std::string where = place.block.empty() ? "" : file_part(place.block);
+    if (!place.slot.empty()) where += file_part(place.slot);
+    if (call_.id.layer != kNoLayer) where = fmt::format("_layer{:03}", call_.id.layer) + where;
+    return fmt::format("step{:04}{}_{}_{}.safetensors", call_.id.step, where,
                        kind_name(call_.id.kind), branch_of(call_.id, s_.batch.front()));
   }
   const CallId& id() const { return call_.id; }
 
  private:
+  /// What a segment says one a batch item: of the chosen ones.
+  void choose_segment_items(Json& segment) const {
+    if (segment.contains("valid")) segment["valid"] = chosen_items(segment["valid"], s_);
+    const bool lists =
+        segment.contains("words") && !segment["words"].empty() && segment["words"][0].is_array();
+    if (lists) segment["words"] = chosen_items(segment["words"], s_);
+  }
+
+  /// A tensor of the token map; [batch, tokens] of the chosen items.
+  TensorToWrite map_part(const std::string& name,
+                         const std::shared_ptr<const TensorSource>& source) const {
+    const auto shape = source->shape();
+    const bool items = shape.size() == 2 && shape[0] > 1;
+    return tensor_part(name, source, items ? s_.batch : std::vector<int64_t>(), {});
+  }
+
   /// head_offset is the number of the first head; where the others do not follow it, their numbers
   /// are told beside it.
   void choose_heads(Json& facts) const {
@@ -121,18 +165,23 @@ class CallCopy {
     facts["extra"] = extra;
   }
 
-  /// Broadcastable to [B, H, Nq, Nk], so that of the two first of four axes, and of the first of
-  /// three, the chosen places are taken where there are several.
+  /// The chosen places of the axes that are batch items and heads, where there are several: of
+  /// four axes the two first, of three the first. What is told token by token is [B, tokens] or
+  /// [tokens].
   TensorToWrite mask() const {
     const auto shape = call_.mask->shape();
+    const MaskForm form = call_.mask_fact->form;
+    const bool entries = form == MaskForm::tensor || form == MaskForm::blocks;
     std::vector<int64_t> first, second;
     if (shape.size() == 4) {
       if (shape[0] > 1) first = s_.batch;
       if (shape[1] > 1) second = s_.heads;
     } else if (shape.size() == 3 && shape[0] > 1) {
       first = s_.heads;
+    } else if (!entries && shape.size() == 2 && shape[0] > 1) {
+      first = s_.batch;
     }
-    return tensor_part("mask", call_.mask, first, second);
+    return tensor_part(std::string(call_.mask_fact->tensor()), call_.mask, first, second);
   }
 
   const CaptureCopy& copy_;
@@ -160,12 +209,11 @@ void check_recordable(const SelectedCall& s) {
                     "command that shows or exports the maps",
                     score_name(p.score())));
   }
-  const std::string mask = p.mask().describe();
-  if (mask != "none" && mask != "causal" && mask != "tensor") {
-    throw usage_error(fmt::format(
-        "{}: its mask is {}, and a capture records none, causal or a tensor: it cannot be "
-        "converted; give --mask to the command that shows or exports the maps",
-        call.file.string(), mask));
+  if (!call.mask_fact) {
+    throw usage_error(
+        fmt::format("{}: its mask is {}, and a capture records {}: it cannot be "
+                    "converted; give --mask to the command that shows or exports the maps",
+                    call.file.string(), p.mask().describe(), mask_fact_words()));
   }
   const auto axes = call.facts.find("axes");
   const bool factorised = axes != call.facts.end() && axes->second.json != "\"full\"";
@@ -218,7 +266,7 @@ class Writer {
 
   void write_folder(const fs::path& out) {
     CaptureFolder folder(out, control_.force);
-    Json list{{"format", kCaptureFormat}};
+    Json list{{"format", folder_format()}};
     if (!copy_.capture->model().empty()) list["model"] = copy_.capture->model();
     if (!copy_.capture->prompt().empty()) list["prompt"] = copy_.capture->prompt();
     // What is recorded for the whole holds for each call: several models go without.
@@ -232,8 +280,9 @@ class Writer {
     for (const SelectedCall& s : copy_.calls) {
       const CallCopy call(copy_, s);
       write_call(call, folder.part_path() / call.file_name(), false);
-      list["calls"].push_back(
-          {{"file", call.file_name()}, {"step", call.id().step}, {"layer", call.id().layer}});
+      Json entry{{"file", call.file_name()}, {"step", call.id().step}};
+      if (call.id().layer != kNoLayer) entry["layer"] = call.id().layer;
+      list["calls"].push_back(std::move(entry));
     }
     write_text(folder.part_path() / "capture.json",
                list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -263,6 +312,14 @@ class Writer {
       }
     }
     return list;
+  }
+
+  /// That of the calls whose version is the latest.
+  std::string_view folder_format() const {
+    const bool second = std::any_of(
+        copy_.calls.begin(), copy_.calls.end(),
+        [&](const SelectedCall& s) { return CallCopy(copy_, s).format() == kCaptureFormat2; });
+    return second ? kCaptureFormat2 : kCaptureFormat;
   }
 
   static void write_text(const fs::path& path, const std::string& text) {

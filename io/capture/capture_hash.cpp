@@ -3,9 +3,22 @@
 #include <nlohmann/json.hpp>
 
 #include "io/capture/content_hash.h"
+#include "io/segments/segment_json.h"
 
 namespace attnscope {
 namespace {
+
+/// A token map with its padding.
+nlohmann::json segment_facts(const TokenGrid& tokens) {
+  nlohmann::json facts = segments_json(tokens);
+  for (size_t i = 0; i < tokens.segments().size(); ++i) {
+    const TokenSegment& segment = tokens.segments()[i];
+    if (!segment.valid.empty()) facts[i]["valid"] = segment.valid;
+    if (segment.valid_tokens) facts[i]["valid_tokens"] = *segment.valid_tokens;
+    if (segment.cells) facts[i]["cells"] = *segment.cells;
+  }
+  return facts;
+}
 
 /// The facts that decide a call's maps and how an export describes them.
 std::string canonical_facts(const SelectedCall& selected) {
@@ -16,15 +29,26 @@ std::string canonical_facts(const SelectedCall& selected) {
   json["layer"] = call.id.layer;
   json["layer_name"] = call.layer_name;
   json["kind"] = kind_name(call.id.kind);
+  // Captures without them keep their hashes.
+  if (call.id.place.is_recorded()) json["place"] = {call.id.place.block, call.id.place.slot};
   json["branches"] = call.id.branches;
   json["batch"] = selected.batch;
   json["heads"] = selected.heads;
   json["scale"] = p.scale();
   json["score"] = score_name(p.score());
   json["mask"] = p.mask().describe();
+  // Elements alone do not tell how the tensor broadcasts.
+  if (call.mask && call.mask_fact && call.mask_fact->is_second_format()) {
+    const auto shape = call.mask->shape();
+    json["mask_shape"] = std::vector<int64_t>(shape.begin(), shape.end());
+  }
   json["query_grid"] = {p.query_tokens().grid_text(), p.query_tokens().text_text()};
   json["key_grid"] = {p.key_tokens().grid_text(), p.key_tokens().text_text()};
   json["text_valid"] = p.key_tokens().text_valid();
+  for (const auto& [name, tokens] :
+       {std::pair("query_segments", &p.query_tokens()), {"key_segments", &p.key_tokens()}}) {
+    if (tokens->has_map()) json[name] = segment_facts(*tokens);
+  }
   json["layout"] = layout_name(p.q().layout());
   json["tokens"] = call.tokens;
   json["timestep"] = call.timestep ? nlohmann::json(*call.timestep) : nlohmann::json();

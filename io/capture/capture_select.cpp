@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/name_patterns.h"
 #include "core/base/nearest_word.h"
 
 namespace attnscope {
@@ -40,11 +41,13 @@ bool names_contain(const std::vector<std::string>& names, const std::string& nam
 
 std::vector<SelectedCall> Capture::select(const CallSelection& selection) const {
   std::set<int64_t> steps, layers;
-  std::set<std::string> branches, kinds;
+  std::set<std::string> branches, kinds, blocks, slots;
   int64_t heads = 0, batch = 0;
   for (const CallEntry& call : calls_) {
     steps.insert(call.id.step);
-    layers.insert(call.id.layer);
+    if (call.id.layer != kNoLayer) layers.insert(call.id.layer);
+    blocks.insert(call.id.place.block);
+    slots.insert(call.id.place.slot);
     branches.insert(call.id.branches.begin(), call.id.branches.end());
     kinds.insert(std::string(kind_name(call.id.kind)));
     heads = std::max(heads, call.problem->num_heads());
@@ -52,18 +55,23 @@ std::vector<SelectedCall> Capture::select(const CallSelection& selection) const 
   }
   check_names(selection.branches, branches, "--branch");
   check_names(selection.kinds, kinds, "--kind");
+  check_patterns(selection.blocks, blocks, "--blocks", "this capture");
+  check_patterns(selection.slots, slots, "--slots", "this capture");
   const auto resolve = [](const Selection& s, const std::set<int64_t>& recorded) {
     return s.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
   };
   const auto chosen_steps = resolve(selection.steps, steps);
-  const auto chosen_layers = resolve(selection.layers, layers);
+  auto chosen_layers = resolve(selection.layers, layers);
+  if (selection.layers.is_all()) chosen_layers.insert(chosen_layers.begin(), kNoLayer);
   const auto chosen_heads = selection.heads.resolve_count(heads);
   const auto chosen_batch = selection.batch.resolve_count(batch);
 
   std::vector<SelectedCall> selected;
   for (const CallEntry& call : calls_) {
     if (!contains(chosen_steps, call.id.step) || !contains(chosen_layers, call.id.layer) ||
-        !names_contain(selection.kinds, std::string(kind_name(call.id.kind)))) {
+        !names_contain(selection.kinds, std::string(kind_name(call.id.kind))) ||
+        !matches_any(selection.blocks, call.id.place.block) ||
+        !matches_any(selection.slots, call.id.place.slot)) {
       continue;
     }
     SelectedCall chosen{&call, {}, {}};
@@ -83,7 +91,8 @@ std::vector<SelectedCall> Capture::select(const CallSelection& selection) const 
         "the selection leaves no call; " + path_.string() + " has steps " +
         format_index_list(std::vector<int64_t>(steps.begin(), steps.end())) + ", layers " +
         format_index_list(std::vector<int64_t>(layers.begin(), layers.end())) + ", branches " +
-        join(branches) + ", kinds " + join(kinds) + " (not every combination)");
+        join(branches) + ", kinds " + join(kinds) +
+        (slots.size() > 1 ? ", slots " + join(slots) : "") + " (not every combination)");
   }
   return selected;
 }

@@ -67,8 +67,8 @@ bool Diagnosis::try_masks() {
   if (const auto padding = padding_mask(problem_)) {
     masks.push_back({*padding, "with padded text keys hidden (text_valid)" + instead, ""});
   }
-  if (call_.mask && call_.mask->dtype() == DType::boolean) {
-    masks.push_back({inverted_mask(call_.mask),
+  if (call_.mask && call_.mask_fact && call_.mask->dtype() == DType::boolean) {
+    masks.push_back({make_mask(*call_.mask_fact, inverted_booleans(call_.mask)),
                      "with the mask's booleans inverted (true must mean: may attend)", ""});
   } else if (call_.mask && is_floating(call_.mask->dtype())) {
     masks.push_back({number_mask(call_.mask),
@@ -126,8 +126,8 @@ bool Diagnosis::try_batches() {
     }
   }
   for (const CallEntry& other : capture_.calls()) {
-    if (other.id.step != call_.id.step || other.id.layer != call_.id.layer || &other == &call_ ||
-        !same_shapes(call_, other)) {
+    if (other.id.step != call_.id.step || other.id.layer != call_.id.layer ||
+        other.id.place != call_.id.place || &other == &call_ || !same_shapes(call_, other)) {
       continue;
     }
     if (try_other_call(
@@ -310,10 +310,10 @@ bool Diagnosis::try_layers() {
   constexpr size_t kMost = 128;
   if (others.size() > kMost) others.resize(kMost);
   for (const CallEntry* other : others) {
-    const std::string name =
-        other->id.step == call_.id.step
-            ? fmt::format("layer {}", other->id.layer)
-            : fmt::format("step {}, layer {}", other->id.step, other->id.layer);
+    const std::string name = other->id.step == call_.id.step
+                                 ? layer_text(other->id.layer, other->id.place)
+                                 : fmt::format("step {}, {}", other->id.step,
+                                               layer_text(other->id.layer, other->id.place));
     if (try_other_call("layer", *other, name)) return true;
   }
   return false;
@@ -322,7 +322,8 @@ bool Diagnosis::try_layers() {
 /// What another layer recorded too is not this one's, even where the right one was not recorded.
 bool Diagnosis::find_same_rows() {
   for (const CallEntry& other : capture_.calls()) {
-    if (other.id.layer == call_.id.layer || !same_shapes(call_, other)) continue;
+    const bool same_layer = other.id.layer == call_.id.layer && other.id.place == call_.id.place;
+    if (same_layer || !same_shapes(call_, other)) continue;
     for (const char* part : {"k", "q", "v"}) {
       const AttendInputs own = stated();
       const AttendInputs its = taken_from(other, batch_, head_, part);
@@ -331,11 +332,12 @@ bool Diagnosis::find_same_rows() {
       };
       if (*part == 'v' && !own.v) continue;
       if (!same_first_rows(pick(own), pick(its))) continue;
-      suspect_ = {"layer",
-                  fmt::format("its {} is that of step {}, layer {} as well, number for number; its "
-                              "own is in no call of this capture",
-                              part, other.id.step, other.id.layer),
-                  check_.error};
+      suspect_ = {
+          "layer",
+          fmt::format("its {} is that of step {}, {} as well, number for number; its own is "
+                      "in no call of this capture",
+                      part, other.id.step, layer_text(other.id.layer, other.id.place)),
+          check_.error};
       return true;
     }
   }

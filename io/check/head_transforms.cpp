@@ -109,9 +109,9 @@ std::shared_ptr<const std::vector<float>> all_heads_factors(const HeadTensor& te
 
 }  // namespace
 
-Mask inverted_mask(std::shared_ptr<const TensorSource> booleans) {
-  return Mask::tensor(
-      std::make_shared<ReinterpretedMask>(std::move(booleans), ReinterpretedMask::As::inverted));
+std::shared_ptr<const TensorSource> inverted_booleans(
+    std::shared_ptr<const TensorSource> booleans) {
+  return std::make_shared<ReinterpretedMask>(std::move(booleans), ReinterpretedMask::As::inverted);
 }
 
 Mask number_mask(std::shared_ptr<const TensorSource> numbers) {

@@ -16,8 +16,8 @@
 // recorded. All return values own what they need; thread-safe.
 namespace attnscope {
 
-/// A tensor mask whose booleans mean the opposite: true hides.
-Mask inverted_mask(std::shared_ptr<const TensorSource> booleans);
+/// The booleans of a mask's tensor, each the opposite.
+std::shared_ptr<const TensorSource> inverted_booleans(std::shared_ptr<const TensorSource> booleans);
 /// A floating tensor mask whose numbers mean booleans: what is not 0 may be attended to.
 Mask number_mask(std::shared_ptr<const TensorSource> numbers);
 /// key ≤ query + shift: causal, aligned at the last query and key where shift = keys − queries.

@@ -188,10 +188,10 @@ std::optional<CallCheck> quick_check(const Capture& capture, const CheckMeans& m
 
 std::string quick_check_warning(const CallCheck& check) {
   return fmt::format(
-      "step {}, layer {}, head {}: the recorded {} not agree with Q and K (error {:.2g}, tolerance "
+      "step {}, {}, head {}: the recorded {} not agree with Q and K (error {:.2g}, tolerance "
       "{:.2g}); attnscope verify looks for the cause",
-      check.call->id.step, check.call->id.layer, check.head,
-      check.against == "LSE" ? "LSE does" : "outputs do", check.error, check.tolerance);
+      check.call->id.step, one_line(layer_text(check.call->id.layer, check.call->id.place)),
+      check.head, check.against == "LSE" ? "LSE does" : "outputs do", check.error, check.tolerance);
 }
 
 }  // namespace attnscope

@@ -26,6 +26,12 @@ void Hdf5Reader::bad(const std::string& where, const std::string& what) const {
   throw file_error(path_, where, what);
 }
 
+bool Hdf5Reader::has_attribute(hid_t object, const char* name) const {
+  const htri_t there = H5Aexists(object, name);
+  if (there < 0) bad(std::string("attribute ") + name, "cannot be read");
+  return there > 0;
+}
+
 std::string Hdf5Reader::text(hid_t object, const char* name) const {
   const std::string what = std::string("attribute ") + name;
   const Hdf5Attribute attribute(H5Aopen(object, name, H5P_DEFAULT), path_, what);

@@ -28,6 +28,7 @@ class Hdf5Reader {
   void check(herr_t result, const std::string& what) const;
   [[noreturn]] void bad(const std::string& where, const std::string& what) const;
 
+  bool has_attribute(hid_t object, const char* name) const;
   /// A string attribute of either kind.
   std::string text(hid_t object, const char* name) const;
   /// An attribute of one integer.

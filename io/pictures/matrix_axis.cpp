@@ -64,11 +64,11 @@ MatrixAxis::MatrixAxis(const TokenGrid& tokens, IndexRange shown, int64_t block,
 }
 
 void MatrixAxis::find_segments(const TokenGrid& tokens) {
-  const auto add = [this](IndexRange range, int64_t frame) {
+  const auto add = [this](IndexRange range, int64_t frame, const std::string& name = "") {
     const int64_t begin = std::max(range.begin, shown_.begin);
     if (begin >= std::min(range.end, shown_.end)) return;
     const int64_t cell = (begin - shown_.begin + block_ / 2) / block_;
-    segments_.push_back({begin, std::min(cell, cells_), frame});
+    segments_.push_back({begin, std::min(cell, cells_), frame, name});
   };
   const IndexRange video = tokens.video_range();
   if (tokens.has_grid()) {
@@ -80,6 +80,7 @@ void MatrixAxis::find_segments(const TokenGrid& tokens) {
     add(video, 0);
   }
   add(tokens.text_range(), -1);
+  for (const TokenSegment& part : tokens.other_segments()) add(part.tokens, -1, part.name);
   std::sort(segments_.begin(), segments_.end(),
             [](const Segment& a, const Segment& b) { return a.token < b.token; });
 }
@@ -88,7 +89,7 @@ void MatrixAxis::find_lines() {
   const auto frames = static_cast<int64_t>(segments_.size());
   const bool apart = frames > 0 && cells_ * cell_pixels_ / frames >= kLeastFrame;
   for (size_t i = 1; i < segments_.size(); ++i) {
-    const bool border = (segments_[i].frame < 0) != (segments_[i - 1].frame < 0);
+    const bool border = segments_[i].frame < 0 || segments_[i - 1].frame < 0;
     const int64_t cell = segments_[i].cell;
     if (!(apart || border) || cell == 0 || cell == cells_) continue;
     if (lines_.empty() || lines_.back() != cell) lines_.push_back(cell);
@@ -108,7 +109,7 @@ std::vector<AxisLabel> MatrixAxis::names() const {
   std::vector<AxisLabel> labels;
   for (const Segment& s : segments_) {
     if (s.frame < 0) {
-      labels.push_back({pixel(s.cell), "text", -1});
+      labels.push_back({pixel(s.cell), s.name.empty() ? "text" : s.name, s.frame});
     } else if (has_grid_) {
       labels.push_back({pixel(s.cell), "t " + std::to_string(s.frame), s.frame});
     }

@@ -26,9 +26,10 @@ class MatrixAxis {
  public:
   /// A part of the sequence: the text, or a latent frame (without a grid, all of the video).
   struct Segment {
-    int64_t token = 0;  ///< the first of it that is shown
-    int64_t cell = 0;   ///< the cell whose edge is nearest to that token
-    int64_t frame = 0;  ///< −1 for text
+    int64_t token = 0;      ///< the first of it that is shown
+    int64_t cell = 0;       ///< the cell whose edge is nearest to that token
+    int64_t frame = 0;      ///< −1 for text and the named parts of a token map
+    std::string name = {};  ///< of a named part
   };
 
   /// The tokens [first, end) in cells of `block`, `cell_pixels` wide. Frames less than a few pixels

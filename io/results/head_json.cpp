@@ -41,6 +41,17 @@ Json sink_json(const Sink& sink) {
   return json;
 }
 
+/// {"video": {"video": 0.8, "text": 0.2}}: from the segments of the queries to those of the keys.
+Json segment_mass_json(const SegmentMasses& masses) {
+  Json json = Json::object();
+  size_t value = 0;
+  for (const std::string& from : masses.from) {
+    Json& row = json[from] = Json::object();
+    for (const std::string& to : masses.to) row[to] = json_of(masses.mass[value++]);
+  }
+  return json;
+}
+
 /// Thrown where JSON is no record although all that a record needs is there.
 struct NoRecord {};
 
@@ -54,7 +65,13 @@ class Reader {
     HeadRecord record;
     HeadName& name = record.name;
     read_value(json_.at("step"), name.step);
-    read_value(json_.at("layer"), name.layer);
+    if (json_.at("layer").is_null()) {
+      name.layer = kNoLayer;
+    } else {
+      read_value(json_.at("layer"), name.layer);
+    }
+    if (json_.contains("block")) read_value(json_.at("block"), name.place.block);
+    if (json_.contains("slot")) read_value(json_.at("slot"), name.place.slot);
     read_value(json_.at("branch"), name.branch);
     read_value(json_.at("kind"), name.kind);
     read_value(json_.at("batch"), name.batch);
@@ -71,6 +88,9 @@ class Reader {
                  metrics.class_scores.*score.member);
     }
     for (const Json& sink : json_.at("sinks")) metrics.sinks.push_back(read_sink(sink));
+    if (json_.contains("segment_mass")) {
+      metrics.segment_mass = read_segment_mass(json_.at("segment_mass"));
+    }
     for (const auto& [key, value] : json_.items()) {
       if (const auto which = parse_head_array(key)) {
         record.arrays.push_back(read_array(*which, value));
@@ -97,6 +117,21 @@ class Reader {
     read_value(json_.at(std::string(field.name)), estimate.value);
     const auto error = json_.find(field.error_name());
     if (error != json_.end()) read_value(*error, estimate.standard_error);
+  }
+
+  static SegmentMasses read_segment_mass(const Json& json) {
+    SegmentMasses masses;
+    for (const auto& [from, row] : json.items()) {
+      std::vector<std::string> to;
+      for (const auto& [name, value] : row.items()) {
+        to.push_back(name);
+        read_value(value, masses.mass.emplace_back());
+      }
+      if (!masses.from.empty() && to != masses.to) throw NoRecord();
+      masses.to = std::move(to);
+      masses.from.push_back(from);
+    }
+    return masses;
   }
 
   static Sink read_sink(const Json& json) {
@@ -141,13 +176,14 @@ class Reader {
 Json head_json(const HeadRecord& record) {
   const HeadName& name = record.name;
   const HeadMetrics& metrics = record.metrics;
-  Json json{{"step", name.step},
-            {"layer", name.layer},
-            {"branch", name.branch},
-            {"kind", name.kind},
-            {"batch", name.batch},
-            {"head", name.head},
-            {"class", head_class_name(metrics.head_class)}};
+  Json json{{"step", name.step},     {"layer", name.layer == kNoLayer ? Json() : Json(name.layer)},
+            {"branch", name.branch}, {"kind", name.kind},
+            {"batch", name.batch},   {"head", name.head}};
+  if (name.place.is_recorded()) {
+    json["block"] = name.place.block;
+    json["slot"] = name.place.slot;
+  }
+  json["class"] = head_class_name(metrics.head_class);
   for (const HeadField& field : head_fields()) {
     json[std::string(field.name)] =
         std::visit([&](auto member) { return json_of(metrics.*member); }, field.member);
@@ -161,6 +197,9 @@ Json head_json(const HeadRecord& record) {
   }
   Json& sinks = json["sinks"] = Json::array();
   for (const Sink& sink : metrics.sinks) sinks.push_back(sink_json(sink));
+  if (!metrics.segment_mass.from.empty()) {
+    json["segment_mass"] = segment_mass_json(metrics.segment_mass);
+  }
   for (const HeadArrayValues& array : record.arrays) {
     size_t value = 0;
     json[std::string(info_of(array.which).name)] = nested(array, 0, value);

@@ -23,7 +23,12 @@ void write_text(const std::string& text, const std::filesystem::path& path) {
 
 /// The columns that are keys of head_json().
 std::vector<std::string> csv_columns(std::span<const HeadRecord> records) {
-  std::vector<std::string> names{"step", "layer", "branch", "kind", "batch", "head", "class"};
+  std::vector<std::string> names{"step", "layer", "branch", "kind", "batch", "head"};
+  if (std::any_of(records.begin(), records.end(),
+                  [](const HeadRecord& record) { return record.name.place.is_recorded(); })) {
+    names.insert(names.end(), {"block", "slot"});
+  }
+  names.emplace_back("class");
   for (const HeadField& field : head_fields()) {
     names.emplace_back(field.name);
     if (std::any_of(records.begin(), records.end(), [&](const HeadRecord& record) {
@@ -32,7 +37,17 @@ std::vector<std::string> csv_columns(std::span<const HeadRecord> records) {
       names.push_back(field.error_name());
     }
   }
+  if (std::any_of(records.begin(), records.end(), [](const HeadRecord& record) {
+        return !record.metrics.segment_mass.from.empty();
+      })) {
+    names.emplace_back("segment_mass");
+  }
   return names;
+}
+
+/// Lists and objects as JSON in quotes.
+std::string csv_cell(const Json& value) {
+  return value.is_structured() ? csv_text(value.dump()) : csv_value(value);
 }
 
 }  // namespace
@@ -58,7 +73,7 @@ void write_stats_csv(std::span<const HeadRecord> records, const std::filesystem:
     const Json json = head_json(record);
     for (const std::string& name : names) {
       const auto value = json.find(name);
-      if (value != json.end()) text += csv_value(*value);
+      if (value != json.end()) text += csv_cell(*value);
       text += ',';
     }
     const std::vector<Sink>& sinks = record.metrics.sinks;

@@ -1,6 +1,6 @@
 #include "io/results/stats_hdf5.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
@@ -54,6 +54,7 @@ class GroupWriter {
       }
     }
     write_sinks();
+    write_segment_mass();
   }
 
  private:
@@ -123,6 +124,30 @@ class GroupWriter {
                                          &scales_["sink_rank"]};
     writer_.attach_scales(key_set, scales);
     writer_.attach_scales(mass_set, scales);
+  }
+
+  /// (batch, head, from_segment, to_segment), where a token map was stated.
+  void write_segment_mass() {
+    const SegmentMasses& first = records_.front()->metrics.segment_mass;
+    if (first.from.empty()) return;
+    std::vector<double> values;
+    for (const HeadRecord* record : records_) {
+      for (const auto& mass : record->metrics.segment_mass.mass) {
+        values.push_back(mass.value_or(kUndefined));
+      }
+    }
+    const auto from = static_cast<int64_t>(first.from.size());
+    const auto to = static_cast<int64_t>(first.to.size());
+    const Hdf5Dataset& rows = scale_of("from_segment", from);
+    const Hdf5Dataset& columns = scale_of("to_segment", to);
+    writer_.attribute(rows.id(), "segment_names", fmt::format("{}", fmt::join(first.from, " ")));
+    writer_.attribute(columns.id(), "segment_names", fmt::format("{}", fmt::join(first.to, " ")));
+    const Hdf5Dataset dataset = writer_.write<double>(group_.id(), "segment_mass",
+                                                      std::span(values), shape_with({from, to}));
+    writer_.attribute(dataset.id(), "long_name",
+                      "mean over the rows of a segment of the mass on a segment");
+    const Hdf5Dataset* const scales[] = {&scales_["batch"], &scales_["head"], &rows, &columns};
+    writer_.attach_scales(dataset, scales);
   }
 
   const Hdf5Dataset& scale_of(const std::string& axis, int64_t extent) {

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "io/files/staged_file.h"
 #include "io/results/csv_field.h"
 #include "io/results/volume_check.h"
@@ -33,9 +35,16 @@ class LineWriter {
   std::string lines_;
 };
 
-void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v) {
-  const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_text(v.branch),
-                                       v.kind, v.batch, v.head);
+bool any_place(const QueryVolumes& volumes) {
+  return std::any_of(volumes.volumes.begin(), volumes.volumes.end(),
+                     [](const QueryVolume& volume) { return volume.place.is_recorded(); });
+}
+
+void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
+                      bool places) {
+  std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_text(v.branch), v.kind,
+                                 v.batch, v.head);
+  if (places) head += fmt::format(",{},{}", csv_text(v.place.block), csv_text(v.place.slot));
   const std::vector<std::string>& tokens = volumes.tokens_of(v);
   for (size_t i = 0; i < v.text.size(); ++i) {
     const std::string token = i < tokens.size() ? csv_text(tokens[i]) : "";
@@ -48,6 +57,11 @@ void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const Quer
                                           : fmt::format("{},{},{}", at / (height * width),
                                                         at / width % height, at % width);
     lines.add(fmt::format("{},video,{},{},,{}\n", head, at, place, v.video[i]));
+  }
+  for (const SegmentValues& part : v.others) {
+    for (size_t i = 0; i < part.values.size(); ++i) {
+      lines.add(fmt::format("{},{},{},,,,,{}\n", head, csv_text(part.name), i, part.values[i]));
+    }
   }
 }
 
@@ -67,9 +81,12 @@ void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path&
 void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, false);
   StagedFile file(path, force);
-  file.append(as_bytes("step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight\n"));
+  const bool places = any_place(volumes);
+  file.append(
+      as_bytes(fmt::format("step,layer,branch,kind,batch,head,{}segment,index,t,y,x,token,weight\n",
+                           places ? "block,slot," : "")));
   LineWriter lines(file);
-  for (const QueryVolume& volume : volumes.volumes) write_csv_volume(lines, volumes, volume);
+  for (const QueryVolume& v : volumes.volumes) write_csv_volume(lines, volumes, v, places);
   lines.flush();
   file.commit();
 }

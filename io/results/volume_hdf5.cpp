@@ -26,6 +26,9 @@ class VolumeWriter {
       write_facts(item);
       if (volumes_.grid[0] > 0) write_video(item);
       if (text_length() > 0) write_text(item);
+      for (size_t part = 0; part < volumes_.volumes.front().others.size(); ++part) {
+        write_segment(item, part);
+      }
     }
     writer_.close();
   }
@@ -69,9 +72,9 @@ class VolumeWriter {
   }
 
   void write_string(const Hdf5Dataset& item, const std::string& name,
-                    std::string QueryVolume::*member) {
+                    const std::function<std::string(const QueryVolume&)>& value) {
     std::vector<std::string> values;
-    for (const QueryVolume& volume : volumes_.volumes) values.push_back(volume.*member);
+    for (const QueryVolume& volume : volumes_.volumes) values.push_back(value(volume));
     const int64_t extent = count();
     const Hdf5Dataset dataset = writer_.write_strings(writer_.root(), name, values, {&extent, 1});
     const Hdf5Dataset* const scales[] = {&item};
@@ -85,9 +88,14 @@ class VolumeWriter {
     write_number<int32_t>(item, "batch", [](V v) { return static_cast<int32_t>(v.batch); });
     write_number<int32_t>(item, "head", [](V v) { return static_cast<int32_t>(v.head); });
     write_number<int64_t>(item, "averaged", [](V v) { return v.averaged; });
-    write_string(item, "branch", &QueryVolume::branch);
-    write_string(item, "kind", &QueryVolume::kind);
-    write_string(item, "label", &QueryVolume::label);
+    write_string(item, "branch", [](V v) { return v.branch; });
+    write_string(item, "kind", [](V v) { return v.kind; });
+    write_string(item, "label", [](V v) { return v.label; });
+    if (std::any_of(volumes_.volumes.begin(), volumes_.volumes.end(),
+                    [](V v) { return v.place.is_recorded(); })) {
+      write_string(item, "block", [](V v) { return v.place.block; });
+      write_string(item, "slot", [](V v) { return v.place.slot; });
+    }
     // −1: the query is no single place of this grid.
     for (size_t axis = 0; axis < 3; ++axis) {
       write_number<int32_t>(item, std::string("query_") + "tyx"[axis], [axis](V v) {
@@ -134,6 +142,27 @@ class VolumeWriter {
                                    : "attention weight of the text keys",
                   scales);
     write_tokens(item, index, length);
+  }
+
+  /// segment_NAME (item, NAME_index): what a token map has beside video and text.
+  void write_segment(const Hdf5Dataset& item, size_t part) {
+    const SegmentValues& first = volumes_.volumes.front().others[part];
+    const auto length = static_cast<int64_t>(first.values.size());
+    const Hdf5Dataset index =
+        write_scale(first.name + "_index", length, "place within the segment");
+    const std::vector<int64_t> shape{count(), length};
+    const std::string name = "segment_" + first.name;
+    const Hdf5Dataset dataset = writer_.create_dataset(
+        writer_.root(), name, Hdf5Writer::file_type<float>(), shape, Hdf5Storage::contiguous);
+    int64_t number = 0;
+    for (const QueryVolume& volume : volumes_.volumes) {
+      writer_.write_item<float>(dataset, number++, std::span(volume.others[part].values), shape,
+                                name);
+    }
+    writer_.attribute(dataset.id(), "long_name", "attention weight of a segment of the token map");
+    writer_.attribute(dataset.id(), "units", "1");
+    const Hdf5Dataset* const scales[] = {&item, &index};
+    writer_.attach_scales(dataset, scales);
   }
 
   /// [text_index], or [item, text_index] where the volumes' prompts differ.

@@ -184,6 +184,16 @@ TEST_CASE("every mask and dtype agrees with double precision across many key blo
   }
 }
 
+TEST_CASE("masks of tokens agree with double precision for every score function", "[numbers]") {
+  for (const std::string_view mask : kSquareMaskNames) {
+    for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::sigmoid,
+                                      ScoreFunction::linear_elu1, ScoreFunction::linear_relu}) {
+      check_case({.shape = {2, 4, 2, 301, 301, 8}, .score = score, .mask = mask});
+    }
+    check_case({.shape = {1, 2, 1, 523, 523, 12}, .dtype = DType::bf16, .mask = mask});
+  }
+}
+
 TEST_CASE("tiny and huge logits agree with double precision", "[numbers]") {
   for (const DType dtype : kDTypes) {
     // Logits of about ±1e4, where almost every weight is 0 or 1, and of about 1e-8.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 
 import attnscope_capture
 from attnscope_capture import capture
-from support import TOLERANCE, CaptureTest, Recorded, Spy, output_error, read_capture
+from support import TOLERANCE, CaptureTest, Recorded, Spy, has_program, output_error, program, read_capture
 
 
 @dataclass
@@ -124,6 +126,7 @@ class Models(CaptureTest):
         self.check_values(case, calls, spy)
         self.check_labels(case, calls)
         self.check_maps(case, calls, name)
+        self.check_program(out, calls)
         for probe in case.probes:
             self.check_probe(case, model, inputs, probe, calls)
 
@@ -183,6 +186,16 @@ class Models(CaptureTest):
             used.setdefault(pattern, []).append(call.facts["kind"])
         self.assertEqual(set(used), set(case.calls))
         self.table += [f"{name}"] + [f"    {p:40} {used[p][0]:6} {case.calls[p]}" for p in case.calls]
+
+    def check_program(self, out: Path, calls: Sequence[Recorded]) -> None:
+        """attnscope opens each call under its block and slot, and computes what the model did."""
+        if not has_program():
+            return
+        listed = json.loads(program("info", out, "--json").stdout)["calls"]
+        self.assertEqual(len(listed), len(calls))
+        stated = {(c.facts["step"], c.facts["block"], c.facts["slot"]) for c in calls}
+        self.assertEqual({(c["step"], c["block"], c["slot"]) for c in listed}, stated)
+        program("verify", out)
 
     def check_probe(
         self, case: Case, model: Any, inputs: dict[str, Any], probe: Probe, calls: Sequence[Recorded]

@@ -65,7 +65,8 @@ def read_call(path: Path) -> Recorded:
 
 
 def read_capture(folder: Path) -> list[Recorded]:
-    """Calls in the order of capture.json, whose facts must be those of the files."""
+    """Calls in the order of capture.json, whose facts must be those of the files, and its version the
+    latest of theirs."""
     catalogue = json.loads((folder / "capture.json").read_text())
     calls = []
     for entry in catalogue["calls"]:
@@ -73,46 +74,51 @@ def read_capture(folder: Path) -> list[Recorded]:
         for name, value in entry.items():
             assert name == "file" or call.facts[name] == value, (entry, call.facts)
         calls.append(call)
-    assert catalogue["format"] == max(c.facts["format"] for c in calls)
+    assert catalogue["format"] == max(c.facts["format"] for c in calls), catalogue["format"]
+    for call in calls:
+        second = call.facts["mask"] not in ("none", "causal", "tensor")
+        second |= any(name in call.facts for name in ("block", "queries"))
+        assert call.facts["format"] == f"attnscope-capture/{2 if second else 1}", call.facts
     return calls
 
 
-def kept(call: Recorded) -> torch.Tensor | None:
-    """What the file's mask lets through, [B or 1, H or 1, Nq or 1, Nk]; None: all, or a bias."""
-    form = call.facts["mask"]
-    i, j = torch.arange(call["q"].shape[2])[:, None], torch.arange(call["k"].shape[2])[None]
-    if form == "none":
-        return None
-    if form == "tensor":
-        return call["mask"] if call["mask"].dtype == torch.bool else None
-    if form == "causal":
-        return (j <= i)[None, None]
-    if form.startswith("block_causal:"):
-        size = int(form.split(":")[1])
-        return (j // size <= i // size)[None, None]
-    if form == "blocks":
+def kept_entries(call: Recorded) -> torch.Tensor:
+    """Which entries the call's boolean mask keeps, as the format defines what is stated: bool, broadcastable
+    to [B, H, Nq, Nk]."""
+    queries, keys = call["q"].shape[2], call["k"].shape[2]
+    i, j = torch.arange(queries)[:, None], torch.arange(keys)[None]
+    word, _, number = call.facts["mask"].partition(":")
+    if word == "none":
+        return torch.ones(queries, keys, dtype=torch.bool)
+    if word == "causal":
+        return j <= i
+    if word == "tensor":
+        return call["mask"]
+    if word == "block_causal":
+        return j // int(number) <= i // int(number)
+    if word == "blocks":
         height, width = map(int, call.facts["mask_block"].split("x"))
-        return call["mask_blocks"][
-            ..., (i // height).expand(-1, j.shape[1]), (j // width).expand(i.shape[0], -1)
-        ]
-    if form == "segments":
-        numbers = call["mask_segments"].reshape(-1, 1, j.shape[1])
-        return numbers[..., None] == numbers[..., None, :]
-    valid = call["mask_valid"].reshape(-1, 1, 1, j.shape[1])
-    return valid if form == "valid" else valid & valid.transpose(2, 3)
+        blocks = call["mask_blocks"]
+        return blocks[:, :, i // height, j // width]
+    if word == "segments":
+        of = call["mask_segments"].view(-1, 1, keys)
+        return of[..., None] == of[:, :, None]
+    valid = call["mask_valid"].view(-1, 1, 1, keys)
+    assert word in ("valid", "valid_pairs"), word
+    return valid & valid.transpose(2, 3) if word == "valid_pairs" else valid
 
 
 def weights(call: Recorded) -> torch.Tensor:
-    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]; 0 in rows without keys."""
+    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]; rows without keys are
+    zeros."""
     q, k = call["q"].double(), call["k"].double()
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     logits = call.facts["scale"] * q @ k.transpose(2, 3)
-    keep = kept(call)
-    if keep is not None:
-        logits = logits.masked_fill(~keep, -torch.inf)
-    elif call.facts["mask"] == "tensor":
+    if call.facts["mask"] == "tensor" and call["mask"].dtype != torch.bool:
         logits = logits + call["mask"].double()
-    return logits.softmax(-1).nan_to_num(0.0)
+    else:
+        logits = logits.masked_fill(~kept_entries(call), -torch.inf)
+    return logits.softmax(-1).masked_fill(~logits.isfinite().any(-1, keepdim=True), 0)
 
 
 def output_error(call: Recorded) -> float:

@@ -281,7 +281,7 @@ CASES = (
         qwen(False, [(1, 3, 4), (1, 2, 3)]),
         {"* attn": "text 7 (5), image 1x3x4, reference_1:reference 1x2x3"},
         2,
-        masks={"*": "valid"},
+        masks={"*": "tensor"},
         probes=[
             Probe("hidden_states", (0, 7), "transformer_blocks.0 attn", "image", 7),
             Probe("hidden_states", (0, 14), "transformer_blocks.0 attn", "reference_1", 2),
@@ -293,7 +293,7 @@ CASES = (
         {"* attn": "text 7 (5), layer_0:image 1x3x4, layer_1:image 1x3x4, reference_1:reference 1x3x4"},
         2,
         "of layers",
-        {"*": "valid"},
+        {"*": "tensor"},
     ),
     Case(
         "ZImageTransformer2DModel",
@@ -320,7 +320,7 @@ CASES = (
         },
         2,
         "of two captions",
-        {"context_refiner.0 *": "valid", "layers.* *": "valid"},
+        {"context_refiner.0 *": "tensor", "layers.* *": "tensor"},
         timestep="t",
     ),
     Case(
@@ -332,7 +332,7 @@ CASES = (
             "layers.* *": "text 5, image 1x3x4",
         },
         2,
-        masks={"context_refiner.0 *": "valid"},
+        masks={"context_refiner.0 *": "tensor"},
         probes=[Probe("hidden_states", cell(3, 5), "noise_refiner.0 attn", "image", 6)],
     ),
     Case(
@@ -345,7 +345,7 @@ CASES = (
         },
         2,
         "of two captions",
-        {"context_refiner.0 *": "valid", "layers.* *": "valid"},
+        {"context_refiner.0 *": "tensor", "layers.* *": "tensor"},
     ),
     Case(
         "AuraFlowTransformer2DModel",

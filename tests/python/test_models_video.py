@@ -334,7 +334,7 @@ CASES = (
         },
         2,
         "of a picture",
-        {"transformer_blocks.*": "valid_pairs", "*refiner_blocks.*": "tensor"},
+        {"*": "valid_pairs"},
         [Probe("hidden_states", cell(1, 2, 1), "transformer_blocks.0 attn", "video", 21)],
     ),
     Case(
@@ -347,7 +347,7 @@ CASES = (
         },
         2,
         "of text",
-        {"transformer_blocks.*": "valid_pairs", "*refiner_blocks.*": "tensor"},
+        {"*": "valid_pairs"},
         [Probe("encoder_hidden_states_2", (0, 1), "transformer_blocks.0 attn", "glyph_text", 1)],
     ),
     Case(
@@ -359,7 +359,7 @@ CASES = (
         },
         2,
         "of two prompts",
-        {"transformer_blocks.*": "valid_pairs", "*refiner_blocks.*": "tensor"},
+        {"*": "valid_pairs"},
     ),
     Case(
         "HunyuanVideoFramepackTransformer3DModel",
@@ -444,7 +444,7 @@ CASES = (
             "* cross_attn": "video 2x2x3 > text 7 (5)",
         },
         4,
-        masks={"single_transformer_blocks.2 attn": "none", "*": "valid"},
+        masks={"single_transformer_blocks.2 attn": "none", "*": "tensor"},
         probes=[
             Probe("hidden_states", cell(1, 1, 5), "transformer_blocks.0 attn", "video", 8),
             Probe("image_embeds", (0, 1), "transformer_blocks.0 attn", "image", 1),

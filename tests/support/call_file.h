@@ -44,13 +44,23 @@ class CallFile {
     metadata_ += ",\"" + name + "\":\"" + quoted + "\"";
     return *this;
   }
+  /// Which version of the format it says to be in; 0: none.
+  CallFile& version(int version) {
+    version_ = version;
+    return *this;
+  }
   void write(const std::filesystem::path& path) const {
-    write_bytes(path, safetensors_bytes("{\"__metadata__\":{\"format\":\"attnscope-capture/1\"" +
-                                            metadata_ + "}" + header_ + "}",
-                                        data_));
+    std::string facts = metadata_;
+    if (version_ > 0) {
+      facts = ",\"format\":\"attnscope-capture/" + std::to_string(version_) + "\"" + facts;
+    }
+    if (!facts.empty()) facts.erase(0, 1);
+    write_bytes(path,
+                safetensors_bytes("{\"__metadata__\":{" + facts + "}" + header_ + "}", data_));
   }
 
  private:
+  int version_ = 1;
   std::string metadata_, header_, data_;
 };
 

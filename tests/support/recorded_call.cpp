@@ -78,6 +78,7 @@ CallFile RecordedCall::file() const {
               raw(chosen))
       .tensor("out_rows", "I64", {static_cast<int64_t>(rows.size())}, raw(rows));
   if (!mask.empty()) file.tensor("mask", "BOOL", {kTokens, kTokens}, mask);
+  if (!mask_valid.empty()) file.version(2).tensor("mask_valid", "BOOL", {kTokens}, mask_valid);
   file.fact("grid", "2x3x4")
       .fact("text", "4@start")
       .fact("q_state", "qk_norm")

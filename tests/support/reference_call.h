@@ -27,6 +27,11 @@ class ReferenceCall {
   ReferenceCall& allowed(std::function<bool(int64_t, int64_t)> allowed);
   ReferenceCall& tensor(const std::string& name, const std::string& dtype,
                         std::vector<int64_t> shape, const std::string& data);
+  /// The file's version of the format.
+  ReferenceCall& version(int version) {
+    file_.version(version);
+    return *this;
+  }
   void write(const std::filesystem::path& path) const { file_.write(path); }
   /// q.npy and k.npy of the first batch item, [tokens, heads, width], as flash-attention's
   /// variable-length functions take them.

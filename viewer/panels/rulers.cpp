@@ -126,16 +126,17 @@ void draw_video(const Ui& ui, const RulerAxis& axis, const Bands& bands) {
   }
 }
 
-void draw_text_band(const Ui& ui, const RulerAxis& axis, const Bands& bands) {
-  const IndexRange text = axis.tokens.grid->text_range();
+/// The text, or a named part of a token map.
+void draw_named_band(const Ui& ui, const RulerAxis& axis, const Bands& bands, IndexRange text,
+                     const std::string& name) {
   if (text.empty()) return;
   const float from = std::max(axis.at(static_cast<double>(text.begin)), axis.low);
   const float to = std::min(axis.at(static_cast<double>(text.end)), axis.high);
   if (to <= from) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   band_rect(draw, axis, from, to, bands.coarse0, bands.fine1, ui.theme.hovered);
-  if (to - from >= room_for(ui, axis, "text")) {
-    band_text(ui, axis, from, to, bands.coarse0, bands.coarse1, ui.theme.text, "text");
+  if (to - from >= room_for(ui, axis, name)) {
+    band_text(ui, axis, from, to, bands.coarse0, bands.coarse1, ui.theme.text, name);
   }
   if (axis.pixels_per_token() >= static_cast<double>(room_for(ui, axis, "000"))) {
     label_blocks(ui, axis, bands.fine0, bands.fine1, text.begin, 1, text.size(),
@@ -159,7 +160,10 @@ void draw_ruler(const Ui& ui, const ScreenRect& rect, const RulerAxis& axis,
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
   const Bands bands = bands_of(rect, axis.vertical);
-  draw_text_band(ui, axis, bands);
+  draw_named_band(ui, axis, bands, axis.tokens.grid->text_range(), "text");
+  for (const TokenSegment& segment : axis.tokens.grid->other_segments()) {
+    draw_named_band(ui, axis, bands, segment.tokens, segment.name);
+  }
   if (!axis.tokens.grid->video_range().empty()) draw_video(ui, axis, bands);
   if (mark) draw_mark(ui, axis, bands, *mark, mark_colour);
   draw.PopClipRect();
@@ -181,6 +185,10 @@ void draw_frame_lines(const Ui& ui, const ScreenRect& map, const RulerAxis& axis
       draw.AddRectFilled({at + thick, map.y0}, {at + 2 * thick, map.y1}, ui.theme.grid_shadow);
     }
   };
+  for (const TokenSegment& segment : grid.other_segments()) {
+    line(segment.tokens.begin);
+    line(segment.tokens.end);
+  }
   if (!grid.text_range().empty() && !video.empty()) {
     line(grid.text_range().begin);
     line(grid.text_range().end);

@@ -25,11 +25,15 @@ std::string value_on(const HeadValues& values, HeadAxis axis) {
     case HeadAxis::step:
       return std::to_string(values.step);
     case HeadAxis::layer:
-      return std::to_string(values.layer);
+      return values.layer == kNoLayer ? "-" : std::to_string(values.layer);
     case HeadAxis::kind:
       return std::string(kind_name(values.kind));
     case HeadAxis::branch:
       return values.branch;
+    case HeadAxis::block:
+      return values.place.block;
+    case HeadAxis::slot:
+      return values.place.slot;
     case HeadAxis::batch:
       return std::to_string(values.batch);
     case HeadAxis::head:
@@ -54,12 +58,15 @@ void Toolbar::add_head_choices(const Ui& ui, const Scene& scene, PanelRequests& 
                                Controls& to) {
   const HeadId here = scene.state.head;
   const HeadValues values = scene.picker.values(here);
-  for (const HeadAxis axis : {HeadAxis::step, HeadAxis::layer, HeadAxis::head, HeadAxis::kind,
-                              HeadAxis::branch, HeadAxis::batch}) {
+  for (const HeadAxis axis : {HeadAxis::step, HeadAxis::layer, HeadAxis::block, HeadAxis::slot,
+                              HeadAxis::head, HeadAxis::kind, HeadAxis::branch, HeadAxis::batch}) {
     const std::vector<std::string> words = scene.picker.choices(here, axis);
     const bool always = axis == HeadAxis::step || axis == HeadAxis::layer || axis == HeadAxis::head;
     // What there is only one of needs no control.
-    if (words.size() < 2 && !always) continue;
+    if (words.size() < (always ? 1 : 2)) continue;
+    // Layers name the blocks of the main stack, and slots have their kinds.
+    if (axis == HeadAxis::block && !scene.picker.leaves_main_stack()) continue;
+    if (axis == HeadAxis::kind && !values.place.slot.empty()) continue;
     const std::string caption = capitalised(head_axis_name(axis));
     float widest = 0;
     for (const std::string& word : words) {

@@ -27,6 +27,14 @@ std::string number_text(double value) {
 
 }  // namespace
 
+namespace {
+
+std::string layer_number(int64_t layer) {
+  return layer == kNoLayer ? "none" : std::to_string(layer);
+}
+
+}  // namespace
+
 std::string script_value(ScriptName name, const ScriptHost& host) {
   const ViewState& state = host.state();
   switch (name) {
@@ -49,7 +57,7 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::step:
       return std::to_string(shown_call(name, host).step);
     case ScriptName::layer:
-      return std::to_string(shown_call(name, host).layer);
+      return layer_number(shown_call(name, host).layer);
     case ScriptName::batch:
       return std::to_string(shown_call(name, host).batch[static_cast<size_t>(state.head.batch)]);
     case ScriptName::head:
@@ -59,6 +67,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return host.exact() ? "true" : "false";
     case ScriptName::branch:
       return shown_call(name, host).branch(state.head.batch);
+    case ScriptName::block:
+      return shown_call(name, host).place.block;
+    case ScriptName::slot:
+      return shown_call(name, host).place.slot;
     case ScriptName::query: {
       const MapSource& call = shown_call(name, host);
       return query_words(TokenNames::of(call, state.head.batch, state.reverse), state.query);

@@ -22,7 +22,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 4> kWaits{"picture", "query", "exact", "idle"};
-constexpr std::array<std::string_view, 23> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 25> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -38,6 +38,8 @@ constexpr std::array<std::string_view, 23> kNames{"first_picture_ms",
                                                   "head",
                                                   "exact",
                                                   "branch",
+                                                  "block",
+                                                  "slot",
                                                   "query",
                                                   "reverse",
                                                   "product",
@@ -86,8 +88,9 @@ ScriptWord make_size(const Words& w) {
 }
 
 ScriptWord make_select(const Words& w) {
-  constexpr std::array kAxes{HeadAxis::step, HeadAxis::layer, HeadAxis::branch, HeadAxis::batch,
-                             HeadAxis::head};
+  constexpr std::array kAxes{HeadAxis::step, HeadAxis::layer, HeadAxis::branch, HeadAxis::block,
+                             HeadAxis::slot, HeadAxis::batch, HeadAxis::head};
+  constexpr std::array kNamed{HeadAxis::branch, HeadAxis::block, HeadAxis::slot};
   if (w.size() == 3) {
     whole(w, 1);
     whole(w, 2);
@@ -95,7 +98,7 @@ ScriptWord make_select(const Words& w) {
   }
   for (const HeadAxis axis : kAxes) {
     if (head_axis_name(axis) != w[0]) continue;
-    if (axis != HeadAxis::branch) whole(w, 1);
+    if (std::find(kNamed.begin(), kNamed.end(), axis) == kNamed.end()) whole(w, 1);
     return word::Select{axis, w[1]};
   }
   throw usage_error(w[0] + ": selects nothing");
@@ -259,6 +262,12 @@ const std::vector<WordRule>& rules() {
       {"step", 1, 1, make_select, {"step V", "show the denoising step that was recorded as V"}},
       {"layer", 1, 1, make_select, {"layer V", "show the layer that was recorded as V"}},
       {"branch", 1, 1, make_select, {"branch V", "show a guidance branch: cond, uncond, ..."}},
+      {"block", 1, 1, make_select, {"block V", "show the model's block of this name"}},
+      {"slot",
+       1,
+       1,
+       make_select,
+       {"slot V", "show the attention of this name in a block: attn1, ..."}},
       {"batch", 1, 1, make_select, {"batch V", "show an item of the batch"}},
       {"head", 1, 2, make_select, {"head V | head L H", "show a head; or a layer and a head"}},
       {"query",

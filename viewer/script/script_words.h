@@ -38,6 +38,8 @@ enum class ScriptName : uint8_t {
   head,
   exact,
   branch,
+  block,
+  slot,
   query,
   reverse,
   product,

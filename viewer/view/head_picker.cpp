@@ -16,7 +16,8 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 6> kAxes{"step", "layer", "kind", "branch", "batch", "head"};
+constexpr std::array<std::string_view, 8> kAxes{"step",  "layer", "kind",  "branch",
+                                                "batch", "head",  "block", "slot"};
 
 std::optional<int64_t> parse_whole(std::string_view text) {
   int64_t value = 0;
@@ -32,7 +33,10 @@ std::vector<int64_t> numbers_of(const std::vector<std::string>& texts) {
   return numbers;
 }
 
-bool is_named(HeadAxis axis) { return axis == HeadAxis::kind || axis == HeadAxis::branch; }
+bool is_named(HeadAxis axis) {
+  return axis == HeadAxis::kind || axis == HeadAxis::branch || axis == HeadAxis::block ||
+         axis == HeadAxis::slot;
+}
 
 void add_once(std::vector<std::string>& names, std::string name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
@@ -88,6 +92,11 @@ struct HeadPicker::Wish {
 
 std::string_view head_axis_name(HeadAxis axis) { return kAxes[static_cast<size_t>(axis)]; }
 
+bool HeadPicker::leaves_main_stack() const {
+  return std::any_of(calls_.begin(), calls_.end(),
+                     [](const MapSource& call) { return call.layer == kNoLayer; });
+}
+
 HeadValues HeadPicker::values(const HeadId& head) const {
   const MapSource& call = calls_[static_cast<size_t>(head.call)];
   return {call.step,
@@ -95,13 +104,19 @@ HeadValues HeadPicker::values(const HeadId& head) const {
           call.kind,
           call.branch(head.batch),
           number_at(call.batch, head.batch),
-          number_at(call.heads, head.head)};
+          number_at(call.heads, head.head),
+          call.place};
 }
 
 std::string HeadPicker::title(const HeadId& head) const {
   const HeadValues v = values(head);
-  std::string text = fmt::format("step {} · layer {}", v.step, v.layer);
-  if (choices(head, HeadAxis::kind).size() > 1) text += fmt::format(" · {}", kind_name(v.kind));
+  std::string text = fmt::format("step {}", v.step);
+  if (v.layer != kNoLayer) text += fmt::format(" · layer {}", v.layer);
+  if (v.layer == kNoLayer) text += " · " + one_line(v.place.block);
+  if (!v.place.slot.empty()) text += " · " + one_line(v.place.slot);
+  if (v.place.slot.empty() && choices(head, HeadAxis::kind).size() > 1) {
+    text += fmt::format(" · {}", kind_name(v.kind));
+  }
   text += " · " + one_line(v.branch);
   if (calls_[static_cast<size_t>(head.call)].batch.size() > 1)
     text += fmt::format(" · item {}", v.batch);
@@ -115,8 +130,12 @@ std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) 
   std::vector<std::string> names;
   if (is_named(axis)) {
     for (const MapSource& call : calls_) {
+      const std::string& block = call.place.block;
+      const std::string& slot = call.place.slot;
       if (axis == HeadAxis::kind) add_once(names, std::string(kind_name(call.kind)));
-      if (axis == HeadAxis::kind) continue;
+      if (axis == HeadAxis::block && !block.empty()) add_once(names, block);
+      if (axis == HeadAxis::slot && !slot.empty()) add_once(names, slot);
+      if (axis != HeadAxis::branch) continue;
       for (size_t item = 0; item < call.batch.size(); ++item) {
         add_once(names, call.branch(static_cast<int64_t>(item)));
       }
@@ -125,6 +144,7 @@ std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) 
   }
   std::vector<int64_t> numbers;
   for (const MapSource& call : calls_) {
+    if (axis == HeadAxis::layer && call.layer == kNoLayer) continue;
     numbers.push_back(axis == HeadAxis::step ? call.step : call.layer);
   }
   std::sort(numbers.begin(), numbers.end());
@@ -137,7 +157,7 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
   const HeadValues& w = wish.values;
   // Kinds and branches are different maps altogether; of layers and steps the nearest serves, and
   // what stays nearest to the present call where all else is equal.
-  using Distance = std::tuple<int, int, int64_t, int64_t, int64_t, int64_t>;
+  using Distance = std::tuple<int, int, int, int64_t, int, int64_t, int64_t, int64_t>;
   std::optional<Distance> best;
   HeadId found = from;
   for (size_t c = 0; c < calls_.size(); ++c) {
@@ -147,12 +167,19 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
       const bool fits = (wish.must != HeadAxis::step || call.step == w.step) &&
                         (wish.must != HeadAxis::layer || call.layer == w.layer) &&
                         (wish.must != HeadAxis::kind || call.kind == w.kind) &&
+                        (wish.must != HeadAxis::block || call.place.block == w.place.block) &&
+                        (wish.must != HeadAxis::slot || call.place.slot == w.place.slot) &&
                         (wish.must != HeadAxis::branch || !other_branch);
       if (!fits) continue;
       const auto place = static_cast<int64_t>(c);
-      const Distance distance{call.kind != w.kind,
+      // A slot has its kind.
+      const bool other_kind = wish.must != HeadAxis::slot && call.kind != w.kind;
+      const bool other_slot = wish.must != HeadAxis::kind && call.place.slot != w.place.slot;
+      const Distance distance{other_kind,
+                              other_slot,
                               other_branch,
                               std::abs(call.layer - w.layer),
+                              call.place.block != w.place.block,
                               std::abs(call.step - w.step),
                               std::abs(place - from.call),
                               std::abs(number_at(call.batch, item) - w.batch)};
@@ -188,6 +215,12 @@ HeadId HeadPicker::select(const HeadId& from, HeadAxis axis, std::string_view va
     case HeadAxis::branch:
       wish.values.branch = text;
       break;
+    case HeadAxis::block:
+      wish.values.place.block = text;
+      break;
+    case HeadAxis::slot:
+      wish.values.place.slot = text;
+      break;
     case HeadAxis::batch:
       return {from.call, place_in(names, text), from.head};
     case HeadAxis::head:
@@ -199,9 +232,15 @@ HeadId HeadPicker::select(const HeadId& from, HeadAxis axis, std::string_view va
 HeadId HeadPicker::move(const HeadId& from, HeadAxis axis, int64_t by) const {
   const auto names = choices(from, axis);
   const HeadValues v = values(from);
-  const std::array<std::string, 6> now{std::to_string(v.step),         std::to_string(v.layer),
-                                       std::string(kind_name(v.kind)), v.branch,
-                                       std::to_string(v.batch),        std::to_string(v.head)};
+  const std::array<std::string, 8> now{std::to_string(v.step),
+                                       std::to_string(v.layer),
+                                       std::string(kind_name(v.kind)),
+                                       v.branch,
+                                       std::to_string(v.batch),
+                                       std::to_string(v.head),
+                                       v.place.block,
+                                       v.place.slot};
+  if (names.empty()) return from;
   const int64_t place = place_in(names, now[static_cast<size_t>(axis)]);
   const auto last = static_cast<int64_t>(names.size()) - 1;
   const int64_t target = std::clamp(place + std::clamp(by, -last, last), int64_t{0}, last);
@@ -214,13 +253,17 @@ HeadId HeadPicker::find(const HeadValues& wanted) const {
   found = nearest(found, {wanted, HeadAxis::kind});
   // Each of these is in the capture by itself, or the error says what is.
   select(found, HeadAxis::step, std::to_string(wanted.step));
-  select(found, HeadAxis::layer, std::to_string(wanted.layer));
+  if (wanted.layer != kNoLayer) select(found, HeadAxis::layer, std::to_string(wanted.layer));
+  if (!wanted.place.block.empty()) select(found, HeadAxis::block, wanted.place.block);
+  if (!wanted.place.slot.empty()) select(found, HeadAxis::slot, wanted.place.slot);
   select(found, HeadAxis::branch, wanted.branch);
   const HeadValues got = values(found);
-  if (got.step != wanted.step || got.layer != wanted.layer || got.branch != wanted.branch) {
-    throw usage_error(fmt::format("step {}, layer {}, {}, branch {}: not together in this capture",
-                                  wanted.step, wanted.layer, kind_name(wanted.kind),
-                                  one_line(wanted.branch)));
+  const bool same_place = !wanted.place.is_recorded() || got.place == wanted.place;
+  if (got.step != wanted.step || got.layer != wanted.layer || got.branch != wanted.branch ||
+      !same_place) {
+    throw usage_error(fmt::format("step {}, {}, {}, branch {}: not together in this capture",
+                                  wanted.step, one_line(layer_text(wanted.layer, wanted.place)),
+                                  kind_name(wanted.kind), one_line(wanted.branch)));
   }
   found = select(found, HeadAxis::batch, std::to_string(wanted.batch));
   const std::string& branch = calls_[static_cast<size_t>(found.call)].branch(found.batch);

@@ -19,10 +19,11 @@ struct HeadValues {
   std::string branch;
   int64_t batch = 0;
   int64_t head = 0;
+  ModelPlace place = {};
   friend bool operator==(const HeadValues&, const HeadValues&) = default;
 };
 
-enum class HeadAxis : uint8_t { step, layer, kind, branch, batch, head };
+enum class HeadAxis : uint8_t { step, layer, kind, branch, batch, head, block, slot };
 std::string_view head_axis_name(HeadAxis axis);
 
 /// Finds heads of a capture, or of an export, by recorded values. Immutable.
@@ -32,15 +33,18 @@ class HeadPicker {
   explicit HeadPicker(std::vector<MapSource> calls) : calls_(std::move(calls)) {}
 
   const std::vector<MapSource>& calls() const { return calls_; }
+  /// Whether some call has no layer.
+  bool leaves_main_stack() const;
   HeadValues values(const HeadId& head) const;
   /// "step 10 · layer 3 · cond · head 2"; the kind and the batch item where there are several.
   std::string title(const HeadId& head) const;
 
   /// Every value of an axis as text, ascending (branches and kinds in recorded order): of the whole
-  /// capture for step, layer, kind and branch, of the head's call for batch and head.
+  /// capture for step, layer, kind, branch, block and slot, of the head's call for batch and head.
+  /// Calls outside the main stack have no layer; what was not recorded is no choice.
   std::vector<std::string> choices(const HeadId& from, HeadAxis axis) const;
   /// The head with `value` on `axis`. The other values stay; where no call has them together with
-  /// it, the nearest that exist (kinds and branches first, then layers and steps). Throws
+  /// it, the nearest that exist (kinds, slots and branches first, then layers and steps). Throws
   /// Error(usage) "step 7: not in this capture (it has 0, 5, 10)".
   HeadId select(const HeadId& from, HeadAxis axis, std::string_view value) const;
   /// The head `by` places further along the values of an axis, the last or first one beyond that.

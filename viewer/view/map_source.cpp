@@ -27,6 +27,7 @@ std::vector<MapSource> map_sources(const Capture& capture) {
     call.step = entry.id.step;
     call.layer = entry.id.layer;
     call.kind = entry.id.kind;
+    call.place = entry.id.place;
     call.branches = entry.id.branches;
     call.batch = counted(problem.batch());
     call.heads = counted(problem.num_heads());

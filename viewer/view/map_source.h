@@ -17,6 +17,7 @@ struct MapSource {
   std::string name;  ///< how messages call it
   int64_t step = 0, layer = 0;
   CallKind kind = CallKind::self;
+  ModelPlace place = {};
   std::vector<std::string> branches;  ///< one a batch item, or one for all
   std::vector<int64_t> batch, heads;  ///< the numbers that they have, ascending; not empty
   TokenGrid queries, keys;            ///< the whole sequences, also where only a part is there

@@ -23,6 +23,11 @@ int64_t text_number(const TokenGrid& grid, int64_t token) {
   return token - grid.text_range().begin;
 }
 
+/// Whether a token map tells more of a token than that it is video with a grid, or text.
+bool is_named(const TokenGrid& grid, int64_t token) {
+  return grid.has_map() && !grid.coord(token) && !grid.text_range().contains(token);
+}
+
 }  // namespace
 
 TokenNames TokenNames::of(const MapSource& call, int64_t batch, bool keys) {
@@ -66,6 +71,7 @@ ChosenQuery query_text(const TokenNames& names, int64_t number) {
 
 std::string token_text(const TokenNames& names, int64_t token) {
   const TokenGrid& grid = *names.grid;
+  if (is_named(grid, token)) return grid.place_text(token, names.batch);
   if (grid.segment(token, names.batch) == Segment::video) {
     const auto place = grid.coord(token);
     return place ? fmt::format("({}, {}, {})", place->t, place->y, place->x)
@@ -84,6 +90,7 @@ std::string query_words(const TokenNames& names, const std::optional<ChosenQuery
   if (query->tokens.size() > 1) return fmt::format("mean of {}", query->tokens.size());
   const TokenGrid& grid = *names.grid;
   const int64_t token = query->tokens.front();
+  if (is_named(grid, token)) return grid.place_text(token, names.batch);
   if (grid.segment(token, names.batch) != Segment::video) {
     return fmt::format("text {}", text_number(grid, token));
   }

@@ -97,6 +97,10 @@ std::string session_text(const Session& session, const path& folder) {
                   {"branch", session.head.branch},
                   {"batch", session.head.batch},
                   {"head", session.head.head}};
+  if (session.head.place.is_recorded()) {
+    json["head"]["block"] = session.head.place.block;
+    json["head"]["slot"] = session.head.place.slot;
+  }
   json["view"] = view_json(session.view);
   try {
     return json.dump(2) + "\n";

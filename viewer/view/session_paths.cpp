@@ -1,14 +1,11 @@
 #include "viewer/view/session_paths.h"
 
+#include "io/capture/facts/mask_fact.h"
+
 namespace attnscope {
 namespace {
 
 using std::filesystem::path;
-
-/// "none", "causal" and "window:N" are patterns, the rest are files.
-bool is_pattern(const std::string& mask) {
-  return mask == "none" || mask == "causal" || mask.starts_with("window:");
-}
 
 bool is_list(const std::string& cuts) {
   return cuts.find_first_not_of("0123456789, ") == std::string::npos;
@@ -33,11 +30,11 @@ std::string opened_path(const std::string& name, const path& folder) {
 }
 
 std::string stored_mask(const std::string& mask, const path& folder) {
-  return is_pattern(mask) ? mask : stored_path(mask, folder);
+  return is_mask_word(mask) ? mask : stored_path(mask, folder);
 }
 
 std::string opened_mask(const std::string& mask, const path& folder) {
-  return is_pattern(mask) ? mask : opened_path(mask, folder);
+  return is_mask_word(mask) ? mask : opened_path(mask, folder);
 }
 
 std::string stored_cuts(const std::string& cuts, const path& folder) {

@@ -148,6 +148,8 @@ HeadValues read_head(Fields fields) {
   head.branch = fields.text("branch");
   head.batch = fields.whole("batch", 0, INT64_MAX);
   head.head = fields.whole("head", 0, INT64_MAX);
+  if (fields.has("block")) head.place.block = fields.text("block");
+  if (fields.has("slot")) head.place.slot = fields.text("slot");
   fields.check_all_known();
   return head;
 }

@@ -65,30 +65,6 @@ CallFacts with_scale(CallFacts facts, int64_t head_dim) {
   throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
 }
 
-/// The fact tokens: one list, or one a batch item; none where it is not known.
-std::vector<std::vector<std::string>> text_tokens(const CallFacts& facts, int64_t batch,
-                                                  int64_t text) {
-  const CallFacts::Fact* fact = facts.find("tokens");
-  if (fact == nullptr || fact->value.empty()) return {};
-  using Lists = std::vector<std::vector<std::string>>;
-  const Lists tokens = fact->value.front().is_string()
-                           ? Lists{fact->value.get<std::vector<std::string>>()}
-                           : fact->value.get<Lists>();
-  const auto lists = static_cast<int64_t>(tokens.size());
-  if (lists != 1 && lists != batch) {
-    throw bad_fact(facts, "tokens",
-                   "expected one list, or one a batch item (got " + std::to_string(lists) +
-                       " for " + std::to_string(batch) + " items)");
-  }
-  for (const auto& list : tokens) {
-    if (static_cast<int64_t>(list.size()) <= text) continue;
-    throw bad_fact(facts, "tokens",
-                   "more strings than text tokens (got " + std::to_string(list.size()) +
-                       ", limit " + std::to_string(text) + ")");
-  }
-  return tokens;
-}
-
 /// What the facts say of the call beside its problem.
 CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
   CallEntry entry;
@@ -118,8 +94,11 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                      const ReadControl& control) {
   const CallId id = call_id(call.facts, call.heads);
   const bool token_options = overrides.grid || overrides.text || overrides.preset;
-  const CallTokens tokens = call_tokens(call.facts, call.heads, id.kind,
+  const CallTokens tokens = call_tokens(call.facts, call.tensors, call.heads, id.kind,
                                         token_options ? ErrorCode::usage : ErrorCode::file);
+  std::erase_if(call.unknown, [&](const std::string& what) {
+    return what.rfind("tensor ", 0) == 0 && tokens.tensors.count(what.substr(7)) != 0;
+  });
   TurnedCall turned{with_token_facts(std::move(call.facts), tokens, id.kind),
                     std::move(call.heads)};
   if (overrides.rope) {
@@ -134,7 +113,11 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   entry.file = std::move(call.file);
   entry.id = id;
   entry.mask = std::move(mask.source);
-  entry.tokens = text_tokens(facts, heads.q.batch(), tokens.keys.text_range().size());
+  for (const std::string& name : tokens.tensors) {
+    entry.map_tensors[name] = call.tensors.others.at(name);
+  }
+  entry.tokens = tokens.words;
+  entry.mask_fact = mask.fact;
   entry.unknown_keys.insert(entry.unknown_keys.end(), call.unknown.begin(), call.unknown.end());
   const bool options = overrides.mask || overrides.scale || overrides.layout ||
                        overrides.score != ScoreFunction::softmax;

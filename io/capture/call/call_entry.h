@@ -12,6 +12,7 @@
 #include "core/problem/attention_problem.h"
 #include "core/products/text_token.h"
 #include "core/tensor/tensor_source.h"
+#include "io/capture/facts/mask_fact.h"
 
 namespace attnscope {
 
@@ -34,7 +35,10 @@ struct CallEntry {
   std::vector<std::string> unknown_keys;                   ///< metadata and tensors not understood
   std::shared_ptr<const AttentionProblem> problem;         ///< validated
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
-  std::shared_ptr<const TensorSource> mask;                ///< tensor mask in use, or null
+  std::shared_ptr<const TensorSource> mask;  ///< the tensor that tells the mask in use, or null
+  std::optional<MaskFact> mask_fact;         ///< the mask in use; nothing: no capture can state it
+  /// Tensors that the token map is made of, by name.
+  std::map<std::string, std::shared_ptr<const TensorSource>> map_tensors = {};
 
   /// The text tokens of a batch item; may be empty.
   std::span<const std::string> tokens_of(int64_t batch) const { return words_of(tokens, batch); }

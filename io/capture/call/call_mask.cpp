@@ -16,9 +16,10 @@ namespace {
 void check_mask_file(const std::string& text, const std::string& option) {
   std::error_code error;
   if (std::filesystem::exists(reference_file(text), error)) return;
-  const std::vector<std::string> words{"none", "causal", "window:N"};
+  const std::vector<std::string> words{"none", "causal", "window:N", "block_causal:N"};
   const std::string nearest = nearest_word(text, words);
-  throw usage_error(option + " " + text + ": neither none, causal, window:N nor a file" +
+  throw usage_error(option + " " + text +
+                    ": neither none, causal, window:N, block_causal:N nor a file" +
                     (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
@@ -31,36 +32,75 @@ Mask window_mask(const std::string& text, const std::string& option) {
   return Mask::window(static_cast<int64_t>(*reach));
 }
 
-CallMask tensor_mask(std::shared_ptr<const TensorSource> source, ErrorCode wrong) {
-  Mask mask = with_name(source->name(), wrong, [&] { return Mask::tensor(source); });
-  return {std::move(mask), std::move(source)};
+/// The blocks of the fact mask `blocks`, whose size stands in a fact of its own.
+std::array<int64_t, 2> mask_block(const CallFacts& facts) {
+  const auto text = facts.text("mask_block");
+  if (!text) throw file_error(facts.name(), "mask_block", "is missing, which mask blocks needs");
+  const auto block = parse_mask_block(*text);
+  if (block) return *block;
+  throw file_error(facts.name(), "mask_block",
+                   "expected queries x keys of a block, such as 128x64 (got " + *text + ")");
 }
 
-CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const std::string& text,
-                       const std::string& option) {
-  const auto wrong = [&](const std::string& what) { return bad_fact(facts, "mask", what, option); };
-  CallMask mask;
-  if (text == "tensor") {
-    if (!tensors.mask) throw wrong("is tensor, but the file has no tensor mask");
-    return tensor_mask(tensors.mask, ErrorCode::file);
+/// The tensor that the mask needs, null where it needs none. Throws where it is missing, or where
+/// there is another one.
+std::shared_ptr<const TensorSource> mask_tensor(const CallFacts& facts, const MaskFact& fact,
+                                                const CallTensors& tensors) {
+  std::shared_ptr<const TensorSource> needed;
+  for (const MaskTensor& one : mask_tensors()) {
+    const auto& tensor = tensors.*one.place;
+    if ((tensor != nullptr) != (one.name == fact.tensor())) {
+      throw file_error(facts.name(), "mask",
+                       "is " + fact.text() + ", but the file has " + (tensor ? "a" : "no") +
+                           " tensor " + std::string(one.name));
+    }
+    if (tensor) needed = tensor;
   }
-  if (text == "causal") {
-    mask.mask = Mask::causal();
-  } else if (text != "none") {
-    throw wrong("expected none, causal or tensor (got " + text + ")");
+  return needed;
+}
+
+/// make_mask, whose errors name the tensor.
+Mask named_mask(const MaskFact& fact, const std::shared_ptr<const TensorSource>& source,
+                ErrorCode wrong) {
+  return with_name(source ? source->name() : "", wrong, [&] { return make_mask(fact, source); });
+}
+
+CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
+                       const std::string& text) {
+  auto fact = parse_mask_fact(text);
+  if (!fact) {
+    throw file_error(facts.name(), "mask", "expected " + mask_fact_words() + " (got " + text + ")");
   }
-  if (tensors.mask) throw wrong("is " + text + ", but the file has a tensor mask");
-  return mask;
+  auto source = mask_tensor(facts, *fact, tensors);
+  if (fact->form == MaskForm::blocks) {
+    fact->block = mask_block(facts);
+  } else if (facts.has("mask_block")) {
+    throw file_error(facts.name(), "mask_block",
+                     "is a fact of the mask blocks (the mask is " + text + ")");
+  }
+  Mask mask = named_mask(*fact, source, ErrorCode::file);
+  if (fact->is_second_format()) {
+    with_name(facts.name(), ErrorCode::file, [&] {
+      mask.check_shape(heads.q.batch(), heads.q.heads(), heads.q.tokens(), heads.k.tokens());
+    });
+  }
+  return {std::move(mask), fact, std::move(source)};
 }
 
 CallMask option_mask(const std::string& text, const std::string& option,
                      const ReadControl& control) {
-  if (text == "none") return {};
-  if (text == "causal") return {Mask::causal(), nullptr};
-  if (text.rfind("window:", 0) == 0) return {window_mask(text, option), nullptr};
+  if (text.starts_with("window:")) return {window_mask(text, option), {}, nullptr};
+  if (is_mask_word(text)) {
+    const auto fact = parse_mask_fact(text);
+    if (fact) return {make_mask(*fact, nullptr), fact, nullptr};
+    throw usage_error(option + " " + text +
+                      ": expected block_causal:N, N a whole number of tokens, at least 1");
+  }
   check_mask_file(text, option);
-  return tensor_mask(open_tensor_reference(text, {"mask", "attn_mask", "attention_mask"}, control),
-                     ErrorCode::usage);
+  auto source = open_tensor_reference(text, usual_names("mask"), control);
+  const MaskFact fact{MaskForm::tensor};
+  Mask mask = named_mask(fact, source, ErrorCode::usage);
+  return {std::move(mask), fact, std::move(source)};
 }
 
 }  // namespace
@@ -70,12 +110,15 @@ CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const Hea
                    std::vector<std::string>& notes) {
   const std::string text = facts.text("mask").value_or("none");
   CallMask mask = overrides.mask ? option_mask(text, overrides.mask_option, control)
-                                 : recorded_mask(facts, tensors, text, overrides.mask_option);
+                                 : recorded_mask(facts, tensors, heads, text);
   if (!tensors.cu_seqlens_q) return mask;
   const ErrorCode wrong = overrides.cu_seqlens ? ErrorCode::usage : ErrorCode::file;
-  mask.mask = with_name(facts.name(), wrong, [&] {
-    return mask.mask & packed_mask(tensors, heads.q, heads.k, text == "causal", wrong, notes);
+  const Mask packed = with_name(facts.name(), wrong, [&] {
+    return packed_mask(tensors, heads.q, heads.k, text == "causal", wrong, notes);
   });
+  if (packed.is_none()) return mask;
+  mask.mask = mask.mask & packed;
+  mask.fact.reset();
   return mask;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "io/capture/call/head_tensors.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/fact_overrides.h"
+#include "io/capture/facts/mask_fact.h"
 #include "io/files/read_progress.h"
 
 namespace attnscope {
@@ -16,11 +18,12 @@ namespace attnscope {
 /// The mask of a call.
 struct CallMask {
   Mask mask;
-  std::shared_ptr<const TensorSource> source;  ///< of a tensor mask; else null
+  std::optional<MaskFact> fact;                ///< what a capture says of it; nothing: none can
+  std::shared_ptr<const TensorSource> source;  ///< of a mask that a tensor tells; else null
 };
 
-/// The mask that the fact says, which an option may have set: none, causal, a tensor beside q and
-/// k, and by option alone a window or a file, and that of packed sequences (a note where there are
+/// The mask that the fact says, which an option may have set: a pattern or a tensor beside q and k,
+/// and by option alone a window or a file, and that of packed sequences (a note where there are
 /// several). Throws Error(file) where what was recorded is wrong, Error(usage) where an option is.
 CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
                    const FactOverrides& overrides, const ReadControl& control,

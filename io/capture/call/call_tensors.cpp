@@ -1,6 +1,7 @@
 #include "io/capture/call/call_tensors.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -71,14 +72,29 @@ const std::vector<std::string>& usual_names(std::string_view role) {
   return found->names;
 }
 
-FoundTensors format_tensors(const TensorFile& file) {
+std::span<const MaskTensor> mask_tensors() {
+  static constexpr std::array<MaskTensor, 4> kList{{{"mask", &CallTensors::mask},
+                                                    {"mask_valid", &CallTensors::mask_valid},
+                                                    {"mask_segments", &CallTensors::mask_segments},
+                                                    {"mask_blocks", &CallTensors::mask_blocks}}};
+  return kList;
+}
+
+FoundTensors format_tensors(const TensorFile& file, bool second) {
   FoundTensors found;
   for (const std::string& key : file.keys()) {
+    const auto mask = std::find_if(mask_tensors().begin(), mask_tensors().end(),
+                                   [&](const MaskTensor& m) { return m.name == key; });
+    if (second && mask != mask_tensors().end()) {
+      found.tensors.*mask->place = file.tensor(key);
+      continue;
+    }
     const auto role = std::find_if(roles().begin(), roles().end(), [&](const Role& r) {
       return r.name == key || (key == "cu_seqlens" && r.name == "cu_seqlens_q");
     });
     if (role == roles().end()) {
       found.unknown.push_back(one_line("tensor " + key));
+      found.tensors.others.emplace(key, file.tensor(key));
     } else {
       found.tensors.*role->place = file.tensor(key);
     }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +15,12 @@ namespace attnscope {
 /// The tensors of one call, wherever they stand; null where there is none.
 struct CallTensors {
   std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
+  /// Masks that are told by less than their entries (facts/mask_fact.h).
+  std::shared_ptr<const TensorSource> mask_valid, mask_segments, mask_blocks;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
   std::shared_ptr<const TensorSource> cu_seqlens_q, cu_seqlens_k;
+  /// Tensors of a file in the capture format that only a token map may name.
+  std::map<std::string, std::shared_ptr<const TensorSource>> others = {};
 };
 
 /// The tensors of a call as they were found in one file.
@@ -28,8 +34,16 @@ struct FoundTensors {
 /// first. `role` is that name: q, k, v, mask, lse, out, out_rows, cu_seqlens_q, cu_seqlens_k.
 const std::vector<std::string>& usual_names(std::string_view role);
 
-/// The tensors of a call in the capture format. Throws Error(file) where q or k is missing.
-FoundTensors format_tensors(const TensorFile& file);
+/// A tensor that tells a mask, and where it stands.
+struct MaskTensor {
+  std::string_view name;
+  std::shared_ptr<const TensorSource> CallTensors::*place;
+};
+std::span<const MaskTensor> mask_tensors();
+
+/// The tensors of a call in the capture format, those of its second version where the file is of
+/// that (`second`). Throws Error(file) where q or k is missing.
+FoundTensors format_tensors(const TensorFile& file, bool second);
 
 /// The tensors of a call in a file of no particular format, by their usual names: as a whole key,
 /// or as the last part of exactly one (block.attn.q, /attn/q). Throws Error(file) that lists what

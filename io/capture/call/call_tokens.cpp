@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "io/capture/call/call_segments.h"
 #include "io/capture/facts/fact_errors.h"
 
 namespace attnscope {
@@ -11,20 +12,30 @@ namespace {
 
 using GridShape = std::array<int64_t, 3>;
 
-/// Branch names become part of group names in exports.
-void check_branch_name(const CallFacts& facts, const std::string& branch) {
-  const bool odd = std::any_of(branch.begin(), branch.end(),
+/// Names become part of group names in exports.
+void check_name(const CallFacts& facts, const std::string& fact, const std::string& name,
+                size_t most) {
+  const bool odd = std::any_of(name.begin(), name.end(),
                                [](unsigned char c) { return c <= ' ' || c == '/' || c == 0x7f; });
-  if (branch.empty() || branch.size() > 64 || branch[0] == '.' || odd) {
-    throw bad_fact(facts, "branches",
-                   "\"" + branch + "\" is no name (1 to 64 characters, no space or slash)");
+  if (name.empty() || name.size() > most || name[0] == '.' || odd) {
+    throw bad_fact(facts, fact,
+                   "\"" + name + "\" is no name (1 to " + std::to_string(most) +
+                       " characters, no space or slash)");
   }
+}
+
+/// Block and slot; empty where they are not known.
+ModelPlace call_place(const CallFacts& facts) {
+  for (const char* fact : {"block", "slot"}) {
+    if (const auto name = facts.text(fact)) check_name(facts, fact, *name, 128);
+  }
+  return {facts.text("block").value_or(""), facts.text("slot").value_or("")};
 }
 
 std::vector<std::string> call_branches(const CallFacts& facts, int64_t batch) {
   std::vector<std::string> branches = facts.strings("branches");
   if (branches.empty()) branches = {"all"};
-  for (const std::string& branch : branches) check_branch_name(facts, branch);
+  for (const std::string& branch : branches) check_name(facts, "branches", branch, 64);
   const auto count = static_cast<int64_t>(branches.size());
   if (count != 1 && count != batch) {
     throw bad_fact(facts, "branches",
@@ -34,6 +45,19 @@ std::vector<std::string> call_branches(const CallFacts& facts, int64_t batch) {
   return branches;
 }
 
+/// Joint where a map of all tokens has text and something else.
+CallKind segments_kind(const CallFacts& facts) {
+  bool text = false, other = false;
+  const CallFacts::Fact* queries = facts.find("queries");
+  if (queries == nullptr || !queries->value.is_array()) return CallKind::self;
+  for (const auto& segment : queries->value) {
+    const bool is_text =
+        segment.is_object() && segment.contains("modality") && segment["modality"] == "text";
+    (is_text ? text : other) = true;
+  }
+  return text && other ? CallKind::joint : CallKind::self;
+}
+
 CallKind call_kind(const CallFacts& facts, const HeadTensors& heads) {
   const bool cross = heads.q.tokens() != heads.k.tokens();
   const auto recorded = facts.text("kind");
@@ -41,6 +65,7 @@ CallKind call_kind(const CallFacts& facts, const HeadTensors& heads) {
     const std::string text = facts.text("text").value_or("none");
     const bool has_text = text != "none" && text != "all" && text.rfind("0@", 0) != 0;
     if (cross) return CallKind::cross;
+    if (has_segments(facts)) return segments_kind(facts);
     return facts.has("grid") && has_text ? CallKind::joint : CallKind::self;
   }
   const auto kind = parse_kind(*recorded);
@@ -103,19 +128,46 @@ std::vector<int64_t> text_valid(const CallFacts& facts, int64_t batch) {
   return valid;
 }
 
+/// The fact tokens: one list, or one a batch item; none where it is not known.
+std::vector<std::vector<std::string>> text_tokens(const CallFacts& facts, int64_t batch,
+                                                  int64_t text) {
+  const CallFacts::Fact* fact = facts.find("tokens");
+  if (fact == nullptr || fact->value.empty()) return {};
+  using Lists = std::vector<std::vector<std::string>>;
+  const Lists tokens = fact->value.front().is_string()
+                           ? Lists{fact->value.get<std::vector<std::string>>()}
+                           : fact->value.get<Lists>();
+  const auto lists = static_cast<int64_t>(tokens.size());
+  if (lists != 1 && lists != batch) {
+    throw bad_fact(facts, "tokens",
+                   "expected one list, or one a batch item (got " + std::to_string(lists) +
+                       " for " + std::to_string(batch) + " items)");
+  }
+  for (const auto& list : tokens) {
+    if (static_cast<int64_t>(list.size()) <= text) continue;
+    throw bad_fact(facts, "tokens",
+                   "more strings than text tokens (got " + std::to_string(list.size()) +
+                       ", limit " + std::to_string(text) + ")");
+  }
+  return tokens;
+}
+
 }  // namespace
 
 CallId call_id(const CallFacts& facts, const HeadTensors& heads) {
   CallId id;
   id.step = facts.integer("step").value_or(0);
-  id.layer = facts.integer("layer").value_or(0);
+  id.place = call_place(facts);
+  id.layer = facts.integer("layer").value_or(id.place.block.empty() ? 0 : kNoLayer);
   id.branches = call_branches(facts, heads.q.batch());
   id.kind = call_kind(facts, heads);
   return id;
 }
 
-CallTokens call_tokens(const CallFacts& facts, const HeadTensors& heads, CallKind kind,
-                       ErrorCode wrong) {
+namespace {
+
+CallTokens short_tokens(const CallFacts& facts, const HeadTensors& heads, CallKind kind,
+                        ErrorCode wrong) {
   return with_name(facts.name(), wrong, [&]() -> CallTokens {
     const int64_t batch = heads.q.batch();
     const auto grid = sequence_grid(facts, batch);
@@ -139,7 +191,22 @@ CallTokens call_tokens(const CallFacts& facts, const HeadTensors& heads, CallKin
   });
 }
 
+}  // namespace
+
+CallTokens call_tokens(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
+                       CallKind kind, ErrorCode wrong) {
+  if (has_segments(facts)) {
+    CallSegments map = call_segments(facts, tensors, heads);
+    return {std::move(map.queries), std::move(map.keys), std::move(map.words),
+            std::move(map.tensors)};
+  }
+  CallTokens tokens = short_tokens(facts, heads, kind, wrong);
+  tokens.words = text_tokens(facts, heads.q.batch(), tokens.keys.text_range().size());
+  return tokens;
+}
+
 CallFacts with_token_facts(CallFacts facts, const CallTokens& tokens, CallKind kind) {
+  if (has_segments(facts)) return facts;
   if (!facts.has("grid")) facts.set("grid", "none", "default");
   if (!facts.has("text")) {
     const TokenGrid& text = kind == CallKind::cross ? tokens.keys : tokens.queries;

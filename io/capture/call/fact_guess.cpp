@@ -68,7 +68,7 @@ LayoutGuess guess_layout(const TensorSource& q, const std::optional<int64_t>& pa
 void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactOverrides& overrides,
                 std::vector<std::string>& notes) {
   if (overrides.grid || overrides.text || overrides.preset || keys != q.tokens()) return;
-  if (facts.has("grid") || facts.has("text")) return;
+  if (facts.has("grid") || facts.has("text") || facts.has("queries")) return;
   std::set<std::tuple<std::array<int64_t, 3>, int64_t, TextPlace>> grids;
   const ModelPreset* fitting = nullptr;
   for (const ModelPreset& preset : model_presets()) {

@@ -31,6 +31,14 @@ void set_by_option(CallFacts& facts, const FactOption& o, std::vector<std::strin
 CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& overrides,
                        std::vector<std::string>& notes) {
   if (has_mask && !facts.has("mask")) facts.set("mask", "tensor", "default");
+  if (overrides.grid || overrides.text || overrides.preset) {
+    for (const char* fact : {"queries", "keys"}) {
+      if (!facts.has(fact)) continue;
+      const char* option = overrides.grid ? "--grid" : overrides.text ? "--text" : "--preset";
+      notes.push_back(facts.name() + ": " + option + " drops the recorded " + fact);
+      facts.drop(fact);
+    }
+  }
   const bool text_changes = overrides.text && facts.text("text") != overrides.text;
   for (const FactOption& option : {FactOption{"layout", "--layout", overrides.layout},
                                    {"grid", "--grid", overrides.grid},
@@ -40,6 +48,8 @@ CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& over
     set_by_option(facts, option, notes);
   }
   if (!facts.has("mask")) facts.set("mask", "none", "default");
+  // The size of recorded blocks says nothing of another mask.
+  if (overrides.mask) facts.drop("mask_block");
   if (!text_changes) return facts;
   // How much of the recorded text is valid, and its words, say nothing of another span.
   for (const char* fact : {"text_valid", "tokens"}) {

@@ -1,10 +1,29 @@
 #include "io/capture/call/opened_call.h"
 
 #include "io/capture/call/packed_sequences.h"
+#include "io/capture/facts/mask_fact.h"
 #include "io/capture/facts/tensor_reference.h"
 #include "io/tensors/open_tensor_file.h"
 
 namespace attnscope {
+namespace {
+
+/// Throws where the call says what only the second version of the format can.
+void require_first_format(const CallFacts& facts, const std::string& format) {
+  const auto refuse = [&](const std::string& fact, const std::string& what) {
+    throw file_error(facts.name(), fact,
+                     what + " of the format \"" + std::string(kCaptureFormat2) + "\" (got " +
+                         (format.empty() ? "none" : "\"" + format + "\"") + ")");
+  };
+  const std::string mask = facts.text("mask").value_or("none");
+  const auto fact = parse_mask_fact(mask);
+  if (fact && fact->is_second_format()) refuse("mask", mask + " is a fact");
+  for (const auto& [name, value] : facts.all()) {
+    if (is_format_2_fact(name)) refuse(name, "is a fact");
+  }
+}
+
+}  // namespace
 
 OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& overrides,
                           const ReadControl& control) {
@@ -13,15 +32,20 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
   const auto& metadata = file->metadata();
   const auto format = metadata.find("format");
   if (format != metadata.end()) check_capture_format(format->second, path);
+  std::string version = format != metadata.end() ? format->second : "";
   OpenedCall call{call_file.path, CallFacts(path), {}};
   call.facts.add_metadata(metadata, path);
   if (call_file.listing) {
     const auto& [catalogue, root, index] = *call_file.listing;
-    call.facts.add_entry((*root)["calls"][index], catalogue);
+    const nlohmann::json& entry = (*root)["calls"][index];
+    call.facts.add_entry(entry, catalogue);
     call.facts.add_shared(*root, catalogue);
+    if (version.empty()) version = (*root)["format"].get<std::string>();
   }
+  const bool second = version == kCaptureFormat2;
+  if (!second) require_first_format(call.facts, version);
   call.guess = format == metadata.end() && !call_file.listing;
-  FoundTensors found = call.guess ? usual_tensors(*file) : format_tensors(*file);
+  FoundTensors found = call.guess ? usual_tensors(*file) : format_tensors(*file, second);
   call.unknown = std::move(found.unknown);
   call.tensors = with_packed_options(std::move(found.tensors), overrides, control, call.notes);
   if (call.guess) {

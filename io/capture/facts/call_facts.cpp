@@ -1,5 +1,6 @@
 #include "io/capture/facts/call_facts.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -17,7 +18,7 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 20> kFacts{
+constexpr std::array<FactName, 25> kFacts{
     {{"format", FactType::text},         {"model", FactType::text},
      {"prompt", FactType::text},         {"step", FactType::integer},
      {"timestep", FactType::number},     {"layer", FactType::integer},
@@ -27,7 +28,13 @@ constexpr std::array<FactName, 20> kFacts{
      {"axes", FactType::text},           {"grid", FactType::text},
      {"text", FactType::text},           {"text_valid", FactType::integers},
      {"tokens", FactType::token_lists},  {"q_state", FactType::text},
-     {"head_offset", FactType::integer}, {"extra", FactType::any}}};
+     {"head_offset", FactType::integer}, {"extra", FactType::any},
+     {"block", FactType::text},          {"slot", FactType::text},
+     {"queries", FactType::any},         {"keys", FactType::any},
+     {"mask_block", FactType::text}}};
+
+constexpr std::array<std::string_view, 5> kFormat2Facts{"block", "slot", "queries", "keys",
+                                                        "mask_block"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {
@@ -102,9 +109,14 @@ std::string quoted(const nlohmann::json& value) {
 }  // namespace
 
 void check_capture_format(const nlohmann::json& format, const std::string& file) {
-  if (format == kCaptureFormat) return;
+  if (format == kCaptureFormat || format == kCaptureFormat2) return;
   throw file_error(file, "format",
-                   "expected \"" + std::string(kCaptureFormat) + "\" (got " + format.dump() + ")");
+                   "expected \"" + std::string(kCaptureFormat) + "\" or \"" +
+                       std::string(kCaptureFormat2) + "\" (got " + format.dump() + ")");
+}
+
+bool is_format_2_fact(const std::string& fact) {
+  return std::find(kFormat2Facts.begin(), kFormat2Facts.end(), fact) != kFormat2Facts.end();
 }
 
 std::optional<double> parse_number(const std::string& text) {

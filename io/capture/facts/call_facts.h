@@ -9,10 +9,14 @@
 
 namespace attnscope {
 
-/// The name by which capture files say what they are.
+/// The names by which capture files say what they are: the second where a call states facts that
+/// the first does not have.
 constexpr std::string_view kCaptureFormat = "attnscope-capture/1";
+constexpr std::string_view kCaptureFormat2 = "attnscope-capture/2";
 /// Throws Error(file) naming `file` where `format` is another.
 void check_capture_format(const nlohmann::json& format, const std::string& file);
+/// Whether format 1 does not have this fact of a call.
+bool is_format_2_fact(const std::string& fact);
 
 /// A number as options and facts write it; nothing where there is more or less than one.
 std::optional<double> parse_number(const std::string& text);

@@ -14,7 +14,7 @@ struct FactOverrides {
   std::optional<std::string> grid;    ///< "13x30x45"
   std::optional<std::string> text;    ///< "226@start"
   std::optional<std::string> scale;   ///< "auto" or a number
-  std::optional<std::string> mask;    ///< "none", "causal", "window:N" or a tensor file FILE[:KEY]
+  std::optional<std::string> mask;    ///< "none", "causal", "window:N", "block_causal:N" or a file
   std::optional<std::string> preset;  ///< name of a ModelPreset: grid, text and head_dim to check
   ScoreFunction score = ScoreFunction::softmax;
   std::string mask_option = "--mask";  ///< how the command line calls `mask`

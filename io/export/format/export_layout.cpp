@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/base/checked_math.h"
@@ -148,8 +149,9 @@ ExportGroup make_group(const ExportCall& call, const TileRequest& request,
   const SelectedCall& selected = call.selected;
   const CallId& id = selected.call->id;
   ExportGroup group;
-  group.name = fmt::format("step{:04}_layer{:03}_{}_{}", id.step, id.layer, name_part(branch),
-                           kind_name(id.kind));
+  group.name = fmt::format("step{:04}_layer{}_{}_{}", id.step,
+                           id.layer == kNoLayer ? "none" : fmt::format("{:03}", id.layer),
+                           name_part(branch), kind_name(id.kind));
   group.call = selected.call;
   group.branch = branch;
   for (int64_t item : selected.batch) {
@@ -179,6 +181,23 @@ int64_t ChunkGrid::chunk_number(int64_t head, int64_t row_chunk, int64_t col_chu
   return (head * row_chunks() + row_chunk) * col_chunks() + col_chunk;
 }
 
+namespace {
+
+/// Adds block and slot to the names of the groups that would have the same name without.
+void tell_places_apart(std::vector<ExportGroup>& groups) {
+  std::map<std::string, std::set<ModelPlace>> places;
+  for (const ExportGroup& group : groups) places[group.name].insert(group.call->id.place);
+  for (ExportGroup& group : groups) {
+    const auto& [block, slot] = group.call->id.place;
+    if (places[group.name].size() == 1 && group.call->id.layer != kNoLayer) continue;
+    for (const std::string& part : {block, slot}) {
+      if (!part.empty()) group.name += "_" + name_part(part);
+    }
+  }
+}
+
+}  // namespace
+
 ExportLayout make_export_layout(const ExportSpec& spec) {
   check_spec(spec);
   ExportLayout layout;
@@ -189,7 +208,6 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
                           : layout.request.quantity == Quantity::logits ? "logits"
                                                                         : "weights";
   }
-  std::set<std::string> names;
   for (const ExportCall& call : spec.calls) {
     std::vector<std::string> branches;
     for (int64_t item : call.selected.batch) {
@@ -199,13 +217,16 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
       }
     }
     for (const std::string& branch : branches) {
-      ExportGroup group = make_group(call, layout.request, branch);
-      // Branches that differ in replaced characters only; `branch` tells them apart.
-      const std::string name = group.name;
-      for (int n = 2; !names.insert(group.name).second; ++n) {
-        group.name = fmt::format("{}_{}", name, n);
-      }
-      layout.groups.push_back(std::move(group));
+      layout.groups.push_back(make_group(call, layout.request, branch));
+    }
+  }
+  tell_places_apart(layout.groups);
+  std::set<std::string> names;
+  for (ExportGroup& group : layout.groups) {
+    // They differ in replaced characters only; `branch`, `block` and `slot` tell them apart.
+    const std::string name = group.name;
+    for (int n = 2; !names.insert(group.name).second; ++n) {
+      group.name = fmt::format("{}_{}", name, n);
     }
   }
   return layout;

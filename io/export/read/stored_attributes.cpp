@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/error.h"
+#include "io/segments/segment_json.h"
+
 namespace attnscope {
 
 using Json = nlohmann::json;
@@ -21,6 +24,16 @@ TokenGrid sequence(const std::string& grid_text, const TextSpan& text, int64_t p
   return TokenGrid::video(grid[0] * grid[1] * grid[2] + text.count, grid, text.count, text.place);
 }
 
+/// The sequence whose token map an attribute keeps.
+TokenGrid stated_sequence(const Json& attributes, const char* name) {
+  const Json list = Json::parse(attributes[name].get<std::string>(), nullptr, false);
+  try {
+    return TokenGrid::of_segments(parse_segments(list, nullptr).segments);
+  } catch (const Error& error) {
+    throw usage_error(std::string("attribute ") + name + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
@@ -28,8 +41,16 @@ Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
   for (const char* fact : {"branch", "kind", "score", "mask", "model", "grid", "text"}) {
     json[fact] = reader.text(group, fact);
   }
+  for (const char* map : {"queries", "keys"}) {
+    if (reader.has_attribute(group, map)) json[map] = reader.text(group, map);
+  }
   json["step"] = reader.integer(group, "step");
   json["layer"] = reader.integer(group, "layer");
+  for (const char* fact : {"block", "slot"}) {
+    // Pooled exports have a block of their own.
+    json[std::string("model_") + fact] =
+        reader.has_attribute(group, fact) ? reader.text(group, fact) : "";
+  }
   return json;
 }
 
@@ -51,10 +72,16 @@ StoredFacts call_attributes(const Json& json) {
   facts.score = json["score"].get<std::string>();
   facts.mask = json["mask"].get<std::string>();
   facts.model = json["model"].get<std::string>();
+  facts.place = {json["model_block"].get<std::string>(), json["model_slot"].get<std::string>()};
   return facts;
 }
 
 void set_sequences(StoredFacts& facts, const Json& attributes, int64_t rows_end, int64_t keys_end) {
+  if (attributes.contains("queries") && attributes.contains("keys")) {
+    facts.query_tokens = stated_sequence(attributes, "queries");
+    facts.key_tokens = stated_sequence(attributes, "keys");
+    return;
+  }
   const std::string grid = attributes["grid"].get<std::string>();
   const TextSpan text = parse_text_span(attributes["text"].get<std::string>());
   if (facts.kind == "cross") {

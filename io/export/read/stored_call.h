@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/index_range.h"
+#include "core/problem/model_place.h"
 #include "core/problem/token_grid.h"
 
 namespace attnscope {
@@ -13,6 +14,7 @@ namespace attnscope {
 struct StoredFacts {
   int64_t step = 0, layer = 0;
   std::string branch, kind, score, model;
+  ModelPlace place;              ///< empty where the file has none
   std::string mask;              ///< as Mask::describe(); "none" without one
   std::vector<int64_t> queries;  ///< the capture's index of each row, ascending
   IndexRange keys;               ///< the capture's indices of the columns

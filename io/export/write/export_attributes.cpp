@@ -4,6 +4,7 @@
 
 #include "core/base/version.h"
 #include "io/export/write/export_coordinates.h"
+#include "io/segments/segment_json.h"
 
 namespace attnscope {
 
@@ -29,6 +30,10 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
                    call.timestep.value_or(std::numeric_limits<double>::quiet_NaN()));
   writer.attribute(group, "layer", call.id.layer);
   writer.attribute(group, "layer_name", call.layer_name);
+  if (const ModelPlace& place = call.id.place; place.is_recorded()) {
+    writer.attribute(group, "block", place.block);
+    writer.attribute(group, "slot", place.slot);
+  }
   writer.attribute(group, "branch", layout.branch);
   writer.attribute(group, "kind", kind_name(call.id.kind));
   writer.attribute(group, "score", score_name(problem.score()));
@@ -38,6 +43,11 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
   writer.attribute(group, "head_offset", call.head_offset);
   writer.attribute(group, "grid", problem.query_tokens().grid_text());
   writer.attribute(group, "text", text.text_text());
+  for (const auto& [name, tokens] :
+       {std::pair("queries", &problem.query_tokens()), {"keys", &problem.key_tokens()}}) {
+    // A call whose token map was stated has one of both.
+    if (tokens->has_map()) writer.attribute(group, name, segments_json(*tokens).dump());
+  }
   writer.attribute(group, "model", call.model);
   writer.attribute(group, "prompt", call.prompt);
   writer.attribute(group, "q_dtype", dtype_name(problem.q().dtype()));

@@ -48,7 +48,7 @@ void write_positions(const Hdf5Writer& writer, hid_t parent, const Axis& axis) {
     std::vector<int32_t> values;
     values.reserve(axis.indices.size());
     for (int32_t index : axis.indices) {
-      const std::optional<LatentCoord> coord = axis.tokens->coord(index);
+      const std::optional<LatentCoord> coord = axis.tokens->any_coord(index);
       values.push_back(coord ? static_cast<int32_t>((*coord).*part.member) : -1);
     }
     const std::string name = axis.name + part.suffix;
@@ -74,11 +74,9 @@ void write_segments(const Hdf5Writer& writer, hid_t parent, const Axis& axis,
   std::vector<uint8_t> values = of_item(batch.front());
   std::vector<int64_t> shape{static_cast<int64_t>(values.size())};
   std::vector<const Hdf5Dataset*> scales{axis.scale};
-  const std::vector<int64_t>& valid = axis.tokens->text_valid();
-  const bool differs =
-      valid.size() > 1 && std::any_of(batch.begin(), batch.end(), [&](int64_t item) {
-        return valid[static_cast<size_t>(item)] != valid[static_cast<size_t>(batch.front())];
-      });
+  const bool differs = std::any_of(batch.begin(), batch.end(), [&](int64_t item) {
+    return !axis.tokens->same_padding(item, batch.front());
+  });
   if (differs) {
     for (size_t i = 1; i < batch.size(); ++i) {
       const std::vector<uint8_t> item = of_item(batch[i]);
@@ -89,12 +87,19 @@ void write_segments(const Hdf5Writer& writer, hid_t parent, const Axis& axis,
   }
   const Hdf5Dataset dataset =
       writer.write<uint8_t>(parent, axis.name + "_segment", std::span(values), std::span(shape));
-  const uint8_t codes[] = {static_cast<uint8_t>(Segment::text),
-                           static_cast<uint8_t>(Segment::video),
-                           static_cast<uint8_t>(Segment::padding)};
+  std::vector<uint8_t> codes{static_cast<uint8_t>(Segment::text),
+                             static_cast<uint8_t>(Segment::video),
+                             static_cast<uint8_t>(Segment::padding)};
+  std::string meanings = "text video padding", names;
+  for (const std::string& name : axis.tokens->named_segments()) {
+    codes.push_back(static_cast<uint8_t>(codes.size()));
+    meanings += " " + name;
+    names += (names.empty() ? "" : " ") + name;
+  }
   writer.attribute(dataset.id(), "long_name", "part of the sequence");
   writer.attribute(dataset.id(), "flag_values", std::span<const uint8_t>(codes));
-  writer.attribute(dataset.id(), "flag_meanings", "text video padding");
+  writer.attribute(dataset.id(), "flag_meanings", meanings);
+  if (!names.empty()) writer.attribute(dataset.id(), "segment_names", names);
   writer.attach_scales(dataset, scales);
 }
 

@@ -30,7 +30,7 @@ from .forward import Forward
 from .grids import Grid
 from .hooks import wrap
 from .layouts import Layout
-from .masks import MASK_LIMIT, MaskForm, chosen_mask, mask_form, stored_mask
+from .masks import MASK_LIMIT, chosen_mask, stored_mask
 from .models import LAYOUTS
 from .options import Options
 from .pictures import frames_per_latent, latent_frames
@@ -50,7 +50,6 @@ __all__ = [
     "FORMAT_2",
     "LAYOUTS",
     "MASK_LIMIT",
-    "MaskForm",
     "PICTURE_ENCODERS",
     "QUEUED_CALLS",
     "STORED_DTYPES",
@@ -88,7 +87,6 @@ __all__ = [
     "largest_named",
     "latent_frames",
     "make_folder",
-    "mask_form",
     "output_rows",
     "parse_numbers",
     "read_catalogue",

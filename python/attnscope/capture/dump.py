@@ -97,21 +97,23 @@ class Dump:
         first, end = head_range(self._options.heads, heads)
         keys = key_head_range(first, end, heads, key_heads)
         o = self._options
-        tensors = call.tensors(items, (first, end), keys, o.values, o.rows)
+        mask = call.stored_mask(items, (first, end), o.mask_limit)
+        tensors = {
+            **call.tensors(items, (first, end), keys, o.values, o.rows),
+            **mask.tensors,
+            **(named or {}),
+        }
+        if call.source is not None:
+            check_result(call, items[0], first)
         facts = {
             **self._head_facts(self.writer.root),
             **facts,
             "layout": "bhsd",
             "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
+            **mask.facts,
         }
         name = self._name(facts, slot, call_name)
-        second = any(n in facts for n in NEW_FACTS)
-        mask = call.mask_form(items, (first, end), o.mask_limit, second)
-        if call.source is not None:
-            check_result(call, mask, items[0], first)
-        facts |= mask.facts
-        tensors |= {**mask.tensors, **(named or {})}
-        if second or mask.facts["mask"] not in ("none", "causal", "tensor"):
+        if mask.second_format or any(n in facts for n in NEW_FACTS):
             facts["format"] = FORMAT_2
         if offset + first:
             facts["head_offset"] = offset + first

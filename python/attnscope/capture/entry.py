@@ -29,7 +29,7 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
                            separate forwards: one a batch item, or one a forward of a step
     guidance               of models that are not known: batch where each forward is a step, forwards
                            where a forward is a branch of a step
-    mask_limit             bytes of a call's mask that are stored (256 MiB); None: of any size
+    mask_limit             bytes of a call's mask that are stored entry by entry (256 MiB); None: any size
     values, rows           store v and `rows` rows of the result, to check the capture by
     model, prompt, negative_prompt, tokenizer, tokens, text_valid, grid, text, kind, axes, q_state,
     head_offset, extra     facts, where the model does not tell or tells otherwise; tokens and

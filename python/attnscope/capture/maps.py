@@ -51,7 +51,10 @@ class MapTeller:
     def sequences(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Sequences | None:
         """The sequences of a forward with the arguments `given`; None where the class has no layout."""
         layout = self._model.layout
-        if layout is None or self._options.text is not None:  # then the short facts say what the user does
+        o = self._options
+        if (
+            layout is None or o.text is not None or o.axes is not None
+        ):  # the short facts say what the user does
             return None
         try:
             return self._with_grid(module, layout.sequences(module, given))
@@ -104,6 +107,7 @@ class MapTeller:
         what its tokens are: keys of cross-attention, calls that state block and slot."""
         o, family, hf = self._options, self._model.family, self._model.hf
         told = o.text is not None or o.tokens is not None or (o.tokenizer is not None and not hf)
+        told |= o.axes is not None  # which a token map excludes
         words = hf and forward.arguments.get("input_ids") is not None
         if family is not None or told or words or (kind != "cross" and not slot.named):
             return None

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 
 from .errors import CaptureError
-from .masks import MaskForm
+from .masks import mask_rows
 from .tensors import Call
 
 TOLERANCE = 0.1  # of the largest value; kernels that quantise q and k err by some hundredths
 
 
-def check_result(call: Call, mask: MaskForm, item: int, head: int) -> None:
+def check_result(call: Call, item: int, head: int) -> None:
     """Raises CaptureError where rows of a head's result are not softmax(scale·QKᵀ + mask)·V.
 
-    Three rows of batch item `item`. mask: as it is stored, its first item and head those.
+    Three rows of batch item `item`.
     """
     queries, channels = call.q.shape[2], call.q.shape[3]
     rows = torch.tensor(sorted({0, queries // 2, queries - 1}), device=call.q.device)
@@ -22,8 +22,11 @@ def check_result(call: Call, mask: MaskForm, item: int, head: int) -> None:
     q = call.q[item, head, rows].double()
     k, v = (t[item, head // group].double() for t in (call.k, call.v))
     logits = (channels**-0.5 if call.scale is None else call.scale) * q @ k.T
-    part = mask.rows(rows, k.shape[0])
-    if part is not None:
+    if call.causal:
+        later = torch.arange(k.shape[0], device=k.device) > rows[:, None]
+        logits = logits.masked_fill(later, -torch.inf)
+    if call.mask is not None:
+        part = mask_rows(call.mask, item, head, rows, (queries, k.shape[0])).to(logits.device)
         logits = logits.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else logits + part.double()
     used = logits.isfinite().any(-1)  # what a kernel makes of a row without keys says nothing
     expected, got = logits.softmax(-1)[used] @ v, call.out[item, head, rows][used].double()

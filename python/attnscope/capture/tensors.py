@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from .errors import CaptureError
-from .masks import MaskForm, mask_form
+from .mask_structure import StoredMask
+from .masks import stored_mask
 
 STORED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -60,13 +61,16 @@ class Call:
             )
         if self.q.ndim != 4 or self.k.ndim != 4:
             raise CaptureError(f"{where}: expected q [B, H, N, d] (got {list(self.q.shape)})")
+        if self.causal and self.mask is not None:
+            raise CaptureError(
+                f"{where}: is causal and has a mask, of which a capture states one: give it a mask that has "
+                "the causal part in it"
+            )
         if self.out.dtype not in STORED_DTYPES:
             raise CaptureError(f"{where}: {self.q.dtype} cannot be stored")
         for name, tensor in (("q", self.q), ("k", self.k), ("v", self.v)):
             if not tensor.numel():
-                raise CaptureError(
-                    f"{where}: {name} {list(tensor.shape)} is empty: there is no map to record"
-                )
+                raise CaptureError(f"{where}: {name} {list(tensor.shape)} is empty: there is no map to record")
         if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
             raise CaptureError(f"{where}: the scale has to be finite and above 0 (got {self.scale})")
 
@@ -78,8 +82,8 @@ class Call:
         values: bool,
         rows: int,
     ) -> dict[str, torch.Tensor]:
-        """Views of what is stored beside the mask. Under autocast q, k and v are what the kernel saw: out's
-        type."""
+        """Views of what is stored beside the mask. Under autocast q, k and v are what the kernel saw:
+        out's type."""
         kernel = self.out.dtype
         parts = {
             "q": chosen_part(self.q, items, heads).to(kernel),
@@ -93,13 +97,15 @@ class Call:
             parts["out_rows"] = where
         return parts
 
-    def mask_form(
-        self, items: list[int], heads: tuple[int, int], limit: int | None, second: bool
-    ) -> MaskForm:
-        """How the mask is stored; `second`: in the second format. Raises CaptureError where it takes more
-        than `limit` bytes."""
+    def stored_mask(self, items: list[int], heads: tuple[int, int], limit: int | None) -> StoredMask:
+        """What is stored of the mask.
+
+        Raises CaptureError where it has to be stored entry by entry and takes more than `limit` bytes.
+        """
+        if self.mask is None:
+            return StoredMask({"mask": "causal" if self.causal else "none"}, {})
         lengths = (self.q.shape[2], self.k.shape[2])
-        return mask_form(self.mask, self.causal, items, heads, lengths, self.out.dtype, limit, second)
+        return stored_mask(self.mask, items, heads, lengths, self.out.dtype, limit)
 
 
 class Snapshot:

@@ -253,7 +253,7 @@ TEST_CASE("capture.json and a file's own facts must agree") {
   const Capture frames =
       open(R"([{"file":"b.safetensors"}])", R"(,"frames":[{"file":"x.png","t":0,"whim":1}])");
   CHECK(any_contains(frames.unknown_keys(), "frames[0].whim"));
-  write_bytes(catalogue, R"({"format":"attnscope-capture/2","calls":[]})");
+  write_bytes(catalogue, R"({"format":"attnscope-capture/3","calls":[]})");
   CHECK(contains(thrown_text(ErrorCode::file, [&] { Capture::open(folder.path()); }), "format"));
 }
 

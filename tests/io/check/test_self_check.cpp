@@ -178,6 +178,31 @@ TEST_CASE("a mask tensor that the model used is part of what agrees") {
   }
 }
 
+TEST_CASE("valid tokens that the model used are part of what agrees") {
+  RecordedCall call(3);
+  call.mask_valid.assign(static_cast<size_t>(RecordedCall::kTokens), '\1');
+  for (size_t i = 0; i < call.mask_valid.size(); i += 4) call.mask_valid[i] = '\0';
+  const auto is_valid = [&](int64_t token) {
+    return call.mask_valid[static_cast<size_t>(token)] != 0;
+  };
+  for (const bool pairs : {false, true}) {
+    call.mask_fact = pairs ? "valid_pairs" : "valid";
+    call.attend([&](int64_t i, int64_t j) {
+      return is_valid(j) && (!pairs || is_valid(i)) ? 0 : -kInfinity;
+    });
+    Recording recording;
+    recording.add(call);
+    CHECK(check_call(recording.open().calls().front(), {}, means(), 1).verdict ==
+          CheckVerdict::agrees);
+    RecordedCall inverted = call;
+    for (char& c : inverted.mask_valid) c = c == 0 ? '\1' : '\0';
+    CHECK(culprit_of(inverted) == "mask");
+    RecordedCall forgotten = call;
+    forgotten.attend();
+    CHECK(culprit_of(forgotten) == "mask");
+  }
+}
+
 TEST_CASE("wrong scales are named with the right one") {
   for (double recorded : {1.0, 0.125 * 0.125, 0.25, 0.111}) {
     RecordedCall call(4);

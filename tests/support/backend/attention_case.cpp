@@ -8,6 +8,10 @@
 #include <random>
 #include <sstream>
 
+#include "core/mask/block_causal.h"
+#include "core/mask/mask_valid.h"
+#include "core/mask/recorded_blocks.h"
+#include "core/mask/same_segment.h"
 #include "core/tensor/memory_tensor.h"
 
 namespace attnscope::test {
@@ -156,6 +160,56 @@ MaskCase padded_batch(std::string_view name, const Shape& s) {
   return {"", Mask::tensor(float_tensor({s.batch, 1, rows, s.keys}, values)), bias};
 }
 
+/// Masks as captures state them, of several batch items where there are: tokens that are valid or
+/// of a segment, alone and in runs, and blocks of their own for each head.
+MaskCase recorded_mask(std::string_view name, const Shape& s) {
+  if (name == "block_causal") {
+    return {"", block_causal_mask(43),
+            [](auto, auto, auto i, auto j) { return allow(j / 43 <= i / 43); }};
+  }
+  if (name == "recorded_blocks") {
+    const int64_t rows = (s.queries + 15) / 16, columns = (s.keys + 63) / 64;
+    const auto bits = random_bits(s.batch * s.heads * rows * columns, 0.4, 17);
+    return {"", recorded_blocks_mask(bool_tensor({s.batch, s.heads, rows, columns}, bits), 16, 64),
+            [=](auto b, auto h, auto i, auto j) {
+              const int64_t row = (b * s.heads + h) * rows + i / 16;
+              return allow(bits[static_cast<size_t>(row * columns + j / 64)] != 0);
+            }};
+  }
+  if (name == "same_segment") {
+    std::vector<int64_t> segments;
+    for (int64_t at = 0; at < s.batch * s.keys; ++at) {
+      const int64_t b = at / s.keys, j = at % s.keys;
+      segments.push_back(j < s.keys / 2 ? j / (s.keys / 5 + b + 1) : 90 + j % (2 + b));
+    }
+    auto tensor = std::make_shared<MemoryTensor>(
+        "mask", DType::i64, std::vector<int64_t>{s.batch, s.keys}, as_bytes(segments));
+    return {"", same_segment_mask(std::move(tensor)), [=](auto b, auto, auto i, auto j) {
+              return allow(segments[static_cast<size_t>(b * s.keys + i)] ==
+                           segments[static_cast<size_t>(b * s.keys + j)]);
+            }};
+  }
+  auto valid = random_bits(s.batch * s.keys, 0.6, 19);
+  for (int64_t b = 0; b < s.batch; ++b) {
+    const auto item = valid.begin() + b * s.keys;
+    std::fill(item, item + s.keys / 3, uint8_t{1});
+    std::fill(item + s.keys - s.keys / 3 + b, item + s.keys, uint8_t{0});
+  }
+  const auto tensor = bool_tensor({s.batch, s.keys}, valid);
+  const auto is_valid = [=](int64_t b, int64_t token) {
+    return valid[static_cast<size_t>(b * s.keys + token)] != 0;
+  };
+  if (name == "valid") {
+    return {"", valid_keys_mask(tensor),
+            [=](auto b, auto, auto, auto j) { return allow(is_valid(b, j)); }};
+  }
+  const bool causal = name == "causal_valid_pairs";
+  const Mask pairs = valid_pairs_mask(tensor);
+  return {"", causal ? Mask::causal() & pairs : pairs, [=](auto b, auto, auto i, auto j) {
+            return allow(is_valid(b, i) && is_valid(b, j) && (!causal || j <= i));
+          }};
+}
+
 MaskCase causal_and_keys(const Shape& s) {
   const MaskCase keys = key_masks("keys", s);
   return {"", Mask::causal() & keys.mask, [keys](auto b, auto h, auto i, auto j) {
@@ -205,6 +259,10 @@ MaskCase build_mask(std::string_view name, const Shape& s) {
   if (name == "blocks") return block_mask(s);
   if (name == "causal_and_keys") return causal_and_keys(s);
   if (name.starts_with("padded")) return padded_batch(name, s);
+  if (name == "valid" || name == "block_causal" || name == "recorded_blocks" ||
+      name == "same_segment" || name.ends_with("valid_pairs")) {
+    return recorded_mask(name, s);
+  }
   if (name == "key_bias" || name == "low_bias" || name == "lowest_bias") {
     auto values = normal_values(s.keys, 5, 13);
     // Every logit of a row far below 0: the reference of its sum has to follow, as far as it can.

@@ -113,3 +113,41 @@ TEST_CASE("where not every combination was recorded the nearest call is taken") 
             }),
             "not together"));
 }
+
+TEST_CASE("blocks and slots choose heads, also where there is no layer") {
+  std::vector<MapSource> calls;
+  const auto add = [&](int64_t layer, const char* block, const char* slot) {
+    MapSource call;
+    call.layer = layer;
+    call.place = {block, slot};
+    call.branches = {"all"};
+    call.batch = {0};
+    call.heads = {0, 1, 2};
+    calls.push_back(std::move(call));
+  };
+  add(kNoLayer, "refiner.0", "attn");
+  for (const int64_t layer : {0, 1}) {
+    const std::string block = "blocks." + std::to_string(layer);
+    add(layer, block.c_str(), "attn1");
+    add(layer, block.c_str(), "audio_attn1");
+  }
+  const HeadPicker picker(calls);
+  CHECK(picker.leaves_main_stack());
+  CHECK(picker.choices({}, HeadAxis::layer) == std::vector<std::string>{"0", "1"});
+  CHECK(picker.choices({}, HeadAxis::slot) ==
+        std::vector<std::string>{"attn", "attn1", "audio_attn1"});
+  CHECK(picker.title({}) == "step 0 · refiner.0 · attn · all · head 0");
+  HeadId head = picker.select({}, HeadAxis::slot, "audio_attn1");
+  CHECK(picker.title(head) == "step 0 · layer 0 · audio_attn1 · all · head 0");
+  // Of the next layer the same slot.
+  head = picker.move(head, HeadAxis::layer, 1);
+  CHECK(picker.values(head).place == ModelPlace{"blocks.1", "audio_attn1"});
+  head = picker.select(head, HeadAxis::block, "refiner.0");
+  CHECK(head.call == 0);
+  HeadValues wanted{0, 1, CallKind::self, "all", 0, 2, {"blocks.1", "attn1"}};
+  CHECK(picker.values(picker.find(wanted)) == wanted);
+  wanted.place.block = "blocks.0";
+  CHECK(has(usage_text([&] { picker.find(wanted); }), "not together in this capture"));
+  wanted.place.block = "blocks.7";
+  CHECK(has(usage_text([&] { picker.find(wanted); }), "block blocks.7: not in this capture"));
+}

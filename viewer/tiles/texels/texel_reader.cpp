@@ -11,6 +11,7 @@ MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& ba
   call.layer = facts.layer;
   call.kind = parse_kind(facts.kind).value_or(CallKind::self);
   call.branches = {facts.branch};
+  call.place = facts.place;
   call.batch = batch;
   call.heads = heads;
   call.queries = facts.query_tokens;

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "core/mask/mask.h"
+#include "core/tensor/tensor_source.h"
+
+namespace attnscope {
+
+/// The keys that `valid` marks, for every query. `valid`: bool [Nk] or [B, Nk], read at the first
+/// use and kept as one bit an element. Throws Error(usage) where it is of another type or has other
+/// axes; the mask's members may throw what reading throws.
+Mask valid_keys_mask(std::shared_ptr<const TensorSource> valid);
+
+/// The same, and only for the queries that it marks: the others have no key at all. [N] or [B, N],
+/// N = Nq = Nk.
+Mask valid_pairs_mask(std::shared_ptr<const TensorSource> valid);
+
+}  // namespace attnscope

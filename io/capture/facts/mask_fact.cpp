@@ -1,0 +1,113 @@
+#include "io/capture/facts/mask_fact.h"
+
+#include <charconv>
+
+#include "core/mask/block_causal.h"
+#include "core/mask/mask_valid.h"
+#include "core/mask/recorded_blocks.h"
+#include "core/mask/same_segment.h"
+
+namespace attnscope {
+namespace {
+
+struct FormWords {
+  std::string_view word, tensor;
+  bool second_format;
+};
+
+/// In the order of MaskForm.
+constexpr std::array<FormWords, 8> kForms{{{"none", "", false},
+                                           {"causal", "", false},
+                                           {"tensor", "mask", false},
+                                           {"valid", "mask_valid", true},
+                                           {"valid_pairs", "mask_valid", true},
+                                           {"segments", "mask_segments", true},
+                                           {"block_causal", "", true},
+                                           {"blocks", "mask_blocks", true}}};
+
+const FormWords& words_of(MaskForm form) { return kForms[static_cast<size_t>(form)]; }
+
+/// A number of tokens, from 1 on and within what sums of two can hold.
+std::optional<int64_t> parse_tokens(std::string_view text) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value >= 1 && value <= kMost ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::string MaskFact::text() const {
+  const std::string word(words_of(form).word);
+  return form == MaskForm::block_causal ? word + ":" + std::to_string(causal_block) : word;
+}
+
+std::string_view MaskFact::tensor() const { return words_of(form).tensor; }
+
+bool MaskFact::is_second_format() const { return words_of(form).second_format; }
+
+std::optional<MaskFact> parse_mask_fact(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view word = text.substr(0, colon);
+  for (size_t i = 0; i < kForms.size(); ++i) {
+    if (kForms[i].word != word) continue;
+    MaskFact fact{static_cast<MaskForm>(i)};
+    const bool sized = fact.form == MaskForm::block_causal;
+    if (sized != (colon != std::string_view::npos)) return std::nullopt;
+    if (!sized) return fact;
+    const auto block = parse_tokens(text.substr(colon + 1));
+    if (!block) return std::nullopt;
+    fact.causal_block = *block;
+    return fact;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::array<int64_t, 2>> parse_mask_block(std::string_view text) {
+  const size_t by = text.find('x');
+  if (by == std::string_view::npos) return std::nullopt;
+  const auto queries = parse_tokens(text.substr(0, by));
+  const auto keys = parse_tokens(text.substr(by + 1));
+  if (!queries || !keys) return std::nullopt;
+  return std::array{*queries, *keys};
+}
+
+std::string mask_fact_words() {
+  std::string list;
+  for (size_t i = 0; i < kForms.size(); ++i) {
+    const bool last = i + 1 == kForms.size();
+    list += (i == 0 ? "" : last ? " or " : ", ") + std::string(kForms[i].word);
+    if (static_cast<MaskForm>(i) == MaskForm::block_causal) list += ":N";
+  }
+  return list;
+}
+
+Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor) {
+  switch (fact.form) {
+    case MaskForm::none:
+      return {};
+    case MaskForm::causal:
+      return Mask::causal();
+    case MaskForm::tensor:
+      return Mask::tensor(std::move(tensor));
+    case MaskForm::valid:
+      return valid_keys_mask(std::move(tensor));
+    case MaskForm::valid_pairs:
+      return valid_pairs_mask(std::move(tensor));
+    case MaskForm::segments:
+      return same_segment_mask(std::move(tensor));
+    case MaskForm::block_causal:
+      return block_causal_mask(fact.causal_block);
+    case MaskForm::blocks:
+      return recorded_blocks_mask(std::move(tensor), fact.block[0], fact.block[1]);
+  }
+  return {};
+}
+
+bool is_mask_word(std::string_view option) {
+  return option == "none" || option == "causal" || option.starts_with("window:") ||
+         option.starts_with("block_causal:");
+}
+
+}  // namespace attnscope

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/mask/mask.h"
+#include "core/tensor/tensor_source.h"
+
+namespace attnscope {
+
+/// What a capture can say of a call's mask; docs/capture-format.md tells what each keeps.
+enum class MaskForm : uint8_t {
+  none,
+  causal,
+  tensor,
+  valid,
+  valid_pairs,
+  segments,
+  block_causal,
+  blocks,
+};
+
+/// The fact `mask`, with the sizes of its blocks. A value.
+struct MaskFact {
+  MaskForm form = MaskForm::none;
+  int64_t causal_block = 0;        ///< block_causal: tokens
+  std::array<int64_t, 2> block{};  ///< blocks: queries and keys, the fact `mask_block`
+
+  /// As the fact has it: "valid", "block_causal:1560".
+  std::string text() const;
+  /// Name of the tensor that holds it; empty where none does.
+  std::string_view tensor() const;
+  /// Whether attnscope-capture/1 cannot say it.
+  bool is_second_format() const;
+};
+
+/// The fact `mask`; nothing where `text` is none.
+std::optional<MaskFact> parse_mask_fact(std::string_view text);
+/// The fact `mask_block`, "128x64": queries and keys of a block; nothing where `text` is none.
+std::optional<std::array<int64_t, 2>> parse_mask_block(std::string_view text);
+/// All words of the fact, for messages: "none, causal, …".
+std::string mask_fact_words();
+
+/// The mask that the fact says, told by `tensor` where it needs one (else null). Throws
+/// Error(usage) where the tensor has another type or other axes.
+Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor);
+
+/// Whether the option of a call's mask means a pattern, as "none", "causal", "window:N" and
+/// "block_causal:N" do, and not a file.
+bool is_mask_word(std::string_view option);
+
+}  // namespace attnscope
