@@ -12,6 +12,7 @@ from attnscope_capture import (
     CallSize,
     StepCounter,
     capture,
+    estimate,
     head_range,
     key_head_range,
     largest_named,
@@ -273,16 +274,30 @@ class Choices(CaptureTest):
             added_kv_proj_dim=32,
             image_dim=10,
         ).eval()
-        with torch.no_grad(), capture(transformer, self.folder / "d"):
+        with torch.no_grad(), capture(transformer, self.folder / "d", steps=0) as cap:
             transformer(
                 torch.randn(1, 4, 3, 8, 12),
                 torch.tensor([5.0]),
                 torch.randn(1, 512, 12),
                 torch.randn(1, 9, 10),
             )
-        self.assertIn("its call with image keys is not recorded", self.said.getvalue())
-        calls = {c.facts["kind"]: c for c in read_capture(self.folder / "d")}
-        self.assertEqual(calls["cross"]["k"].shape[2], 512)
+        calls = {c.facts["slot"]: c for c in read_capture(self.folder / "d")}
+        self.assertEqual(list(calls), ["attn1", "attn2.image", "attn2"])
+        self.assertEqual({c.facts["block"] for c in calls.values()}, {"blocks.0"})
+        self.assertEqual(calls["attn2"]["k"].shape[2], 512)
+        self.assertEqual((calls["attn2"].facts["grid"], calls["attn2"].facts["text"]), ("3x4x6", "all"))
+        image = calls["attn2.image"]
+        self.assertEqual(image["k"].shape[2], 9)
+        self.assertEqual(
+            image.facts["queries"], [{"name": "video", "modality": "video", "count": 72, "grid": [3, 4, 6]}]
+        )
+        self.assertEqual(image.facts["keys"], [{"name": "image", "modality": "image", "count": 9}])
+        self.assertEqual(len({c.file for c in calls.values()}), 3)
+        self.assertEqual(cap.writer.bytes, cap.planned)
+        size = estimate(transformer, grid=(3, 4, 6), text=512, image=9)
+        self.assertEqual(cap.writer.bytes, size)
+        for call in calls.values():
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
 
     def test_reference_images_have_no_grid_of_one_piece(self) -> None:
         small = small_models.flux()

@@ -85,8 +85,8 @@ def pipeline(model: Own, **more: Any) -> Any:
     return types.SimpleNamespace(transformer=model, scheduler=Scheduler(), **more)
 
 
-class Loops(CaptureTest):
-    """A step runs in forwards of one or several branches."""
+class LoopTest(CaptureTest):
+    """Runs loops of steps and reads what was recorded of them."""
 
     def recorded(self, name: str = "d") -> list[tuple[int, list[str] | None]]:
         """(step, branches) of layer 0; what was recorded must be what the loop gave under that name."""
@@ -119,6 +119,10 @@ class Loops(CaptureTest):
             for i, stamp in enumerate(STAMPS):
                 step(i, stamp, cap)
 
+
+class Loops(LoopTest):
+    """A step runs in forwards of one or several branches."""
+
     def test_contexts_of_any_spelling(self) -> None:
         for cond, uncond in (
             ("cond", "uncond"),
@@ -137,9 +141,7 @@ class Loops(CaptureTest):
 
                 out = f"{cond}{len(model.entered)}{type(model).__name__}"
                 self.run_loop(model, step, name=out, branch="both")
-                self.assertEqual(
-                    self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")]
-                )
+                self.assertEqual(self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")])
                 self.run_loop(model, step, name=out + "1", steps="1")
                 self.assertEqual(self.recorded(out + "1"), [(1, ["cond"])])
 
@@ -189,9 +191,7 @@ class Loops(CaptureTest):
                 self.run_loop(
                     model, step, name=out, branch="both", branches=["cond", "uncond"], guidance="forwards"
                 )
-                self.assertEqual(
-                    self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")]
-                )
+                self.assertEqual(self.recorded(out), [(i, [b]) for i in range(3) for b in ("cond", "uncond")])
                 self.assertEqual({c.facts["timestep"] for c in read_capture(self.folder / out)}, set(STAMPS))
 
     def test_both_in_one_batch(self) -> None:
@@ -474,9 +474,7 @@ class SkyReels(CaptureTest):
         with capture(pipe, self.folder / "d", branch="both"):
             self.assertTrue(torch.equal(self.run_pipe(pipe), plain))
         stamps = [float(t) for t in pipe.scheduler.timesteps]
-        self.assertEqual(
-            self.labels("d"), [(i, stamps[i], b) for i in range(3) for b in ("cond", "uncond")]
-        )
+        self.assertEqual(self.labels("d"), [(i, stamps[i], b) for i in range(3) for b in ("cond", "uncond")])
         with capture(pipe, self.folder / "one", steps="1"):
             self.run_pipe(pipe)
         self.assertEqual(self.labels("one"), [(1, stamps[1], "cond")])

@@ -25,24 +25,30 @@ from .choice import head_range, key_head_range, kind_test, largest_named, parse_
 from .entry import capture, record
 from .errors import CaptureError, LabelError
 from .families import FAMILIES, PICTURE_ENCODERS, Family
-from .files import FORMAT, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
+from .files import FORMAT, FORMAT_2, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
 from .forward import Forward
 from .grids import Grid
 from .hooks import wrap
+from .layouts import Layout
 from .masks import MASK_LIMIT, chosen_mask, stored_mask
+from .models import LAYOUTS
 from .options import Options
 from .pictures import frames_per_latent, latent_frames
 from .prompts import PromptWatch
 from .recorder import Capture
 from .sizes import CallSize, estimate, readable
 from .slots import Slot
+from .stacks import Place
 from .steps import StepCounter, batch_branches, context_branch, timestep_key
 from .tensors import STORED_DTYPES, Call, Snapshot, chosen_part, output_rows
+from .tokens import Segment
 from .writer import QUEUED_CALLS, Job, Writer
 
 __all__ = [
     "FAMILIES",
     "FORMAT",
+    "FORMAT_2",
+    "LAYOUTS",
     "MASK_LIMIT",
     "PICTURE_ENCODERS",
     "QUEUED_CALLS",
@@ -57,8 +63,11 @@ __all__ = [
     "Grid",
     "Job",
     "LabelError",
+    "Layout",
     "Options",
+    "Place",
     "PromptWatch",
+    "Segment",
     "Slot",
     "Snapshot",
     "StepCounter",

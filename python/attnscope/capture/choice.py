@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -52,6 +53,16 @@ def kind_test(kinds: str | Sequence[str]) -> Callable[[str], bool]:
     if odd or not chosen:
         raise CaptureError(f"kinds: expected all, self, cross or joint (got {kinds!r})")
     return lambda kind: "all" in chosen or kind in chosen
+
+
+def name_test(names: str | Sequence[str], what: str) -> Callable[[str], bool]:
+    """A test for the names that "all", "vace_blocks.*" or ["attn1", "audio_*"] choose."""
+    if names == "all":
+        return lambda name: True
+    chosen = [names] if isinstance(names, str) else list(names)
+    if not chosen or any(not isinstance(n, str) or not n for n in chosen):
+        raise CaptureError(f"{what}: expected names, with * and ? as you like (got {names!r})")
+    return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in chosen)
 
 
 def head_range(spec: str | int | Iterable[int] | None, count: int) -> tuple[int, int]:

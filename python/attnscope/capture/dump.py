@@ -12,14 +12,24 @@ import torch
 
 from .choice import head_range, key_head_range
 from .errors import CaptureError
-from .files import FORMAT, FORMAT_2, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
+from .files import (
+    FORMAT,
+    FORMAT_2,
+    NEW_FACTS,
+    FolderLock,
+    clear_folder,
+    make_folder,
+    read_catalogue,
+    replace_file,
+)
 from .forward import Forward
 from .options import Options
 from .pictures import as_pictures, picture_places
 from .plan import DumpPlan
 from .prompts import PromptWatch
 from .selfcheck import check_result
-from .slots import Model
+from .slots import Model, Slot
+from .stacks import check_place
 from .steps import timestep_argument
 from .tensors import Call, Snapshot
 from .writer import Job, Writer
@@ -73,10 +83,14 @@ class Dump:
         facts: Mapping[str, Any],
         forward: Forward | None,
         offset: int,
+        slot: Slot | None = None,
+        call_name: str = "",
+        named: Mapping[str, torch.Tensor] | None = None,
     ) -> None:
         """Stores the chosen heads of the batch items `items` of the call.
 
-        facts: what is known of the call; offset: the model's number of the call's head 0.
+        facts: what is known of the call; offset: the model's number of the call's head 0; slot: the module
+        that made it, call_name: what the call is named within the block, named: tensors that facts name.
         """
         assert self.writer is not None
         heads, key_heads = call.q.shape[1], call.k.shape[1]
@@ -84,7 +98,11 @@ class Dump:
         keys = key_head_range(first, end, heads, key_heads)
         o = self._options
         mask = call.stored_mask(items, (first, end), o.mask_limit)
-        tensors = {**call.tensors(items, (first, end), keys, o.values, o.rows), **mask.tensors}
+        tensors = {
+            **call.tensors(items, (first, end), keys, o.values, o.rows),
+            **mask.tensors,
+            **(named or {}),
+        }
         if call.source is not None:
             check_result(call, items[0], first)
         facts = {
@@ -94,7 +112,8 @@ class Dump:
             "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
             **mask.facts,
         }
-        if mask.second_format:
+        name = self._name(facts, slot, call_name)
+        if mask.second_format or any(n in facts for n in NEW_FACTS):
             facts["format"] = FORMAT_2
         if offset + first:
             facts["head_offset"] = offset + first
@@ -103,7 +122,6 @@ class Dump:
             extra["attention"] = call.source
         if extra:
             facts["extra"] = extra
-        name = self._file_name(facts)
         size = sum(t.numel() * t.element_size() for t in tensors.values())
         self._plan.announce(size, forward)
         self._plan.check_room(size)
@@ -138,7 +156,9 @@ class Dump:
         extra = {"recorder": "attnscope_capture", "torch": torch.__version__}
         if self._model.transformers:
             extra["class"] = type(self._model.first).__name__
-            extra["layers"] = len({s.layer for s in next(iter(self._model.slots.values()))})
+            extra["layers"] = len(
+                {s.layer for s in next(iter(self._model.slots.values())) if s.layer is not None}
+            )
         return {"model": self._model_name(), "extra": {**extra, **(self._options.extra or {})}}
 
     def _model_name(self) -> str:
@@ -163,12 +183,18 @@ class Dump:
             extra["timestep_lowest"] = float(stamp.min())
         return extra
 
-    def _file_name(self, facts: Mapping[str, Any]) -> str:
-        name = f"step{facts['step']:04d}_layer{facts['layer']:03d}"
-        name += f"_{facts['kind']}" if "kind" in facts else ""
-        branches = facts.get("branches", [])
-        if len(branches) == 1 and self._options.branch != branches[0] and self._model.transformers:
-            name += "_" + re.sub(r"[^A-Za-z0-9_.-]", "_", branches[0])
+    def _name(self, facts: dict[str, Any], slot: Slot | None, call_name: str) -> str:
+        """The name of the call's file. The facts get block and slot where layer and kind do not tell it."""
+        name = self._short_name(facts)
+        if slot is not None:
+            alone = slot.alone and call_name == slot.place.slot and name not in self._names
+            if slot.named or not alone:
+                facts |= {"block": slot.place.block, "slot": call_name}
+                check_place(slot.place.block)
+                check_place(call_name)
+            if not alone:
+                name = _file_word(f"step{facts['step']:04d}_{slot.place.block}_{call_name}")
+                name += self._branch_suffix(facts)
         if name in self._names:
             raise CaptureError(
                 f"{name}: this step, layer, kind and branch came twice (several items of "
@@ -179,3 +205,19 @@ class Dump:
             )
         self._names.add(name)
         return name + ".safetensors"
+
+    def _short_name(self, facts: Mapping[str, Any]) -> str:
+        name = f"step{facts['step']:04d}_layer{facts.get('layer', 0):03d}"
+        name += f"_{facts['kind']}" if "kind" in facts else ""
+        return name + self._branch_suffix(facts)
+
+    def _branch_suffix(self, facts: Mapping[str, Any]) -> str:
+        branches = facts.get("branches", [])
+        if len(branches) == 1 and self._options.branch != branches[0] and self._model.transformers:
+            return "_" + _file_word(branches[0])
+        return ""
+
+
+def _file_word(text: str) -> str:
+    """`text` with underscores for what a file's name had better not have."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)

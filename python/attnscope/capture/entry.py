@@ -22,6 +22,8 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
 
     layers, steps, heads   "0,3-7", "8-", "0-39:5", "all", a number or a list; heads: one range
     kinds                  all, self, cross, joint, or a list of these
+    blocks, slots          names, with * and ?, or a list of these: of blocks in the model
+                           (transformer_blocks.7, vace_blocks.*), of attention within a block (attn1)
     branch                 cond (default), uncond, both, or a list of names: what to record
     branches               the names, where they are not [uncond; cond] in a batch or cond, uncond in
                            separate forwards: one a batch item, or one a forward of a step

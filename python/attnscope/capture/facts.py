@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,11 +35,8 @@ class FactTeller:
         """self, cross or joint; raises CaptureError where a cache of keys is in use."""
         kind = self._options.kind or slot.kind
         if kind is None:
-            crossing = getattr(slot.module, "is_cross_attention", False) is True or re.search(
-                "cross|encoder_att|encdec", slot.name, re.IGNORECASE
-            )
-            kind = "cross" if crossing or call.q.shape[2] != call.k.shape[2] else "self"
-            if self._model.hf and kind == "cross" and not crossing:
+            kind = "cross" if slot.crosses or call.q.shape[2] != call.k.shape[2] else "self"
+            if self._model.hf and kind == "cross" and not slot.crosses:
                 raise CaptureError(
                     f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: "
                     "a cache of keys is in use. Run the model with use_cache=False, or "
@@ -61,12 +57,10 @@ class FactTeller:
 
     def call_facts(self, slot: Slot, forward: Forward, kind: str) -> dict[str, Any]:
         """Facts that do not depend on the call's tensors."""
-        facts: dict[str, Any] = {
-            "step": forward.step,
-            "layer": slot.layer,
-            "layer_name": slot.name,
-            "kind": kind,
-        }
+        facts: dict[str, Any] = {"step": forward.step}
+        if slot.layer is not None:
+            facts["layer"] = slot.layer
+        facts |= {"layer_name": slot.name, "kind": kind}
         if forward.timestep is not None:
             facts["timestep"] = forward.timestep
         axes = self._options.axes or slot.axes
@@ -113,7 +107,7 @@ class FactTeller:
                 and "decoder" in slot.name
                 and getattr(getattr(forward.model, "config", None), "is_encoder_decoder", False)
             )
-            facts.update(self._hf_tokens(forward, count, "decoder_" if decoding else ""))
+            facts.update(self.hf_tokens(forward, count, "decoder_" if decoding else ""))
         elif count:
             facts.update(self._token_facts(forward, branches, times, items, count, index))
         return facts
@@ -149,14 +143,14 @@ class FactTeller:
         per_sample = self._model.family is not None and self._model.family.per_sample
         tokens, valid = [], []
         for place, branch in zip(items, branches):
-            words, used = self._branch_tokens(branch, count)
+            words, used = self.branch_tokens(branch, count)
             if forward.valid is not None:
                 used = forward.valid[index if per_sample else place]
             tokens.append(words)
             valid.append(used)
-        return _collapsed("tokens", tokens, times) | _collapsed("text_valid", valid, times)
+        return collapsed("tokens", tokens, times) | collapsed("text_valid", valid, times)
 
-    def _branch_tokens(self, branch: str, count: int) -> tuple[list[str] | None, int | None]:
+    def branch_tokens(self, branch: str, count: int) -> tuple[list[str] | None, int | None]:
         """(strings, valid tokens) of a branch: what the user gave, else what the text encoder saw."""
         o, family = self._options, self._model.family
         words, used = self._watch.tokens(branch, count)
@@ -173,7 +167,7 @@ class FactTeller:
             return words, given.get(branch) if isinstance(given, Mapping) else given
         return words, used if family is None or family.counted_text else None
 
-    def _hf_tokens(self, forward: Forward, count: int, side: str) -> dict[str, Any]:
+    def hf_tokens(self, forward: Forward, count: int, side: str) -> dict[str, Any]:
         """Tokens of a language model, one list a batch item; `side`: "decoder_" for a decoder's own."""
         o, ids = self._options, forward.arguments.get(side + "input_ids")
         facts: dict[str, Any] = {}
@@ -216,7 +210,7 @@ def _wrong_count(tokens: int, grid: Grid | None, words: int) -> CaptureError:
     )
 
 
-def _collapsed(name: str, values: list[Any], times: int) -> dict[str, Any]:
+def collapsed(name: str, values: list[Any], times: int) -> dict[str, Any]:
     """One value where all items agree, a list otherwise; nothing where one is not known."""
     if not values or any(v is None for v in values):
         return {}

@@ -19,6 +19,7 @@ except ImportError:  # not Unix
 
 FORMAT = "attnscope-capture/1"
 FORMAT_2 = "attnscope-capture/2"  # of what the first cannot say, and of a folder that has such a call
+NEW_FACTS = ("block", "slot", "queries", "keys")  # which the first does not have
 HELD = ".held"  # behind the name of a call that may not belong to the capture
 
 
@@ -97,7 +98,9 @@ def read_catalogue(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         root = json.loads(path.read_text(encoding="utf-8"))
-        listed = root["format"] in (FORMAT, FORMAT_2) and all(isinstance(c["file"], str) for c in root["calls"])
+        listed = root["format"] in (FORMAT, FORMAT_2) and all(
+            isinstance(c["file"], str) for c in root["calls"]
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise CaptureError(f"{path}: is no catalogue that a call can be added to: {error!r}") from error
     if not listed:

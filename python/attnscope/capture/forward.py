@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .grids import Grid
+from .layouts import Sequences
 
 
 @dataclass
@@ -26,4 +27,5 @@ class Forward:
     valid: list[int] | None  # valid ones, a batch item
     chosen: bool
     held: bool = False  # a later forward may show that its names are wrong
+    sequences: Sequences | None = None  # of the class's token layout
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen

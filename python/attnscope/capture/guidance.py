@@ -21,10 +21,11 @@ class BranchTeller:
     def __init__(self, model: Model, options: Options, say: Callable[[str], None]) -> None:
         if options.guidance not in (None, "batch", "forwards"):
             raise CaptureError(f'guidance: expected "batch" or "forwards" (got {options.guidance!r})')
-        family = model.family
+        known = model.family or model.layout
+        self._class_guidance = known.guidance if known is not None else "told"
         # told | batch | forwards: see StepCounter. A model of transformers knows no guidance.
         self.guidance = options.guidance or (
-            "batch" if model.hf else "forwards" if family and family.guidance == "forwards" else "told"
+            "batch" if model.hf else "forwards" if self._class_guidance == "forwards" else "told"
         )
         self._model = model
         self._options = options
@@ -68,13 +69,16 @@ class BranchTeller:
         """
         context = self._context(transformer)
         branch = context_branch(context) if context is not None else None
-        family = self._model.family
-        ordered = self._options.branches or (family and family.guidance == "forwards")
+        ordered = self._options.branches or self._class_guidance == "forwards"
         if self.guidance == "forwards" and branch is None and not ordered:
             raise LabelError(
                 f'guidance="forwards": nothing tells the branches of the forwards: {HOW_TO_NAME}'
             )
         return branch
+
+    def has_both(self, transformer: Any) -> bool:
+        """Is a forward of `transformer` said to be a batch of uncond and cond?"""
+        return context_has_both(self._context(transformer))
 
     def wants(self, branch: str) -> bool:
         """Is `branch` one of those that are recorded?"""
@@ -92,7 +96,9 @@ class BranchTeller:
         batch = _batch(given)
         if branch is not None:
             return [branch] * (batch or 1)
-        halves = self._guided() if context_has_both(self._context(transformer)) else None
+        halves = self._guided() if self.has_both(transformer) else None
+        if halves is None and self._model.layout is not None and self._class_guidance == "batch":
+            halves = self._guided()
         if self._model.family is None and not self._options.branches and halves is None:
             if self._options.branch not in ("cond", "both", "all"):
                 raise LabelError(
@@ -108,12 +114,15 @@ class BranchTeller:
             self._say(f"a batch of {batch} is taken as [uncond; cond]; branches=[…] says otherwise")
         return batch_branches(batch, self._options.branches, guided)
 
-    def in_doubt(self, branch: str | None) -> bool:
+    def in_doubt(self, transformer: Any, branch: str | None) -> bool:
         """May a later forward of the step show that this one was labelled wrongly?"""
         if self.guidance == "forwards":
             return bool(self._options.branches)
         told = self.guidance == "batch" or self._options.branches or branch is not None
-        return not told and (self._model.family is None or self._guided() is None)
+        known = (
+            self._model.family is not None or self._class_guidance == "batch" or self.has_both(transformer)
+        )
+        return not told and (not known or self._guided() is None)
 
     def _guided(self) -> bool | None:
         """Does the pipeline double the batch for guidance? None: there is no pipeline to ask.

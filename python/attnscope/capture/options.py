@@ -17,6 +17,8 @@ class Options:
     steps: Any = "all"
     heads: Any = "all"
     kinds: str | Sequence[str] = "all"
+    blocks: str | Sequence[str] = "all"
+    slots: str | Sequence[str] = "all"
     branch: str | Sequence[str] = "cond"
     branches: Sequence[str] | None = None
     guidance: str | None = None

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 
-from .choice import head_range, kind_test, largest_named, parse_numbers
+from .choice import head_range, largest_named, parse_numbers
 from .errors import CaptureError
 from .forward import Forward
 from .options import Options
+from .selection import Selection
 from .sizes import readable, slot_sizes
 from .slots import Model
 
@@ -31,8 +32,7 @@ class DumpPlan:
         self._folder = folder
         self._separate = separate
         self._say = say
-        self._layer_test = parse_numbers(options.layers, "layers")
-        self._kind_test = kind_test(options.kinds)
+        self._selection = Selection(options)
 
     def announce(self, size: int, forward: Forward | None) -> None:
         """At the first call, of `size` bytes."""
@@ -72,15 +72,24 @@ class DumpPlan:
             text = [forward.valid[i] for i in items]
         total = 0
         for slot in self._model.slots[self._model.name_of(forward.model)]:
-            chosen = self._layer_test(slot.layer) and self._kind_test(slot.kind or "")
-            if chosen and self._model.calls_due(slot, forward):
+            if self._selection.module(slot) and self._model.calls_due(slot, forward):
                 heads = head_range(self._options.heads, slot.module.heads)
                 dtype = next(slot.module.parameters()).dtype
-                calls = slot_sizes(family, slot, forward.grid, text, len(items), heads, dtype)
-                total += sum(c.payload(self._options.values, self._options.rows) for c in calls)
+                image = self._image_tokens(forward)
+                calls = slot_sizes(family, slot, forward.grid, text, len(items), heads, dtype, image)
+                for i, c in enumerate(calls):
+                    name = slot.place.slot if family.per_sample else slot.call_name(i, len(calls))
+                    if self._selection.call(name, slot.kind or ""):
+                        total += c.payload(self._options.values, self._options.rows)
         branch = self._options.branch
         both = self._separate and (not isinstance(branch, str) or branch in ("both", "all"))
         return total * 2 if both else total
+
+    def _image_tokens(self, forward: Forward) -> int:
+        """Image tokens a batch item; two pictures (first and last frame) come as two items of each."""
+        image = forward.arguments.get("encoder_hidden_states_image")
+        batch = forward.arguments["hidden_states"].shape[0]
+        return image.shape[0] * image.shape[1] // batch if isinstance(image, torch.Tensor) else 0
 
     def _steps_to_come(self) -> int | None:
         """How many chosen steps the run has; None where nobody knows."""

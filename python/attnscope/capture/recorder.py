@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from .arrivals import Arrivals
-from .choice import kind_test, largest_named, parse_numbers
+from .choice import largest_named, parse_numbers
 from .dump import Dump
 from .errors import CaptureError, LabelError
 from .facts import AS_GIVEN, FactTeller, bare_facts
@@ -23,12 +23,14 @@ from .forward import Forward
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
+from .maps import MapTeller, film_grid
 from .options import Options
 from .parallel import parallel_offset
 from .plan import DumpPlan
 from .prompts import PromptWatch
 from .refusals import check_runnable
-from .slots import Model, Slot
+from .selection import Selection
+from .slots import IMAGE_CALL, Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
 from .tensors import Call
 from .writer import Writer
@@ -47,11 +49,10 @@ class Capture:
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
-        self._layer_test = parse_numbers(options.layers, "layers")
         self._step_test = parse_numbers(options.steps, "steps")
-        self._kind_test = kind_test(options.kinds)
+        self._selection = Selection(options)
         parse_numbers(options.heads, "heads")
-        self._check_layers()
+        self._selection.check(self._model)
         self._branches = BranchTeller(self._model, options, self._say)
         self._counter = StepCounter(self._branches.guidance, options.branches)
         self._running = SlotStack()
@@ -60,6 +61,7 @@ class Capture:
         self._stack = contextlib.ExitStack()
         self._watch = PromptWatch(model, self._model.family)
         self._facts = FactTeller(self._model, options, self._watch)
+        self._maps = MapTeller(self._model, options, self._facts, self._say)
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
@@ -96,6 +98,9 @@ class Capture:
             self._dump.open(self._stack)
             self._watch.install(self._stack)
             self._branches.watch(self._stack)
+            for why, names in self._model.unseen.items():
+                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                self._say(f"not recorded: {names[0]}{more}: {why}")
             watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
             for name, transformer in self._model.transformers.items():
                 self._hook(name, transformer)
@@ -137,24 +142,8 @@ class Capture:
             return "the model did not run inside the block"
         return (
             f"nothing was recorded: the run had steps 0 to {self._counter.steps - 1}, {self._arrivals}; "
-            f"{self._asked()}"
+            f"{self._selection}"
         )
-
-    def _asked(self) -> str:
-        o = self.options
-        return f"asked for steps {o.steps!r}, layers {o.layers!r}, branch {o.branch!r}, kinds {o.kinds!r}"
-
-    def _check_layers(self) -> None:
-        last = largest_named(self.options.layers)
-        if not self._model.transformers:
-            return
-        count = 1 + max((s.layer for s in self._model.all_slots()), default=-1)
-        if not count:
-            raise CaptureError(
-                "no attention modules were found in the model; capture(None, …) records every call in a block"
-            )
-        if last is not None and last >= count:
-            raise CaptureError(f"layers: the model has layers 0 to {count - 1} (asked for {last})")
 
     def _say(self, line: str) -> None:
         if line not in self._said and not self.options.quiet:
@@ -197,7 +186,9 @@ class Capture:
         """Step, branch, grid and text of the forward that begins."""
         stamp = timestep_argument(given)
         first = not self._counter.steps
-        step, branch = self._counter.next(timestep_key(stamp), self._branches.of_forward(module))
+        step, branch = self._counter.next(
+            timestep_key(stamp), self._branches.of_forward(module), self._branches.has_both(module)
+        )
         if self._counter.began and not first:
             self._end_step()
         names = self._branches.names(module, given, branch)
@@ -217,6 +208,8 @@ class Capture:
             valid = family.valid(given)
         elif chosen and self._model.hf and grid is None and type(module).__name__ in PICTURE_ENCODERS:
             grid, text = vit_grid(module, given), PICTURE_ENCODERS[type(module).__name__]
+        sequences = self._maps.sequences(module, given) if chosen else None
+        grid = grid or film_grid(sequences or {})
         self._grid = grid
         return Forward(
             module,
@@ -229,7 +222,8 @@ class Capture:
             text,
             valid,
             chosen,
-            self._branches.in_doubt(branch),
+            self._branches.in_doubt(module, branch),
+            sequences,
         )
 
     def _end_step(self) -> None:
@@ -237,10 +231,10 @@ class Capture:
         assert self.writer is not None
         self.writer.settle(keep=True)
         if self._arrivals.end_step():
-            self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._asked()}")
+            self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._selection}")
 
     def _end(self, name: str) -> Callable[..., None]:
-        chosen = [s for s in self._model.slots[name] if self._layer_test(s.layer)]
+        chosen = [s for s in self._model.slots[name] if self._selection.module(s)]
 
         def end(module: Any, args: Any, output: Any) -> None:
             forward, self._forward = self._forward, None
@@ -279,40 +273,56 @@ class Capture:
         self._arrivals.call(slot.name)
         index = forward.calls.get(id(slot.module), 0)
         forward.calls[id(slot.module)] = index + 1
-        if not forward.chosen or not self._layer_test(slot.layer):
+        if not forward.chosen or not self._selection.module(slot):
             return
         names, items = forward.names, list(forward.items)
         if self._model.family and self._model.family.per_sample:
             if index not in items:
                 return
             names, items = [names[index]], [0]  # type: ignore[index]
-        elif index + 1 < self._model.calls_due(slot, forward):
-            self._say(f"{slot.name}: its call with image keys is not recorded, only the text one")
+            call_name = slot.place.slot
+        else:
+            call_name = slot.call_name(index, self._model.calls_due(slot, forward))
+        if call_name.endswith(IMAGE_CALL) and not call.k.shape[2]:
+            self._say(f"{slot.name}: its call with image keys has none, and is not recorded")
             return
         call.check(slot.name)
-        kind = self._facts.kind(slot, forward, call)
-        if not self._kind_test(kind):
+        tokens = self._maps.of_call(slot, call_name, forward, call)
+        kind = self.options.kind or (tokens and tokens.kind) or self._facts.kind(slot, forward, call)
+        if not self._selection.call(call_name, kind):
             return
+        tokens = tokens or self._maps.of_unknown(slot, kind, forward, call)
         times = self._facts.times(slot, forward)
-        batch = call.q.shape[0]
-        if names is None:
-            items = list(range(batch))
-        elif self._model.family is None and len(set(names)) == 1:  # whatever the batch holds is this branch
-            names, items = [names[0]] * (batch // times), list(range(batch // times))
-        elif batch != len(names) * times:
-            raise CaptureError(f"{slot.name}: a batch of {batch} instead of {len(names)} items × {times}")
+        names, items, times = self._items(slot, names, items, call.q.shape[0], times)
+        branches = [names[i] for i in items] if names is not None else []
         facts = self._facts.call_facts(slot, forward, kind)
-        if names is not None:
-            branches = [names[i] for i in items]
-            facts.update(self._facts.text_facts(slot, forward, call, kind, branches, times, items, index))
-            expanded = [b for b in branches for _ in range(times)]
+        named: dict[str, torch.Tensor] = {}
+        if tokens is None:
+            facts |= self._facts.text_facts(slot, forward, call, kind, branches, times, items, index)
+        expanded = [b for b in branches for _ in range(times)]
+        items = [i * times + j for i in items for j in range(times)]
+        if expanded:
             facts["branches"] = expanded[:1] if len(set(expanded)) == 1 else expanded
-            items = [i * times + j for i in items for j in range(times)]
-        else:
-            facts.update(self._facts.text_facts(slot, forward, call, kind, [], 1, items, index))
+        if tokens is not None:
+            stated, named = self._maps.facts(tokens, forward, items, expanded, call.q.shape[0])
+            facts |= stated
         self._arrivals.recorded()
-        module_heads = getattr(slot.module, "heads", None)
-        self._dump.save(call, items, facts, forward, self._offset(forward, call, slot, module_heads))
+        offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
+        self._dump.save(call, items, facts, forward, offset, slot, call_name, named)
+
+    def _items(
+        self, slot: Slot, names: list[str] | None, items: list[int], batch: int, times: int
+    ) -> tuple[list[str] | None, list[int], int]:
+        """(names, chosen ones of them, the call's batch items of each) for a call with a batch of `batch`."""
+        if names is None:
+            return None, list(range(batch)), 1
+        if self._model.family is None and len(set(names)) == 1:  # whatever the batch holds is this branch
+            return [names[0]] * (batch // times), list(range(batch // times)), times
+        if self._model.layout is not None and batch % len(names) == 0:  # frames or rows of an item follow it
+            return names, items, batch // len(names)
+        if batch != len(names) * times:
+            raise CaptureError(f"{slot.name}: a batch of {batch} instead of {len(names)} items × {times}")
+        return names, items, times
 
     def _offset(self, forward: Forward, call: Call, slot: Slot, heads: int | None) -> int:
         """The model's number of the call's head 0."""
@@ -344,7 +354,7 @@ class Capture:
     def _record_bare(self, call: Call) -> None:
         step, layer, timestep = self._bare
         self._bare[1] += 1
-        if not (self._step_test(step) and self._layer_test(layer)):
+        if not (self._step_test(step) and self._selection.layer(layer)):
             return
         call = call.with_batch()
         call.check(f"call {layer}")

@@ -61,8 +61,10 @@ def slot_sizes(
     items: int,
     heads: tuple[int, int],
     dtype: torch.dtype,
+    image: int = 0,
 ) -> list[CallSize]:
-    """The calls of `slot` in one forward of `items` chosen items with `text` tokens each."""
+    """The calls of `slot` in one forward of `items` chosen items with `text` tokens each, and `image` tokens
+    where it attends to them in a call of its own."""
     module = slot.module
     count, itemsize = heads[1] - heads[0], torch.empty(0, dtype=dtype).element_size()
     projection = module.to_q if hasattr(module, "to_q") else module.query
@@ -78,7 +80,7 @@ def slot_sizes(
 
     if family.per_sample:
         return [size(1, text[i % len(text)]) for i in range(items)]
-    return [size(items, text[0])]
+    return [size(items, n) for n in ([image] if slot.image_keys and image else []) + [text[0]]]
 
 
 def _estimate_grid(
@@ -117,6 +119,7 @@ def estimate(
     height: int | None = None,
     width: int | None = None,
     text: int | Sequence[int] = 0,
+    image: int = 257,
     layers: Any = "all",
     steps: Any = 0,
     heads: Any = "all",
@@ -130,7 +133,8 @@ def estimate(
     """Bytes of tensors that a capture of a diffusers pipeline or transformer will hold.
 
     grid: (T, H, W) in tokens; else it follows from frames and pixels. text: text tokens (valid ones
-    for Mochi: one number a recorded item). num_steps: needed where `steps` is open. items: recorded
+    for Mochi: one number a recorded item). image: image tokens, of a model with calls that have them as
+    keys (Wan image-to-video). num_steps: needed where `steps` is open. items: recorded
     batch items a forward (1 for one branch of one video), times the forwards if both branches of a
     model with separate forwards are wanted. File headers, some KB a call, come on top.
     """
@@ -154,6 +158,6 @@ def estimate(
     for slot in family_slots(transformer, family, ""):
         if layer_test(slot.layer) and wanted(slot.kind or ""):
             chosen = head_range(heads, slot.module.heads)
-            calls = slot_sizes(family, slot, where, words, items, chosen, kind)
+            calls = slot_sizes(family, slot, where, words, items, chosen, kind, image)
             total += sum(call.payload(values, rows) for call in calls)
     return total * sum(step_test(s) for s in range(count))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,6 +13,12 @@ import torch
 from .errors import CaptureError
 from .families import FAMILIES, Family
 from .forward import Forward
+from .layouts import Layout
+from .models import LAYOUTS
+from .stacks import Place, layer_numbers, place_of
+
+
+IMAGE_CALL = ".image"  # what a slot's name gains for its call with image keys
 
 
 @dataclass
@@ -20,19 +26,42 @@ class Slot:
     """One attention module of the model."""
 
     module: torch.nn.Module
-    layer: int
+    layer: int | None  # None: its block is not of the model's main stack
     name: str
+    place: Place
     kind: str | None = None  # None: decided by the shapes of the call
     axes: str = "full"
+    alone: bool = True  # of its kind in its layer: step, layer and kind tell its call
+    named: bool = False  # its calls state block and slot, not only where their layer and kind came before
+
+    @property
+    def crosses(self) -> bool:
+        """Is it cross-attention by what the module says of itself?"""
+        if self.kind is not None:
+            return self.kind == "cross"
+        stated = getattr(self.module, "is_cross_attention", False) is True
+        return stated or bool(re.search("cross|encoder_att|encdec", self.name, re.IGNORECASE))
+
+    def call_name(self, index: int, due: int) -> str:
+        """The slot of the call `index` of `due` that the module makes in a forward: a name of its own
+        for every call beside the main one, which is the last where image keys come first."""
+        if self.image_keys and due > 1:
+            return self.place.slot if index else self.place.slot + IMAGE_CALL
+        return f"{self.place.slot}.{index + 1}" if index else self.place.slot
+
+    @property
+    def image_keys(self) -> bool:
+        """Does it attend to image keys in a call of its own, before the text (Wan image-to-video)?"""
+        return getattr(self.module, "add_k_proj", None) is not None and self.kind == "cross"
 
 
 def transformers_of(model: Any) -> dict[str, torch.nn.Module]:
-    """The modules to hook, by attribute: the model itself, or a pipeline's one or two transformers."""
+    """The modules to hook, by attribute: the model itself, or a pipeline's transformers or U-Net."""
     if model is None:
         return {}
     if isinstance(model, torch.nn.Module):
         return {"model": model}
-    found = {n: getattr(model, n, None) for n in ("transformer", "transformer_2")}
+    found = {n: getattr(model, n, None) for n in ("transformer", "transformer_2", "unet")}
     found = {n: m for n, m in found.items() if isinstance(m, torch.nn.Module)}
     if not found:
         raise CaptureError(f"{type(model).__name__} has no transformer: pass the module to capture")
@@ -62,30 +91,62 @@ def family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[Sl
                         module,
                         layer,
                         f"{prefix}{name}.{i}.{attribute}",
+                        Place(f"{prefix}{name}.{i}", attribute),
                         kind,
                         family.interleaved.get(name, "full"),
                     )
                 )
+    for slot in slots:  # calls with image keys, beside those with text, have no other name
+        slot.named = any(s.image_keys for s in slots)
     return slots
 
 
 def generic_slots(model: torch.nn.Module, prefix: str, pattern: str | None) -> list[Slot]:
-    """Innermost attention modules inside lists of blocks; a layer is an entry of such a list.
+    """Innermost attention modules inside lists of blocks, or, with a pattern, the modules whose names it
+    matches.
 
-    With a pattern, the modules whose names it matches instead.
+    A layer is an entry of an outermost list where this tells the modules of a kind apart; in other models
+    (with several attention modules of a kind a block, or lists within lists) it is a block of the main stack.
     """
     if pattern is not None:
         names = [n for n, _ in model.named_modules() if n and re.search(pattern, n)]
     else:
-        names = [n for n, m in model.named_modules() if re.search(r"\.\d+\.", n) and _is_attention(m)]
+        names = [n for n, m in model.named_modules() if re.search(r"\.\d+(\.|$)", n) and _is_attention(m)]
     inner = [n for n in names if not any(o.startswith(n + ".") for o in names)]
     layers: dict[str, int] = {}
     slots = []
     for name in inner:
         block = re.match(r".*?\.\d+(?=\.)", name)
         layer = layers.setdefault(block[0] if block else name, len(layers))
-        slots.append(Slot(model.get_submodule(name), layer, prefix + name))
+        slots.append(Slot(model.get_submodule(name), layer, prefix + name, place_of(model, name)))
+    if not all(is_alone(s, slots) for s in slots):
+        number_main_stack(slots)
+    for slot in slots:
+        slot.place = Place(prefix + slot.place.block, slot.place.slot)
     return slots
+
+
+def number_main_stack(slots: list[Slot], main: Sequence[str] = ()) -> None:
+    """Numbers the layers of slots by the blocks of the main stack; `main`: its lists, where it is known."""
+    numbers = layer_numbers([s.place for s in slots], main)
+    for slot in slots:
+        slot.layer = numbers.get(slot.place.block)
+    for slot in slots:
+        slot.alone, slot.named = is_alone(slot, slots), True
+
+
+def lay_out(slots: list[Slot], layout: Layout, prefix: str) -> None:
+    """Gives slots the layers and the kinds that the token layout of their class tells."""
+    for slot in slots:
+        rule = layout.rule(slot.place.block, slot.place.slot)
+        slot.kind = "cross" if rule is not None and rule[1] is not None else None
+    number_main_stack(slots, [prefix + stack for stack in layout.main])
+
+
+def is_alone(slot: Slot, slots: Iterable[Slot]) -> bool:
+    """Is no other attention module of its kind in its layer?"""
+    others = (s for s in slots if s is not slot and s.layer == slot.layer)
+    return slot.layer is not None and not any(s.crosses == slot.crosses for s in others)
 
 
 @dataclass(frozen=True)
@@ -97,6 +158,10 @@ class Model:
     family: Family | None  # None: nothing is known of the class
     hf: bool  # a model of transformers
     slots: Mapping[str, list[Slot]]  # attention modules by transformer
+    layout: Layout | None = None  # of the tokens, of a class without a family
+    unseen: Mapping[str, list[str]] = field(
+        default_factory=dict
+    )  # why calls cannot be seen -> of which modules
 
     @classmethod
     def of(cls, owner: Any, pattern: str | None) -> Model:
@@ -104,6 +169,7 @@ class Model:
         transformers = transformers_of(owner)
         first = next(iter(transformers.values()), None)
         family = FAMILIES.get(type(first).__name__) if first is not None else None
+        layout = None if family else LAYOUTS.get(type(first).__name__)
         hf = any(c.__name__ == "PreTrainedModel" for c in type(first).__mro__)
         slots = {}
         for name, transformer in transformers.items():
@@ -113,7 +179,16 @@ class Model:
                 if family
                 else generic_slots(transformer, prefix, pattern)
             )
-        return cls(owner, transformers, family, hf, slots)
+            if layout is not None:
+                lay_out(slots[name], layout, prefix)
+        unseen: dict[str, list[str]] = {}
+        for name, found in slots.items() if layout is not None else ():
+            for slot in found:
+                why = layout.why_unseen(slot.place.block, slot.place.slot)
+                if why is not None:
+                    unseen.setdefault(why, []).append(slot.name)
+            slots[name] = [s for s in found if all(s.name not in names for names in unseen.values())]
+        return cls(owner, transformers, family, hf, slots, layout, unseen)
 
     @property
     def first(self) -> torch.nn.Module | None:
@@ -130,13 +205,19 @@ class Model:
 
     def calls_due(self, slot: Slot, forward: Forward) -> int:
         """How many calls the slot makes in a forward; unknown models may make any number above 0."""
+        if self.layout is not None and self.layout.is_idle(
+            slot.place.block, slot.place.slot, forward.model, forward.arguments
+        ):
+            return 0
+        if self.layout is not None and slot.image_keys:
+            return 2
         if self.family is None:
             return max(1, forward.calls.get(id(slot.module), 0)) if not self.hf else 1
         if slot.axes == "temporal" and forward.arguments.get("enable_temporal_attentions") is False:
             return 0
         if self.family.per_sample:
             return len(forward.names or [0])
-        return 2 if getattr(slot.module, "add_k_proj", None) is not None and slot.kind == "cross" else 1
+        return 2 if slot.image_keys else 1
 
     def title(self) -> str:
         """The model's name as its configuration has it, else its class."""

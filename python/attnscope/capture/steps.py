@@ -109,6 +109,7 @@ class StepCounter:
         self._step = -1
         self._count = 0
         self._seen: list[str | None] = []  # branches of the step, in the order of their forwards
+        self._forwards = 0  # of the step
         self._timestep: Any = None
         self._announced: int | None = None  # by begin_step(), before its first forward
         self._told = False  # steps are announced
@@ -123,7 +124,7 @@ class StepCounter:
     @property
     def began(self) -> bool:
         """Was the last forward the first of its step?"""
-        return len(self._seen) <= 1
+        return self._forwards <= 1
 
     def begin(self, step: int) -> None:
         """The forwards that follow belong to `step`."""
@@ -133,24 +134,28 @@ class StepCounter:
         """The scheduler has taken its step: what follows is another one."""
         self._moved = self._moves = True
 
-    def next(self, timestep: Any, context: str | None) -> tuple[int, str | None]:
+    def next(self, timestep: Any, context: str | None, both: bool = False) -> tuple[int, str | None]:
         """(step, branch) of the forward that begins; branch None where the batch decides it.
 
         timestep: compared with that of the forward before, None where there is none; context: the
-        branch that the forward was said to be.
+        branch that the forward was said to be; both: it was said to be a batch of uncond and cond.
         """
         if self._guidance == "batch" and not self._told:
             self._start(self._step + 1)
             return self._step, None
-        if self._is_new(timestep, context):
+        said = "cond" if both and context is None else context
+        if self._is_new(timestep, said):
             self.finish()
             self._start(self._step + 1 if self._announced is None else self._announced)
         branch = self._branch(context)
-        if self._seen and (branch is None or branch in self._seen or None in self._seen):
-            raise LabelError(self._twice(timestep, branch))
-        self._seen.append(branch)
-        if branch is not None and branch not in self._context_order:
-            self._context_order.append(branch)
+        of_forward = ["uncond", "cond"] if both and branch is None else [branch]
+        for name in of_forward:
+            if self._seen and (name is None or name in self._seen or None in self._seen):
+                raise LabelError(self._twice(timestep, name))
+        self._seen += of_forward
+        self._forwards += 1
+        if of_forward[-1] is not None and of_forward[-1] not in self._context_order:
+            self._context_order.append(of_forward[-1])
         self._timestep, self._moved, self._announced = timestep, False, None
         return self._step, branch
 
@@ -166,7 +171,7 @@ class StepCounter:
     def _start(self, step: int) -> None:
         self._step = step
         self._count = max(self._count, step + 1)
-        self._seen = []
+        self._seen, self._forwards = [], 0
 
     def _is_new(self, timestep: Any, context: str | None) -> bool:
         """Does the forward begin a step?"""

@@ -1,0 +1,113 @@
+"""The token layouts of encoders of transformers: of sound, of pictures, of video."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .layouts import Layout, Sequences
+from .tokens import Segment, argument_count, grid_segment
+from .video_models import Given
+
+
+def _whisper(model: Any, a: Given) -> Sequences:
+    sound = model.config.max_source_positions
+    return {
+        "audio": [Segment("audio", "audio", sound, (sound, 1, 1))],
+        "text": [Segment("text", "text", argument_count(a, "decoder_input_ids"))],
+    }
+
+
+WHISPER = Layout(
+    (),
+    _whisper,
+    {
+        "*encoder.layers.* self_attn": "audio",
+        "*decoder.layers.* self_attn": "text",
+        "*decoder.layers.* encoder_attn": "text > audio",
+    },
+)
+
+
+def _picture(pixels: Any, patch: int, registers: int) -> list[Segment]:
+    """A class token, registers, and the patches of a picture [B, C, H, W]."""
+    grid = (1, pixels.shape[-2] // patch, pixels.shape[-1] // patch)
+    image = grid_segment("image", "image", grid, cell=(1, patch, patch))
+    return [Segment("class", "register", 1), Segment("registers", "register", registers), image]
+
+
+def _clip(model: Any, a: Given) -> Sequences:
+    config = getattr(model.config, "vision_config", model.config)
+    sequences = {"text": [Segment("text", "text", argument_count(a, "input_ids"))]}
+    if a.get("pixel_values") is not None:
+        sequences["image"] = _picture(a["pixel_values"], config.patch_size, 0)
+    return sequences
+
+
+def _clip_idle(model: Any, a: Given) -> list[str]:
+    idle = ["*text_model.* *"] if a.get("input_ids") is None else []
+    return idle + (["*vision_model.* *"] if a.get("pixel_values") is None else [])
+
+
+CLIP = Layout((), _clip, {"*text_model.* *": "text", "*vision_model.* *": "image"}, _clip_idle)
+CLIP_VISION = Layout((), _clip, {"* *": "image"})
+
+
+def _dino(model: Any, a: Given) -> Sequences:
+    registers = getattr(model.config, "num_register_tokens", 0)
+    return {"image": _picture(a["pixel_values"], model.config.patch_size, registers)}
+
+
+DINO = Layout((), _dino, {"* *": "image"})
+
+
+def _video(pixels: Any, tubelet: int, patch: int) -> list[Segment]:
+    """The patches of a video [B, T, C, H, W]; one shorter than a patch is repeated."""
+    frames = max(1, pixels.shape[1] // tubelet)
+    grid = (frames, pixels.shape[3] // patch, pixels.shape[4] // patch)
+    return [grid_segment("video", "video", grid, cell=(tubelet, patch, patch))]
+
+
+def _vjepa2(model: Any, a: Given) -> Sequences:
+    c = model.config
+    return {"video": _video(a["pixel_values_videos"], c.tubelet_size, c.patch_size)}
+
+
+def _vjepa2_idle(model: Any, a: Given) -> list[str]:
+    return ["*predictor.* *"] if a.get("skip_predictor") else []
+
+
+VJEPA2 = Layout((), _vjepa2, {"*encoder.layer.* *": "video"}, _vjepa2_idle)
+VJEPA2_CLASSES = Layout(
+    (),
+    _vjepa2,
+    {"*encoder.layer.* *": "video", "*self_attention_layers.* *": "video"},
+    lambda model, given: ["*predictor.* *"],
+)
+
+
+def _videomae(model: Any, a: Given) -> Sequences:
+    c = model.config
+    if a.get("bool_masked_pos") is not None:  # only what is visible of each item
+        return {}
+    return {"video": _video(a["pixel_values"], c.tubelet_size, c.patch_size)}
+
+
+VIDEOMAE = Layout((), _videomae, {"*encoder.layer.* *": "video"})
+
+ENCODER_LAYOUTS = {
+    "CLIPForImageClassification": CLIP_VISION,
+    "CLIPModel": CLIP,
+    "CLIPVisionModel": CLIP_VISION,
+    "CLIPVisionModelWithProjection": CLIP_VISION,
+    "DINOv3ViTModel": DINO,
+    "Dinov2ForImageClassification": DINO,
+    "Dinov2Model": DINO,
+    "Dinov2WithRegistersForImageClassification": DINO,
+    "Dinov2WithRegistersModel": DINO,
+    "VJEPA2ForVideoClassification": VJEPA2_CLASSES,
+    "VJEPA2Model": VJEPA2,
+    "VideoMAEForVideoClassification": VIDEOMAE,
+    "VideoMAEModel": VIDEOMAE,
+    "WhisperForConditionalGeneration": WHISPER,
+    "WhisperModel": WHISPER,
+}

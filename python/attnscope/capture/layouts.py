@@ -1,0 +1,64 @@
+"""How a forward's tokens are laid out: the sequences of a class, and which of them its calls attend to."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .tokens import Segment
+
+# Segments of each sequence by its name; "PATTERN NAME" where only blocks that match the pattern have it.
+Sequences = Mapping[str, Sequence[Segment]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a class of models says about the tokens of its attention calls."""
+
+    # Lists of blocks whose calls have layer numbers, in the order in which they run; (): the longest.
+    main: tuple[str, ...]
+    # (transformer, the forward's arguments) -> its sequences by name.
+    sequences: Callable[[Any, Mapping[str, Any]], Sequences]
+    # "BLOCK SLOT", with *, -> the call's sequence ("video"), or that of its queries and that of its keys
+    # ("video > text"). The first that matches holds.
+    calls: Mapping[str, str]
+    # "BLOCK SLOT" of modules that make no call in a forward with these arguments.
+    idle: Callable[[Any, Mapping[str, Any]], Sequence[str]] = lambda model, given: ()
+    # Attention modules that call no function that is watched: "BLOCK SLOT" -> why.
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    # How pipelines of the class guide: in one forward of [uncond; cond] ("batch"), in one of cond, then one
+    # of uncond ("forwards"); "told": as their cache_context says, or not known.
+    guidance: str = "told"
+
+    def rule(self, block: str, slot: str) -> tuple[str, str | None] | None:
+        """(queries, keys) of a call by the names of their sequences; keys None: the same. None: not known."""
+        where = f"{block} {slot}"
+        rule = next((r for p, r in self.calls.items() if fnmatch.fnmatchcase(where, p)), None)
+        if rule is None:
+            return None
+        queries, _, keys = rule.partition(" > ")
+        return queries, keys or None
+
+    def why_unseen(self, block: str, slot: str) -> str | None:
+        """Why calls of the module cannot be seen; None where they can."""
+        return next(
+            (why for p, why in self.unseen.items() if fnmatch.fnmatchcase(f"{block} {slot}", p)), None
+        )
+
+    def is_idle(self, block: str, slot: str, model: Any, given: Mapping[str, Any]) -> bool:
+        """Does the module make no call in a forward of `model` with the arguments `given`?"""
+        return any(fnmatch.fnmatchcase(f"{block} {slot}", p) for p in self.idle(model, given))
+
+
+def sequence_of(sequences: Sequences, rule: str, block: str) -> Sequence[Segment] | None:
+    """The sequence of a rule ("video", or "decoder | joint": the first that the block has); None where
+    nothing tells it."""
+    for name in rule.split(" | "):
+        if name in sequences:
+            return sequences[name]
+        for pattern, segments in sequences.items():
+            if " " in pattern and fnmatch.fnmatchcase(f"{block} {name}", pattern):
+                return segments
+    return None

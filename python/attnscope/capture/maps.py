@@ -1,0 +1,171 @@
+"""The token map of a call: from the layout of the model's class, checked against the call's shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from .errors import CaptureError
+from .facts import FactTeller, collapsed
+from .forward import Forward
+from .grids import Grid, as_grid
+from .layouts import Sequences, sequence_of
+from .options import Options
+from .slots import IMAGE_CALL, Model, Slot
+from .tensors import Call
+from .tokens import Segment, grid_segment, kind_of, other, stated_map
+
+
+@dataclass(frozen=True)
+class TokenMap:
+    """What the tokens of a call are; keys None: as the queries."""
+
+    queries: Sequence[Segment]
+    keys: Sequence[Segment] | None
+    kind: str | None = None  # what the map says of the call, where the class told it
+
+
+def film_grid(sequences: Sequences) -> Grid | None:
+    """The grid of the video that a model makes: the first of a video or an image."""
+    segments = [s for sequence in sequences.values() for s in sequence]
+    return next((s.grid for s in segments if s.grid and s.modality in ("video", "image")), None)
+
+
+class MapTeller:
+    """Tells the token maps of the calls of one model. `say` gets what a user should know.
+
+    What nobody stated is one segment "other"; nothing is told where the short facts grid and text say all.
+    """
+
+    def __init__(self, model: Model, options: Options, facts: FactTeller, say: Callable[[str], None]) -> None:
+        self._model = model
+        self._options = options
+        self._facts = facts
+        self._say = say
+        self._grid = as_grid(options.grid)
+
+    def sequences(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Sequences | None:
+        """The sequences of a forward with the arguments `given`; None where the class has no layout."""
+        layout = self._model.layout
+        o = self._options
+        if (
+            layout is None or o.text is not None or o.axes is not None
+        ):  # the short facts say what the user does
+            return None
+        try:
+            return self._with_grid(module, layout.sequences(module, given))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            self._say(
+                f"{type(module).__name__}: its forward has other arguments than its token layout expects "
+                f"({type(error).__name__}: {error}): its tokens are recorded as other"
+            )
+            return {}
+
+    def _with_grid(self, module: torch.nn.Module, sequences: Sequences) -> Sequences:
+        """The same, the video or image with as many tokens as the user's grid in that grid."""
+        if self._grid is None:
+            return sequences
+        count = math.prod(self._grid)
+
+        def fits(segment: Segment) -> bool:
+            return segment.modality in ("video", "image") and segment.count == count
+
+        if not any(fits(s) for sequence in sequences.values() for s in sequence):
+            raise CaptureError(
+                f"grid: no video or image of {type(module).__name__} has {count} tokens: pass text= as well "
+                "where its tokens are others"
+            )
+        return {
+            name: [replace(s, grid=self._grid) if fits(s) else s for s in sequence]
+            for name, sequence in sequences.items()
+        }
+
+    def of_call(self, slot: Slot, call_name: str, forward: Forward, call: Call) -> TokenMap | None:
+        """The map that the class of the model tells; None where it has no layout."""
+        queries, keys = call.q.shape[2], call.k.shape[2]
+        if call_name.endswith(IMAGE_CALL) and self._model.family and forward.grid:
+            return TokenMap(
+                [grid_segment("video", "video", forward.grid)], [Segment("image", "image", keys)], "cross"
+            )
+        if forward.sequences is None or self._model.layout is None:
+            return None
+        rule = self._model.layout.rule(slot.place.block, call_name)
+        names = (None, None) if rule is None else rule
+        own = self._fitting(slot, forward.sequences, names[0], queries, "queries")
+        if names[1] is None and queries == keys:
+            return TokenMap(own, None, kind_of(own) if rule else None)
+        if names[1] is None and self._model.hf:
+            return None  # a cache of keys
+        return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), "cross")
+
+    def of_unknown(self, slot: Slot, kind: str, forward: Forward, call: Call) -> TokenMap | None:
+        """The map of a call of a class without a layout, where the short facts cannot say that nobody told
+        what its tokens are: keys of cross-attention, calls that state block and slot."""
+        o, family, hf = self._options, self._model.family, self._model.hf
+        told = o.text is not None or o.tokens is not None or (o.tokenizer is not None and not hf)
+        told |= o.axes is not None  # which a token map excludes
+        words = hf and forward.arguments.get("input_ids") is not None
+        if family is not None or told or words or (kind != "cross" and not slot.named):
+            return None
+        if kind != "cross" and forward.grid is not None:
+            return None
+        queries, keys = call.q.shape[2], call.k.shape[2]
+        own = other(queries)
+        if forward.grid is not None and grid_segment("video", "video", forward.grid).count == queries:
+            own = [grid_segment("video", "video", forward.grid)]
+        return TokenMap(own, other(keys) if kind == "cross" else None)
+
+    def _fitting(
+        self, slot: Slot, sequences: Sequences, name: str | None, count: int, side: str
+    ) -> Sequence[Segment]:
+        """The sequence `name` without its empty segments, if it has `count` tokens, else one of other."""
+        told = None if name is None else sequence_of(sequences, name, slot.place.block)
+        if told is None:
+            return other(count)
+        found = [s for s in told if s.count]
+        total = sum(s.count for s in found)
+        if total != count:
+            self._say(
+                f"{slot.name}: {count} {side} are not the {total} tokens of the {name} sequence of "
+                f"{type(self._model.first).__name__}: they are recorded as other"
+            )
+            return other(count)
+        return found
+
+    def facts(
+        self, tokens: TokenMap, forward: Forward, items: Sequence[int], branches: Sequence[str], batch: int
+    ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """(facts, tensors that they name) of the batch items `items` of a call with `batch` of them;
+        branches: theirs, if they have names."""
+
+        def of_items(segments: Sequence[Segment]) -> Sequence[Segment]:
+            return self._with_words([s.of_items(items, batch) for s in segments], forward, items, branches)
+
+        return stated_map(
+            of_items(tokens.queries), of_items(tokens.keys) if tokens.keys is not None else None
+        )
+
+    def _with_words(
+        self, segments: Sequence[Segment], forward: Forward, items: Sequence[int], branches: Sequence[str]
+    ) -> Sequence[Segment]:
+        """The same with the words and the padding that the user gave, where one segment is text."""
+        text = next((s for s in segments if s.modality == "text"), None)
+        if text is None or sum(s.modality == "text" for s in segments) > 1:
+            return segments
+        if self._model.hf:
+            side = "decoder_" if forward.arguments.get("decoder_input_ids") is not None else ""
+            facts = self._facts.hf_tokens(forward, text.count, side)
+        else:
+            o = self._options
+            told = [self._facts.branch_tokens(b, text.count) for b in branches or ["all"] * len(items)]
+            facts = {}
+            if branches or o.tokens is not None:  # a tokenizer's words are those of a branch
+                facts = collapsed("tokens", [w if w and len(w) == text.count else None for w, _ in told], 1)
+            if o.text_valid is not None:
+                facts |= collapsed("text_valid", [used for _, used in told], 1)
+        known = replace(text, words=facts.get("tokens"), valid=facts.get("text_valid", text.valid))
+        return [known if s is text else s for s in segments]

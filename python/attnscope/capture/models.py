@@ -1,0 +1,10 @@
+"""The token layouts that are known, by the name of the transformer's class."""
+
+from __future__ import annotations
+
+from .encoders import ENCODER_LAYOUTS
+from .image_models import IMAGE_LAYOUTS
+from .layouts import Layout
+from .video_models import VIDEO_LAYOUTS
+
+LAYOUTS: dict[str, Layout] = {**VIDEO_LAYOUTS, **IMAGE_LAYOUTS, **ENCODER_LAYOUTS}

@@ -1,0 +1,85 @@
+"""Where an attention module stands in a model: its block, and its name within the block."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .errors import CaptureError
+
+# The parts of a U-Net in the order in which they run; its modules are registered in another one.
+UNET_PARTS = ("down_blocks", "mid_block", "up_blocks")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A module's block ("transformer_blocks.7") and its name within the block ("attn1")."""
+
+    block: str
+    slot: str
+
+    @property
+    def stack(self) -> str:
+        """The list that the block stands in ("transformer_blocks")."""
+        return self.block.rpartition(".")[0]
+
+
+def place_of(model: torch.nn.Module, name: str) -> Place:
+    """The place of the module `name` of `model`.
+
+    The block is the innermost entry of a list whose entries are all of one class, or of any list where
+    there is no such; in no list, the module that holds it. A module that is a block itself is "attn" in it.
+    """
+    parts = name.split(".")
+    entries = [i for i in range(1, len(parts)) if parts[i].isdigit()]
+    uniform = [i for i in entries if len({type(m) for m in _children(model, parts[:i])}) == 1]
+    end = max(uniform or entries or [len(parts) - 2])
+    block, slot = ".".join(parts[: end + 1]), ".".join(parts[end + 1 :])
+    return Place(block or "model", slot or "attn")
+
+
+def _children(model: torch.nn.Module, parts: Sequence[str]) -> Iterable[torch.nn.Module]:
+    return model.get_submodule(".".join(parts)).children()
+
+
+def check_place(name: str) -> None:
+    """Raises CaptureError where `name`, a block's or a slot's, is none that a capture can hold."""
+    if not 1 <= len(name) <= 128 or name.startswith(".") or re.search(r"[\s/\x00-\x1f\x7f]", name):
+        raise CaptureError(
+            f"a block or an attention module is called {name!r}: expected 1 to 128 characters without white "
+            "space and slashes, the first no dot"
+        )
+
+
+def layer_numbers(places: Sequence[Place], main: Sequence[str] = ()) -> dict[str, int]:
+    """Numbers the blocks of the model's main stack in the order in which they run: layer by block.
+
+    main: the lists of the main stack in this order. Without it: the attention blocks of a U-Net from
+    its first down to its last up block; of any other model, those of its longest list.
+    """
+    blocks = list(dict.fromkeys(p.block for p in places))
+    stacks: dict[str, list[str]] = {}
+    for place in places:
+        if place.block not in stacks.setdefault(place.stack, []):
+            stacks[place.stack].append(place.block)
+    if main:
+        chosen = [b for stack in main for b in stacks.get(stack, [])]
+    elif any(_unet_key(b) for b in blocks):
+        chosen = sorted((b for b in blocks if _unet_key(b)), key=_unet_key)
+    else:
+        chosen = max(stacks.values(), key=len, default=[])
+    return {block: layer for layer, block in enumerate(chosen)}
+
+
+def _unet_key(block: str) -> tuple[int, ...]:
+    """Sorts the blocks of a U-Net by running order; () of a block that stands in none of its parts."""
+    part, _, rest = block.partition(".")
+    if part not in UNET_PARTS:
+        return ()
+    # Within a block, attention J, then motion module J, both of the entries K; temporal after spatial.
+    numbers = [int(n) for n in re.findall(r"\d+", rest)] or [0]
+    later = "motion_modules" in rest or "temp_attentions" in rest
+    return (UNET_PARTS.index(part), *numbers[:-1], later, numbers[-1], "temporal" in rest)

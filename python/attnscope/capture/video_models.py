@@ -1,0 +1,352 @@
+"""The token layouts of video transformers of diffusers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .grids import Grid, patched
+from .layouts import Layout, Sequences
+from .tokens import Modality, Segment, argument_count, counted, grid_segment
+
+Given = Mapping[str, Any]
+NO_FUNCTION = "it computes its attention in operations of its own"
+
+
+def video_of(x: torch.Tensor, patch: Sequence[int], **more: Any) -> Segment:
+    """The video tokens of latents [B, C, T, H, W]."""
+    return grid_segment("video", "video", patched(x.shape[2:], patch), **more)
+
+
+def text_of(given: Given, name: str = "encoder_hidden_states", mask: str | None = None) -> Segment:
+    """The text tokens of the argument `name` [B, N, C], their padding as the argument `mask` [B, N] tells."""
+    valid = counted(given.get(mask)) if mask is not None else None
+    return Segment("text", "text", argument_count(given, name), valid=valid)
+
+
+def _cubes(config: Any) -> tuple[int, int, int]:
+    return (getattr(config, "patch_size_t", None) or 1, config.patch_size, config.patch_size)
+
+
+# ---- LTX-2: video and audio, each with its text, and each with the other
+
+
+def _ltx2(model: Any, a: Given) -> Sequences:
+    dims = (a.get("num_frames"), a.get("height"), a.get("width"))
+    video: list[Segment] = []
+    if None not in dims:
+        cell = tuple(model.config.vae_scale_factors)
+        video = [grid_segment("video", "video", dims, cell=cell)]  # type: ignore[arg-type]
+    sound = argument_count(a, "audio_hidden_states")
+    return {
+        "video": video or [Segment("video", "video", argument_count(a, "hidden_states"))],
+        "audio": [Segment("audio", "audio", sound, (sound, 1, 1))],
+        "text": [text_of(a, mask="encoder_attention_mask")],
+        "audio_text": [text_of(a, "audio_encoder_hidden_states", "audio_encoder_attention_mask")],
+    }
+
+
+def _ltx2_idle(model: Any, a: Given) -> list[str]:
+    idle = ["* audio_to_video_attn", "* video_to_audio_attn"] if a.get("isolate_modalities") else []
+    perturbed = a.get("perturbation_mask")
+    skips = perturbed is None or bool((perturbed == 0).all())  # of no item the attention is needed
+    if model.config.perturbed_attn and skips:
+        for block in a.get("spatio_temporal_guidance_blocks") or []:
+            idle += [f"*transformer_blocks.{block} attn1", f"*transformer_blocks.{block} audio_attn1"]
+    return idle
+
+
+LTX2 = Layout(
+    ("transformer_blocks",),
+    _ltx2,
+    {
+        "* attn1": "video",
+        "* audio_attn1": "audio",
+        "* attn2": "video > text",
+        "* audio_attn2": "audio > audio_text",
+        "* audio_to_video_attn": "video > audio",
+        "* video_to_audio_attn": "audio > video",
+    },
+    _ltx2_idle,
+)
+
+
+# ---- HunyuanVideo 1.5: video, then three encoders' tokens, what is valid of each before the padding
+
+
+def _hunyuan15(model: Any, a: Given) -> Sequences:
+    image = a["image_embeds"]
+    masks = {
+        "image": torch.full(image.shape[:2], not bool((image == 0).all())),
+        "glyph_text": a["encoder_attention_mask_2"].bool().cpu(),
+        "text": a["encoder_attention_mask"].bool().cpu(),
+    }
+    video = video_of(a["hidden_states"], _cubes(model.config))
+    return {
+        "joint": [video, *_valid_first(masks)],
+        "text": [Segment("text", "text", masks["text"].shape[1], valid=counted(masks["text"]))],
+    }
+
+
+def _valid_first(masks: Mapping[str, torch.Tensor]) -> list[Segment]:
+    """Encoders' tokens [B, N], the valid ones of all first: segments, where items have as many of each."""
+    modality = {"image": "image", "glyph_text": "text", "text": "text"}
+    counts = {name: mask.sum(1).tolist() for name, mask in masks.items()}
+    if any(len(set(c)) > 1 for c in counts.values()):
+        total = sum(m.shape[1] for m in masks.values())
+        return [Segment("condition", "other", total, valid=[sum(c) for c in zip(*counts.values())])]
+    valid = [Segment(name, modality[name], counts[name][0]) for name in masks]
+    padding = [Segment(f"{n}_padding", "padding", m.shape[1] - counts[n][0]) for n, m in masks.items()]
+    return valid + padding
+
+
+HUNYUAN15 = Layout(
+    ("transformer_blocks",),
+    _hunyuan15,
+    {"*refiner_blocks.* *": "text", "* attn": "joint"},
+)
+
+
+# ---- Wan and what grew from it
+
+
+def _wan(model: Any, a: Given) -> dict[str, list[Segment]]:
+    image = a.get("encoder_hidden_states_image")
+    video = video_of(a["hidden_states"], model.config.patch_size)
+    # Two pictures come as two items of each; they are one's keys.
+    pictures = 0 if image is None else image.shape[0] * image.shape[1] // a["hidden_states"].shape[0]
+    return {"video": [video], "text": [text_of(a)], "image": [Segment("image", "image", pictures)]}
+
+
+_WAN_CALLS = {"* attn1": "video", "* attn2.image": "video > image", "* attn2": "video > text"}
+
+SKYREELS2 = Layout(("blocks",), _wan, _WAN_CALLS)
+
+
+def _wan_vace(model: Any, a: Given) -> Sequences:
+    control = patched(a["control_hidden_states"].shape[2:], model.config.patch_size)
+    sequences = _wan(model, a)
+    segment = grid_segment("control", "reference", control)
+    missing = sequences["video"][0].count - segment.count
+    return {**sequences, "control": [segment, Segment("control_padding", "padding", missing)]}
+
+
+WAN_VACE = Layout(
+    ("blocks",),
+    _wan_vace,
+    {
+        "*vace_blocks.* attn1": "control",
+        "*vace_blocks.* attn2.image": "control > image",
+        "*vace_blocks.* attn2": "control > text",
+        **_WAN_CALLS,
+    },
+)
+
+
+def _wan_animate(model: Any, a: Given) -> Sequences:
+    t, h, w = patched(a["hidden_states"].shape[2:], model.config.patch_size)
+    reference = grid_segment("reference", "reference", (1, h, w))  # the first frame, which has no pose
+    video = grid_segment("video", "video", (t - 1, h, w))
+    return {
+        **_wan(model, a),
+        "video": [reference, video],
+        "frame": [grid_segment("frame", "video", (1, h, w))],
+        "face": [Segment("face", "reference", model.config.face_encoder_num_heads + 1)],
+    }
+
+
+WAN_ANIMATE = Layout(("blocks",), _wan_animate, {"*face_adapter.* *": "frame > face", **_WAN_CALLS})
+
+
+# ---- FramePack: history of other cell sizes before the video
+
+
+def _framepack(model: Any, a: Given) -> Sequences:
+    patch, text = _cubes(model.config), text_of(a, mask="encoder_attention_mask")
+    latents = a["hidden_states"]
+    if latents.shape[0] == 1 and isinstance(text.valid, list):  # padding is cut off
+        text = Segment("text", "text", text.valid[0])
+    joint = [
+        *_history("history_4x", a.get("latents_history_4x"), a.get("indices_latents_history_4x"), (4, 8, 8)),
+        *_history("history_2x", a.get("latents_history_2x"), a.get("indices_latents_history_2x"), (2, 4, 4)),
+        *_history("history_1x", a.get("latents_clean"), a.get("indices_latents_clean"), (1, 2, 2)),
+        *_frames("video", "video", patched(latents.shape[2:], patch), a.get("indices_latents"), patch),
+        Segment("image", "image", argument_count(a, "image_embeds")),
+        text,
+    ]
+    refined = [text_of(a, mask="encoder_attention_mask")]
+    return {"joint": joint, "text": refined}
+
+
+def _history(name: str, latents: Any, indices: Any, cell: Grid) -> list[Segment]:
+    """History in cells of `cell` latents, the last of an axis padded to one."""
+    if latents is None or indices is None:
+        return []
+    grid = tuple(-(-n // c) for n, c in zip(latents.shape[2:], cell))
+    return _frames(name, "history", grid, indices, cell)  # type: ignore[arg-type]
+
+
+def _frames(name: str, modality: Modality, grid: Grid, indices: Any, cell: Grid) -> list[Segment]:
+    """A segment for each run of neighbouring frames; indices: the stream's latent frames, [B, T] or [T]."""
+    pixels = (cell[0] * 4, cell[1] * 8, cell[2] * 8)  # HunyuanVideo's VAE
+    if indices is None:
+        return [grid_segment(name, modality, grid, cell=pixels)]
+    every = (indices[0] if indices.ndim == 2 else indices).tolist()
+    starts = [every[i * cell[0]] for i in range(grid[0])]
+    breaks = [i for i in range(1, len(starts)) if starts[i] - starts[i - 1] != cell[0]]
+    runs = list(zip([0, *breaks], [*breaks, len(starts)]))
+    return [
+        grid_segment(
+            name if len(runs) == 1 else f"{name}_{n}",
+            modality,
+            (end - begin, *grid[1:]),
+            cell=pixels,
+            first_frame=int(starts[begin]),
+        )
+        for n, (begin, end) in enumerate(runs)
+    ]
+
+
+FRAMEPACK = Layout(
+    ("transformer_blocks", "single_transformer_blocks"),
+    _framepack,
+    {"*refiner_blocks.* *": "text", "* attn": "joint"},
+    guidance="forwards",
+)
+
+
+# ---- Kandinsky 5: with sparse attention its tokens stand in tiles
+
+
+def _kandinsky5(model: Any, a: Given) -> Sequences:
+    grid = patched(a["hidden_states"].shape[1:4], model.config.patch_size)  # [B, T, H, W, C]
+    tiled = (a.get("sparse_params") or {}).get("to_fractal")
+    order = {"tiles": [1, 8, 8]} if tiled else "raster"
+    return {"video": [grid_segment("video", "video", grid, order=order)], "text": [text_of(a)]}
+
+
+KANDINSKY5 = Layout(
+    ("visual_transformer_blocks",),
+    _kandinsky5,
+    {
+        "*text_transformer_blocks.* self_attention": "text",
+        "* self_attention": "video",
+        "* cross_attention": "video > text",
+    },
+    guidance="forwards",
+)
+
+
+# ---- Cosmos 1, 2 and 2.5: the last attends to an image in a call of its own
+
+
+def _cosmos(model: Any, a: Given) -> Sequences:
+    words = a["encoder_hidden_states"]
+    text, image = words if isinstance(words, tuple) else (words, None)
+    return {
+        "video": [video_of(a["hidden_states"], model.config.patch_size)],
+        "text": [Segment("text", "text", text.shape[1], valid=counted(a.get("attention_mask")))],
+        "image": [Segment("image", "image", 0 if image is None else image.shape[1])],
+    }
+
+
+COSMOS = Layout(
+    ("transformer_blocks",),
+    _cosmos,
+    {"* attn1": "video", "* attn2": "video > text", "* attn2.2": "video > image"},
+    guidance="forwards",
+)
+
+
+# ---- video and text, in one sequence or in two
+
+
+def _allegro(model: Any, a: Given) -> Sequences:
+    video = video_of(a["hidden_states"], _cubes(model.config))
+    return {"video": [video], "text": [text_of(a, mask="encoder_attention_mask")]}
+
+
+ALLEGRO = Layout(
+    ("transformer_blocks",), _allegro, {"* attn1": "video", "* attn2": "video > text"}, guidance="batch"
+)
+
+
+def _easyanimate(model: Any, a: Given) -> Sequences:
+    t5 = Segment("t5_text", "text", argument_count(a, "encoder_hidden_states_t5"))
+    return {"joint": [text_of(a), t5, video_of(a["hidden_states"], _cubes(model.config))]}
+
+
+EASYANIMATE = Layout(("transformer_blocks",), _easyanimate, {"* attn1": "joint"}, guidance="batch")
+
+
+def _consisid(model: Any, a: Given) -> Sequences:
+    x, p = a["hidden_states"], model.config.patch_size  # [B, T, C, H, W]
+    video = grid_segment("video", "video", (x.shape[1], x.shape[3] // p, x.shape[4] // p))
+    return {"joint": [text_of(a), video]}
+
+
+CONSISID = Layout(
+    ("transformer_blocks",),
+    _consisid,
+    {"* attn1": "joint"},
+    unseen={"*local_facial_extractor.* *": NO_FUNCTION, "*perceiver_cross_attention.* *": NO_FUNCTION},
+    guidance="batch",
+)
+
+
+def _motif(model: Any, a: Given) -> Sequences:
+    video = video_of(a["hidden_states"], _cubes(model.config))
+    text = text_of(a, mask="encoder_attention_mask")
+    sequences = {
+        "joint": [video, Segment("image", "image", argument_count(a, "image_embeds")), text],
+        "video": [video],
+        "text": [text],
+    }
+    # The last blocks decode: their tokens, and in the text's place those of the encoder before them.
+    encoder = grid_segment("encoder_video", "video", video.grid)  # type: ignore[arg-type]
+    first = model.config.num_single_layers - model.config.num_decoder_layers
+    for block in range(first, model.config.num_single_layers):
+        sequences[f"*single_transformer_blocks.{block} decoder"] = [video, encoder]
+    return sequences
+
+
+MOTIF = Layout(
+    ("transformer_blocks", "single_transformer_blocks"),
+    _motif,
+    {"* cross_attn": "video > text", "* attn": "decoder | joint"},
+)
+
+
+def _sana_video(model: Any, a: Given) -> Sequences:
+    video = video_of(a["hidden_states"], model.config.patch_size)
+    return {"video": [video], "text": [text_of(a, mask="encoder_attention_mask")]}
+
+
+SANA_VIDEO = Layout(
+    ("transformer_blocks",),
+    _sana_video,
+    {"* attn2": "video > text"},
+    unseen={
+        "* attn1": "linear attention whose weights are rotated and whose normaliser is not, which a capture "
+        "cannot say"
+    },
+    guidance="batch",
+)
+
+VIDEO_LAYOUTS = {
+    "AllegroTransformer3DModel": ALLEGRO,
+    "ConsisIDTransformer3DModel": CONSISID,
+    "CosmosTransformer3DModel": COSMOS,
+    "EasyAnimateTransformer3DModel": EASYANIMATE,
+    "HunyuanVideo15Transformer3DModel": HUNYUAN15,
+    "HunyuanVideoFramepackTransformer3DModel": FRAMEPACK,
+    "Kandinsky5Transformer3DModel": KANDINSKY5,
+    "LTX2VideoTransformer3DModel": LTX2,
+    "MotifVideoTransformer3DModel": MOTIF,
+    "SanaVideoTransformer3DModel": SANA_VIDEO,
+    "SkyReelsV2Transformer3DModel": SKYREELS2,
+    "WanAnimateTransformer3DModel": WAN_ANIMATE,
+    "WanVACETransformer3DModel": WAN_VACE,
+}

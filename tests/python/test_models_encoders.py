@@ -1,0 +1,249 @@
+"""Encoders of transformers: each call has its block and slot, and its tokens are what they are."""
+
+import unittest
+from typing import Any
+
+import torch
+
+import attnscope_capture
+import test_models_image
+import test_models_video
+import test_models_wan
+from attnscope_capture import capture
+from model_cases import Case, Models, Probe, numbers
+from support import TOLERANCE, CaptureTest, output_error, read_capture
+
+IDS = torch.tensor([[1, 5, 6, 7, 2]])
+VISION = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=16,
+    image_size=12,
+    patch_size=4,
+    attn_implementation="sdpa",
+)
+
+
+def configured(cls: Any, **options: Any) -> Any:
+    return cls(cls.config_class(**options))
+
+
+def whisper(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = configured(
+        cls,
+        vocab_size=20,
+        num_mel_bins=4,
+        d_model=32,
+        encoder_layers=3,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_source_positions=11,
+        max_target_positions=16,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        attn_implementation="sdpa",
+    )
+    return model, dict(input_features=numbers(1, 4, 22), decoder_input_ids=IDS, use_cache=False)
+
+
+def clip(cls: Any) -> tuple[Any, dict[str, Any]]:
+    text = dict(
+        vocab_size=20,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        eos_token_id=2,
+    )
+    model = configured(cls, text_config=text, vision_config=VISION, attn_implementation="sdpa")
+    return model, dict(input_ids=IDS, pixel_values=numbers(1, 3, 12, 12))
+
+
+def pictures(**more: Any) -> Any:
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        return configured(cls, **{**VISION, **more}), dict(pixel_values=numbers(1, 3, 12, 12))
+
+    return make
+
+
+def videomae(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = configured(cls, **VISION, num_frames=4, tubelet_size=2)
+    return model, dict(pixel_values=numbers(1, 4, 3, 12, 12))
+
+
+def vjepa2(**more: Any) -> Any:
+    """more: options of the configuration that begin with num_, else inputs."""
+
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        model = configured(
+            cls,
+            patch_size=4,
+            crop_size=12,
+            frames_per_clip=4,
+            tubelet_size=2,
+            hidden_size=24,
+            num_attention_heads=2,
+            num_hidden_layers=2,
+            mlp_ratio=1,
+            pred_hidden_size=24,
+            pred_num_attention_heads=2,
+            pred_num_hidden_layers=1,
+            pred_num_mask_tokens=1,
+            attn_implementation="sdpa",
+            **{k: v for k, v in more.items() if k.startswith("num_")},
+        )
+        given = {k: v for k, v in more.items() if not k.startswith("num_")}
+        return model, dict(pixel_values_videos=numbers(1, 4, 3, 12, 12), **given)
+
+    return make
+
+
+def encoder(cls: str, make: Any, calls: dict[str, str], layers: int, name: str = "", **more: Any) -> Case:
+    return Case(cls, make, calls, layers, name, library="transformers", timestep=None, **more)
+
+
+PATCHES = "class:register 1, image 1x3x3 cell 1x4x4"
+REGISTERS = "class:register 1, registers:register 2, image 1x3x3 cell 1x4x4"
+WHISPER = {
+    "*encoder.layers.* self_attn": "audio 11x1x1",
+    "*decoder.layers.* self_attn": "text 5",
+    "*decoder.layers.* encoder_attn": "text 5 > audio 11x1x1",
+}
+PIXEL = (0, slice(None), 6, 9)  # of the patch (1, 2)
+
+CASES = (
+    encoder("WhisperModel", whisper, WHISPER, 3, masks={"*decoder.layers.* self_attn": "causal"}),
+    encoder(
+        "WhisperForConditionalGeneration",
+        whisper,
+        WHISPER,
+        3,
+        masks={"*decoder.layers.* self_attn": "causal"},
+    ),
+    encoder(
+        "CLIPModel",
+        clip,
+        {"*text_model.*": "text 5", "*vision_model.*": PATCHES},
+        2,
+        masks={"*text_model.*": "causal"},
+    ),
+    encoder("CLIPVisionModel", pictures(), {"* self_attn": PATCHES}, 2),
+    encoder("CLIPVisionModelWithProjection", pictures(), {"* self_attn": PATCHES}, 2),
+    encoder(
+        "CLIPForImageClassification",
+        lambda cls: (configured(cls, vision_config=VISION, attn_implementation="sdpa"), pictures()(cls)[1]),
+        {"* self_attn": PATCHES},
+        2,
+    ),
+    encoder("Dinov2Model", pictures(), {"*layer.* *": PATCHES}, 2),
+    encoder("Dinov2ForImageClassification", pictures(), {"*layer.* *": PATCHES}, 2),
+    encoder("Dinov2WithRegistersModel", pictures(num_register_tokens=2), {"*layer.* *": REGISTERS}, 2),
+    encoder(
+        "Dinov2WithRegistersForImageClassification",
+        pictures(num_register_tokens=2),
+        {"*layer.* *": REGISTERS},
+        2,
+    ),
+    encoder("DINOv3ViTModel", pictures(num_register_tokens=2), {"*layer.* *": REGISTERS}, 2),
+    encoder("VideoMAEModel", videomae, {"encoder.layer.* *": "video 2x3x3 cell 2x4x4"}, 2),
+    encoder("VideoMAEForVideoClassification", videomae, {"*encoder.layer.* *": "video 2x3x3 cell 2x4x4"}, 2),
+    encoder(
+        "VJEPA2Model",
+        vjepa2(),
+        {"encoder.layer.* *": "video 2x3x3 cell 2x4x4", "predictor.layer.* *": "tokens:other 36"},
+        2,
+    ),
+    encoder(
+        "VJEPA2ForVideoClassification",
+        vjepa2(num_pooler_layers=1),
+        {
+            "vjepa2.encoder.layer.* *": "video 2x3x3 cell 2x4x4",
+            "pooler.self_attention_layers.0 *": "video 2x3x3 cell 2x4x4",
+        },
+        2,
+        apart=1,
+    ),
+    encoder(
+        "VJEPA2Model",
+        vjepa2(skip_predictor=True),
+        {"encoder.layer.* *": "video 2x3x3 cell 2x4x4"},
+        2,
+        "alone",
+        probes=[
+            Probe("pixel_values_videos", (0, 3, slice(None), 6, 9), "encoder.layer.0 attention", "video", 14)
+        ],
+    ),
+)
+
+
+class Encoders(Models):
+    cases = CASES
+
+    def test_models(self) -> None:
+        self.run_cases()
+
+    def test_every_layout_has_a_case(self) -> None:
+        tables = (CASES, test_models_image.CASES, test_models_video.CASES, test_models_wan.CASES)
+        tested = {case.cls for table in tables for case in table}
+        self.assertEqual(set(attnscope_capture.LAYOUTS) - tested, set())
+
+
+class Words:
+    """A tokenizer as far as it is used."""
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [f"w{i}" for i in ids]
+
+
+class Texts(CaptureTest):
+    def test_the_words_of_whisper(self) -> None:
+        from transformers import WhisperModel
+
+        torch.manual_seed(1)
+        model, inputs = whisper(WhisperModel)
+        with torch.no_grad(), capture(model.eval(), self.folder / "d", tokenizer=Words()):
+            model(**inputs)
+        words = ["w1", "w5", "w6", "w7", "w2"]
+        for call in read_capture(self.folder / "d"):
+            for segment in [*call.facts["queries"], *call.facts.get("keys", [])]:
+                self.assertEqual(segment.get("words"), [words] if segment["name"] == "text" else None)
+
+    def test_t5_is_text_alone(self) -> None:
+        """The first format says it: an encoder and a decoder of words."""
+        from transformers import T5Config, T5Model
+
+        torch.manual_seed(1)
+        config = T5Config(
+            vocab_size=20,
+            d_model=32,
+            d_kv=16,
+            d_ff=16,
+            num_layers=2,
+            num_decoder_layers=1,
+            num_heads=2,
+            decoder_start_token_id=0,
+            attn_implementation="sdpa",
+        )
+        model = T5Model(config).eval()
+        inputs = dict(input_ids=IDS, decoder_input_ids=IDS[:, :3], use_cache=False)
+        with torch.no_grad():
+            plain = model(**inputs)[0]
+            with capture(model, self.folder / "d"):
+                again = model(**inputs)[0]
+        self.assertTrue(torch.equal(plain, again))
+        calls = read_capture(self.folder / "d")
+        seen = [(c.facts["layer"], c.facts["kind"], c.facts["text"], c.facts["format"][-1]) for c in calls]
+        kinds = [(0, "self"), (1, "self"), (2, "self"), (2, "cross")]
+        self.assertEqual(seen, [(layer, kind, "all", "1") for layer, kind in kinds])
+        for call in calls:
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
+
+
+if __name__ == "__main__":
+    unittest.main()
