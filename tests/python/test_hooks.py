@@ -169,6 +169,30 @@ class Wrapped(CaptureTest):
         with self.refused("not softmax"), capture(None, self.folder / "causal"):
             attention(q, q, q, causal=True)  # which it ignores
 
+    def test_kernels_that_approximate_are_measured(self) -> None:
+        def int8(t: torch.Tensor) -> torch.Tensor:
+            step = t.abs().amax(-1, keepdim=True) / 20  # coarser than a kernel would take
+            return (t / step).round() * step
+
+        def quantised(q: Any, k: Any, v: Any) -> torch.Tensor:
+            return plain_attention(int8(q), int8(k), v, None, q.shape[-1] ** -0.5)
+
+        torch.manual_seed(3)
+        q, k, v = (4 * torch.randn(1, 2, 40, 16) for _ in range(3))
+        with capture(None, self.folder / "d"):
+            wrap(quantised, approximation="int8 q and k")(q, k, v)
+        (call,) = read_capture(self.folder / "d")
+        self.assertEqual(call.facts["approximation"], "int8 q and k")
+        self.assertEqual(call.facts["format"], "attnscope-capture/2")
+        result = program("verify", self.folder / "d")
+        self.assertRegex(result.stdout, "approximates: .*int8 q and k: mean error 0.0")
+        with self.refused("not softmax"), capture(None, self.folder / "e"):
+            wrap(lambda q, k, v: 3 * quantised(q, k, v), approximation="nonsense")(q, k, v)
+        # What diffusers' backends are called tells which of them quantise.
+        given = {n: t.transpose(1, 2) for n, t in zip(("query", "key", "value"), (q, k, v), strict=True)}
+        for backend, name in (("_sage_qk_int8_pv_fp8_cuda", "sage_qk_int8_pv_fp8_cuda"), ("flash", None)):
+            self.assertEqual(dispatched_call(backend, given, given["value"]).approximation, name)
+
     def test_arguments_that_are_not_known(self) -> None:
         def windowed(q: Any, k: Any, v: Any, window: tuple[int, int] = (-1, -1)) -> torch.Tensor:
             return F.scaled_dot_product_attention(q, k, v)

@@ -20,6 +20,8 @@ ARGUMENTS = {
 }
 # Arguments that change no weight.
 NEUTRAL = ("enable_gqa", "deterministic", "return_lse", "return_attn_probs", "kernel_options")
+# What the names of backends that quantise q, k or v have in them.
+QUANTISED = ("sage", "int8", "fp8")
 # Arguments of transformers' attention functions that change weights and are no mask.
 SHAPING = ("softcap", "s_aux", "position_bias", "head_mask", "cache")
 
@@ -46,7 +48,7 @@ def dispatched_call(backend: str, given: Mapping[str, Any], result: Any) -> Call
     elif tensor and mask.ndim == 2 and tuple(mask.shape) == (q.shape[0], k.shape[2]):
         mask = mask[:, None, None]
     dropout = float(given.get("dropout_p") or 0.0)
-    return Call(q, k, v, out, mask, dropout, causal, given.get("scale"), source)
+    return Call(q, k, v, out, mask, dropout, causal, given.get("scale"), source, _approximation(backend))
 
 
 def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: Any) -> Call:
@@ -74,10 +76,23 @@ def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: 
             earlier = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
             mask, causal = mask & earlier, False
     dropout = float(given.get("dropout") or 0.0)
-    return Call(q, k, v, result[0].transpose(1, 2), mask, dropout, causal, given.get("scaling"), source)
+    out, scale = result[0].transpose(1, 2), given.get("scaling")
+    return Call(q, k, v, out, mask, dropout, causal, scale, source, _approximation(name))
 
 
-def own_call(function: Callable[..., Any], layout: str, args: tuple, kwargs: dict, result: Any) -> Call:
+def _approximation(backend: str) -> str | None:
+    """The backend's name, where it does not compute exactly."""
+    return backend.strip("_") if any(part in backend for part in QUANTISED) else None
+
+
+def own_call(
+    function: Callable[..., Any],
+    layout: str,
+    args: tuple,
+    kwargs: dict,
+    result: Any,
+    approximation: str | None = None,
+) -> Call:
     """A call of a user's function, whose first three arguments are q, k and v in `layout`.
 
     Raises CaptureError where it is given an argument whose meaning is not known.
@@ -104,4 +119,5 @@ def own_call(function: Callable[..., Any], layout: str, args: tuple, kwargs: dic
             raise CaptureError(f"{source}: what its argument {name}={value!r} does to the map is not known")
     q, k, v, out = (t.transpose(1, 2) if layout == "bshd" else t for t in tensors)
     dropout, causal = float(found.get("dropout") or 0.0), bool(found.get("causal", False))
-    return Call(q, k, v, out, found.get("mask"), dropout, causal, found.get("scale"), source)
+    mask, scale = found.get("mask"), found.get("scale")
+    return Call(q, k, v, out, mask, dropout, causal, scale, source, approximation)

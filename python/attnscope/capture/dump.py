@@ -112,6 +112,8 @@ class Dump:
             "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
             **mask.facts,
         }
+        if call.approximation is not None:
+            facts["approximation"] = call.approximation
         name = self._name(facts, slot, call_name)
         if mask.second_format or any(n in facts for n in NEW_FACTS):
             facts["format"] = FORMAT_2

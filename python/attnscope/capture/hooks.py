@@ -184,13 +184,17 @@ def transformers_functions() -> dict[str, Callable[..., Any]]:
     return getattr(interface, "_global_mapping", {})
 
 
-def wrap(function: Callable[..., Any], *, layout: str = "bhsd") -> Callable[..., Any]:
+def wrap(
+    function: Callable[..., Any], *, layout: str = "bhsd", approximation: str | None = None
+) -> Callable[..., Any]:
     """An attention function of one's own that captures see: the same function, recorded as one call.
 
     Its first three arguments are q, k and v, [B, H, N, d] each, or [B, N, H, d] with layout="bshd", and so
     is its result (or the first of a tuple). mask, scale, causal and dropout are known by their usual names.
     Raises CaptureError during a capture where another argument is given, or where the result is not
-    softmax(scale·QKᵀ + mask)·V. Without a capture the function is called and nothing else.
+    softmax(scale·QKᵀ + mask)·V; `approximation` names a kernel that is not exactly that by design (sparse,
+    quantised), so that `attnscope verify` measures it instead of complaining. Without a capture the function
+    is called and nothing else.
     """
     if layout not in ("bhsd", "bshd"):
         raise CaptureError(f'wrap: expected layout "bhsd" or "bshd" (got {layout!r})')
@@ -200,7 +204,9 @@ def wrap(function: Callable[..., Any], *, layout: str = "bhsd") -> Callable[...,
         if not _LISTENING:
             return function(*args, **kwargs)
         return _LISTENING[-1].run(
-            True, lambda: function(*args, **kwargs), lambda out: own_call(function, layout, args, kwargs, out)
+            True,
+            lambda: function(*args, **kwargs),
+            lambda out: own_call(function, layout, args, kwargs, out, approximation),
         )
 
     return attention

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -43,6 +43,7 @@ class Call:
     causal: bool
     scale: float | None
     source: str | None = None  # what made the call, where it is not scaled_dot_product_attention
+    approximation: str | None = None  # its name, where it is known not to compute exactly
 
     def with_batch(self) -> Call:
         """The same with a batch axis: [H, N, d] is one item."""
@@ -51,7 +52,7 @@ class Call:
         if self.q.ndim != 3:
             raise CaptureError(f"expected q [B, H, N, d] or [H, N, d] (got {list(self.q.shape)})")
         q, k, v, out = (t.unsqueeze(0) for t in (self.q, self.k, self.v, self.out))
-        return Call(q, k, v, out, self.mask, self.dropout, self.causal, self.scale, self.source)
+        return replace(self, q=q, k=k, v=v, out=out)
 
     def check(self, where: str) -> None:
         """Raises CaptureError where a capture cannot state the call; `where`: its name in the message."""
