@@ -166,7 +166,11 @@ CallCheck check_call(const CallEntry& call, const CheckDepth& depth, const Check
   CallChecker(check, depth, means, std::move(stop)).run(threads);
   std::ranges::sort(check.head_errors, {},
                     [](const CallCheck::HeadError& e) { return std::pair(e.batch, e.head); });
-  const bool approximates = !call.approximation.empty() && check.error <= kMostApproximation;
+  double sum = 0;
+  for (const CallCheck::HeadError& e : check.head_errors) sum += e.mean;
+  const bool approximates =
+      !check.head_errors.empty() &&
+      sum <= kMostApproximation * static_cast<double>(check.head_errors.size());
   check.verdict = check.error <= check.tolerance ? CheckVerdict::agrees
                   : approximates                 ? CheckVerdict::approximates
                                                  : CheckVerdict::differs;

@@ -46,7 +46,7 @@ struct CallCheck {
   std::vector<HeadError> head_errors;
 };
 
-/// From which error on a kernel that approximates is taken for one that was recorded wrongly.
+/// From which mean error on a kernel that approximates is taken for one that was recorded wrongly.
 inline constexpr double kMostApproximation = 0.5;
 
 /// How much of a call is checked: this many heads and rows of each, spread evenly; 0: all.
