@@ -254,7 +254,10 @@ std::string TokenGrid::place_text(int64_t index, int64_t batch) const {
   const TokenSegment& segment = segments_[segment_number(index)];
   const int64_t token = index - segment.tokens.begin;
   const auto place = segment.coord(token);
-  std::string text = segment.name + " " + (place ? written(*place) : std::to_string(token));
+  // A line of cells, such as sound, has their numbers.
+  const bool line = segment.grid[1] == 1 && segment.grid[2] == 1;
+  std::string text = segment.name + " ";
+  text += !place ? std::to_string(token) : line ? std::to_string(place->t) : written(*place);
   if (segment.modality != Modality::padding && !segment.is_valid(token, batch)) text += " padding";
   return text;
 }

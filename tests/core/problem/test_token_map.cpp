@@ -168,6 +168,13 @@ TEST_CASE("cells in tiles and in a listed order have their places") {
   CHECK(map.place_text(0) == "video (2, 4, 3)");
 }
 
+TEST_CASE("places of a line of cells have numbers") {
+  MapMaker maker;
+  maker.add("video", Modality::video, 4, {1, 2, 2}).add("audio", Modality::audio, 5, {5, 1, 1});
+  CHECK(maker.make().place_text(7) == "audio 3");
+  CHECK(maker.make().place_text(3) == "(0, 1, 1)");
+}
+
 TEST_CASE("token maps without order, room or names are refused") {
   const auto refused = [](std::vector<TokenSegment> segments) {
     return thrown_text(ErrorCode::usage, [&] { TokenGrid::of_segments(std::move(segments)); });
