@@ -188,6 +188,15 @@ class Encoders(Models):
     def test_models(self) -> None:
         self.run_cases()
 
+    def test_tokens_that_nobody_told_are_not_joint(self) -> None:
+        from transformers import VJEPA2Model
+
+        torch.manual_seed(1)
+        model, inputs = vjepa2()(VJEPA2Model)
+        with torch.no_grad(), capture(model.eval(), self.folder / "d", blocks="predictor.*"):
+            model(**inputs)
+        self.assertEqual({c.facts["kind"] for c in read_capture(self.folder / "d")}, {"self"})
+
     def test_every_layout_has_a_case(self) -> None:
         tables = (CASES, test_models_image.CASES, test_models_video.CASES, test_models_wan.CASES)
         tested = {case.cls for table in tables for case in table}

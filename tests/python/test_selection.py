@@ -18,7 +18,7 @@ from attnscope_capture import (
     largest_named,
     parse_numbers,
 )
-from support import TOLERANCE, CaptureTest, output_error, read_capture
+from support import TOLERANCE, CaptureTest, has_program, output_error, program, read_capture
 
 
 class Numbers(CaptureTest):
@@ -317,6 +317,16 @@ class Choices(CaptureTest):
             small.pipe.transformer(**inputs)
         (call,) = read_capture(self.folder / "d")
         self.assertNotIn("grid", call.facts)
+        self.assertEqual(
+            call.facts["queries"],
+            [
+                {"name": "text", "modality": "text", "count": 8},
+                {"name": "image", "modality": "image", "count": 48, "grid": [1, 6, 8]},
+                {"name": "reference_1", "modality": "reference", "count": 12},
+            ],
+        )
+        if has_program():
+            program("verify", self.folder / "d")
 
 
 class Changes(CaptureTest):

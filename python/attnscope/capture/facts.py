@@ -42,7 +42,8 @@ class FactTeller:
                     "a cache of keys is in use. Run the model with use_cache=False, or "
                     'record the first forward only (steps="0")'
                 )
-            if kind == "self" and forward.grid and (self._options.text or self._model.hf):
+            whole = forward.sequences is None  # a grid, and what stands beside it
+            if kind == "self" and whole and forward.grid and (self._options.text or self._model.hf):
                 kind = "joint"
         return kind
 

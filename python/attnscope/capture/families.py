@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from .grids import Grid, patched
+from .image_models import pictures_of
+from .tokens import Segment
+from .video_models import text_of
 
 
 def _cogvideox_grid(model: Any, a: Mapping[str, Any]) -> Grid:
@@ -97,6 +100,8 @@ class Family:
     encoders: tuple[tuple[str, str], ...] = (("text_encoder", "tokenizer"),)
     trims: bool = False  # padding is cut off
     counted_text: bool = False  # padding is attended and comes last: count it from the token ids
+    # (transformer, forward's arguments) -> the tokens of a joint call that are no grid of one piece
+    pieces: Callable[[Any, Mapping[str, Any]], Sequence[Segment]] | None = None
 
 
 _DUAL = ("transformer_blocks", "single_transformer_blocks")
@@ -158,6 +163,7 @@ FAMILIES: dict[str, Family] = {
         vae=(1, 8),
         encoders=(("text_encoder_2", "tokenizer_2"),),
         counted_text=True,
+        pieces=lambda model, a: [text_of(a), *pictures_of(a["img_ids"])],
     ),
     "SD3Transformer2DModel": Family(
         ("transformer_blocks",),

@@ -12,7 +12,7 @@ from .tokens import Segment, argument_count, counted, grid_segment
 from .video_models import Given, text_of
 
 
-def _pictures(ids: torch.Tensor) -> list[Segment]:
+def pictures_of(ids: torch.Tensor) -> list[Segment]:
     """The picture, then reference pictures, by the positions [N, 3 or 4] (picture, row, column …) of their
     tokens. A picture has a grid where its tokens are in raster order."""
     ids = (ids[0] if ids.ndim == 3 else ids).round().long().cpu()
@@ -31,7 +31,7 @@ def _pictures(ids: torch.Tensor) -> list[Segment]:
 def _flux2(model: Any, a: Given) -> Sequences:
     if a.get("kv_cache_mode") is not None:  # reference pictures are attended to in calls of their own
         return {}
-    return {"joint": [text_of(a), *_pictures(a["img_ids"])]}
+    return {"joint": [text_of(a), *pictures_of(a["img_ids"])]}
 
 
 FLUX2 = Layout(("transformer_blocks", "single_transformer_blocks"), _flux2, {"* attn": "joint"})
@@ -40,7 +40,7 @@ FLUX2 = Layout(("transformer_blocks", "single_transformer_blocks"), _flux2, {"* 
 def _chroma(model: Any, a: Given) -> Sequences:
     mask, text = a.get("attention_mask"), text_of(a)
     valid = counted(mask[:, : text.count]) if isinstance(mask, torch.Tensor) else None
-    return {"joint": [Segment("text", "text", text.count, valid=valid), *_pictures(a["img_ids"])]}
+    return {"joint": [Segment("text", "text", text.count, valid=valid), *pictures_of(a["img_ids"])]}
 
 
 CHROMA = Layout(

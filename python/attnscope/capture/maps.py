@@ -91,6 +91,10 @@ class MapTeller:
             return TokenMap(
                 [grid_segment("video", "video", forward.grid)], [Segment("image", "image", keys)], "cross"
             )
+        family = self._model.family
+        if family and family.pieces and forward.grid is None and self._options.text is None:
+            pieces = {"joint": family.pieces(forward.model, forward.arguments)}
+            return TokenMap(self._fitting(slot, pieces, "joint", queries, "queries"), None, slot.kind)
         if forward.sequences is None or self._model.layout is None:
             return None
         rule = self._model.layout.rule(slot.place.block, call_name)
