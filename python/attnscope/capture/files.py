@@ -6,7 +6,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
