@@ -100,7 +100,8 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
       .add_option("--rope", o.rope,
                   "apply rotary embedding to q and k as they are read, where they were recorded\n"
                   "before it: cogvideox, hunyuan, flux, wan, ltx[:HEADS], mochi:FILE[:KEY], gptj,\n"
-                  "llama")
+                  "llama, ltx2, cosmos:scale=TxYxX[,fps=N], kandinsky5, hunyuan-image, krea2,\n"
+                  "z-image, qwen-image, flux2, minimax-h3 (docs/inputs.md)")
       .type_name("NAME")
       .group(facts);
   command

@@ -79,13 +79,14 @@ std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem) {
   std::vector<FittingPreset> fitting;
   const int64_t queries = problem.num_queries();
   for (const ModelPreset& preset : model_presets()) {
-    const int64_t cells = preset.grid[0] * preset.grid[1] * preset.grid[2];
-    const bool cross = queries == cells && problem.num_keys() == preset.cross_text;
+    // Text of any length would fit most sequences.
+    const bool open = preset.text_varies && preset.text.count > 0;
+    const bool cross = preset.is_cross(queries, problem.num_keys());
     const bool whole = queries == preset.tokens() && problem.num_keys() == queries;
-    if (preset.head_dim != problem.head_dim() || (!whole && !cross)) continue;
-    const TokenGrid grid = cross ? TokenGrid::video(cells, preset.grid, 0, TextPlace::none)
-                                 : TokenGrid::video(preset.tokens(), preset.grid, preset.text.count,
-                                                    preset.text.place);
+    if (preset.head_dim != problem.head_dim() || open || (!whole && !cross)) continue;
+    const TokenGrid grid =
+        cross ? TokenGrid::video(queries, preset.grid, 0, TextPlace::none)
+              : TokenGrid::video(queries, preset.grid, preset.text.count, preset.text.place);
     fitting.push_back({std::string(preset.name), grid.grid_text(),
                        cross ? std::string("all") : grid.text_text()});
   }

@@ -1,102 +1,125 @@
 #include "core/problem/rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 namespace attnscope {
 namespace {
 
-struct RopeInfo {
-  RopeFamily family;
-  std::string_view name;
-  double base;
-};
-constexpr std::array<RopeInfo, 8> kRopes{{{RopeFamily::cogvideox, "cogvideox", 10000},
-                                          {RopeFamily::hunyuan, "hunyuan", 256},
-                                          {RopeFamily::flux, "flux", 10000},
-                                          {RopeFamily::wan, "wan", 10000},
-                                          {RopeFamily::ltx, "ltx", 10000},
-                                          {RopeFamily::mochi, "mochi", 1},
-                                          {RopeFamily::gptj, "gptj", 10000},
-                                          {RopeFamily::llama, "llama", 10000}}};
-
-constexpr std::array<RopeFamily, 8> kFamilies{
-    RopeFamily::cogvideox, RopeFamily::hunyuan, RopeFamily::flux, RopeFamily::wan,
-    RopeFamily::ltx,       RopeFamily::mochi,   RopeFamily::gptj, RopeFamily::llama};
-
 /// LTX measures positions as shares of 20 frames of 1/25 s · 8 and of 2048 pixels, 32 a cell (the
 /// model's constants and its pipeline's default of 25 frames a second).
 constexpr std::array<double, 3> kLtxFactors{8.0 / 25 / 20, 32.0 / 2048, 32.0 / 2048};
+/// LTX-2 as shares of 20 s and 2048 pixels; frames a second by default.
+constexpr double kLtx2Fps = 24;
+/// Cosmos counts time in frames of this rate.
+constexpr double kCosmosFps = 24;
+constexpr double kLineBase = 10000;
+constexpr double kLtxBase = 10000;
 
-/// Channels of the t, y and x bands; zeros for families without.
-std::array<int64_t, 3> bands_of(RopeFamily family, int64_t d) {
-  switch (family) {
-    case RopeFamily::cogvideox:
-      return {d / 4, d / 8 * 3, d / 8 * 3};
-    case RopeFamily::hunyuan:
-    case RopeFamily::flux:
-      return {d / 8, d / 16 * 7, d / 16 * 7};
-    case RopeFamily::wan:
-      return {d - 4 * (d / 6), 2 * (d / 6), 2 * (d / 6)};
-    default:
-      return {};
-  }
+bool is_line_family(RopeFamily family) {
+  return family == RopeFamily::gptj || family == RopeFamily::llama;
 }
 
-}  // namespace
+double number_or(double number, double otherwise) { return number > 0 ? number : otherwise; }
 
-std::string_view rope_name(RopeFamily family) { return kRopes[static_cast<size_t>(family)].name; }
+/// Which of `numbers` the family has no use for.
+std::optional<std::string> stray_number(RopeFamily family, const RopeNumbers& numbers) {
+  const bool cosmos = family == RopeFamily::cosmos;
+  if (numbers.base != 0 && !is_line_family(family)) return "has a base of its own";
+  if (numbers.fps != 0 && !cosmos && family != RopeFamily::ltx2) return "knows no fps";
+  if (numbers.scale[0] != 0 && !cosmos && family != RopeFamily::kandinsky5) return "knows no scale";
+  if (cosmos && numbers.scale[0] == 0) return "it needs the checkpoint's scale";
+  return std::nullopt;
+}
 
-std::optional<RopeFamily> parse_rope(std::string_view name) {
-  for (const RopeInfo& rope : kRopes) {
-    if (rope.name == name) return rope.family;
+/// Tokens beside the video that the model turns by places which `tokens` does not have.
+std::optional<std::string> unplaced_tokens(const BandLayout* layout, const TokenGrid& tokens) {
+  const RopePlaces places = layout == nullptr ? RopePlaces::cells : layout->places;
+  for (const TokenSegment& segment : tokens.other_segments()) {
+    if (segment.modality == Modality::padding) continue;
+    if (segment.has_grid() || places != RopePlaces::cells) {
+      return "the positions of " + segment.name + " are not known to it";
+    }
+  }
+  if (places == RopePlaces::cells_alone && !tokens.text_range().empty()) {
+    return "the positions of text are its caller's and not known";
+  }
+  // Its cells stand after the text, whose length may be another in every batch item.
+  if (places == RopePlaces::text_first && tokens.valid_items() > 1) {
+    for (int64_t item = 1; item < tokens.valid_items(); ++item) {
+      if (!tokens.same_padding(0, item)) return "the text's length differs between batch items";
+    }
   }
   return std::nullopt;
 }
 
-std::span<const RopeFamily> rope_families() { return kFamilies; }
+/// Kandinsky 5's pipelines halve the places of videos whose sides have 480 to 854 pixels, 16 a
+/// cell, and divide all others by 3.16.
+double kandinsky_scale(const TokenGrid& tokens) {
+  const auto small = [](int64_t cells) { return cells >= 30 && cells <= 53; };
+  return small(tokens.height()) && small(tokens.width()) ? 2 : 3.16;
+}
+
+std::vector<double> positions_along(int64_t count, double factor, double offset) {
+  std::vector<double> positions;
+  for (int64_t i = 0; i < count; ++i) {
+    positions.push_back(static_cast<double>(i) * factor + offset);
+  }
+  return positions;
+}
+
+}  // namespace
+
+std::optional<std::string> HeadRotation::obstacle(RopeFamily family, const TokenGrid& tokens,
+                                                  const Shape& shape) {
+  const int64_t d = shape.head_dim;
+  const BandLayout* layout = band_layout(family);
+  if (auto stray = stray_number(family, shape.numbers)) return stray;
+  if (d < 2 || d % 2 != 0) return "the head dimension must be even";
+  if (is_line_family(family)) return std::nullopt;
+  if (!tokens.has_grid()) return "it needs the grid of the video";
+  if (shape.head >= shape.heads) return "the model has fewer heads";
+  if (layout != nullptr && !band_widths(*layout, d)) {
+    return "the head dimension cannot be cut into its bands";
+  }
+  const bool ltx = family == RopeFamily::ltx || family == RopeFamily::ltx2;
+  if (ltx && d * shape.heads < 12) return "the model has too few channels";
+  if (family == RopeFamily::mochi &&
+      static_cast<int64_t>(shape.learnt.size()) != 3 * shape.heads * (d / 2)) {
+    return "it needs learnt frequencies, [3, heads, head dimension / 2]";
+  }
+  return unplaced_tokens(layout, tokens);
+}
 
 std::optional<HeadRotation> HeadRotation::make(RopeFamily family, const TokenGrid& tokens,
                                                const Shape& shape) {
-  const int64_t d = shape.head_dim;
-  const double base = shape.base > 0 ? shape.base : kRopes[static_cast<size_t>(family)].base;
+  if (obstacle(family, tokens, shape)) return std::nullopt;
   HeadRotation rotation(tokens);
-  if (family == RopeFamily::gptj || family == RopeFamily::llama) {
-    if (d < 2 || d % 2 != 0) return std::nullopt;
-    rotation.add_line(shape, base, family == RopeFamily::llama);
-    rotation.fill_tables({1, 1, 1}, {});
-    return rotation;
-  }
-  if (!tokens.has_grid()) return std::nullopt;
-  if (family == RopeFamily::ltx) {
-    if (d % 2 != 0 || d * shape.heads < 12) return std::nullopt;
-    rotation.add_ltx(shape, base);
+  if (const BandLayout* layout = band_layout(family)) {
+    rotation.add_bands(*layout, shape);
+    rotation.fill_tables(rotation.band_positions(*layout, shape));
+  } else if (is_line_family(family)) {
+    rotation.add_line(shape, number_or(shape.numbers.base, kLineBase),
+                      family == RopeFamily::llama ? RopePairs::halves : RopePairs::neighbours);
+    rotation.fill_tables(rotation.even_positions({1, 1, 1}, {}));
+  } else if (family == RopeFamily::ltx) {
+    rotation.add_ltx(shape, kLtxBase, RopePairs::neighbours);
     std::array<double, 3> factors = kLtxFactors;
     for (double& factor : factors) factor *= 2;
-    rotation.fill_tables(factors, {-1, -1, -1});
-    return rotation;
-  }
-  if (family == RopeFamily::mochi) {
-    const auto count = static_cast<int64_t>(shape.learnt.size());
-    if (d % 2 != 0 || count != 3 * shape.heads * (d / 2)) return std::nullopt;
+    rotation.fill_tables(rotation.even_positions(factors, {-1, -1, -1}));
+  } else if (family == RopeFamily::ltx2) {
+    rotation.add_ltx(shape, kLtxBase, RopePairs::halves);
+    rotation.fill_tables(rotation.ltx2_positions(number_or(shape.numbers.fps, kLtx2Fps)));
+  } else {
     rotation.add_mochi(shape);
     // Cells of a square of 192 x 192, scaled to the grid's area; y and x from the middle.
     const double height = static_cast<double>(tokens.height());
     const double width = static_cast<double>(tokens.width());
     const double scale = std::sqrt(192.0 * 192.0 / (height * width));
-    rotation.fill_tables({1, scale, scale},
-                         {0, scale * (0.5 - height / 2), scale * (0.5 - width / 2)});
-    return rotation;
+    rotation.fill_tables(rotation.even_positions(
+        {1, scale, scale}, {0, scale * (0.5 - height / 2), scale * (0.5 - width / 2)}));
   }
-  const auto bands = bands_of(family, d);
-  int64_t channels = 0;
-  for (int64_t band : bands) {
-    if (band < 2 || band % 2 != 0) return std::nullopt;
-    channels += band;
-  }
-  if (channels != d) return std::nullopt;
-  rotation.add_bands(bands, base);
-  rotation.fill_tables({1, 1, 1}, {});
   return rotation;
 }
 
@@ -107,18 +130,29 @@ void HeadRotation::add_pair(int64_t first, int64_t second, size_t axis, double f
   frequencies.push_back(frequency);
 }
 
-void HeadRotation::add_bands(std::array<int64_t, 3> bands, double base) {
-  int64_t channel = 0;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    const auto width = static_cast<double>(bands[axis]);
-    for (int64_t i = 0; i < bands[axis]; i += 2, channel += 2) {
-      add_pair(channel, channel + 1, axis, std::pow(base, -static_cast<double>(i) / width));
+void HeadRotation::add_bands(const BandLayout& layout, const Shape& shape) {
+  const auto widths = *band_widths(layout, shape.head_dim);
+  const int64_t half = (widths[0] + widths[1] + widths[2] + widths[3]) / 2;
+  int64_t pair = 0;
+  for (size_t axis = 0; axis < kAxes; ++axis) {
+    const auto width = static_cast<double>(widths[axis]);
+    double base = layout.base;
+    // Cosmos raises the base until the slowest pair turns as if the axis were `scale` times
+    // shorter.
+    if (layout.family == RopeFamily::cosmos && axis < 3) {
+      base *= std::pow(shape.numbers.scale[axis], width / (width - 2));
+    }
+    for (int64_t i = 0; i < widths[axis]; i += 2, ++pair) {
+      const bool halves = layout.pairs == RopePairs::halves;
+      add_pair(halves ? pair : 2 * pair, halves ? pair + half : 2 * pair + 1, axis,
+               std::pow(base, -static_cast<double>(i) / width));
     }
   }
 }
 
-void HeadRotation::add_line(const Shape& shape, double base, bool halves) {
+void HeadRotation::add_line(const Shape& shape, double base, RopePairs pairs) {
   by_place_ = true;
+  const bool halves = pairs == RopePairs::halves;
   const int64_t d = shape.head_dim;
   for (int64_t i = 0; i < d / 2; ++i) {
     const double frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(d));
@@ -126,17 +160,17 @@ void HeadRotation::add_line(const Shape& shape, double base, bool halves) {
   }
 }
 
-void HeadRotation::add_ltx(const Shape& shape, double base) {
-  const int64_t channels = shape.head_dim * shape.heads;
-  const int64_t steps = channels / 6;
-  // Channels that do not fill a turn of t, y, x stand first and are left alone.
-  const int64_t still = channels % 6;
-  for (int64_t i = 0; i < shape.head_dim; i += 2) {
-    const int64_t pair = (shape.head * shape.head_dim + i - still) / 2;
-    if (shape.head * shape.head_dim + i < still) continue;
-    const int64_t step = pair / 3;
-    const double exponent = static_cast<double>(step) / static_cast<double>(steps - 1);
-    add_pair(i, i + 1, static_cast<size_t>(pair % 3),
+void HeadRotation::add_ltx(const Shape& shape, double base, RopePairs pairs) {
+  const bool halves = pairs == RopePairs::halves;
+  const int64_t half = shape.head_dim / 2;
+  const int64_t steps = half * shape.heads / 3;
+  // Pairs that do not fill a turn of t, y, x stand first and are left alone.
+  const int64_t still = half * shape.heads - 3 * steps;
+  for (int64_t i = 0; i < half; ++i) {
+    const int64_t pair = shape.head * half + i - still;
+    if (pair < 0) continue;
+    const double exponent = static_cast<double>(pair / 3) / static_cast<double>(steps - 1);
+    add_pair(halves ? i : 2 * i, halves ? i + half : 2 * i + 1, static_cast<size_t>(pair % 3),
              std::pow(base, exponent) * std::numbers::pi / 2);
   }
 }
@@ -152,29 +186,97 @@ void HeadRotation::add_mochi(const Shape& shape) {
   }
 }
 
-void HeadRotation::fill_tables(std::array<double, 3> factors, std::array<double, 3> offsets) {
+std::array<HeadRotation::Positions, HeadRotation::kAxes> HeadRotation::even_positions(
+    std::array<double, 3> factors, std::array<double, 3> offsets) const {
   const std::array<int64_t, 3> extents{by_place_ ? tokens_.tokens() : tokens_.frames(),
                                        tokens_.height(), tokens_.width()};
-  for (size_t a = 0; a < 3; ++a) {
+  std::array<Positions, kAxes> positions;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    positions[axis].cells = positions_along(extents[axis], factors[axis], offsets[axis]);
+  }
+  positions[3].cells = {0};
+  return positions;
+}
+
+std::array<HeadRotation::Positions, HeadRotation::kAxes> HeadRotation::band_positions(
+    const BandLayout& layout, const Shape& shape) const {
+  const int64_t text = tokens_.text_range().size();
+  std::array<double, 3> factors{1, 1, 1};
+  std::array<double, 3> offsets{};
+  std::array<double, kAxes> text_steps{}, text_starts{};
+  if (layout.family == RopeFamily::cosmos && shape.numbers.fps > 0) {
+    factors[0] = kCosmosFps / shape.numbers.fps;
+  }
+  if (layout.family == RopeFamily::kandinsky5) {
+    const double usual = kandinsky_scale(tokens_);
+    const bool told = shape.numbers.scale[0] > 0;
+    const std::array<double, 3> scale =
+        told ? shape.numbers.scale : std::array<double, 3>{1, usual, usual};
+    for (size_t axis = 0; axis < 3; ++axis) factors[axis] = 1 / scale[axis];
+  }
+  if (layout.places == RopePlaces::text_axis) {
+    text_steps[3] = 1;
+  } else if (layout.places == RopePlaces::text_first) {
+    offsets[0] = static_cast<double>(text + 1);
+    text_steps[0] = 1;
+    text_starts[0] = 1;
+  } else if (layout.places == RopePlaces::centred) {
+    const int64_t height = tokens_.height(), width = tokens_.width();
+    offsets[1] = -static_cast<double>(height - height / 2);
+    offsets[2] = -static_cast<double>(width - width / 2);
+    const auto after = static_cast<double>(std::max(height / 2, width / 2));
+    text_steps = {1, 1, 1, 0};
+    text_starts = {after, after, after, 0};
+  }
+  std::array<Positions, kAxes> positions = even_positions(factors, offsets);
+  if (text_steps == std::array<double, kAxes>{}) return positions;
+  for (size_t axis = 0; axis < kAxes; ++axis) {
+    positions[axis].text = positions_along(text, text_steps[axis], text_starts[axis]);
+  }
+  return positions;
+}
+
+std::array<HeadRotation::Positions, HeadRotation::kAxes> HeadRotation::ltx2_positions(
+    double fps) const {
+  std::array<Positions, kAxes> positions = even_positions(
+      {1, 2 * kLtxFactors[1], 2 * kLtxFactors[2]}, {0, kLtxFactors[1] - 1, kLtxFactors[2] - 1});
+  // Latent frame 0 is one frame of the video, every further one 8; the place is their middle.
+  for (double& t : positions[0].cells) {
+    const double begin = std::max(0.0, 8 * t - 7);
+    const double end = 8 * t + 1;
+    t = (begin + end) / 2 / fps / 20 * 2 - 1;
+  }
+  return positions;
+}
+
+void HeadRotation::fill_tables(const std::array<Positions, kAxes>& positions) {
+  turns_text_ = !positions[0].text.empty();
+  for (size_t a = 0; a < kAxes; ++a) {
     Axis& axis = axes_[a];
-    if (axis.frequencies.empty()) continue;
-    axis.positions = extents[a];
-    for (int64_t position = 0; position < axis.positions; ++position) {
-      for (double frequency : axis.frequencies) {
-        const double angle = frequency * (static_cast<double>(position) * factors[a] + offsets[a]);
-        axis.cosines.push_back(static_cast<float>(std::cos(angle)));
-        axis.sines.push_back(static_cast<float>(std::sin(angle)));
+    axis.cells = static_cast<int64_t>(positions[a].cells.size());
+    for (const std::vector<double>* part : {&positions[a].cells, &positions[a].text}) {
+      for (const double position : *part) {
+        for (double frequency : axis.frequencies) {
+          const double angle = frequency * position;
+          axis.cosines.push_back(static_cast<float>(std::cos(angle)));
+          axis.sines.push_back(static_cast<float>(std::sin(angle)));
+        }
       }
     }
   }
 }
 
 void HeadRotation::turn(int64_t token, float* row, float direction) const {
-  std::array<int64_t, 3> place{token, 0, 0};
+  std::array<int64_t, kAxes> place{token, 0, 0, 0};
   if (!by_place_) {
-    const auto coord = tokens_.coord(token);
-    if (!coord) return;
-    place = {coord->t, coord->y, coord->x};
+    const IndexRange text = tokens_.text_range();
+    if (const auto coord = tokens_.coord(token)) {
+      place = {coord->t, coord->y, coord->x, 0};
+    } else if (turns_text_ && text.contains(token)) {
+      for (size_t a = 0; a < kAxes; ++a) place[a] = axes_[a].cells + token - text.begin;
+    } else {
+      return;
+    }
   }
   for (const Pair& pair : pairs_) {
     const Axis& axis = axes_[static_cast<size_t>(pair.axis)];

@@ -4,46 +4,33 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
+#include "core/problem/rope_family.h"
 #include "core/problem/token_grid.h"
 
 namespace attnscope {
 
-/// How a model family turns pairs of channels by their token's position (rotary embedding, Su et
-/// al. 2021, arXiv:2104.09864). Bands and bases are those of the families' public code (diffusers).
-enum class RopeFamily : uint8_t {
-  cogvideox,  ///< t, y, x bands of d/4, 3d/8, 3d/8 channels, base 10000
-  hunyuan,    ///< bands of d/8, 7d/16, 7d/16, base 256
-  flux,       ///< the same bands, base 10000; Open-Sora 2 as well
-  wan,        ///< y and x bands of 2⌊d/6⌋, t the rest, base 10000
-  ltx,        ///< t, y, x in turn over the channels of all heads, fractional positions
-  mochi,      ///< every pair by t, y and x together, by learnt frequencies; y and x centred
-  gptj,       ///< one axis, the place in the sequence; neighbouring channels, base 10000
-  llama,      ///< the same, channel i with channel i + d/2
-};
-
-std::string_view rope_name(RopeFamily family);
-std::optional<RopeFamily> parse_rope(std::string_view name);
-/// All families, in the order above.
-std::span<const RopeFamily> rope_families();
-
-/// The rotation of one head's rows. Video families turn video tokens alone: text stays as it is.
-/// Immutable once made; thread-safe.
+/// The rotation of one head's rows. Families of a grid turn the cells of the video, and text where
+/// the family says so; all else stays as it is. Immutable once made; thread-safe.
 class HeadRotation {
  public:
   struct Shape {
     int64_t head_dim = 0;
-    int64_t heads = 1;  ///< of the model (ltx)
+    int64_t heads = 1;  ///< of the model (ltx, ltx2)
     int64_t head = 0;   ///< which of them
-    double base = 0;    ///< instead of the family's; 0: the family's own
+    RopeNumbers numbers = {};
     /// mochi: the model's pos_frequencies, [3, heads, head_dim / 2]; borrowed for the call.
     std::span<const float> learnt = {};
   };
 
-  /// Nothing where the family does not suit: no grid for a family that needs one, a head_dim
-  /// that cannot be cut into its bands, no learnt frequencies.
+  /// Why the family does not suit; nothing where it does: no grid for a family that needs one, a
+  /// head_dim that cannot be cut into its bands, no learnt frequencies, numbers that no family has,
+  /// tokens whose positions only the model's caller knows.
+  static std::optional<std::string> obstacle(RopeFamily family, const TokenGrid& tokens,
+                                             const Shape& shape);
+  /// Nothing where there is an obstacle.
   static std::optional<HeadRotation> make(RopeFamily family, const TokenGrid& tokens,
                                           const Shape& shape);
 
@@ -53,31 +40,42 @@ class HeadRotation {
   void undo(int64_t token, float* row) const { turn(token, row, -1); }
 
  private:
+  static constexpr size_t kAxes = 4;  ///< t, y, x, and the place in the text
   /// Channels `first` and `second` are turned by the angle in column `column` of an axis' table.
   struct Pair {
     int32_t first = 0, second = 0;
     int32_t axis = 0, column = 0;
   };
   struct Axis {
-    int64_t positions = 0;
     std::vector<double> frequencies;    ///< of its columns
-    std::vector<float> cosines, sines;  ///< [positions, columns]
+    std::vector<float> cosines, sines;  ///< [cells along it, then text tokens; columns]
+    int64_t cells = 0;
+  };
+  /// Positions of the cells along an axis, and of the text's tokens; those missing are not turned.
+  struct Positions {
+    std::vector<double> cells, text;
   };
 
   void turn(int64_t token, float* row, float direction) const;
   explicit HeadRotation(const TokenGrid& tokens) : tokens_(tokens) {}
   void add_pair(int64_t first, int64_t second, size_t axis, double frequency);
-  void add_bands(std::array<int64_t, 3> bands, double base);
-  void add_line(const Shape& shape, double base, bool halves);
-  void add_ltx(const Shape& shape, double base);
+  void add_bands(const BandLayout& layout, const Shape& shape);
+  void add_line(const Shape& shape, double base, RopePairs pairs);
+  void add_ltx(const Shape& shape, double base, RopePairs pairs);
   void add_mochi(const Shape& shape);
-  /// angle = frequency · (position · factors[axis] + offsets[axis])
-  void fill_tables(std::array<double, 3> factors, std::array<double, 3> offsets);
+  /// angle = frequency · position
+  void fill_tables(const std::array<Positions, kAxes>& positions);
+  /// position = index · factors[axis] + offsets[axis]
+  std::array<Positions, kAxes> even_positions(std::array<double, 3> factors,
+                                              std::array<double, 3> offsets) const;
+  std::array<Positions, kAxes> band_positions(const BandLayout& layout, const Shape& shape) const;
+  std::array<Positions, kAxes> ltx2_positions(double fps) const;
 
   TokenGrid tokens_;
-  bool by_place_ = false;  ///< one axis, the index in the sequence
+  bool by_place_ = false;    ///< one axis, the index in the sequence
+  bool turns_text_ = false;  ///< tables have rows for the text
   std::vector<Pair> pairs_;
-  std::array<Axis, 3> axes_;
+  std::array<Axis, kAxes> axes_;
 };
 
 }  // namespace attnscope

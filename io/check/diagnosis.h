@@ -30,9 +30,8 @@ class Diagnosis {
 
   /// A rotary embedding that suits the head; without q: none.
   struct Rotation {
-    std::string name;
+    std::string name;  ///< as --rope takes it
     std::optional<HeadRotation> q, k;
-    bool own_base = true;  ///< the family's
   };
   std::vector<Rotation> suiting_rotations() const;
 

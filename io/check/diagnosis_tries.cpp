@@ -216,22 +216,16 @@ bool Diagnosis::try_token_orders() {
 
 std::vector<Diagnosis::Rotation> Diagnosis::suiting_rotations() const {
   std::vector<Rotation> rotations;
-  for (RopeFamily family : rope_families()) {
-    const bool line = family == RopeFamily::gptj || family == RopeFamily::llama;
+  for (const RopeVariant& variant : rope_variants()) {
+    const bool line = variant.family == RopeFamily::gptj || variant.family == RopeFamily::llama;
     // Tables of a line grow with the sequence.
     if (line && problem_.num_keys() > 32768) continue;
-    for (double base : line ? std::vector<double>{0, 5e5, 1e6} : std::vector<double>{0}) {
-      const int64_t head = head_ + call_.head_offset;
-      const int64_t heads = std::max(problem_.num_heads(), head + 1);
-      auto q = HeadRotation::make(family, problem_.query_tokens(),
-                                  {problem_.head_dim(), heads, head, base});
-      auto k = HeadRotation::make(family, problem_.key_tokens(),
-                                  {problem_.head_dim(), heads, head, base});
-      if (!q || !k) continue;
-      const std::string name =
-          std::string(rope_name(family)) + (base > 0 ? fmt::format(" with base {:g}", base) : "");
-      rotations.push_back({name, std::move(q), std::move(k), base == 0});
-    }
+    const int64_t head = head_ + call_.head_offset;
+    const HeadRotation::Shape shape{problem_.head_dim(), std::max(problem_.num_heads(), head + 1),
+                                    head, variant.numbers};
+    auto q = HeadRotation::make(variant.family, problem_.query_tokens(), shape);
+    auto k = HeadRotation::make(variant.family, problem_.key_tokens(), shape);
+    if (q && k) rotations.push_back({std::string(variant.text), std::move(q), std::move(k)});
   }
   return rotations;
 }
@@ -257,8 +251,7 @@ bool Diagnosis::try_positions() {
       const std::string norm_name(norm_text(norm));
       const std::string what = norm_name + (norm_name.empty() || !rotation.q ? "" : ", then ") +
                                (rotation.q ? "RoPE of " + rotation.name : "");
-      const bool option = norm == Norm::none && rotation.own_base;
-      const std::string cure = option ? "; --rope " + rotation.name : "";
+      const std::string cure = norm == Norm::none ? "; --rope " + rotation.name : "";
       if (attempt({norm == Norm::none ? "rope" : "norm",
                    fmt::format("with {} applied to q and k (they were recorded before it{})", what,
                                cure),

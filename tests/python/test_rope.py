@@ -21,6 +21,16 @@ def places() -> torch.Tensor:
     return torch.stack(axes, -1).reshape(-1, 3)
 
 
+def complex_turn(tables: torch.Tensor) -> Turn:
+    """As the processors of models with tables of complex numbers do, [tokens, d / 2]."""
+
+    def turn(x: torch.Tensor) -> torch.Tensor:
+        pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * tables).flatten(-2).to(x.dtype)
+
+    return turn
+
+
 def cogvideox(d: int) -> Turn:
     from diffusers.models.embeddings import apply_rotary_emb, get_3d_rotary_pos_embed
 
@@ -34,6 +44,105 @@ def hunyuan(d: int) -> Turn:
 
     tables = HunyuanVideoRotaryPosEmbed(1, 1, [d // 8, d // 16 * 7, d // 16 * 7])(torch.zeros(1, 1, *GRID))
     return lambda x: apply_rotary_emb(x, tables)
+
+
+def hunyuan15(d: int) -> Turn:
+    from diffusers.models.embeddings import apply_rotary_emb
+    from diffusers.models.transformers.transformer_hunyuan_video15 import HunyuanVideo15RotaryPosEmbed
+
+    tables = HunyuanVideo15RotaryPosEmbed(1, 1, [d // 8, d // 16 * 7, d // 16 * 7])(torch.zeros(1, 1, *GRID))
+    return lambda x: apply_rotary_emb(x, tables)
+
+
+def motif(d: int) -> Turn:
+    from diffusers.models.embeddings import apply_rotary_emb
+    from diffusers.models.transformers.transformer_motif_video import MotifVideoRotaryPosEmbed
+
+    tables = MotifVideoRotaryPosEmbed(1, 1, [d // 8, d // 16 * 7, d // 16 * 7])(torch.zeros(1, 1, *GRID))
+    return lambda x: apply_rotary_emb(x, tables)
+
+
+def hunyuan_image(d: int) -> Turn:
+    from diffusers.models.embeddings import apply_rotary_emb
+    from diffusers.models.transformers.transformer_hunyuanimage import HunyuanImageRotaryPosEmbed
+
+    tables = HunyuanImageRotaryPosEmbed((1, 1), [d // 2, d // 2])(torch.zeros(1, 1, *GRID[1:]))
+    tables = [t.repeat(GRID[0], 1) for t in tables]
+    return lambda x: apply_rotary_emb(x, tables)
+
+
+def krea2(d: int) -> Turn:
+    from diffusers.models.embeddings import apply_rotary_emb
+    from diffusers.models.transformers.transformer_krea2 import Krea2RotaryPosEmbed
+
+    tables = Krea2RotaryPosEmbed(1000, [d // 4, d // 8 * 3, d // 8 * 3])(places())
+    return lambda x: apply_rotary_emb(x, tables)
+
+
+def kandinsky5(d: int, scale: tuple[float, float, float]) -> Turn:
+    from diffusers.models.transformers.transformer_kandinsky import Kandinsky5RoPE3D
+
+    rope = Kandinsky5RoPE3D((d // 4, d // 8 * 3, d // 8 * 3))
+    matrices = rope((1, *GRID), [torch.arange(n) for n in GRID], scale).reshape(VIDEO, d // 2, 2, 2)
+
+    def turn(x: torch.Tensor) -> torch.Tensor:  # as Kandinsky5AttnProcessor does, which rounds to bfloat16
+        pairs = x.float().unflatten(-1, (-1, 1, 2))
+        return (matrices * pairs).sum(-1).flatten(-2).to(x.dtype)
+
+    return turn
+
+
+def cosmos(d: int, scale: tuple[float, float, float], fps: int | None) -> Turn:
+    from diffusers.models.embeddings import apply_rotary_emb
+    from diffusers.models.transformers.transformer_cosmos import CosmosRotaryPosEmbed
+
+    tables = CosmosRotaryPosEmbed(d, patch_size=(1, 1, 1), rope_scale=scale)(torch.zeros(1, 1, *GRID), fps)
+    return lambda x: apply_rotary_emb(x, tables, use_real=True, use_real_unbind_dim=-2)
+
+
+def ltx2(d: int, heads: int, fps: float) -> Turn:
+    from diffusers.models.transformers.transformer_ltx2 import LTX2AudioVideoRotaryPosEmbed, apply_split_rotary_emb
+
+    rope = LTX2AudioVideoRotaryPosEmbed(d * heads, rope_type="split", num_attention_heads=heads)
+    tables = rope(rope.prepare_video_coords(1, *GRID, device=torch.device("cpu"), fps=fps))
+    return lambda x: apply_split_rotary_emb(x, tables)
+
+
+def minimax_h3() -> Turn:
+    from diffusers.models.transformers.transformer_minimax_h3 import MiniMaxH3RotaryPosEmbed, _apply_rotary_emb
+
+    tables = MiniMaxH3RotaryPosEmbed()(places())
+    return lambda x: _apply_rotary_emb(x.transpose(1, 2), *tables).transpose(1, 2)
+
+
+def flux2(d: int) -> tuple[Turn, Turn]:
+    from diffusers import Flux2Pipeline
+    from diffusers.models.embeddings import apply_rotary_emb
+    from diffusers.models.transformers.transformer_flux2 import Flux2PosEmbed
+
+    embed = Flux2PosEmbed(2000, [d // 4] * 4)
+    words = embed(Flux2Pipeline._prepare_text_ids(torch.zeros(1, TEXT, 1))[0])
+    # The pipeline has one picture; more are further t.
+    cells = embed(torch.cat([places(), torch.zeros(VIDEO, 1)], 1))
+    return lambda x: apply_rotary_emb(x, cells), lambda x: apply_rotary_emb(x, words)
+
+
+def qwen_image(d: int) -> tuple[Turn, Turn]:
+    from diffusers.models.transformers.transformer_qwenimage import QwenEmbedRope
+
+    rope = QwenEmbedRope(10000, [d // 8, d // 16 * 7, d // 16 * 7], scale_rope=True)
+    cells, words = rope(GRID, device=torch.device("cpu"), max_txt_seq_len=TEXT)
+    return complex_turn(cells), complex_turn(words)
+
+
+def z_image(d: int) -> tuple[Turn, Turn]:
+    from diffusers.models.transformers.transformer_z_image import RopeEmbedder, ZImageTransformer2DModel
+
+    ids = ZImageTransformer2DModel.create_coordinate_grid  # where _pad_with_ids puts words and cells
+    rope = RopeEmbedder(256.0, [d // 4, d // 8 * 3, d // 8 * 3], [1536, 512, 512])
+    words = rope(ids((TEXT, 1, 1), (1, 0, 0)).flatten(0, 2))
+    cells = rope(ids(GRID, (TEXT + 1, 0, 0)).flatten(0, 2))
+    return complex_turn(cells), complex_turn(words)
 
 
 def flux(d: int) -> Turn:
@@ -58,6 +167,14 @@ def wan(d: int) -> Turn:
         return out
 
     return turn
+
+
+def skyreels(d: int) -> Turn:
+    from diffusers.models.embeddings import apply_rotary_emb
+    from diffusers.models.transformers.transformer_skyreels_v2 import SkyReelsV2RotaryPosEmbed
+
+    tables = SkyReelsV2RotaryPosEmbed(d, (1, 1, 1), 64)(torch.zeros(1, 1, *GRID))
+    return lambda x: apply_rotary_emb(x, [t[0, :, 0].float() for t in tables])
 
 
 def ltx(d: int, heads: int) -> Turn:
@@ -89,7 +206,16 @@ def mochi(d: int, frequencies: torch.Tensor) -> Turn:
 
 @unittest.skipUnless(has_program(), "ATTNSCOPE names no program")
 class Rope(CaptureTest):
-    def check(self, rope: str, turn: Turn, d: int, heads: int, dtype: torch.dtype, text: str) -> None:
+    def check(
+        self,
+        rope: str,
+        turn: Turn,
+        d: int,
+        heads: int,
+        dtype: torch.dtype,
+        text: str,
+        turn_text: Turn | None = None,
+    ) -> None:
         torch.manual_seed(4)
         count = 0 if text == "none" else TEXT
         tensors = {n: torch.randn(1, heads, count + VIDEO, d).to(dtype) for n in ("q", "k")}
@@ -106,11 +232,14 @@ class Rope(CaptureTest):
         for name, before in tensors.items():
             expected = before.clone()
             expected[:, :, first : first + VIDEO] = turn(before[:, :, first : first + VIDEO])
+            if turn_text is not None:
+                words = slice(0, TEXT) if first else slice(VIDEO, VIDEO + TEXT)
+                expected[:, :, words] = turn_text(before[:, :, words])
             self.assertEqual(turned[name].dtype, dtype)
             self.assertGreater((expected - before).abs().max().item(), 1)
             # float32: rounding of angles and products; bf16: now and then the next number. The
             # angles of ltx reach 15708, which diffusers' float32 knows to 0.001 or so.
-            allowed = 2e-2 if rope == "ltx" else 2e-5 if dtype == torch.float32 else 2**-6
+            allowed = 2e-2 if rope.startswith("ltx") else 2e-5 if dtype == torch.float32 else 2**-6
             error = (turned[name].double() - expected.double()).abs().max().item()
             self.assertLess(error, allowed, f"{rope} {name} {dtype}")
 
@@ -119,6 +248,38 @@ class Rope(CaptureTest):
             for dtype in (torch.float32, torch.bfloat16):
                 text = "none" if name == "wan" else f"{TEXT}@end" if name == "hunyuan" else f"{TEXT}@start"
                 self.check(name, family(64), 64, 2, dtype, text)
+
+    def test_models_that_share_a_family(self) -> None:
+        self.check("hunyuan", hunyuan15(64), 64, 2, torch.float32, f"{TEXT}@end")
+        self.check("hunyuan", motif(64), 64, 2, torch.float32, f"{TEXT}@end")
+        self.check("wan", skyreels(128), 128, 1, torch.float32, "none")
+        self.check("wan", skyreels(112), 112, 1, torch.float32, "none")  # SANA-Video
+
+    def test_bands_of_cells(self) -> None:
+        for dtype in (torch.float32, torch.bfloat16):
+            self.check("hunyuan-image", hunyuan_image(128), 128, 2, dtype, f"{TEXT}@end")
+            self.check("krea2", krea2(128), 128, 2, dtype, f"{TEXT}@start")
+            self.check("kandinsky5", kandinsky5(64, (1, 3.16, 3.16)), 64, 2, dtype, "none")
+            self.check("kandinsky5:scale=1x2x2", kandinsky5(64, (1, 2, 2)), 64, 2, dtype, "none")
+        # In bfloat16 the model rounds the cosines as well.
+        self.check("minimax-h3", minimax_h3(), 128, 2, torch.float32, "none")
+
+    def test_cosmos(self) -> None:
+        for dtype in (torch.float32, torch.bfloat16):
+            self.check("cosmos:scale=1x3x3", cosmos(128, (1, 3, 3), None), 128, 2, dtype, "none")
+            self.check("cosmos:scale=1x3x3,fps=16", cosmos(128, (1, 3, 3), 16), 128, 2, dtype, "none")
+            self.check("cosmos:fps=30,scale=2x1x1", cosmos(128, (2, 1, 1), 30), 128, 2, dtype, "none")
+
+    def test_ltx2_turns_halves_by_the_middles_of_cells(self) -> None:
+        self.check("ltx2", ltx2(128, 4, 24), 128, 4, torch.float32, "none")
+        self.check("ltx2:fps=30,heads=5", ltx2(64, 5, 30), 64, 5, torch.float32, "none")
+
+    def test_text_that_is_turned(self) -> None:
+        for dtype in (torch.float32, torch.bfloat16):
+            for name, family in (("flux2", flux2), ("qwen-image", qwen_image), ("z-image", z_image)):
+                turn, turn_text = family(128)
+                place = "end" if name == "z-image" else "start"
+                self.check(name, turn, 128, 2, dtype, f"{TEXT}@{place}", turn_text)
 
     def test_ltx_turns_the_channels_of_all_heads(self) -> None:
         self.check("ltx", ltx(64, 4), 64, 4, torch.float32, "none")

@@ -14,14 +14,17 @@ namespace attnscope {
 namespace {
 
 bool preset_has(int64_t tokens, int64_t head_dim) {
-  return std::any_of(model_presets().begin(), model_presets().end(), [&](const ModelPreset& p) {
-    return p.tokens() == tokens && p.head_dim == head_dim;
-  });
+  return std::any_of(model_presets().begin(), model_presets().end(),
+                     [&](const ModelPreset& p) { return p.told_by(tokens, head_dim); });
 }
 
 /// Tokens that a grid and text span given as options add up to.
 std::optional<int64_t> stated_tokens(const FactOverrides& overrides) {
-  if (overrides.preset) return find_preset(*overrides.preset).tokens();
+  if (overrides.preset) {
+    const ModelPreset& preset = find_preset(*overrides.preset);
+    if (preset.text_varies && preset.text.count > 0) return std::nullopt;
+    return preset.tokens();
+  }
   if (!overrides.grid) return std::nullopt;
   const auto grid = parse_grid(*overrides.grid);
   const int64_t text = overrides.text ? parse_text_span(*overrides.text).count : 0;
@@ -72,9 +75,12 @@ void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactO
   std::set<std::tuple<std::array<int64_t, 3>, int64_t, TextPlace>> grids;
   const ModelPreset* fitting = nullptr;
   for (const ModelPreset& preset : model_presets()) {
-    if (preset.tokens() != q.tokens() || preset.head_dim != q.width()) continue;
+    if (!preset.told_by(q.tokens(), q.width())) continue;
     grids.emplace(preset.grid, preset.text.count, preset.text.place);
-    fitting = &preset;
+    // The note names one of the models: rather the one with as many heads.
+    if (fitting == nullptr || preset.heads == q.heads() || fitting->heads != q.heads()) {
+      fitting = &preset;
+    }
   }
   if (grids.size() != 1) return;
   const TokenGrid grid =

@@ -64,23 +64,24 @@ CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::stri
   const ModelPreset& preset = find_preset(name);
   const int64_t queries = heads.q.tokens();
   const int64_t keys = heads.k.tokens();
-  const int64_t cells = preset.grid[0] * preset.grid[1] * preset.grid[2];
   const std::string option = "--preset " + std::string(preset.name);
   if (preset.head_dim != heads.q.width()) {
     throw usage_error(option + " has head dimension " + std::to_string(preset.head_dim) + ", but " +
                       facts.name() + " has " + std::to_string(heads.q.width()));
   }
-  const bool cross = queries == cells && keys == preset.cross_text && preset.cross_text > 0;
-  if (!cross && (queries != preset.tokens() || keys != queries)) {
-    throw usage_error(option + " has " + std::to_string(preset.tokens()) + " tokens, but " +
-                      facts.name() + " has " + std::to_string(queries) + " queries and " +
-                      std::to_string(keys) + " keys");
+  const bool cross = preset.is_cross(queries, keys);
+  const auto text = preset.text_of(queries);
+  if (!cross && (!text || keys != queries)) {
+    const std::string count =
+        std::to_string(preset.text_varies ? preset.cells() : preset.tokens()) + " tokens" +
+        (preset.text_varies && preset.text.count > 0 ? " and text" : "");
+    throw usage_error(option + " has " + count + ", but " + facts.name() + " has " +
+                      std::to_string(queries) + " queries and " + std::to_string(keys) + " keys");
   }
-  const TokenGrid grid = TokenGrid::video(cells, preset.grid, 0, TextPlace::none);
+  const TokenGrid grid = TokenGrid::video(preset.cells(), preset.grid, 0, TextPlace::none);
   if (!facts.has("grid")) facts.set("grid", grid.grid_text(), "preset");
   if (facts.has("text") || cross) return facts;
-  const TokenGrid whole =
-      TokenGrid::video(preset.tokens(), preset.grid, preset.text.count, preset.text.place);
+  const TokenGrid whole = TokenGrid::video(queries, preset.grid, text->count, text->place);
   facts.set("text", whole.text_text(), "preset");
   return facts;
 }

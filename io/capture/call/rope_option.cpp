@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <set>
+#include <string_view>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -28,9 +32,80 @@ int64_t parse_heads(const std::string& option, const std::string& text) {
   int64_t heads = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), heads);
   if (error != std::errc() || end != text.data() + text.size() || heads < 1 || heads > 65536) {
-    throw usage_error(option + ": expected ltx:HEADS, the number of heads of the model");
+    throw usage_error(option + ": expected ltx:HEADS or heads=HEADS, the number of heads of the " +
+                      "model (got " + text + ")");
   }
   return heads;
+}
+
+double parse_above_zero(const std::string& option, const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number) ||
+      number <= 0) {
+    throw usage_error(option + ": expected a number above 0 (got " + text + ")");
+  }
+  return number;
+}
+
+std::array<double, 3> parse_scale(const std::string& option, const std::string& text) {
+  std::array<double, 3> scale{};
+  size_t begin = 0;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const size_t end = axis < 2 ? text.find('x', begin) : text.size();
+    if (end == std::string::npos) {
+      throw usage_error(option + ": expected scale=TxYxX, three numbers (got " + text + ")");
+    }
+    scale[axis] = parse_above_zero(option, text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return scale;
+}
+
+/// What a family takes after its name.
+std::vector<std::string_view> known_settings(RopeFamily family) {
+  switch (family) {
+    case RopeFamily::ltx:
+      return {"heads=N"};
+    case RopeFamily::ltx2:
+      return {"heads=N", "fps=N"};
+    case RopeFamily::cosmos:
+      return {"scale=TxYxX", "fps=N"};
+    case RopeFamily::kandinsky5:
+      return {"scale=TxYxX"};
+    case RopeFamily::gptj:
+    case RopeFamily::llama:
+      return {"base=N"};
+    default:
+      return {};
+  }
+}
+
+/// "key=value,key=value" into `result`.
+void parse_settings(const std::string& option, const std::string& settings, RopeOption& result) {
+  const std::vector<std::string_view> known = known_settings(result.family);
+  const std::string name(rope_name(result.family));
+  if (known.empty()) throw usage_error(option + ": " + name + " takes nothing more");
+  std::set<std::string> seen;
+  for (size_t begin = 0; begin <= settings.size();) {
+    const size_t end = std::min(settings.find(',', begin), settings.size());
+    const std::string setting = settings.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t equals = setting.find('=');
+    const std::string key = setting.substr(0, equals);
+    if (equals == std::string::npos ||
+        std::none_of(known.begin(), known.end(),
+                     [&](std::string_view form) { return form.starts_with(key + "="); })) {
+      throw usage_error(
+          fmt::format("{}: {} takes {} (got {})", option, name, fmt::join(known, ", "), setting));
+    }
+    if (!seen.insert(key).second) throw usage_error(option + ": " + key + " is given twice");
+    const std::string value = setting.substr(equals + 1);
+    if (key == "heads") result.heads = parse_heads(option, value);
+    if (key == "base") result.numbers.base = parse_above_zero(option, value);
+    if (key == "fps") result.numbers.fps = parse_above_zero(option, value);
+    if (key == "scale") result.numbers.scale = parse_scale(option, value);
+  }
 }
 
 struct Frequencies {
@@ -75,6 +150,7 @@ RopeOption RopeOption::parse(const std::string& text, const ReadControl& control
                                   fmt::join(names, ", ")));
   }
   RopeOption result;
+  result.text = text;
   result.family = *family;
   if (*family == RopeFamily::mochi) {
     if (rest.empty()) {
@@ -85,10 +161,17 @@ RopeOption RopeOption::parse(const std::string& text, const ReadControl& control
     Frequencies frequencies = read_frequencies(rest, control);
     result.heads = frequencies.heads;
     result.learnt = std::move(frequencies.values);
-  } else if (*family == RopeFamily::ltx && !rest.empty()) {
+  } else if (*family == RopeFamily::ltx && colon != std::string::npos &&
+             rest.find('=') == std::string::npos) {
     result.heads = parse_heads(option, rest);
   } else if (colon != std::string::npos) {
-    throw usage_error(option + ": " + name + " takes nothing more");
+    parse_settings(option, rest, result);
+  }
+  if (*family == RopeFamily::cosmos && result.numbers.scale[0] == 0) {
+    throw usage_error(
+        option +
+        ": its checkpoints differ: give cosmos:scale=TxYxX, rope_scale of the model's "
+        "config (1x3x3 of Cosmos 2.5), and fps=N where the pipeline gives the model one");
   }
   return result;
 }
@@ -98,18 +181,15 @@ HeadTensor RopeOption::apply(const HeadTensor& tensor, const TokenGrid& tokens,
   std::vector<HeadRotation> rotations;
   const int64_t model_heads = heads > 0 ? heads : head_offset + tensor.heads();
   for (int64_t head = 0; head < tensor.heads(); ++head) {
-    auto rotation =
-        head_offset + head < model_heads
-            ? HeadRotation::make(family, tokens,
-                                 {tensor.width(), model_heads, head_offset + head, 0, learnt})
-            : std::nullopt;
-    if (!rotation) {
+    const HeadRotation::Shape shape{tensor.width(), model_heads, head_offset + head, numbers,
+                                    learnt};
+    if (const auto obstacle = HeadRotation::obstacle(family, tokens, shape)) {
       throw usage_error(
-          fmt::format("--rope {}: does not suit {}: head {} of {}, head dimension {}, grid {}",
-                      rope_name(family), tensor.source().name(), head_offset + head, model_heads,
-                      tensor.width(), tokens.grid_text()));
+          fmt::format("--rope {}: does not suit {}: head {} of {}, head dimension {}, grid {}: {}",
+                      text, tensor.source().name(), head_offset + head, model_heads, tensor.width(),
+                      tokens.grid_text(), *obstacle));
     }
-    rotations.push_back(std::move(*rotation));
+    rotations.push_back(*HeadRotation::make(family, tokens, shape));
   }
   return HeadTensor(rotated_tensor(tensor, std::move(rotations)), Layout::bhsd);
 }

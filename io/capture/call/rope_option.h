@@ -11,17 +11,21 @@
 namespace attnscope {
 
 /// What `--rope NAME` asks for: a family, and what some of them need beside the grid: "ltx:HEADS"
-/// (heads of the model), "mochi:FILE[:KEY]" (its pos_frequencies).
+/// (heads of the model), "mochi:FILE[:KEY]" (its pos_frequencies), "NAME:base=B,fps=N,scale=TxYxX,
+/// heads=N" (any of those that the family knows).
 struct RopeOption {
+  std::string text;  ///< as it was given
   RopeFamily family = RopeFamily::cogvideox;
-  int64_t heads = 0;          ///< of the model; 0: not told
+  int64_t heads = 0;  ///< of the model; 0: not told
+  RopeNumbers numbers;
   std::vector<float> learnt;  ///< [3, heads, head_dim / 2]
 
-  /// Throws Error(usage) for a family that does not exist (suggesting the nearest) or lacks what it
-  /// needs, Error(file) for a file that is not [3, heads, channels].
+  /// Throws Error(usage) for a family that does not exist (suggesting the nearest), lacks what it
+  /// needs or is given what it does not know, Error(file) for a file that is not [3, heads,
+  /// channels].
   static RopeOption parse(const std::string& text, const ReadControl& control);
   /// `tensor` turned by it when read; its first head is head `head_offset` of the model. Throws
-  /// Error(usage) where the family does not suit the grid or the head dimension.
+  /// Error(usage) that says why where the family does not suit the tokens or the head dimension.
   HeadTensor apply(const HeadTensor& tensor, const TokenGrid& tokens, int64_t head_offset) const;
 };
 

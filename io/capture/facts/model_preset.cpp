@@ -17,9 +17,16 @@ constexpr VideoGeometry kMochi{1, 6, 16};
 constexpr VideoGeometry kWan22{1, 4, 32};
 constexpr VideoGeometry kOpenSora2{1, 4, 16};
 constexpr VideoGeometry kImage{1, 1, 16};
+constexpr VideoGeometry kHunyuan15{1, 4, 16};  ///< a VAE of 16×16 pixels, no patches
+constexpr VideoGeometry kHunyuanImage{1, 1, 32};
+
+/// Sequences of words are multiples of this so often that a model's length tells nothing there.
+constexpr int64_t kRoundLength = 1024;
 
 // Layers, heads and head dimensions are those of the published configurations; the grid is the
-// latent grid after patching at the resolution named.
+// latent grid after patching at the resolution named. Those of 2025 and 2026 are what the classes
+// and pipelines of diffusers 0.42 have by default, and the scripts there that convert checkpoints
+// (HunyuanVideo-1.5, Cosmos 2.5, LTX-2, SkyReels-V2); Kandinsky 5's are its own configurations.
 constexpr ModelPreset kPresets[] = {
     {"cogvideox-2b",
      "49 frames, 480x720",
@@ -57,11 +64,58 @@ constexpr ModelPreset kPresets[] = {
      {256, TextPlace::end},
      0,
      kVae4x8},
+    // The pipeline's tokens of 1000 words, 256 of glyphs and 729 of a picture, valid ones first.
+    {"hunyuanvideo-1.5-480p",
+     "121 frames, 480x848",
+     54,
+     16,
+     128,
+     {31, 30, 53},
+     {1985, TextPlace::end},
+     0,
+     kHunyuan15},
+    {"hunyuanvideo-1.5-720p",
+     "121 frames, 720x1280",
+     54,
+     16,
+     128,
+     {31, 45, 80},
+     {1985, TextPlace::end},
+     0,
+     kHunyuan15},
     {"wan2.1-1.3b", "81 frames, 480x832", 30, 12, 128, {21, 30, 52}, kNoText, 512, kVae4x8},
     {"wan2.1-14b-480p", "81 frames, 480x832", 40, 40, 128, {21, 30, 52}, kNoText, 512, kVae4x8},
     {"wan2.1-14b-720p", "81 frames, 720x1280", 40, 40, 128, {21, 45, 80}, kNoText, 512, kVae4x8},
     {"wan2.2-a14b-720p", "81 frames, 720x1280", 40, 40, 128, {21, 45, 80}, kNoText, 512, kVae4x8},
     {"wan2.2-ti2v-5b", "121 frames, 704x1280", 30, 24, 128, {31, 22, 40}, kNoText, 512, kWan22},
+    {"skyreels-v2-1.3b", "97 frames, 544x960", 30, 12, 128, {25, 34, 60}, kNoText, 512, kVae4x8},
+    {"skyreels-v2-14b", "97 frames, 544x960", 40, 40, 128, {25, 34, 60}, kNoText, 512, kVae4x8},
+    {"cosmos-2.5-2b", "93 frames, 704x1280", 28, 16, 128, {24, 44, 80}, kNoText, 512, kVae4x8},
+    {"cosmos-2.5-14b", "93 frames, 704x1280", 36, 40, 128, {24, 44, 80}, kNoText, 512, kVae4x8},
+    // The pipeline pads the prompt to the longest of the batch.
+    {"kandinsky-5-lite",
+     "121 frames, 512x768",
+     32,
+     28,
+     64,
+     {31, 32, 48},
+     kNoText,
+     512,
+     kVae4x8,
+     true},
+    {"kandinsky-5-pro",
+     "121 frames, 512x768",
+     60,
+     32,
+     128,
+     {31, 32, 48},
+     kNoText,
+     512,
+     kVae4x8,
+     true},
+    {"sana-video", "81 frames, 480x832", 20, 20, 112, {21, 30, 52}, kNoText, 300, kVae4x8},
+    // The video's attentions; those of the sound have 64 channels and a line of their own.
+    {"ltx-2", "121 frames, 512x768", 48, 32, 128, {16, 16, 24}, kNoText, 1024, kLtx},
     {"ltx-video", "161 frames, 512x704", 28, 32, 64, {21, 16, 22}, kNoText, 128, kLtx},
     {"mochi", "163 frames, 480x848", 48, 24, 128, {28, 30, 53}, {256, TextPlace::end}, 0, kMochi},
     {"open-sora-2",
@@ -73,6 +127,54 @@ constexpr ModelPreset kPresets[] = {
      {512, TextPlace::start},
      0,
      kOpenSora2},
+    {"hunyuanimage-2.1",
+     "one picture, 2048x2048",
+     60,
+     28,
+     128,
+     {1, 64, 64},
+     {1128, TextPlace::end},
+     0,
+     kHunyuanImage},
+    // The pipelines do not pad the prompt, or only to the next multiple of 32.
+    {"qwen-image",
+     "one picture, 1024x1024",
+     60,
+     24,
+     128,
+     {1, 64, 64},
+     {512, TextPlace::start},
+     0,
+     kImage,
+     true},
+    {"z-image",
+     "one picture, 1024x1024",
+     30,
+     30,
+     128,
+     {1, 64, 64},
+     {512, TextPlace::end},
+     0,
+     kImage,
+     true},
+    {"krea-2",
+     "one picture, 1024x1024",
+     28,
+     48,
+     128,
+     {1, 64, 64},
+     {512, TextPlace::start},
+     0,
+     kImage},
+    {"flux2-dev",
+     "one picture, 1024x1024",
+     56,
+     48,
+     128,
+     {1, 64, 64},
+     {512, TextPlace::start},
+     0,
+     kImage},
     {"flux-dev",
      "one picture, 1024x1024",
      57,
@@ -94,6 +196,23 @@ constexpr ModelPreset kPresets[] = {
 };
 
 }  // namespace
+
+bool ModelPreset::told_by(int64_t count, int64_t channels) const {
+  const bool open = text_varies && text.count > 0;
+  return !open && count == tokens() && channels == head_dim && count % kRoundLength != 0;
+}
+
+bool ModelPreset::is_cross(int64_t queries, int64_t keys) const {
+  if (cross_text == 0 || queries != cells() || keys == queries) return false;
+  return text_varies || keys == cross_text;
+}
+
+std::optional<TextSpan> ModelPreset::text_of(int64_t count) const {
+  if (count == tokens()) return text;
+  const int64_t words = count - cells();
+  if (!text_varies || text.count == 0 || words < 0) return std::nullopt;
+  return TextSpan{words, words > 0 ? text.place : TextPlace::none};
+}
 
 std::span<const ModelPreset> model_presets() { return kPresets; }
 

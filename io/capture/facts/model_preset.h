@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,8 +24,18 @@ struct ModelPreset {
   /// Text keys of a separate cross-attention; 0 where there is none.
   int64_t cross_text = 0;
   VideoGeometry geometry;
+  /// Whether text is as long as the prompt; the counts above are the most by default.
+  bool text_varies = false;
 
-  int64_t tokens() const { return grid[0] * grid[1] * grid[2] + text.count; }
+  int64_t cells() const { return grid[0] * grid[1] * grid[2]; }
+  int64_t tokens() const { return cells() + text.count; }
+  /// Whether so many tokens and channels may be nothing but its own sequence: not where the text
+  /// varies, nor at a round number, as any sequence of words has.
+  bool told_by(int64_t tokens, int64_t head_dim) const;
+  /// Whether queries of the grid attend to keys of its text alone.
+  bool is_cross(int64_t queries, int64_t keys) const;
+  /// The text of a sequence that attends to itself; nothing where it is not of the model.
+  std::optional<TextSpan> text_of(int64_t tokens) const;
 };
 
 std::span<const ModelPreset> model_presets();

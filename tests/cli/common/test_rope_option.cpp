@@ -131,6 +131,18 @@ TEST_CASE("what --rope cannot do it says") {
   refused("hunyuan:3", "takes nothing more");
   refused("ltx:none", "ltx:HEADS");
   refused("ltx:1", "head 1 of 1");
+  refused("ltx:heads=1", "head 1 of 1");
+  refused("ltx2:fps=0", "above 0");
+  refused("ltx2:fps=24,fps=25", "fps is given twice");
+  refused("ltx2:24", "ltx2 takes heads=N, fps=N (got 24)");
+  refused("cosmos", "rope_scale");
+  refused("cosmos:fps=16", "rope_scale");
+  refused("cosmos:scale=1x3", "expected scale=TxYxX");
+  refused("cosmos:scale=1x3xthree", "got three");
+  refused("cosmos:scale=1x3x3,", "(got )");
+  refused("llama:base=-1", "above 0");
+  refused("llama:theta=1", "llama takes base=N");
+  refused("flux2", "cannot be cut into its bands");
   // And info warns where nobody recorded what was applied.
   const ProgramResult warned = run_attnscope({"info", path});
   CHECK(contains(warned.err, "warning: 1 of 1 calls do not record what was applied"));

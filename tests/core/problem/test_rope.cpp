@@ -29,22 +29,32 @@ std::vector<float> ramp(int64_t count, float step) {
 }  // namespace
 
 TEST_CASE("a rotation depends on the distance alone and keeps lengths") {
-  const TokenGrid grid = TokenGrid::video(6 + 4 * 5 * 6, {4, 5, 6}, 6, TextPlace::start);
+  const TokenGrid with_text = TokenGrid::video(6 + 5 * 5 * 6, {5, 5, 6}, 6, TextPlace::start);
+  const TokenGrid bare = TokenGrid::video(5 * 5 * 6, {5, 5, 6}, 0, TextPlace::none);
   const auto q = ramp(64, 0.3f), k = ramp(64, 0.7f);
-  for (RopeFamily family : rope_families()) {
-    std::vector<float> learnt;
-    for (int i = 0; i < 3 * 2 * 32; ++i) learnt.push_back(0.001f * static_cast<float>(i % 37));
-    const auto rotation = HeadRotation::make(family, grid, {64, 2, 1, 0, learnt});
+  std::vector<float> learnt;
+  for (int i = 0; i < 3 * 2 * 32; ++i) learnt.push_back(0.001f * static_cast<float>(i % 37));
+  std::vector<RopeVariant> variants(rope_variants().begin(), rope_variants().end());
+  variants.push_back({"mochi", RopeFamily::mochi, {}});
+  for (const RopeVariant& variant : variants) {
+    INFO(variant.text);
+    const TokenGrid& grid = variant.family == RopeFamily::minimax_h3 ? bare : with_text;
+    const auto rotation =
+        HeadRotation::make(variant.family, grid, {64, 2, 1, variant.numbers, learnt});
     REQUIRE(rotation);
-    INFO(rope_name(family));
-    const int64_t a = grid.index_of({0, 1, 2}), b = grid.index_of({2, 3, 1});
-    const int64_t c = grid.index_of({1, 2, 4}), d = grid.index_of({3, 4, 3});
+    // The first frame is shorter than the others (ltx2).
+    const int64_t a = grid.index_of({1, 1, 2}), b = grid.index_of({3, 3, 1});
+    const int64_t c = grid.index_of({2, 2, 4}), d = grid.index_of({4, 4, 3});
     CHECK(turned_product(*rotation, q, k, a, b) ==
           Approx(turned_product(*rotation, q, k, c, d)).margin(1e-3));
     CHECK(turned_product(*rotation, q, k, a, b) !=
           Approx(turned_product(*rotation, q, k, a, d)).margin(1e-3));
     CHECK(turned_product(*rotation, q, q, b, b) ==
           Approx(turned_product(*rotation, q, q, a, a)).epsilon(1e-5));
+    auto row = q;
+    rotation->apply(b, row.data());
+    rotation->undo(b, row.data());
+    for (size_t i = 0; i < row.size(); ++i) CHECK(row[i] == Approx(q[i]).margin(1e-5));
   }
 }
 
@@ -84,6 +94,164 @@ TEST_CASE("angles are those of the families' definitions") {
         Approx(std::acos(-1.0) / 2 * (2 * 3 * 8.0 / 25 / 20 - 1)));
 }
 
+namespace {
+
+/// Channels that one axis turns: where the token stands on it, and the band's base.
+struct Band {
+  double position;
+  int64_t width;
+  double base;
+};
+
+/// A row turned in double as the definition of rotary embedding says.
+std::vector<double> plain_turn(const std::vector<float>& row, const std::vector<Band>& bands,
+                               bool halves) {
+  std::vector<double> turned(row.begin(), row.end());
+  size_t half = 0, pair = 0;
+  for (const Band& band : bands) half += static_cast<size_t>(band.width / 2);
+  for (const Band& band : bands) {
+    for (int64_t i = 0; i < band.width / 2; ++i, ++pair) {
+      const double angle =
+          band.position / std::pow(band.base, static_cast<double>(2 * i) / double(band.width));
+      const size_t a = halves ? pair : 2 * pair, b = halves ? pair + half : 2 * pair + 1;
+      turned[a] = row[a] * std::cos(angle) - row[b] * std::sin(angle);
+      turned[b] = row[a] * std::sin(angle) + row[b] * std::cos(angle);
+    }
+  }
+  return turned;
+}
+
+struct Defined {
+  RopeFamily family;
+  RopeNumbers numbers;
+  int64_t head_dim;
+  bool halves;
+  std::vector<Band> cell;  ///< at t, y, x = 2, 3, 6
+  std::vector<Band> text;  ///< token 4 of 9; empty: not turned
+};
+
+void check_row(const HeadRotation& rotation, int64_t token, const std::vector<Band>& bands,
+               const Defined& defined) {
+  const auto before = ramp(defined.head_dim, 0.37f);
+  auto row = before;
+  rotation.apply(token, row.data());
+  const auto expected = plain_turn(before, bands, defined.halves);
+  for (size_t i = 0; i < row.size(); ++i) CHECK(row[i] == Approx(expected[i]).margin(1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("bands, bases and places are those of today's models") {
+  const double spatial = 10000 * std::pow(3, 42.0 / 40);
+  const std::vector<Defined> families{
+      {RopeFamily::cosmos,
+       {.fps = 16, .scale = {1, 3, 3}},
+       128,
+       true,
+       {{2 * 24.0 / 16, 44, 10000}, {3, 42, spatial}, {6, 42, spatial}},
+       {}},
+      {RopeFamily::cosmos,
+       {.scale = {2, 1, 1}},
+       128,
+       true,
+       {{2, 44, 10000 * std::pow(2, 44.0 / 42)}, {3, 42, 10000}, {6, 42, 10000}},
+       {}},
+      {RopeFamily::kandinsky5,
+       {},
+       64,
+       false,
+       {{2, 16, 10000}, {3 / 3.16, 24, 10000}, {6 / 3.16, 24, 10000}},
+       {}},
+      {RopeFamily::kandinsky5,
+       {.scale = {1, 2, 2}},
+       64,
+       false,
+       {{2, 16, 10000}, {1.5, 24, 10000}, {3, 24, 10000}},
+       {}},
+      {RopeFamily::hunyuan_image, {}, 128, false, {{3, 64, 256}, {6, 64, 256}}, {}},
+      {RopeFamily::krea2, {}, 128, false, {{2, 32, 1000}, {3, 48, 1000}, {6, 48, 1000}}, {}},
+      // Text at 1 to 9, the cells after it.
+      {RopeFamily::z_image,
+       {},
+       128,
+       false,
+       {{2 + 10, 32, 256}, {3, 48, 256}, {6, 48, 256}},
+       {{5, 32, 256}}},
+      // Rows from -2, columns from -4 on; text from 3 on.
+      {RopeFamily::qwen_image,
+       {},
+       128,
+       false,
+       {{2, 16, 10000}, {1, 56, 10000}, {2, 56, 10000}},
+       {{7, 16, 10000}, {7, 56, 10000}, {7, 56, 10000}}},
+      {RopeFamily::flux2,
+       {},
+       128,
+       false,
+       {{2, 32, 2000}, {3, 32, 2000}, {6, 32, 2000}},
+       {{0, 96, 1}, {4, 32, 2000}}},
+      {RopeFamily::llama,
+       {.base = 5e5},
+       64,
+       true,
+       {{9 + 2 * 28 + 3 * 7 + 6, 64, 5e5}},
+       {{4, 64, 5e5}}},
+  };
+  const TokenGrid grid = TokenGrid::video(9 + 3 * 4 * 7, {3, 4, 7}, 9, TextPlace::start);
+  for (const Defined& defined : families) {
+    INFO(rope_name(defined.family));
+    const auto rotation =
+        HeadRotation::make(defined.family, grid, {defined.head_dim, 1, 0, defined.numbers});
+    REQUIRE(rotation);
+    check_row(*rotation, grid.index_of({2, 3, 6}), defined.cell, defined);
+    check_row(*rotation, 4, defined.text, defined);
+  }
+}
+
+TEST_CASE("the last quarter of minimax-h3's channels is not turned") {
+  const TokenGrid grid = TokenGrid::video(3 * 4 * 7, {3, 4, 7}, 0, TextPlace::none);
+  const auto rotation = HeadRotation::make(RopeFamily::minimax_h3, grid, {128, 1, 0});
+  REQUIRE(rotation);
+  check_row(*rotation, grid.index_of({2, 3, 6}), {{2, 32, 10000}, {3, 32, 10000}, {6, 32, 10000}},
+            {RopeFamily::minimax_h3, {}, 128, true, {}, {}});
+}
+
+TEST_CASE("kandinsky5 halves the places of videos of 480 to 854 pixels") {
+  const TokenGrid grid = TokenGrid::video(30 * 53, {1, 30, 53}, 0, TextPlace::none);
+  const auto rotation = HeadRotation::make(RopeFamily::kandinsky5, grid, {64, 1, 0});
+  REQUIRE(rotation);
+  check_row(*rotation, grid.index_of({0, 7, 9}),
+            {{0, 16, 10000}, {3.5, 24, 10000}, {4.5, 24, 10000}},
+            {RopeFamily::kandinsky5, {}, 64, false, {}, {}});
+}
+
+TEST_CASE("ltx2 turns halves of a head by the middles of cells") {
+  const TokenGrid grid = TokenGrid::video(3 * 4 * 7, {3, 4, 7}, 0, TextPlace::none);
+  for (const int64_t t : {0, 2}) {
+    for (const int64_t head : {0, 1}) {
+      const auto rotation = HeadRotation::make(RopeFamily::ltx2, grid, {64, 2, head, {.fps = 30}});
+      REQUIRE(rotation);
+      const auto before = ramp(64, 0.37f);
+      auto row = before;
+      rotation->apply(grid.index_of({t, 3, 6}), row.data());
+      // 64 pairs of both heads: the first still, then 21 turns of t, y, x.
+      const double frames = t == 0 ? 0.5 : 8 * 2 - 3;
+      const double share[] = {frames / 30 / 20, 32 * 3.5 / 2048, 32 * 6.5 / 2048};
+      for (int64_t i = 0; i < 32; ++i) {
+        const int64_t pair = head * 32 + i - 1;
+        const double frequency =
+            pair < 0 ? 0 : std::acos(-1.0) / 2 * std::pow(10000, double(pair / 3) / 20);
+        const double angle = pair < 0 ? 0 : frequency * (2 * share[pair % 3] - 1);
+        const auto a = static_cast<size_t>(i), b = static_cast<size_t>(i + 32);
+        CHECK(row[a] ==
+              Approx(before[a] * std::cos(angle) - before[b] * std::sin(angle)).margin(1e-6));
+        CHECK(row[b] ==
+              Approx(before[a] * std::sin(angle) + before[b] * std::cos(angle)).margin(1e-6));
+      }
+    }
+  }
+}
+
 TEST_CASE("families that do not suit give nothing") {
   CHECK_FALSE(HeadRotation::make(RopeFamily::wan, TokenGrid::unknown(24), {64, 1, 0, 0}));
   const TokenGrid grid = TokenGrid::video(24, {2, 3, 4}, 0, TextPlace::none);
@@ -91,5 +259,36 @@ TEST_CASE("families that do not suit give nothing") {
   CHECK_FALSE(HeadRotation::make(RopeFamily::llama, grid, {7, 1, 0, 0}));
   for (RopeFamily family : rope_families()) CHECK(parse_rope(rope_name(family)) == family);
   CHECK_FALSE(parse_rope("cogvideo"));
+  CHECK_FALSE(HeadRotation::make(RopeFamily::cosmos, grid, {128, 1, 0}));
+  CHECK_FALSE(HeadRotation::make(RopeFamily::flux2, grid, {44, 1, 0}));
+  CHECK_FALSE(HeadRotation::make(RopeFamily::wan, grid, {128, 1, 0, {.base = 500}}));
+  CHECK_FALSE(HeadRotation::make(RopeFamily::ltx, grid, {128, 1, 0, {.fps = 24}}));
+  CHECK_FALSE(HeadRotation::make(RopeFamily::flux2, grid, {128, 1, 0, {.scale = {1, 1, 1}}}));
   CHECK_FALSE(HeadRotation::make(RopeFamily::mochi, grid, {64, 1, 0, 0}));
+}
+
+TEST_CASE("tokens whose places only the model's caller knows are refused") {
+  const auto obstacle = [](RopeFamily family, const TokenGrid& tokens) {
+    return HeadRotation::obstacle(family, tokens, {128, 1, 0}).value_or("");
+  };
+  const TokenGrid with_text = TokenGrid::video(27, {2, 3, 4}, 3, TextPlace::end);
+  CHECK(obstacle(RopeFamily::minimax_h3, with_text).find("text") != std::string::npos);
+  CHECK(obstacle(RopeFamily::z_image, with_text).empty());
+  TokenGrid two_lengths = with_text;
+  two_lengths.set_text_valid({2, 3});
+  CHECK(obstacle(RopeFamily::z_image, two_lengths).find("length") != std::string::npos);
+  CHECK(obstacle(RopeFamily::flux2, two_lengths).empty());
+  TokenSegment video, reference, sound, tail;
+  video.name = "video", video.modality = Modality::video, video.tokens = {0, 24};
+  video.grid = {2, 3, 4};
+  reference.name = "ref1", reference.modality = Modality::reference, reference.tokens = {24, 36};
+  reference.grid = {1, 3, 4};
+  sound.name = "sound", sound.modality = Modality::audio, sound.tokens = {24, 30};
+  tail.name = "tail", tail.modality = Modality::padding, tail.tokens = {24, 30};
+  const TokenGrid referring = TokenGrid::of_segments({video, reference});
+  CHECK(obstacle(RopeFamily::flux, referring).find("ref1") != std::string::npos);
+  CHECK(obstacle(RopeFamily::wan, TokenGrid::of_segments({video, sound})).empty());
+  CHECK(obstacle(RopeFamily::qwen_image, TokenGrid::of_segments({video, sound})).find("sound") !=
+        std::string::npos);
+  CHECK(obstacle(RopeFamily::qwen_image, TokenGrid::of_segments({video, tail})).empty());
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 
@@ -354,9 +355,11 @@ TEST_CASE("text without a grid makes no grid up") {
 TEST_CASE("bare tensors: layout and grid are guessed and the guess is told") {
   const TemporaryFolder folder;
   const auto write = [&](const std::string& name, const std::string& shape, int64_t count) {
-    write_bytes(folder.path() / name,
-                npy_bytes("{'descr': '<f2', 'fortran_order': False, 'shape': " + shape + "}",
-                          std::string(static_cast<size_t>(count * 2), '\0')));
+    const auto path = folder.path() / name;
+    write_bytes(path,
+                npy_bytes("{'descr': '<f2', 'fortran_order': False, 'shape': " + shape + "}", ""));
+    // Zeros that take no room.
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) + 2 * count);
   };
   const BareTensors pair{folder / "q.npy", folder / "k.npy", ""};
   SECTION("a single head") {
@@ -387,6 +390,29 @@ TEST_CASE("bare tensors: layout and grid are guessed and the guess is told") {
     const Capture capture = Capture::from_tensors(pair, {});
     CHECK(capture.calls().front().problem->query_tokens().grid_text() == "21x16x22");
     CHECK(any_contains(capture.notes(), "ltx-video"));
+  }
+  SECTION("a preset whose text is as long as the prompt") {
+    write("q.npy", "(1024, 128)", 1024 * 128);
+    write("k.npy", "(1024, 128)", 1024 * 128);
+    FactOverrides overrides;
+    overrides.preset = "qwen-image";
+    CHECK(contains(thrown_text(ErrorCode::usage, [&] { Capture::from_tensors(pair, overrides); }),
+                   "--preset qwen-image has 4096 tokens and text, but"));
+    write("q.npy", "(4133, 128)", 4133 * 128);
+    write("k.npy", "(4133, 128)", 4133 * 128);
+    const Capture capture = Capture::from_tensors(pair, overrides);
+    const TokenGrid& tokens = capture.calls().front().problem->query_tokens();
+    CHECK(tokens.grid_text() == "1x64x64");
+    CHECK(tokens.text_text() == "37@start");
+    CHECK_FALSE(Capture::from_tensors(pair, {}).calls().front().problem->query_tokens().has_grid());
+  }
+  SECTION("a model named by its heads, where several have the sequence") {
+    write("q.npy", "(48, 4608, 128)", 48 * 4608 * 128);
+    write("k.npy", "(48, 4608, 128)", 48 * 4608 * 128);
+    CHECK(any_contains(Capture::from_tensors(pair, {}).notes(), "flux2-dev"));
+    write("q.npy", "(4608, 128)", 4608 * 128);
+    write("k.npy", "(4608, 128)", 4608 * 128);
+    CHECK(any_contains(Capture::from_tensors(pair, {}).notes(), "flux-dev"));
   }
   SECTION("keys in a file of several") {
     CallFile()

@@ -271,6 +271,30 @@ TEST_CASE("Q and K recorded before RoPE") {
   CHECK(culprit_of(recorded_before(apply_halves)) == "rope");
 }
 
+TEST_CASE("Q and K recorded before the RoPE of any published model are told with the option") {
+  const TokenGrid tokens = TokenGrid::video(RecordedCall::kTokens, RecordedCall::kGrid,
+                                            RecordedCall::kText, TextPlace::start);
+  for (const RopeVariant& variant : rope_variants()) {
+    // Those of all heads together are the other tests'.
+    if (variant.family == RopeFamily::ltx || variant.family == RopeFamily::ltx2) continue;
+    // Of minimax-h3 nobody knows where the text is.
+    if (variant.family == RopeFamily::minimax_h3) continue;
+    const auto rotation =
+        HeadRotation::make(variant.family, tokens, {RecordedCall::kWidth, 1, 0, variant.numbers});
+    REQUIRE(rotation);
+    Recording recording;
+    recording.add(recorded_before([&](RecordedCall& call) {
+      call.change_rows([&](int64_t token, float* row) { rotation->apply(token, row); });
+    }));
+    const Suspect suspect = recording.culprit();
+    INFO(suspect.explanation);
+    CHECK(suspect.culprit == "rope");
+    CHECK(suspect.explanation.find("; --rope " + std::string(variant.text) + ")") !=
+          std::string::npos);
+    CHECK(suspect.error < 1e-4);
+  }
+}
+
 TEST_CASE("Q and K recorded before the norm") {
   CHECK(culprit_of(recorded_before(apply_rms)) == "norm");
   CHECK(culprit_of(recorded_before([](RecordedCall& c) {

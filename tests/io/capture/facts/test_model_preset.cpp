@@ -24,14 +24,35 @@ TokenGrid token_grid(const ModelPreset& preset) {
 }  // namespace
 
 TEST_CASE("presets have the sizes of their models") {
-  const std::vector<ModelRow> rows{
-      {"cogvideox-2b", 30, 30, 64, 17776},     {"cogvideox-5b", 42, 48, 64, 17776},
-      {"cogvideox-1.5-5b", 42, 48, 64, 45106}, {"hunyuanvideo", 60, 24, 128, 119056},
-      {"wan2.1-1.3b", 30, 12, 128, 32760},     {"wan2.1-14b-480p", 40, 40, 128, 32760},
-      {"wan2.1-14b-720p", 40, 40, 128, 75600}, {"wan2.2-a14b-720p", 40, 40, 128, 75600},
-      {"wan2.2-ti2v-5b", 30, 24, 128, 27280},  {"ltx-video", 28, 32, 64, 7392},
-      {"mochi", 48, 24, 128, 44776},           {"open-sora-2", 57, 24, 128, 76544},
-      {"flux-dev", 57, 24, 128, 4608},         {"sd3-medium", 24, 24, 64, 4429}};
+  const std::vector<ModelRow> rows{{"cogvideox-2b", 30, 30, 64, 17776},
+                                   {"cogvideox-5b", 42, 48, 64, 17776},
+                                   {"cogvideox-1.5-5b", 42, 48, 64, 45106},
+                                   {"hunyuanvideo", 60, 24, 128, 119056},
+                                   {"wan2.1-1.3b", 30, 12, 128, 32760},
+                                   {"wan2.1-14b-480p", 40, 40, 128, 32760},
+                                   {"wan2.1-14b-720p", 40, 40, 128, 75600},
+                                   {"wan2.2-a14b-720p", 40, 40, 128, 75600},
+                                   {"wan2.2-ti2v-5b", 30, 24, 128, 27280},
+                                   {"ltx-video", 28, 32, 64, 7392},
+                                   {"hunyuanvideo-1.5-480p", 54, 16, 128, 51275},
+                                   {"hunyuanvideo-1.5-720p", 54, 16, 128, 113585},
+                                   {"skyreels-v2-1.3b", 30, 12, 128, 51000},
+                                   {"skyreels-v2-14b", 40, 40, 128, 51000},
+                                   {"cosmos-2.5-2b", 28, 16, 128, 84480},
+                                   {"cosmos-2.5-14b", 36, 40, 128, 84480},
+                                   {"kandinsky-5-lite", 32, 28, 64, 47616},
+                                   {"kandinsky-5-pro", 60, 32, 128, 47616},
+                                   {"sana-video", 20, 20, 112, 32760},
+                                   {"ltx-2", 48, 32, 128, 6144},
+                                   {"hunyuanimage-2.1", 60, 28, 128, 5224},
+                                   {"qwen-image", 60, 24, 128, 4608},
+                                   {"z-image", 30, 30, 128, 4608},
+                                   {"krea-2", 28, 48, 128, 4608},
+                                   {"flux2-dev", 56, 48, 128, 4608},
+                                   {"mochi", 48, 24, 128, 44776},
+                                   {"open-sora-2", 57, 24, 128, 76544},
+                                   {"flux-dev", 57, 24, 128, 4608},
+                                   {"sd3-medium", 24, 24, 64, 4429}};
   CHECK(model_presets().size() == rows.size());
   for (const ModelRow& row : rows) {
     INFO(row.name);
@@ -67,6 +88,44 @@ TEST_CASE("presets are found by name, and a misspelt one gets a suggestion") {
         std::string::npos);
 }
 
+TEST_CASE("a sequence's length tells one grid and text at most") {
+  for (const ModelPreset& preset : model_presets()) {
+    INFO(preset.name);
+    for (const ModelPreset& other : model_presets()) {
+      if (!other.told_by(preset.tokens(), preset.head_dim)) continue;
+      if (!preset.told_by(preset.tokens(), preset.head_dim)) continue;
+      CHECK(other.grid == preset.grid);
+      CHECK(other.text.count == preset.text.count);
+      CHECK(other.text.place == preset.text.place);
+    }
+  }
+  CHECK(find_preset("hunyuanvideo").told_by(119056, 128));
+  CHECK_FALSE(find_preset("hunyuanvideo").told_by(119056, 64));
+  // A round number of words, and text of any length.
+  CHECK_FALSE(find_preset("ltx-2").told_by(6144, 128));
+  CHECK_FALSE(find_preset("qwen-image").told_by(4608, 128));
+}
+
+TEST_CASE("text that is as long as the prompt is what a sequence has beside the grid") {
+  const ModelPreset& qwen = find_preset("qwen-image");
+  REQUIRE(qwen.text_of(4096 + 37));
+  CHECK(qwen.text_of(4096 + 37)->count == 37);
+  CHECK(qwen.text_of(4096 + 37)->place == TextPlace::start);
+  CHECK(qwen.text_of(4096)->place == TextPlace::none);
+  CHECK_FALSE(qwen.text_of(4095));
+  const ModelPreset& flux = find_preset("flux-dev");
+  CHECK(flux.text_of(4608)->count == 512);
+  CHECK_FALSE(flux.text_of(4607));
+  const ModelPreset& kandinsky = find_preset("kandinsky-5-lite");
+  CHECK(kandinsky.text_of(47616)->count == 0);
+  CHECK_FALSE(kandinsky.text_of(47617));
+  CHECK(kandinsky.is_cross(47616, 90));
+  CHECK_FALSE(kandinsky.is_cross(47616, 47616));
+  CHECK_FALSE(kandinsky.is_cross(90, 90));
+  CHECK(find_preset("cosmos-2.5-2b").is_cross(84480, 512));
+  CHECK_FALSE(find_preset("cosmos-2.5-2b").is_cross(84480, 511));
+}
+
 TEST_CASE("the manual's table of presets is the program's") {
   std::istringstream manual(read_bytes(project_folder() + "/docs/capture-format.md"));
   std::vector<std::string> rows;
@@ -76,9 +135,14 @@ TEST_CASE("the manual's table of presets is the program's") {
   for (const ModelPreset& preset : model_presets()) {
     INFO(preset.name);
     const TokenGrid grid = token_grid(preset);
-    const std::string text = preset.cross_text == 0
-                                 ? grid.text_text()
-                                 : "none; cross attention to " + std::to_string(preset.cross_text);
+    const std::string words =
+        preset.text_varies
+            ? "the prompt"
+            : std::to_string(preset.cross_text == 0 ? preset.text.count : preset.cross_text);
+    const std::string text = preset.cross_text > 0 ? "none; cross attention to " + words
+                             : preset.text_varies
+                                 ? words + grid.text_text().substr(grid.text_text().find('@'))
+                                 : grid.text_text();
     const std::string facts =
         " | " + grid.grid_text() + " | " + text + " | " + std::to_string(preset.head_dim) + " |";
     const bool stated = std::any_of(rows.begin(), rows.end(), [&](std::string row) {
