@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "io/capture/facts/fact_errors.h"
 #include "io/segments/segment_json.h"
+#include "io/tensors/file_tensor.h"
 
 namespace attnscope {
 namespace {
