@@ -92,7 +92,9 @@ class CallCopy {
     if (facts.contains("tokens") && !facts["tokens"].empty() && facts["tokens"][0].is_array()) {
       facts["tokens"] = chosen_items(facts["tokens"], s_);
     }
-    if (copy_.tokens.size() == 1) {
+    if (call_.problem->key_tokens().has_map()) {
+      if (!copy_.tokens.empty()) set_words(facts);
+    } else if (copy_.tokens.size() == 1) {
       facts["tokens"] = copy_.tokens.front();
     } else if (!copy_.tokens.empty()) {
       facts["tokens"] = copy_.tokens;
@@ -141,6 +143,25 @@ class CallCopy {
     const bool lists =
         segment.contains("words") && !segment["words"].empty() && segment["words"][0].is_array();
     if (lists) segment["words"] = chosen_items(segment["words"], s_);
+  }
+
+  /// The copy's own words, shared out to the keys' segments of text in the order of the sequence.
+  void set_words(Json& facts) const {
+    const TokenGrid& keys = call_.problem->key_tokens();
+    Json& segments = facts[facts.contains("keys") ? "keys" : "queries"];
+    for (size_t i = 0; i < keys.segments().size(); ++i) {
+      const IndexRange tokens = keys.segments()[i].tokens;
+      if (!keys.text_range().contains(tokens.begin)) continue;
+      const int64_t first = tokens.begin - keys.text_range().begin;
+      Json lists = Json::array();
+      for (const std::vector<std::string>& words : copy_.tokens) {
+        const auto count = static_cast<int64_t>(words.size());
+        const int64_t begin = std::min(first, count);
+        const int64_t end = std::min(first + tokens.size(), count);
+        lists.push_back(std::vector<std::string>(words.begin() + begin, words.begin() + end));
+      }
+      segments[i]["words"] = lists.size() == 1 ? lists.front() : lists;
+    }
   }
 
   /// A tensor of the token map; [batch, tokens] of the chosen items.

@@ -302,6 +302,13 @@ TEST_CASE("a token map is shown, copied, and dropped for options") {
   const Json part = Json::parse(run({"stats", copy, "--json"}).out)["heads"];
   CHECK(whole[0]["segment_mass"] == part[0]["segment_mass"]);
   CHECK(whole[0]["padding_mass"] == part[0]["padding_mass"]);
+  // Words that a copy is given are those of its segments.
+  write_bytes(folder / "words.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
+  run({"convert", path, "-o", copy, "--tokens", folder / "words.txt", "--force"});
+  const auto first = Json::parse(
+      run({"query", copy, "--index", "30", "--json", "--top", "56", "--cache", "none"}).out);
+  CHECK(contains(first["heads"][0]["top"].dump(), "text 3 four"));
+  CHECK(contains(first["heads"][0]["top"].dump(), "text 5 six"));
   const auto other = run({"info", path, "--grid", "2x7x4", "--no-scan"});
   CHECK(contains(other.err, "--grid drops the recorded queries"));
   CHECK(contains(other.out, "grid       2x7x4"));
