@@ -68,6 +68,15 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       return static_cast<double>(app_->source_status().queue);
     case ScriptName::level:
       return app_->level();
+    case ScriptName::atlas_heads:
+    case ScriptName::atlas_sketched:
+    case ScriptName::atlas_exact: {
+      const std::optional<AtlasCells>& atlas = app_->atlas();
+      if (!atlas) return std::nullopt;
+      if (name == ScriptName::atlas_heads) return static_cast<double>(atlas->shown);
+      const bool exact = name == ScriptName::atlas_exact;
+      return static_cast<double>(exact ? atlas->exact : atlas->sketched);
+    }
     default:
       return std::nullopt;
   }

@@ -134,6 +134,15 @@ struct ScriptRunner::Step {
     check_film_segment(host.state().reverse ? call.queries : call.keys, w.name);
     return act(action::SetSegment{w.name});
   }
+  After operator()(const word::ShowAtlas& w) const {
+    AtlasLook look = host.state().atlas;
+    look.shown = w.part != "off";
+    if (w.part == "cells") look.metric = w.value;
+    if (w.part == "sort") look.sort = w.value;
+    if (w.part == "filter") look.filter = w.value;
+    if (w.part == "exact" || w.part == "sampled") look.exact = w.part == "exact";
+    return act(action::SetAtlas{look});
+  }
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {
@@ -200,8 +209,8 @@ struct ScriptRunner::Step {
     bool good = false;
     if (is_number(w.name)) {
       // Measured numbers are compared as they are, not as they are printed.
-      const bool whole = w.name > ScriptName::level;
-      good = compares(whole ? std::stod(got) : *host.measured(w.name), w.op, w.number);
+      const std::optional<double> measured = host.measured(w.name);
+      good = compares(measured ? *measured : std::stod(got), w.op, w.number);
     } else {
       good = (got == w.text) == (w.op == CompareOp::equal);
     }

@@ -80,6 +80,11 @@ TEST_CASE("printed numbers look as they did") {
   check_golden("numbers", "layer 2\nhead 2\nproduct logits\nquery 0 0 3\nzoom 16 32 160 176", {});
 }
 
+TEST_CASE("a picture of every head of the step beside the matrix") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("atlas", "size 1280 720\natlas on\nlayer 2\nhead 0\nquery 3 8 7\nwait atlas", {});
+}
+
 TEST_CASE("pictures that differ are told apart") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
