@@ -32,6 +32,14 @@ bool AppScriptHost::click(const std::string& label) {
   return true;
 }
 
+bool AppScriptHost::hover(const std::string& label) {
+  const auto rect = app_->labels().find(label);
+  if (!rect) return false;
+  app_->mouse().hover((rect->x0 + rect->x1) / 2, (rect->y0 + rect->y1) / 2);
+  app_->window().request_frames();
+  return true;
+}
+
 std::vector<std::string> AppScriptHost::labels() const { return app_->labels().names(); }
 
 void AppScriptHost::press(const KeyChord& chord) { app_->press(chord); }

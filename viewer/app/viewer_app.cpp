@@ -398,6 +398,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line = frame_->line(),
       .line_pending = frame_->line_pending(),
       .atlas = frame_->atlas() ? &*frame_->atlas() : nullptr,
+      .locked = d.history.now().head,
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
       .notice = notice(),

@@ -331,7 +331,7 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
       draw.AddLine({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.problem);
       draw.AddLine({r.x0, r.y1}, {r.x1, r.y0}, ui.theme.problem);
     }
-    if (cell.head->id == scene.state.head) {
+    if (cell.head->id == scene.locked) {
       draw.AddRect({r.x0 - ui.px(1), r.y0 - ui.px(1)}, {r.x1 + ui.px(1), r.y1 + ui.px(1)},
                    ui.theme.query, 0, 0, ui.px(2));
     }

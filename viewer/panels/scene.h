@@ -51,6 +51,7 @@ struct Scene {
   std::shared_ptr<const MapLine> line;
   bool line_pending = false;
   const AtlasCells* atlas = nullptr;  ///< null: not shown
+  HeadId locked = {};                 ///< that is seen when the mouse points at no other
   TileSourceStatus source;
   double texture_mib = 0;
   std::string notice;   ///< what was just done, for the status line; empty: nothing

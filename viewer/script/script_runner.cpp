@@ -147,13 +147,13 @@ struct ScriptRunner::Step {
 
   After operator()(const word::Click& w) const {
     if (runner.begun_) return host.input_done() ? After::frame : After::again;
-    if (host.click(w.label)) {
+    if (w.press ? host.click(w.label) : host.hover(w.label)) {
       runner.begun_ = true;
       return After::again;
     }
     if (runner.frames_ < kLabelFrames) return After::again;
-    throw usage_error(fmt::format("click \"{}\": no such label; {}", one_line(w.label),
-                                  near_labels(w.label, host.labels())));
+    throw usage_error(fmt::format("{} \"{}\": no such label; {}", w.press ? "click" : "hover",
+                                  one_line(w.label), near_labels(w.label, host.labels())));
   }
   After operator()(const word::PressKey& w) const {
     const auto command = command_on(w.chord);

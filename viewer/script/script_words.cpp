@@ -203,6 +203,7 @@ ScriptWord make_pane(const Words& w) {
 }
 
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
+ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
 ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
 
 ScriptWord make_other(const Words& w) {
@@ -348,6 +349,7 @@ const std::vector<WordRule>& rules() {
        make_pane,
        {"pane NAME", "show one pane alone: matrix, query, histogram, atlas; or all of them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
+      {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
       {"b", 2, 2, make_other, {"b capture|step|layer|head V", "what side B shows (not here yet)"}},
       {"difference",

@@ -97,6 +97,7 @@ struct Act {
 };
 struct Click {
   std::string label;
+  bool press = true;  ///< false: the mouse moves there and stays
 };
 struct PressKey {
   KeyChord chord;

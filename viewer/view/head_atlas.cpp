@@ -146,7 +146,7 @@ std::string atlas_text(const AtlasHead& head, const HeadSketch* sketch) {
     if (field.heading.empty()) continue;
     const double number = sketch->number(field);
     if (!std::isnan(number))
-      text += fmt::format(" \u00b7 {} {:.{}f}", field.name, number, field.decimals);
+      text += fmt::format("\n{} {:.{}f}", field.name, number, field.decimals);
   }
   return text;
 }

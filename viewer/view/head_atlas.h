@@ -50,7 +50,7 @@ struct AtlasCells {
   static AtlasCells of(std::vector<AtlasLine> lines, const AtlasLook& look, const FindSketch& find);
 };
 
-/// "layer 12 · head 3 · temporal · entropy 5.21 · text_mass 0.04 …": what a head's cell says.
+/// "layer 12 · head 3 · temporal", and a line for each number of the printed table of stats.
 std::string atlas_text(const AtlasHead& head, const HeadSketch* sketch);
 /// The names of the numbers that cells can show and be sorted by.
 std::vector<std::string> atlas_metrics();
