@@ -25,7 +25,7 @@ TEST_CASE("a script shows every head of a step, filters and clicks them") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
   const WindowResult result = run_window(
-      folder.path().string(), {kSample},
+      folder.path().string(), {kSample, "--cache", "none"},
       "atlas on\nwait atlas\nexpect atlas_heads == 16\nexpect atlas_sketched == 16\n"
       "wait exact\nshot thumbs.png\n"
       "click \"Atlas/L2/H1\"\nwait exact\nexpect layer == 2\nexpect head == 1\n"
@@ -43,12 +43,13 @@ TEST_CASE("a script shows every head of a step, filters and clicks them") {
   CHECK(session["view"]["atlas"]["sort"] == "text_mass");
   CHECK(session["view"]["maximised"] == "atlas");
   const WindowResult again =
-      run_window(folder.path().string(), {"--session", "kept.json"},
+      run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
                  "wait atlas\nexpect atlas_exact == 16\nexpect layer == 0\n");
   INFO(again.err);
   CHECK(again.exit_code == 0);
   const WindowResult wrong =
-      run_window(folder.path().string(), {"--session", "kept.json"}, "atlas filter sharp\n");
+      run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
+                 "atlas filter sharp\n");
   CHECK(wrong.exit_code == 2);
   CHECK(contains(wrong.err, "atlas filter: \"sharp\": expected layers=LIST"));
 }
@@ -56,12 +57,12 @@ TEST_CASE("a script shows every head of a step, filters and clicks them") {
 TEST_CASE("without the atlas nothing of it is known, and a picture waits for none") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
-  const WindowResult result = run_window(folder.path().string(), {kSample},
+  const WindowResult result = run_window(folder.path().string(), {kSample, "--cache", "none"},
                                          "wait exact\nexpect exact == true\nprint atlas_heads\n");
   CHECK(result.exit_code == 1);
   CHECK(contains(result.err, "atlas_heads: not known yet"));
   const WindowResult wrong =
-      run_window(folder.path().string(), {kSample}, "atlas sort sharpness\n");
+      run_window(folder.path().string(), {kSample, "--cache", "none"}, "atlas sort sharpness\n");
   CHECK(wrong.exit_code == 2);
   CHECK(contains(wrong.err, "atlas sort"));
 }

@@ -31,7 +31,8 @@ bool fonts_are_installed() {
 void check_golden(const std::string& name, const std::string& script,
                   const std::vector<std::string>& options) {
   const TemporaryFolder folder;
-  std::vector<std::string> arguments{kRoot + "/samples/moving-shapes", "--size", "960x640"};
+  std::vector<std::string> arguments{kRoot + "/samples/moving-shapes", "--size", "960x640",
+                                     "--cache", "none"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const WindowResult r = run_window(folder.path().string(), arguments,
                                     script + "\nwait exact\nwait idle\nshot now.png\n");
@@ -82,7 +83,7 @@ TEST_CASE("printed numbers look as they did") {
 
 TEST_CASE("a picture of every head of the step beside the matrix") {
   if (!can_open_windows() || !fonts_are_installed()) return;
-  check_golden("atlas", "size 1280 720\natlas on\nlayer 2\nhead 0\nquery 3 8 7\nwait atlas", {});
+  check_golden("atlas", "size 800 520\natlas on\nlayer 2\nhead 0\nquery 3 8 7\nwait atlas", {});
 }
 
 TEST_CASE("pictures that differ are told apart") {
