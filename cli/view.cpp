@@ -143,6 +143,7 @@ int run_view(const ViewRequest& o) {
     service.threads = o.run.threads;
     service.cache_folders = cache_folders(o.cache, capture);
     service.sources = capture.inputs();
+    service.call_stamps = [&capture] { return capture.call_stamps(); };
     return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {

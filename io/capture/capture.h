@@ -88,6 +88,11 @@ class Capture {
   std::string content_hash(const std::vector<SelectedCall>& selected, bool with_values,
                            std::stop_token stop = {}) const;
 
+  /// Digests, one a call, of the facts that decide its maps and of which files it is read from:
+  /// their place on the disk, size and time of modification. Reads nothing. What is kept under a
+  /// stamp is of another call, or of another state of this one, as soon as a file was written to.
+  std::vector<std::string> call_stamps() const;
+
   /// Throws Error(file) where a file that tensors were read from since it was opened is not as it
   /// was then. To be called before what was made of them is shown, kept or given its name.
   void require_unchanged() const;

@@ -64,7 +64,32 @@ std::string canonical_facts(const SelectedCall& selected) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+void add_state(ContentHash& hash, const FileState& state) {
+  hash.add(std::to_string(state.identity.device) + " " + std::to_string(state.identity.number) +
+           " " + std::to_string(state.size) + " " + std::to_string(state.modified_ns));
+}
+
 }  // namespace
+
+std::vector<std::string> Capture::call_stamps() const {
+  std::map<std::filesystem::path, FileState> shared = inputs_->states();
+  std::map<std::filesystem::path, FileState> own;
+  for (const CallEntry& call : calls_) {
+    if (auto node = shared.extract(call.file)) own.insert(std::move(node));
+  }
+  // Its facts are those of the calls: it grows while a model is recorded.
+  shared.erase(path_ / "capture.json");
+  std::vector<std::string> stamps;
+  for (const CallEntry& call : calls_) {
+    ContentHash hash{std::stop_token()};
+    SelectedCall all{&call, {}, {}};
+    hash.add(canonical_facts(all));
+    if (const auto found = own.find(call.file); found != own.end()) add_state(hash, found->second);
+    for (const auto& [path, state] : shared) add_state(hash, state);
+    stamps.push_back(hash.hex());
+  }
+  return stamps;
+}
 
 std::string Capture::content_hash(const std::vector<SelectedCall>& selected, bool with_values,
                                   std::stop_token stop) const {

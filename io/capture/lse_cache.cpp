@@ -1,21 +1,15 @@
 #include "io/capture/lse_cache.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
+#include "io/capture/cache_file.h"
 #include "io/capture/content_hash.h"
-#include "io/files/beneath.h"
 #include "io/files/checksum.h"
-#include "io/files/posix_file.h"
 
 namespace attnscope {
 namespace {
@@ -78,87 +72,25 @@ bool is_plausible(const RowNorm& norm) {
   return normal && norm.exponent >= -kMaxExponent && norm.exponent <= kMaxExponent;
 }
 
-/// The cache's folder, and not what a link of its name leads to; not open, with errno, where it
-/// cannot be.
-Descriptor open_folder(const fs::path& folder) {
-  const fs::path name = folder.has_filename() ? folder : folder.parent_path();
-  const Descriptor parent(::open(folder_of(name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!parent.is_open()) return Descriptor();
-  return open_beneath(parent, name.filename(), O_PATH | O_DIRECTORY);
-}
-
-/// Whether all of `bytes` could be read from `offset` on.
-bool read_all(const Descriptor& file, std::span<std::byte> bytes, int64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::pread(file.number(), bytes.data(), bytes.size(), offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(got));
-    offset += got;
-  }
-  return true;
-}
-
-/// Throws errno_error() naming `path`.
-void write_all(const Descriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.number(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw errno_error(path, "cannot be written", written < 0 ? errno : EIO);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-}
-
 bool load_file(const fs::path& folder, const std::string& key, std::span<RowNorm> norms) {
-  const Descriptor place = open_folder(folder);
-  if (!place.is_open()) return false;
-  const Descriptor file = open_beneath(place, file_name(key), O_RDONLY | O_NONBLOCK);
-  std::vector<std::byte> payload(norms.size() * kRowBytes);
-  struct stat info {};
-  if (!file.is_open() || fstat(file.number(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      info.st_uid != geteuid() ||
-      info.st_size != static_cast<int64_t>(sizeof(Header) + payload.size())) {
-    return false;
-  }
-  Header header;
-  if (!read_all(file, std::as_writable_bytes(std::span(&header, 1)), 0) ||
-      !read_all(file, payload, sizeof header)) {
-    return false;
-  }
+  const size_t bytes = sizeof(Header) + norms.size() * kRowBytes;
+  const auto file = load_cache_file(folder, file_name(key), static_cast<int64_t>(bytes));
+  if (!file || file->size() != bytes) return false;
+  const std::span<const std::byte> payload = std::span(*file).subspan(sizeof(Header));
   const Header expected = make_header(key, static_cast<int64_t>(norms.size()), payload);
-  if (std::memcmp(&header, &expected, sizeof header) != 0) return false;
+  if (std::memcmp(file->data(), &expected, sizeof expected) != 0) return false;
   unpack(payload, norms);
   return std::all_of(norms.begin(), norms.end(), is_plausible);
 }
 
 /// Throws Error(file or resource).
 void store_file(const fs::path& folder, const std::string& key, std::span<const RowNorm> norms) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw errno_error(folder, "cannot be created", failed.value());
-  const Descriptor place = open_folder(folder);
-  if (!place.is_open() && errno == ELOOP) {
-    throw file_error(folder.string(), "", "is a link, through which nothing is kept");
-  }
-  if (!place.is_open()) throw errno_error(folder, "cannot be opened", errno);
-  // Other processes may write the same file at the same time.
-  const std::string name = file_name(key);
-  const std::string part = name + "." + std::to_string(getpid()) + ".part";
-  ::unlinkat(place.number(), part.c_str(), 0);
   const std::vector<std::byte> payload = pack(norms);
   const Header header = make_header(key, static_cast<int64_t>(norms.size()), payload);
-  const Descriptor file = open_beneath(place, part, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  if (!file.is_open()) throw errno_error(folder / part, "cannot be created", errno);
-  try {
-    write_all(file, std::as_bytes(std::span(&header, 1)), folder / part);
-    write_all(file, payload, folder / part);
-    if (::renameat(place.number(), part.c_str(), place.number(), name.c_str()) != 0) {
-      throw errno_error(folder / name, "cannot take its name", errno);
-    }
-  } catch (...) {
-    ::unlinkat(place.number(), part.c_str(), 0);
-    throw;
-  }
+  std::vector<std::byte> file(sizeof header + payload.size());
+  std::memcpy(file.data(), &header, sizeof header);
+  std::copy(payload.begin(), payload.end(), file.begin() + sizeof header);
+  store_cache_file(folder, file_name(key), file);
 }
 
 void add_head(ContentHash& hash, const HeadTensor& tensor, int64_t batch, int64_t head) {

@@ -34,6 +34,8 @@ class InputFile : public ByteSource {
             std::filesystem::path inner, Links links);
 
   const std::filesystem::path& path() const { return path_; }
+  /// As it was when it was opened.
+  const FileState& state() const { return state_; }
   /// Bytes it had when it was opened.
   int64_t size() const override { return state_.size; }
   /// Fills `destination` from `offset`; throws Error(file) where the file ends before that, or is

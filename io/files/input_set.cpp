@@ -40,6 +40,13 @@ void InputSet::check(const Wanted& wanted) const {
   for (const auto& file : files) file->require_unchanged();
 }
 
+std::map<std::filesystem::path, FileState> InputSet::states() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::filesystem::path, FileState> states;
+  for (const auto& [path, file] : files_) states.emplace(path, file->state());
+  return states;
+}
+
 void InputSet::begin_use() {
   check([](const InputFile&) { return true; });
   const std::lock_guard lock(mutex_);

@@ -25,6 +25,8 @@ class InputSet {
   /// A file of `folder`, through no link, whatever the set allows. It is none of the set's.
   std::shared_ptr<const InputFile> open_unlinked(const std::filesystem::path& path) const;
 
+  /// The files, as they were when they were opened.
+  std::map<std::filesystem::path, FileState> states() const;
   /// InputFile::require_unchanged() of all of them; what was read is forgotten then: from here on
   /// they are in use by being read.
   void begin_use();

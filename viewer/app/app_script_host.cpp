@@ -32,6 +32,14 @@ bool AppScriptHost::click(const std::string& label) {
   return true;
 }
 
+bool AppScriptHost::hover(const std::string& label) {
+  const auto rect = app_->labels().find(label);
+  if (!rect) return false;
+  app_->mouse().hover((rect->x0 + rect->x1) / 2, (rect->y0 + rect->y1) / 2);
+  app_->window().request_frames();
+  return true;
+}
+
 std::vector<std::string> AppScriptHost::labels() const { return app_->labels().names(); }
 
 void AppScriptHost::press(const KeyChord& chord) { app_->press(chord); }
@@ -68,6 +76,15 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       return static_cast<double>(app_->source_status().queue);
     case ScriptName::level:
       return app_->level();
+    case ScriptName::atlas_heads:
+    case ScriptName::atlas_sketched:
+    case ScriptName::atlas_exact: {
+      const std::optional<AtlasCells>& atlas = app_->atlas();
+      if (!atlas) return std::nullopt;
+      if (name == ScriptName::atlas_heads) return static_cast<double>(atlas->shown);
+      const bool exact = name == ScriptName::atlas_exact;
+      return static_cast<double>(exact ? atlas->exact : atlas->sketched);
+    }
     default:
       return std::nullopt;
   }

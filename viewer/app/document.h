@@ -15,6 +15,7 @@
 #include "viewer/view/map_source.h"
 #include "viewer/view/session.h"
 #include "viewer/view/tile_source.h"
+#include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
 
 namespace attnscope {
@@ -74,6 +75,8 @@ struct Document {
   bool warning_dismissed = false;
   /// Ends the long reads of a capture before its workers are waited for; null: an export.
   std::unique_ptr<DocumentStop> stop = nullptr;
+  /// A head that is seen in place of the state's, as long as the mouse points at it.
+  std::optional<HeadId> preview = {};
 
   /// What the quick check found and nobody has dismissed.
   std::string warning() const {
@@ -84,7 +87,15 @@ struct Document {
   /// export.
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
                                         const TileSourceMaker& make, std::function<void()> wake);
-  const MapSource& call() const { return calls[static_cast<size_t>(history.now().head.call)]; }
+  /// The state, with the head that is pointed at.
+  ViewState shown() const {
+    if (!preview || *preview == history.now().head) return history.now();
+    return apply_action(history.now(), action::SelectHead{*preview}, limits);
+  }
+  /// Of shown().
+  const MapSource& call() const {
+    return calls[static_cast<size_t>(preview.value_or(history.now().head).call)];
+  }
   /// Throws Error(file) where a file that the capture's numbers were read from is not as it was
   /// when it was opened. To be called before they leave the window. What is read of an export is
   /// held against its checksums instead.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "core/base/error.h"
 
@@ -23,11 +24,9 @@ int64_t first_followed(const TokenGrid& grid, IndexRange there) {
 }  // namespace
 
 DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
-    : document_(document), wake_(std::move(wake)) {}
+    : document_(document), wake_(std::move(wake)), shown_(document.shown()) {}
 
-MapGeometry DocumentFrame::geometry() const {
-  return document_.tiles->geometry(document_.history.now().head);
-}
+MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
 bool DocumentFrame::hover(const std::optional<MapPoint>& point) {
   const bool other = hovered_ != point;
@@ -41,15 +40,36 @@ bool DocumentFrame::follow(int64_t token) {
   return other;
 }
 
-void DocumentFrame::ask(PaneSize pane, double now) {
+void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, double now) {
   now_ = now;
+  shown_ = document_.shown();
   choose_line();
-  const ViewState& state = document_.history.now();
+  const ViewState& state = shown_;
   WantedTiles wishes;
   wishes.line = line_wanted_;
   wishes.tiles = wanted_tiles(state, geometry(), pane);
   wishes.exact = {state.head};
+  ask_for_atlas(seen_heads, wishes);
   wish(std::move(wishes));
+}
+
+/// Every head of the atlas, those that are seen first, and those that the filter shows before
+/// others.
+void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes) {
+  atlas_.reset();
+  if (!shown_.atlas.shown) return;
+  atlas_ = AtlasCells::of(atlas_lines(document_.calls, shown_.head), shown_.atlas,
+                          [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
+  if (!document_.tiles->has_sketches()) return;
+  std::vector<HeadId> heads(seen.begin(), seen.end());
+  std::set<HeadId> named(seen.begin(), seen.end());
+  for (const AtlasLine& line : atlas_lines(document_.calls, shown_.head)) {
+    for (const AtlasHead& head : line.heads) {
+      if (named.insert(head.id).second) heads.push_back(head.id);
+    }
+  }
+  if (shown_.atlas.exact) wishes.exact_sketches = heads;
+  wishes.sketches = std::move(heads);
 }
 
 /// Tells the source, where that is news to it.
@@ -64,7 +84,7 @@ void DocumentFrame::wish(WantedTiles wishes) {
 }
 
 void DocumentFrame::choose_line() {
-  const ViewState& state = document_.history.now();
+  const ViewState& state = shown_;
   const MapSource& call = document_.call();
   const TokenGrid& side = state.reverse ? call.keys : call.queries;
   if (!followed_ || *followed_ >= side.tokens()) {
@@ -107,7 +127,7 @@ std::optional<ProbeRequest> DocumentFrame::hovered_probe() const {
   if (!hovered_) return std::nullopt;
   const MapGeometry sizes = geometry();
   if (hovered_->query >= sizes.rows || hovered_->key >= sizes.cols) return std::nullopt;
-  return ProbeRequest{document_.history.now().head, hovered_->query, hovered_->key};
+  return ProbeRequest{shown_.head, hovered_->query, hovered_->key};
 }
 
 void DocumentFrame::take_entry() {
@@ -129,7 +149,7 @@ void DocumentFrame::take_entry() {
 }
 
 DocumentFrame::HistogramKey DocumentFrame::histogram_key(PaneSize pane) const {
-  const ViewState& state = document_.history.now();
+  const ViewState& state = shown_;
   const MapGeometry sizes = geometry();
   HistogramKey key;
   key.rect = state.rect;
@@ -178,7 +198,7 @@ bool DocumentFrame::has_news() const {
 }
 
 std::optional<ProbedEntry> DocumentFrame::probe(int64_t query, int64_t key) {
-  script_probe_ = ProbeRequest{document_.history.now().head, query, key};
+  script_probe_ = ProbeRequest{shown_.head, query, key};
   wish(wishes_);
   // Before the entry is looked for: a source that has nothing more to do has found it, or failed.
   const TileSourceStatus status = document_.tiles->status();

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "viewer/app/document.h"
@@ -21,9 +22,10 @@ class DocumentFrame {
   /// Borrows the document. `wake` is called from another thread when a histogram is counted.
   DocumentFrame(Document& document, std::function<void()> wake);
 
-  /// Asks for what is seen in a pane of this size, where that has changed. `now` is in
-  /// milliseconds, of any clock that goes on.
-  void ask(PaneSize pane, double now);
+  /// Asks for what is seen in a pane of this size and for the heads of the atlas, those that are
+  /// seen before others, where that has changed. `now` is in milliseconds, of any clock that goes
+  /// on.
+  void ask(PaneSize pane, std::span<const HeadId> seen_heads, double now);
   /// Takes what has come since. While the map is moved, colours do not change.
   void take(PaneSize pane, bool moved);
 
@@ -34,6 +36,10 @@ class DocumentFrame {
   const std::optional<int64_t>& followed() const { return followed_; }
 
   const WantedTiles& wishes() const { return wishes_; }
+  /// Document::shown() when it was asked.
+  const ViewState& shown() const { return shown_; }
+  /// Nothing while the atlas is not shown.
+  const std::optional<AtlasCells>& atlas() const { return atlas_; }
   const std::optional<PointReadout>& readout() const { return readout_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
   const ValueHistogram& histogram() const { return histogram_; }
@@ -63,6 +69,7 @@ class DocumentFrame {
   };
   MapGeometry geometry() const;
   std::optional<ProbeRequest> hovered_probe() const;
+  void ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes);
   void choose_line();
   void take_line();
   void take_entry();
@@ -72,6 +79,8 @@ class DocumentFrame {
 
   Document& document_;
   const std::function<void()> wake_;
+  ViewState shown_;
+  std::optional<AtlasCells> atlas_;
   WantedTiles wishes_;
   std::optional<int64_t> followed_;
   std::optional<LineRequest> line_wanted_;

@@ -28,8 +28,25 @@ float PanelSet::splitter(const Ui& ui, const char* label, const ScreenRect& rect
   return upright ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
 }
 
-void PanelSet::draw_split(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+/// The atlas takes the left of `rect`; gives what it leaves.
+ScreenRect PanelSet::draw_atlas(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                                PanelRequests& requests) {
+  if (scene.atlas == nullptr) return rect;
+  const float gap = ui.px(kGap);
+  const float least = std::min(ui.px(160), rect.width() * 0.3f);
+  const float width =
+      std::round(std::clamp(rect.width() * atlas_share_, least, rect.width() - 2 * least));
+  const ScreenRect atlas{rect.x0, rect.y0, rect.x0 + width, rect.y1};
+  const float moved =
+      splitter(ui, "Split/Atlas", {atlas.x1, rect.y0, atlas.x1 + gap, rect.y1}, true);
+  if (moved != 0) atlas_share_ = std::clamp((width + moved) / rect.width(), 0.1f, 0.8f);
+  atlas_.draw(ui, atlas, scene, requests);
+  return {atlas.x1 + gap, rect.y0, rect.x1, rect.y1};
+}
+
+void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                           PanelRequests& requests) {
+  const ScreenRect rect = draw_atlas(ui, whole, scene, requests);
   const ViewState& state = scene.state;
   const float gap = ui.px(kGap);
   const float least = std::min(ui.px(240), rect.width() * 0.3f);
@@ -75,6 +92,9 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       break;
     case ViewPane::histogram:
       histogram_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::atlas:
+      atlas_.draw(ui, rest, scene, requests);
       break;
     case ViewPane::matrix:
       if (scene.state.maximised) {

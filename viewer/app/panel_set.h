@@ -1,5 +1,6 @@
 #pragma once
 
+#include "viewer/panels/atlas_panel.h"
 #include "viewer/panels/histogram_panel.h"
 #include "viewer/panels/matrix_panel.h"
 #include "viewer/panels/query_panel.h"
@@ -9,29 +10,34 @@
 
 namespace attnscope {
 
-/// The panels of an open capture and where they stand: toolbar, matrix, query and histogram, status
-/// line, with splitters between them.
+/// The panels of an open capture and where they stand: toolbar, the heads where they are shown,
+/// matrix, query and histogram, status line, with splitters between them.
 class PanelSet {
  public:
   PanelSet(gl::MapPainter& painter, TileTextures& textures)
-      : matrix_(painter, textures), query_(painter) {}
+      : atlas_(painter), matrix_(painter, textures), query_(painter) {}
 
   /// Fills the window.
   void draw(const Ui& ui, const ScreenRect& window, const Scene& scene, PanelRequests& requests);
   const MatrixPanel& matrix() const { return matrix_; }
   const QueryPanel& query() const { return query_; }
+  const AtlasPanel& atlas() const { return atlas_; }
 
  private:
-  void draw_split(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+  ScreenRect draw_atlas(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                        PanelRequests& requests);
+  void draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                   PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
   float splitter(const Ui& ui, const char* label, const ScreenRect& rect, bool upright);
 
   Toolbar toolbar_;
+  AtlasPanel atlas_;
   MatrixPanel matrix_;
   QueryPanel query_;
   HistogramPanel histogram_;
   float histogram_share_ = 0.27f;  ///< of the right column's height
+  float atlas_share_ = 0.3f;       ///< of the window's width
 };
 
 }  // namespace attnscope

@@ -89,6 +89,8 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   app_settings.force = settings.force;
   app_settings.theme = settings.theme;
   app_settings.scripted_mouse = hidden;
+  // Scripts and pictures of before the atlas look as they did.
+  app_settings.begin_with_atlas = !hidden;
   if (!hidden) {
     app_settings.recent_list =
         recent_files_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")).value_or("");

@@ -12,6 +12,8 @@ class ScriptedMouse {
   /// Moves there, presses, lets go and leaves, over the next few frames: no hint stays behind to
   /// cover what a picture is to show.
   void click(float x, float y);
+  /// Moves there and stays.
+  void hover(float x, float y) { steps_.push_back({x, y, false}); }
   /// Whether all of it was fed.
   bool done() const { return steps_.empty(); }
   /// Call between the backend's NewFrame and ImGui's.

@@ -34,6 +34,11 @@ ScreenRect window_rect(float scale) {
           std::max(size.y, scale * kLeastWindow.height)};
 }
 
+bool has_atlas_of_many(const Document& document) {
+  const auto lines = atlas_lines(document.calls, document.history.now().head);
+  return document.tiles->has_sketches() && (lines.size() > 1 || lines.front().heads.size() > 1);
+}
+
 }  // namespace
 
 ViewerApp::ViewerApp(Window& window, Settings settings)
@@ -63,6 +68,12 @@ ViewerApp::~ViewerApp() { window_->set_handlers({}); }
 void ViewerApp::open(const CaptureOrigin& origin) {
   auto document = Document::open(origin, settings_.read_control, settings_.make_source,
                                  [window = window_] { window->wake(); });
+  if (settings_.begin_with_atlas && has_atlas_of_many(*document)) {
+    AtlasLook look;
+    look.shown = true;
+    document->history.restart(
+        apply_action(document->history.now(), action::SetAtlas{look}, document->limits));
+  }
   show(std::move(document));
 }
 
@@ -255,6 +266,10 @@ ViewTheme ViewerApp::theme() const {
 void ViewerApp::apply(PanelRequests& requests) {
   if (frame_ && frame_->hover(requests.hovered)) window_->request_frames();
   if (frame_ && requests.follow && frame_->follow(*requests.follow)) window_->request_frames();
+  if (document_ && document_->preview != requests.preview) {
+    document_->preview = requests.preview;
+    window_->request_frames();
+  }
   for (const Action& action : requests.actions) act(action);
   if (document_ && ImGui::IsMouseReleased(0)) document_->history.end_gesture();
   if (requests.dismiss_warning) {
@@ -359,13 +374,13 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   Document& d = *document_;
   const bool moved = panels_.matrix().interacting();
   const PaneSize pane = panels_.matrix().pane_size();
-  frame_->ask(pane, clock_.milliseconds());
+  frame_->ask(pane, panels_.atlas().seen(), clock_.milliseconds());
   uploads_left_ =
       textures_.upload(*d.tiles, frame_->wishes().tiles, moved ? kUploadMsMoving : kUploadMsStill);
   draw_again_ = uploads_left_;
   frame_->take(pane, moved);
   counters_.query_ms = frame_->line_ms();
-  const ViewState& state = d.history.now();
+  const ViewState& state = frame_->shown();
   const MapSource& call = d.call();
   const int64_t keys = call.keys.tokens();
   const Scene scene{
@@ -382,6 +397,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .readout = frame_->readout(),
       .line = frame_->line(),
       .line_pending = frame_->line_pending(),
+      .atlas = frame_->atlas() ? &*frame_->atlas() : nullptr,
+      .locked = d.history.now().head,
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
       .notice = notice(),
@@ -468,7 +485,7 @@ std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
 }
 
 double ViewerApp::texture_mib() const {
-  return static_cast<double>(textures_.pool().bytes()) / 0x1p20;
+  return static_cast<double>(textures_.pool().bytes() + panels_.atlas().texture_bytes()) / 0x1p20;
 }
 
 TileSourceStatus ViewerApp::source_status() const {
@@ -489,12 +506,23 @@ bool ViewerApp::reached(WaitFor what) const {
       return followed;
     case WaitFor::exact:
       return exact() && followed && window_->frames_due() == 0;
+    case WaitFor::atlas:
+      return has_atlas();
     case WaitFor::idle: {
       const bool looked = !document_->quick_check || document_->warning_told;
       return looked && is_at_rest();
     }
   }
   return false;
+}
+
+/// Whether every head of the atlas is there that can be, and drawn.
+bool ViewerApp::has_atlas() const {
+  const std::optional<AtlasCells>& cells = frame_->atlas();
+  if (!cells || draw_again_ || news_ || window_->frames_due() > 0) return false;
+  const bool exact = document_->history.now().atlas.exact;
+  if ((exact ? cells->exact : cells->sketched) == cells->heads) return true;
+  return is_at_rest();
 }
 
 /// Nothing is wanted that may still come, and all that has come is drawn.

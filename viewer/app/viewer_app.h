@@ -37,6 +37,8 @@ class ViewerApp {
     std::function<std::unique_ptr<TextureLink>()> link_textures;
     std::function<void(const std::string&)> note;  ///< gets lines for people that are no warnings
     bool scripted_mouse = false;                   ///< the real mouse is ignored
+    /// Captures of several heads are shown with the atlas; sessions as they were saved.
+    bool begin_with_atlas = false;
   };
   /// Borrows the window.
   ViewerApp(Window& window, Settings settings);
@@ -76,6 +78,8 @@ class ViewerApp {
   /// it is reached, or may still be.
   std::string problem_before(WaitFor what) const;
   bool exact() const;
+  /// Nothing while it is not shown.
+  const std::optional<AtlasCells>& atlas() const { return frame_->atlas(); }
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
   /// How tiles come to their textures, see TileTextures.
@@ -114,6 +118,7 @@ class ViewerApp {
   bool working() const;
   bool is_awaited() const;
   bool is_at_rest() const;
+  bool has_atlas() const;
 
   Window* window_;
   Settings settings_;

@@ -18,10 +18,17 @@ void GridTexture::upload(int rows, int cols, std::span<const float> values) {
     glTexImage2D(GL_TEXTURE_2D, 0, GL_R32F, cols, rows, 0, GL_RED, GL_FLOAT, values.data());
     rows_ = rows;
     cols_ = cols;
-  } else {
+  } else if (!values.empty()) {
     glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, cols, rows, GL_RED, GL_FLOAT, values.data());
   }
   check("line upload");
+}
+
+void GridTexture::update(int row, int col, int rows, int cols, std::span<const float> values) {
+  glBindTexture(GL_TEXTURE_2D, texture_.get());
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
+  glTexSubImage2D(GL_TEXTURE_2D, 0, col, row, cols, rows, GL_RED, GL_FLOAT, values.data());
+  check("part of a texture");
 }
 
 int largest_texture_side() {

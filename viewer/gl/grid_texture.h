@@ -12,6 +12,10 @@ class GridTexture {
  public:
   /// `values` in the representation of MapPainter's texels: log2 of weights, or logits.
   void upload(int rows, int cols, std::span<const float> values);
+  /// As large as that, with nothing in it yet.
+  void resize(int rows, int cols) { upload(rows, cols, {}); }
+  /// Replaces a part that lies within it.
+  void update(int row, int col, int rows, int cols, std::span<const float> values);
   void bind() const { glBindTexture(GL_TEXTURE_2D, texture_.get()); }
   int rows() const { return rows_; }
   int cols() const { return cols_; }

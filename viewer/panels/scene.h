@@ -10,6 +10,7 @@
 #include "viewer/panels/fonts.h"
 #include "viewer/panels/label_registry.h"
 #include "viewer/panels/theme.h"
+#include "viewer/view/head_atlas.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/key_chord.h"
 #include "viewer/view/query_words.h"
@@ -49,6 +50,8 @@ struct Scene {
   /// The line that the query volume shows; it may lag behind the mouse by a moment.
   std::shared_ptr<const MapLine> line;
   bool line_pending = false;
+  const AtlasCells* atlas = nullptr;  ///< null: not shown
+  HeadId locked = {};                 ///< that is seen when the mouse points at no other
   TileSourceStatus source;
   double texture_mib = 0;
   std::string notice;   ///< what was just done, for the status line; empty: nothing
@@ -60,6 +63,7 @@ struct PanelRequests {
   std::vector<Action> actions;
   std::optional<MapPoint> hovered;  ///< the entry under the mouse
   std::optional<int64_t> follow;    ///< the query (reverse: key) to show while none is picked
+  std::optional<HeadId> preview;    ///< a head to be seen as long as the mouse is on it
   std::optional<std::string> open;  ///< a capture
   bool show_browser = false;
   bool show_help = false;

@@ -134,17 +134,26 @@ struct ScriptRunner::Step {
     check_film_segment(host.state().reverse ? call.queries : call.keys, w.name);
     return act(action::SetSegment{w.name});
   }
+  After operator()(const word::ShowAtlas& w) const {
+    AtlasLook look = host.state().atlas;
+    look.shown = w.part != "off";
+    if (w.part == "cells") look.metric = w.value;
+    if (w.part == "sort") look.sort = w.value;
+    if (w.part == "filter") look.filter = w.value;
+    if (w.part == "exact" || w.part == "sampled") look.exact = w.part == "exact";
+    return act(action::SetAtlas{look});
+  }
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {
     if (runner.begun_) return host.input_done() ? After::frame : After::again;
-    if (host.click(w.label)) {
+    if (w.press ? host.click(w.label) : host.hover(w.label)) {
       runner.begun_ = true;
       return After::again;
     }
     if (runner.frames_ < kLabelFrames) return After::again;
-    throw usage_error(fmt::format("click \"{}\": no such label; {}", one_line(w.label),
-                                  near_labels(w.label, host.labels())));
+    throw usage_error(fmt::format("{} \"{}\": no such label; {}", w.press ? "click" : "hover",
+                                  one_line(w.label), near_labels(w.label, host.labels())));
   }
   After operator()(const word::PressKey& w) const {
     const auto command = command_on(w.chord);
@@ -200,8 +209,8 @@ struct ScriptRunner::Step {
     bool good = false;
     if (is_number(w.name)) {
       // Measured numbers are compared as they are, not as they are printed.
-      const bool whole = w.name > ScriptName::level;
-      good = compares(whole ? std::stod(got) : *host.measured(w.name), w.op, w.number);
+      const std::optional<double> measured = host.measured(w.name);
+      good = compares(measured ? *measured : std::stod(got), w.op, w.number);
     } else {
       good = (got == w.text) == (w.op == CompareOp::equal);
     }

@@ -37,7 +37,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::texture_mib:
     case ScriptName::host_mib:
     case ScriptName::queue:
-    case ScriptName::level: {
+    case ScriptName::level:
+    case ScriptName::atlas_heads:
+    case ScriptName::atlas_sketched:
+    case ScriptName::atlas_exact: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);

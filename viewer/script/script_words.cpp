@@ -10,6 +10,8 @@
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
 #include "viewer/script/script_arguments.h"
+#include "viewer/view/atlas_filter.h"
+#include "viewer/view/head_atlas.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_names.h"
 #include "viewer/view/window_size.h"
@@ -21,8 +23,8 @@ using Words = ScriptArguments;
 
 constexpr double kMostSeconds = 86400;
 
-constexpr std::array<std::string_view, 4> kWaits{"picture", "query", "exact", "idle"};
-constexpr std::array<std::string_view, 26> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
+constexpr std::array<std::string_view, 29> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -36,6 +38,9 @@ constexpr std::array<std::string_view, 26> kNames{"first_picture_ms",
                                                   "layer",
                                                   "batch",
                                                   "head",
+                                                  "atlas_heads",
+                                                  "atlas_sketched",
+                                                  "atlas_exact",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -120,6 +125,37 @@ ScriptWord make_reverse(const Words& w) {
 
 ScriptWord make_segment(const Words& w) { return word::ShowSegment{w[1] == "none" ? "" : w[1]}; }
 
+/// A number that cells can show, or `usual`, which is the empty word.
+std::string atlas_number(const Words& w, size_t at, const std::string& usual) {
+  if (w[at] == usual) return "";
+  std::vector<std::string> names = atlas_metrics();
+  if (std::find(names.begin(), names.end(), w[at]) != names.end()) return w[at];
+  names.insert(names.begin(), usual);
+  throw unknown_name(at == 1 ? "atlas" : "atlas " + w[1], w[at], names);
+}
+
+ScriptWord make_atlas(const Words& w) {
+  const bool alone = w.size() == 2;
+  if (alone) {
+    for (const char* const part : {"on", "off", "exact", "sampled"}) {
+      if (w[1] == part) return word::ShowAtlas{part, ""};
+    }
+  } else if (w[1] == "sort" && w.size() == 3) {
+    return word::ShowAtlas{"sort", atlas_number(w, 2, "layers")};
+  } else if (w[1] == "filter") {
+    const std::string filter = fmt::format("{}", fmt::join(w.subspan(2), " "));
+    if (filter == "none") return word::ShowAtlas{"filter", ""};
+    AtlasFilter::parse(filter);
+    return word::ShowAtlas{"filter", filter};
+  }
+  if (!alone || w[1] == "sort" || w[1] == "filter") {
+    throw usage_error(
+        "atlas: expected on, off, exact, sampled, thumbnails, METRIC, sort METRIC, sort layers, "
+        "filter WORDS or filter none");
+  }
+  return word::ShowAtlas{"cells", atlas_number(w, 1, "thumbnails")};
+}
+
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
 }
@@ -167,6 +203,7 @@ ScriptWord make_pane(const Words& w) {
 }
 
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
+ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
 ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
 
 ScriptWord make_other(const Words& w) {
@@ -288,6 +325,13 @@ const std::vector<WordRule>& rules() {
        1,
        make_segment,
        {"segment NAME|none", "film another segment of the token map; none: the video again"}},
+      {"atlas",
+       1,
+       kAny,
+       make_atlas,
+       {"atlas on|off|exact|sampled|thumbnails|METRIC | atlas sort METRIC|layers | atlas filter "
+        "WORDS|none",
+        "all heads of the step, as pictures or by a number of stats"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",
@@ -303,8 +347,9 @@ const std::vector<WordRule>& rules() {
        1,
        1,
        make_pane,
-       {"pane NAME", "show one pane alone: matrix, query, histogram; or all of them"}},
+       {"pane NAME", "show one pane alone: matrix, query, histogram, atlas; or all of them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
+      {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
       {"b", 2, 2, make_other, {"b capture|step|layer|head V", "what side B shows (not here yet)"}},
       {"difference",
@@ -316,7 +361,7 @@ const std::vector<WordRule>& rules() {
        1,
        2,
        make_wait,
-       {"wait picture|query|exact|idle [SECONDS]", "go on when it is there; 60 s at most"}},
+       {"wait picture|query|exact|atlas|idle [SECONDS]", "go on when it is there; 60 s at most"}},
       {"probe",
        2,
        2,
@@ -338,7 +383,7 @@ const std::vector<WordRule>& rules() {
 
 std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
 std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
-bool is_number(ScriptName name) { return name <= ScriptName::head; }
+bool is_number(ScriptName name) { return name <= ScriptName::atlas_exact; }
 std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
 
 const std::vector<ScriptWordHelp>& script_word_help() {

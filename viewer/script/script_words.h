@@ -16,8 +16,9 @@
 namespace attnscope {
 
 /// What a script can wait for: the first picture of the view, whatever its level; the row of the
-/// query; exact tiles all over the view and the exact row; nothing left to do.
-enum class WaitFor : uint8_t { picture, query, exact, idle };
+/// query; exact tiles all over the view and the exact row; a sketch of every head of the atlas;
+/// nothing left to do.
+enum class WaitFor : uint8_t { picture, query, exact, atlas, idle };
 std::string_view wait_name(WaitFor what);
 
 /// Numbers and words that `print` and `expect` know.
@@ -36,6 +37,9 @@ enum class ScriptName : uint8_t {
   layer,
   batch,
   head,
+  atlas_heads,
+  atlas_sketched,
+  atlas_exact,
   exact,
   branch,
   block,
@@ -83,11 +87,17 @@ struct QueryText {
 struct ShowSegment {
   std::string name;
 };
+/// `atlas on`, `atlas entropy`, `atlas sort text_mass` …: the look with a part of it changed.
+struct ShowAtlas {
+  std::string part;   ///< "on", "off", "cells", "sort", "filter", "exact", "sampled"
+  std::string value;  ///< a number's name, or a filter; empty: thumbnails, by layer, no filter
+};
 struct Act {
   Action action;
 };
 struct Click {
   std::string label;
+  bool press = true;  ///< false: the mouse moves there and stays
 };
 struct PressKey {
   KeyChord chord;
@@ -122,9 +132,9 @@ struct Quit {};
 }  // namespace word
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryText, word::ShowSegment, word::Act, word::Click, word::PressKey,
-                 word::NotYet, word::Wait, word::Probe, word::Print, word::Expect, word::Shot,
-                 word::SaveSession, word::Quit>;
+                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::Act, word::Click,
+                 word::PressKey, word::NotYet, word::Wait, word::Probe, word::Print, word::Expect,
+                 word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -43,7 +43,9 @@ void check_wishes(const WantedTiles& wishes,
   }
   for (const ProbeRequest& probe : wishes.probes) check_probe(probe, geometry(probe.head));
   for (const TileId& tile : wishes.tiles) check_tile(tile, geometry(tile.head));
-  for (const HeadId& head : wishes.exact) geometry(head);
+  for (const auto* heads : {&wishes.exact, &wishes.sketches, &wishes.exact_sketches}) {
+    for (const HeadId& head : *heads) geometry(head);
+  }
 }
 
 }  // namespace attnscope

@@ -5,6 +5,7 @@
 #include "viewer/tiles/line_job.h"
 #include "viewer/tiles/pass_job.h"
 #include "viewer/tiles/probe_job.h"
+#include "viewer/tiles/sketch_job.h"
 
 namespace attnscope {
 namespace {
@@ -41,6 +42,9 @@ class ComputedMaps : public MapWork {
   }
   std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
     return make_pass_job(id, quantity);
+  }
+  std::shared_ptr<MapJob> sketch_job(const HeadId& id, bool exact) const override {
+    return exact ? make_exact_sketch_job(id) : make_sketch_job(id);
   }
 
  private:

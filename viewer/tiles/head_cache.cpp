@@ -57,6 +57,13 @@ bool HeadCache::drop(Quantity quantity) {
   return any;
 }
 
+bool HeadCache::drop_sketch() {
+  const bool any = sketch != nullptr;
+  sketch = nullptr;
+  sketch_memory = {};
+  return any;
+}
+
 void HeadCache::drop() {
   bound = nullptr;
   norms = {};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
+#include "core/products/head_sketch.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 #include "viewer/tiles/texels/sampled_overview.h"
 #include "viewer/tiles/worker_scratch.h"
@@ -87,10 +88,16 @@ struct HeadCache {
   int64_t running = 0;                  ///< pieces of work under way, binding included
   std::array<int64_t, 2> running_on{};  ///< of them, pieces on each quantity
   bool wanted = false;
+  /// Kept apart from what drop() forgets: an atlas has many, and each is small.
+  std::shared_ptr<const HeadSketch> sketch;
+  MemoryReservation sketch_memory;
+  bool sketch_wanted = false;
   uint64_t used = 0;
 
   OfQuantity& of(Quantity quantity) { return quantities[static_cast<size_t>(quantity)]; }
   TilePtr exact_tile(const TileId& tile) const;
+  /// Forgets the sketch; true where there was one.
+  bool drop_sketch();
   /// Of pyramids, samples and norms.
   int64_t bytes() const;
   bool holds_memory() const { return bound != nullptr || bytes() > 0; }

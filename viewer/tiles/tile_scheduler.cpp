@@ -106,7 +106,7 @@ void TileScheduler::want(WantedTiles wishes) {
   check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
   work_->check(wishes);
   wishes_ = std::move(wishes);
-  for (auto& [id, head] : heads_) head.wanted = false;
+  for (auto& [id, head] : heads_) head.wanted = head.sketch_wanted = false;
   const auto mark = [&](const HeadId& id) {
     HeadCache& data = head(id);
     data.wanted = true;
@@ -118,8 +118,14 @@ void TileScheduler::want(WantedTiles wishes) {
   for (const ProbeRequest& probe : wishes_.probes) mark(probe.head);
   for (const TileId& tile : wishes_.tiles) mark(tile.head);
   for (const HeadId& id : wishes_.exact) mark(id);
+  for (const auto* heads : {&wishes_.sketches, &wishes_.exact_sketches}) {
+    for (const HeadId& id : *heads) head(id).sketch_wanted = true;
+  }
   pinned_ = std::set<TileId>(wishes_.tiles.begin(), wishes_.tiles.end());
-  std::erase_if(failed_heads_, [&](const auto& failed) { return !head(failed.first).wanted; });
+  std::erase_if(failed_heads_, [&](const auto& failed) {
+    const HeadCache& of = head(failed.first);
+    return !of.wanted && !of.sketch_wanted;
+  });
   order_jobs();
   std::erase_if(failed_, [&](const auto& failed) { return !ordered_.contains(failed.first); });
   for (const auto& [key, cause] : std::map(failed_)) fail_dependents(key);
@@ -136,6 +142,7 @@ void TileScheduler::order_jobs() {
   if (wishes_.line) order_line(*wishes_.line);
   if (wishes_.other_line) order_line(*wishes_.other_line);
   for (const TileId& tile : wishes_.tiles) order_tile(tile);
+  for (const HeadId& id : wishes_.sketches) order_sketch(id, false);
   for (const HeadId& id : wishes_.exact) {
     for (const Quantity quantity : {Quantity::logits, Quantity::weights}) {
       if (wants_pass(id, quantity)) order_pass(id, quantity);
@@ -144,6 +151,7 @@ void TileScheduler::order_jobs() {
   for (const auto& line : {wishes_.line, wishes_.other_line}) {
     if (line && waits_for_norms(*line)) order_pass(line->head, Quantity::weights);
   }
+  for (const HeadId& id : wishes_.exact_sketches) order_sketch(id, true);
 }
 
 void TileScheduler::order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make) {
@@ -186,6 +194,35 @@ void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
   HeadCache& of = head(id);
   if (of.of(quantity).complete) return;
   order(PassKey{id, quantity}, [&] { return work_->pass_job(id, quantity); });
+}
+
+void TileScheduler::order_sketch(const HeadId& id, bool exact) {
+  const HeadCache& of = head(id);
+  if (held_.contains({id.call, id.batch})) return;
+  if (of.problem == nullptr || (of.sketch != nullptr && (of.sketch->exact || !exact))) return;
+  order(SketchKey{id, exact}, [&] { return work_->sketch_job(id, exact); });
+}
+
+void TileScheduler::let_go_sketches(int64_t call, int64_t batch,
+                                    const std::vector<std::shared_ptr<const HeadSketch>>& found) {
+  held_.erase({call, batch});
+  for (size_t h = 0; h < found.size(); ++h) {
+    HeadCache& of = head({call, batch, static_cast<int64_t>(h)});
+    if (of.sketch != nullptr) continue;
+    of.sketch_memory = reserve(HeadSketch::bytes(found[h]->cells), "a head of the atlas");
+    of.sketch = found[h];
+  }
+  order_jobs();
+}
+
+std::shared_ptr<const HeadSketch> TileScheduler::find_sketch(const HeadId& id) const {
+  const HeadCache* of = find_head(id);
+  return of == nullptr ? nullptr : of->sketch;
+}
+
+std::string TileScheduler::sketch_problem(const HeadId& id) const {
+  if (find_sketch(id) != nullptr) return cause_of(SketchKey{id, true});
+  return cause_of(SketchKey{id, false});
 }
 
 bool TileScheduler::is_failed(const JobKey& key) const {
@@ -359,9 +396,16 @@ bool TileScheduler::make_room() {
   } else if (bound != nullptr) {
     bound->bound = nullptr;
   } else {
-    return false;
+    return drop_sketches();
   }
   return true;
+}
+
+/// Of heads that are not in the atlas any more.
+bool TileScheduler::drop_sketches() {
+  bool any = false;
+  for (auto& [id, head] : heads_) any = (!head.sketch_wanted && head.drop_sketch()) || any;
+  return any;
 }
 
 MemoryReservation TileScheduler::reserve(int64_t bytes, std::string_view purpose) {
@@ -378,7 +422,9 @@ TileSourceStatus TileScheduler::status(int workers) const {
   }
   status.busy = status.queue > 0;
   status.host_bytes = store_.bytes();
-  for (const auto& [id, head] : heads_) status.host_bytes += head.bytes();
+  for (const auto& [id, head] : heads_) {
+    status.host_bytes += head.bytes() + head.sketch_memory.bytes();
+  }
   status.problem = problem_.empty() ? warning_ : problem_;
   if (wishes_.line && !store_.holds(*wishes_.line)) {
     status.line_problem = cause_of(*wishes_.line);

@@ -26,8 +26,13 @@ struct PassKey {
   Quantity quantity = Quantity::weights;
   friend auto operator<=>(const PassKey&, const PassKey&) = default;
 };
+struct SketchKey {
+  HeadId head;
+  bool exact = false;
+  friend auto operator<=>(const SketchKey&, const SketchKey&) = default;
+};
 /// What a job makes.
-using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest>;
+using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey>;
 
 /// What a worker is to do next: a piece of a job, or, without one, binding the head.
 struct Assignment {
@@ -68,6 +73,14 @@ class TileScheduler {
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request) { return store_.find(request); }
   std::optional<ProbedEntry> find(const ProbeRequest& request) { return store_.find(request); }
+  std::shared_ptr<const HeadSketch> find_sketch(const HeadId& id) const;
+  std::string sketch_problem(const HeadId& id) const;
+  /// No sketches of a batch item of a call are made until they are let go: somebody looks for kept
+  /// ones.
+  void hold_sketches(int64_t call, int64_t batch) { held_.insert({call, batch}); }
+  /// Takes what was found, one a head, or nothing; the others are made.
+  void let_go_sketches(int64_t call, int64_t batch,
+                       const std::vector<std::shared_ptr<const HeadSketch>>& found);
   bool exact(const HeadId& head) const;
   TileSourceStatus status(int workers) const;
 
@@ -86,6 +99,7 @@ class TileScheduler {
   void order_line(const LineRequest& request);
   void order_tile(const TileId& id);
   void order_pass(const HeadId& id, Quantity quantity);
+  void order_sketch(const HeadId& id, bool exact);
   void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
   /// Why this job, or its head as a whole, failed; empty: it did not.
   std::string cause_of(const JobKey& key) const;
@@ -98,6 +112,7 @@ class TileScheduler {
   bool waits_for(const JobKey& waiting, const JobKey& key) const;
   void fail_dependents(const JobKey& key);
   bool make_room();
+  bool drop_sketches();
   bool any_running() const;
   const HeadCache* find_head(const HeadId& id) const;
 
@@ -107,6 +122,7 @@ class TileScheduler {
   const JobTools tools_;
   std::map<HeadId, HeadCache> heads_;
   WantedTiles wishes_;
+  std::set<std::pair<int64_t, int64_t>> held_;  ///< calls and batch items
   std::set<TileId> pinned_;
   std::map<JobKey, std::shared_ptr<MapJob>> jobs_;
   std::vector<Ordered> order_;

@@ -12,14 +12,13 @@
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
 #include "viewer/tiles/norm_cache.h"
+#include "viewer/tiles/sketch_keeper.h"
 #include "viewer/tiles/thread_priority.h"
 #include "viewer/tiles/tile_scheduler.h"
 
 namespace attnscope {
 namespace {
 
-/// AttentionProblem::check_finite stays below it.
-constexpr int64_t kCheckBytes = int64_t{2} << 20;
 /// A worker's buffers should not take more than this share of the memory, all workers together.
 constexpr int64_t kBufferShare = 3;
 /// Row sums that were kept are checked in this share of the memory, beside it and for a moment.
@@ -46,6 +45,15 @@ class TileService::Impl {
           LseCache(settings.cache_folders, settings.sources), *backend,
           settings.memory / kCheckShare, reserve_unlocked(),
           [this](const HeadId& id, const std::vector<RowNorm>& norms) { take_norms(id, norms); },
+          [this](const std::string& problem) { take_warning(problem); });
+    }
+    if (backend != nullptr && !settings.cache_folders.empty() && settings.call_stamps) {
+      sketches_.emplace(
+          SketchCache(settings.cache_folders, settings.sources), settings.call_stamps, *backend,
+          buffer_bytes_, reserve_unlocked(),
+          [this](const SketchKeeper::Source& of, const SketchKeeper::Sketches& found) {
+            take_sketches(of, found);
+          },
           [this](const std::string& problem) { take_warning(problem); });
     }
     const auto wanted = static_cast<size_t>(workers_) + 1;
@@ -77,11 +85,13 @@ class TileService::Impl {
 
   void want(WantedTiles wishes) {
     const std::lock_guard lock(mutex_);
+    look_up_sketches(wishes);
     scheduler_.want(std::move(wishes));
     changed_.notify_all();
   }
 
   int workers() const { return workers_; }
+  bool computes() const { return backend_ != nullptr; }
 
  private:
   Reserve reserve_unlocked() {
@@ -104,6 +114,9 @@ class TileService::Impl {
   void look_up_norms(const Assignment& assignment);
   void keep_norms(HeadCache& head);
   void take_norms(const HeadId& id, const std::vector<RowNorm>& norms);
+  void look_up_sketches(const WantedTiles& wishes);
+  void take_sketches(const SketchKeeper::Source& of, const SketchKeeper::Sketches& found);
+  void keep_sketches(const Assignment& done);
   void take_warning(const std::string& problem);
   NormCache::Source source_of(const HeadCache& head) const {
     return {head.id, head.problem, scheduler_.work().call(head.id)->mask.get()};
@@ -117,7 +130,14 @@ class TileService::Impl {
   std::condition_variable changed_;
   bool stopping_ = false;
   TileScheduler scheduler_;
+  /// Of a batch item of a call: how many exact sketches the kept ones have.
+  struct KeptSketches {
+    bool any = false;
+    int64_t exact = 0;
+  };
+  std::map<std::pair<int64_t, int64_t>, KeptSketches> kept_sketches_;  ///< asked for
   std::optional<NormCache> keeper_;
+  std::optional<SketchKeeper> sketches_;
   std::vector<std::jthread> threads_;
 };
 
@@ -183,6 +203,7 @@ void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>
     if (take_in) {
       found = scheduler_.finish(assignment, take_in);
       keep_norms(*assignment.head);
+      keep_sketches(assignment);
     } else {
       scheduler_.fail(assignment, problem);
     }
@@ -268,6 +289,51 @@ void TileService::Impl::take_norms(const HeadId& id, const std::vector<RowNorm>&
   wake_();
 }
 
+/// Once for each call and batch item, before its first sketch is made.
+void TileService::Impl::look_up_sketches(const WantedTiles& wishes) {
+  if (!sketches_) return;
+  for (const auto* heads : {&wishes.sketches, &wishes.exact_sketches}) {
+    for (const HeadId& id : *heads) {
+      const MapCall* const call = scheduler_.work().call(id);
+      if (!kept_sketches_.try_emplace({id.call, id.batch}).second) continue;
+      scheduler_.hold_sketches(id.call, id.batch);
+      sketches_->look_up({id.call, id.batch, call->problem.get()});
+    }
+  }
+}
+
+void TileService::Impl::take_sketches(const SketchKeeper::Source& of,
+                                      const SketchKeeper::Sketches& found) {
+  {
+    const std::lock_guard lock(mutex_);
+    KeptSketches& kept = kept_sketches_[{of.call, of.batch}];
+    kept.any = !found.empty();
+    for (const auto& sketch : found) kept.exact += sketch->exact ? 1 : 0;
+    scheduler_.let_go_sketches(of.call, of.batch, found);
+    changed_.notify_all();
+  }
+  wake_();
+}
+
+/// When the last head of a call has come, and when the last has become exact.
+void TileService::Impl::keep_sketches(const Assignment& done) {
+  if (!sketches_ || !std::holds_alternative<SketchKey>(done.key)) return;
+  const HeadId& id = done.head->id;
+  const auto& problem = scheduler_.work().call(id)->problem;
+  KeptSketches& kept = kept_sketches_[{id.call, id.batch}];
+  SketchKeeper::Sketches all;
+  int64_t exact = 0;
+  for (int64_t h = 0; h < problem->num_heads(); ++h) {
+    auto sketch = scheduler_.find_sketch({id.call, id.batch, h});
+    if (sketch == nullptr) return;
+    exact += sketch->exact ? 1 : 0;
+    all.push_back(std::move(sketch));
+  }
+  if (kept.any && (exact < problem->num_heads() || exact <= kept.exact)) return;
+  kept = {true, exact};
+  sketches_->keep({id.call, id.batch, problem.get()}, std::move(all));
+}
+
 void TileService::Impl::take_warning(const std::string& problem) {
   {
     const std::lock_guard lock(mutex_);
@@ -309,6 +375,16 @@ bool TileService::exact(const HeadId& head) const {
 std::optional<ProbedEntry> TileService::find_probe(const ProbeRequest& request) const {
   return impl_->locked([&](TileScheduler& s) { return s.find(request); });
 }
+
+std::shared_ptr<const HeadSketch> TileService::find_sketch(const HeadId& head) const {
+  return impl_->locked([&](TileScheduler& s) { return s.find_sketch(head); });
+}
+
+std::string TileService::sketch_problem(const HeadId& head) const {
+  return impl_->locked([&](TileScheduler& s) { return s.sketch_problem(head); });
+}
+
+bool TileService::has_sketches() const { return impl_->computes(); }
 
 TileSourceStatus TileService::status() const {
   return impl_->locked([&](TileScheduler& s) { return s.status(impl_->workers()); });

@@ -29,6 +29,9 @@ namespace attnscope {
 /// WantedTiles::exact. A reverse line needs all row norms of its head and brings about the pass
 /// that finds them. exact() speaks of all quantities whose tiles are wanted.
 ///
+/// Sketches come from a sample of a head's rows after the tiles that are wanted, and before passes;
+/// those of all rows come last.
+///
 /// What failed is told by status().problem and not tried again before it was not wanted for once.
 class TileService : public TileSource {
  public:
@@ -41,6 +44,8 @@ class TileService : public TileSource {
     std::vector<std::filesystem::path> cache_folders = {};
     /// What the maps are computed from: norms are kept while it is as it was when it was opened.
     std::shared_ptr<const InputSet> sources = nullptr;
+    /// Capture::call_stamps(), under which sketches are kept beside row norms; none: they are not.
+    std::function<std::vector<std::string>()> call_stamps = {};
   };
 
   /// Borrows the backend. `wake` is called from any thread, without locks, when something new can
@@ -62,6 +67,9 @@ class TileService : public TileSource {
   bool exact(const HeadId& head) const override;
   /// Scores without logits have NaN.
   std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
+  std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
+  std::string sketch_problem(const HeadId& head) const override;
+  bool has_sketches() const override;
   TileSourceStatus status() const override;
 
  private:

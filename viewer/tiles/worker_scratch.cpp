@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/stream/device_facet.h"
+#include "core/stream/few_rows.h"
 #include "core/stream/panel.h"
 
 namespace attnscope {
@@ -112,29 +113,49 @@ bool WorkerScratch::pool(IndexRange rows, std::span<RowNorm> norms, bool& known,
 
 const PanelReduction& WorkerScratch::reduce(IndexRange rows, const ReductionRequest& request,
                                             const PanelReduction::BlockRow& block_row) {
+  const HeadTask task = whole_head();
+  return reduce(task, rows, request, block_row);
+}
+
+const PanelReduction& WorkerScratch::reduce(const HeadTask& task, IndexRange positions,
+                                            const ReductionRequest& request,
+                                            const PanelReduction::BlockRow& block_row) {
   const int64_t keys = problem().num_keys();
-  const HeadTask task{&problem(), map_->id.batch, map_->id.head, {0, problem().num_queries()},
-                      {},         {0, keys}};
-  const int64_t bytes = PanelReduction::bytes(task, request, rows.size());
+  const int64_t bytes = PanelReduction::bytes(task, request, positions.size());
   if (bytes > reduction_bytes_.bytes()) {
     reduction_ = {};
     reduction_bytes_ = {};
     reduction_bytes_ = reserve_(bytes, "the reductions of a worker");
   }
-  const QueryBlock queries = read(rows);
-  reduction_.begin(task, request, rows, queries.index, block_row);
+  const QueryBlock queries =
+      task.row_list.empty() ? read(positions) : read(task.row_list, positions);
+  reduction_.begin(task, request, positions, queries.index, block_row);
   const int64_t step = backend_.whole_panel_rows() > 0
-                           ? rows.size()
-                           : std::min(rows.size(), rows_per_call(keys, true));
+                           ? positions.size()
+                           : std::min(positions.size(), rows_per_call(keys, true));
   const std::span<std::byte> space = workspace(step, keys, true);
-  for (int64_t first = 0; first < rows.size(); first += step) {
-    const int64_t count = std::min(step, rows.size() - first);
+  for (int64_t first = 0; first < positions.size(); first += step) {
+    const int64_t count = std::min(step, positions.size() - first);
     const QueryBlock part{
         queries.data + first * row_bytes(),
         queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count))};
     timed(count, keys, [&] { map_->head->reduce(part, first, reduction_, space); });
   }
   return reduction_;
+}
+
+std::shared_ptr<const BoundMap> WorkerScratch::bind(const AttentionProblem& problem,
+                                                    const HeadId& id, int64_t rows) const {
+  const TileBackend::BindCost cost = bind_cost_for_rows(backend_, problem, rows);
+  auto map = std::make_shared<BoundMap>();
+  map->reservation = reserve_(cost.resident, "the keys of a head of " + problem.name());
+  const MemoryReservation meanwhile =
+      reserve_(cost.transient + kCheckBytes, "reading the keys of a head of " + problem.name());
+  problem.check_keys_finite(id.batch, problem.kv_head(id.head));
+  map->id = id;
+  map->problem = &problem;
+  map->head = bind_for_rows(backend_, problem, id.batch, id.head, rows);
+  return map;
 }
 
 void BoundMap::bind(const TileBackend& backend, const AttentionProblem& of, const HeadId& which) {

@@ -16,6 +16,9 @@
 
 namespace attnscope {
 
+/// AttentionProblem::check_finite stays below it.
+inline constexpr int64_t kCheckBytes = int64_t{2} << 20;
+
 /// Takes bytes from the budget, making room where that is possible; throws Error(resource).
 using Reserve = std::function<MemoryReservation(int64_t bytes, std::string_view purpose)>;
 
@@ -42,6 +45,10 @@ class WorkerScratch {
                 std::function<void()> pause = {})
       : backend_(backend), bytes_(bytes), reserve_(std::move(reserve)), pause_(std::move(pause)) {}
 
+  /// Makes head `id` ready for a few of its rows, whose number is given, without keeping it for
+  /// others. Only k is checked for NaN and Inf.
+  std::shared_ptr<const BoundMap> bind(const AttentionProblem& problem, const HeadId& id,
+                                       int64_t rows) const;
   /// Null: to none.
   void bind_to(std::shared_ptr<const BoundMap> map) { map_ = std::move(map); }
   const AttentionProblem& problem() const { return *map_->problem; }
@@ -73,6 +80,19 @@ class WorkerScratch {
   /// The reductions of whole rows, a panel beginning at a multiple of the request's rows.
   const PanelReduction& reduce(IndexRange rows, const ReductionRequest& request,
                                const PanelReduction::BlockRow& block_row);
+  /// The same of rows at `positions` of a task of this head with all keys, which must live as long
+  /// as the result is used.
+  const PanelReduction& reduce(const HeadTask& task, IndexRange positions,
+                               const ReductionRequest& request,
+                               const PanelReduction::BlockRow& block_row);
+  /// All rows and keys of the head.
+  HeadTask whole_head() const {
+    return {&problem(), map_->id.batch,           map_->id.head, {0, problem().num_queries()},
+            {},         {0, problem().num_keys()}};
+  }
+  MemoryReservation reserve(int64_t bytes, std::string_view purpose) const {
+    return reserve_(bytes, purpose);
+  }
 
  private:
   struct Buffer {

@@ -85,6 +85,11 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       return next_colormap(state);
     case CommandId::toggle_histogram:
       return action::ShowHistogram{!state.show_histogram};
+    case CommandId::toggle_atlas: {
+      AtlasLook look = state.atlas;
+      look.shown = !look.shown;
+      return action::SetAtlas{look};
+    }
     default:
       return std::nullopt;
   }

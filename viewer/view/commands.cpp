@@ -31,6 +31,7 @@ std::span<const ViewCommand> commands() {
       {next_scale, "next-scale", "Look", "next colour scale: log, linear, sqrt, symlog", {"L"}},
       {next_colormap, "next-colormap", "Look", "next colour map", {"C"}},
       {toggle_histogram, "toggle-histogram", "Look", "show or hide the histogram", {"H"}},
+      {toggle_atlas, "toggle-atlas", "Look", "show or hide the heads of all layers", {"T"}},
       {hold_other, "hold-other", "Look", "side B while it is held", {"B"}, false},
       {difference, "difference", "Look", "A against B", {"X"}, false},
       {play, "play", "Look", "play through time", {"Space"}, false},

@@ -36,6 +36,7 @@ enum class CommandId : uint8_t {
   next_scale,
   next_colormap,
   toggle_histogram,
+  toggle_atlas,
   hold_other,
   difference,
   reverse,

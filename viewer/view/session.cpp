@@ -59,6 +59,13 @@ OrderedJson view_json(const ViewState& view) {
   json["maximised"] = nullptr;
   if (view.maximised) json["maximised"] = pane_name(*view.maximised);
   json["show_histogram"] = view.show_histogram;
+  if (view.atlas != AtlasLook{}) {
+    json["atlas"] = {{"shown", view.atlas.shown},
+                     {"metric", view.atlas.metric},
+                     {"sort", view.atlas.sort},
+                     {"filter", view.atlas.filter},
+                     {"exact", view.atlas.exact}};
+  }
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -163,6 +170,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker,
                                 action::SetTheme{view.theme},
                                 action::Maximise{view.maximised},
                                 action::ShowHistogram{view.show_histogram},
+                                action::SetAtlas{view.atlas},
                                 action::SetSplit{view.split_query},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});

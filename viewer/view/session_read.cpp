@@ -181,6 +181,17 @@ ColourRange read_range(Fields& fields) {
   return {false, ends[0], ends[1]};
 }
 
+AtlasLook read_atlas(Fields fields) {
+  AtlasLook look;
+  look.shown = fields.boolean("shown");
+  look.metric = fields.text("metric");
+  look.sort = fields.text("sort");
+  look.filter = fields.text("filter");
+  look.exact = fields.boolean("exact");
+  fields.check_all_known();
+  return look;
+}
+
 ViewState read_view(Fields fields) {
   ViewState view;
   const auto rect = fields.numbers("rect", 4);
@@ -202,6 +213,7 @@ ViewState read_view(Fields fields) {
     view.maximised = fields.name("maximised", parse_pane, pane_names());
   }
   view.show_histogram = fields.boolean("show_histogram");
+  if (fields.has("atlas")) view.atlas = read_atlas(fields.object("atlas"));
   const double share = fields.number("split_query");
   if (!(share > 0) || !(share < 1)) {
     throw fields.fail("split_query", "expected a share of the width between 0 and 1");

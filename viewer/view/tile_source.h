@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/products/head_sketch.h"
 #include "viewer/view/map_tile.h"
 
 namespace attnscope {
@@ -27,6 +28,11 @@ struct WantedTiles {
   /// Heads whose exact pyramid (and row norms) should be computed when nothing else is to be done.
   std::vector<HeadId> exact;
   std::vector<ProbeRequest> probes = {};  ///< with the lines: under the mouse, or a script's
+  /// Heads whose sketches are wanted from a sample of their rows, after all tiles; those that are
+  /// seen first.
+  std::vector<HeadId> sketches = {};
+  /// Of all rows: computed after everything else.
+  std::vector<HeadId> exact_sketches = {};
   friend bool operator==(const WantedTiles&, const WantedTiles&) = default;
 };
 
@@ -60,6 +66,12 @@ class TileSource {
   virtual bool exact(const HeadId& head) const = 0;
   /// The entry, or nothing while it is not there. The last ones stay.
   virtual std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const = 0;
+  /// The head's sketch as good as it is by now, or null.
+  virtual std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const = 0;
+  /// Why a wanted sketch will not come, one line; empty: it is there or may still come.
+  virtual std::string sketch_problem(const HeadId& head) const = 0;
+  /// Whether sketches are made at all: not of exports, of which all is read.
+  virtual bool has_sketches() const = 0;
   virtual TileSourceStatus status() const = 0;
 };
 

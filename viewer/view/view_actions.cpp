@@ -9,6 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
+#include "viewer/view/atlas_filter.h"
+#include "viewer/view/head_atlas.h"
 #include "viewer/view/view_names.h"
 
 namespace attnscope {
@@ -157,11 +159,26 @@ class Applier {
   void operator()(const action::Maximise& a) {
     state_.maximised = a.pane;
     if (a.pane == ViewPane::histogram) state_.show_histogram = true;
+    if (a.pane == ViewPane::atlas) state_.atlas.shown = true;
   }
 
   void operator()(const action::ShowHistogram& a) {
     state_.show_histogram = a.on;
     if (!a.on && state_.maximised == ViewPane::histogram) state_.maximised.reset();
+  }
+
+  void operator()(const action::SetAtlas& a) {
+    for (const std::string& name : {a.look.metric, a.look.sort}) {
+      if (name.empty() || find_head_field(name) != nullptr) continue;
+      const auto names = atlas_metrics();
+      const std::string nearest = nearest_word(name, names);
+      throw usage_error(fmt::format("atlas {}: no such number{} ({})", one_line(name),
+                                    nearest.empty() ? "" : ", did you mean " + nearest + "?",
+                                    fmt::join(names, ", ")));
+    }
+    AtlasFilter::parse(a.look.filter);
+    state_.atlas = a.look;
+    if (!a.look.shown && state_.maximised == ViewPane::atlas) state_.maximised.reset();
   }
 
   void operator()(const action::SetSplit& a) {

@@ -61,6 +61,9 @@ struct Maximise {
 struct ShowHistogram {
   bool on;
 };
+struct SetAtlas {
+  AtlasLook look;
+};
 struct SetSplit {
   float share;
 };
@@ -70,7 +73,7 @@ using Action =
                  action::PickQuery, action::DropQuery, action::SetReverse, action::SetSegment,
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
                  action::SetRange, action::SetTheme, action::Maximise, action::ShowHistogram,
-                 action::SetSplit>;
+                 action::SetAtlas, action::SetSplit>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and
@@ -79,10 +82,10 @@ using Action =
 /// - a product takes its usual scale where logits come or go and the scale is log, sqrt or linear
 ///   (symlog suits all); the range of another product becomes automatic;
 /// - a range that the new scale cannot show becomes automatic;
-/// - a pane that is maximised is shown.
+/// - a pane that is maximised is shown, and one that is hidden is not maximised.
 /// Throws Error(usage), one line without a place, for what cannot be meant: a head, token or colour
-/// map that is not there, an empty rectangle or choice, a range or scale that cannot be shown, a
-/// factor or share that is no positive number.
+/// map that is not there, an empty rectangle or choice, a range, scale or number of the atlas that
+/// cannot be shown, a filter that cannot be read, a factor or share that is no positive number.
 ViewState apply_action(const ViewState& state, const Action& action, const ViewLimits& limits);
 
 }  // namespace attnscope

@@ -19,7 +19,7 @@ struct MapSource;
 /// What is drawn: weights, logits, or weights times the number of keys (lift, a scaling of the
 /// weights that drawing does).
 enum class ViewProduct : uint8_t { weights, logits, lift };
-enum class ViewPane : uint8_t { matrix, query, histogram };  ///< grows with later panels
+enum class ViewPane : uint8_t { matrix, query, histogram, atlas };  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
 /// A part of the map in entries, half-open and not rounded: queries [q0, q1) × keys [k0, k1).
@@ -40,6 +40,16 @@ struct ColourRange {
   friend bool operator==(const ColourRange&, const ColourRange&) = default;
 };
 
+/// How the atlas shows every head of a step. Names are those of head_fields().
+struct AtlasLook {
+  bool shown = false;
+  std::string metric = {};  ///< what colours a cell; empty: its thumbnail
+  std::string sort = {};    ///< heads by this number; empty: layers and heads
+  std::string filter = {};  ///< as AtlasFilter::parse() reads it
+  bool exact = false;       ///< from all rows, not from a sample
+  friend bool operator==(const AtlasLook&, const AtlasLook&) = default;
+};
+
 /// Everything that is looked at, and how. A value without window, GL or threads; saved as the
 /// session. Defaults are those of a capture that was just opened.
 struct ViewState {
@@ -57,6 +67,7 @@ struct ViewState {
   ViewTheme theme = ViewTheme::dark;
   std::optional<ViewPane> maximised;
   bool show_histogram = true;
+  AtlasLook atlas = {};
   float split_query = 0.36f;  ///< share of the window's width that the right column takes
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };

@@ -31,7 +31,8 @@ bool fonts_are_installed() {
 void check_golden(const std::string& name, const std::string& script,
                   const std::vector<std::string>& options) {
   const TemporaryFolder folder;
-  std::vector<std::string> arguments{kRoot + "/samples/moving-shapes", "--size", "960x640"};
+  std::vector<std::string> arguments{kRoot + "/samples/moving-shapes", "--size", "960x640",
+                                     "--cache", "none"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const WindowResult r = run_window(folder.path().string(), arguments,
                                     script + "\nwait exact\nwait idle\nshot now.png\n");
@@ -78,6 +79,11 @@ TEST_CASE("a zoomed view in the light theme looks as it did") {
 TEST_CASE("printed numbers look as they did") {
   if (!can_open_windows() || !fonts_are_installed()) return;
   check_golden("numbers", "layer 2\nhead 2\nproduct logits\nquery 0 0 3\nzoom 16 32 160 176", {});
+}
+
+TEST_CASE("a picture of every head of the step beside the matrix") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("atlas", "size 800 520\natlas on\nlayer 2\nhead 0\nquery 3 8 7\nwait atlas", {});
 }
 
 TEST_CASE("pictures that differ are told apart") {

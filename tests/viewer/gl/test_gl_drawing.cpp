@@ -193,6 +193,9 @@ class FullSource : public TileSource {
   std::shared_ptr<const MapLine> find_line(const LineRequest&) const override { return nullptr; }
   bool exact(const HeadId&) const override { return true; }
   std::optional<ProbedEntry> find_probe(const ProbeRequest&) const override { return {}; }
+  std::shared_ptr<const HeadSketch> find_sketch(const HeadId&) const override { return nullptr; }
+  std::string sketch_problem(const HeadId&) const override { return ""; }
+  bool has_sketches() const override { return false; }
   TileSourceStatus status() const override { return {}; }
 
  private:

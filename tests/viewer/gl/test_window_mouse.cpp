@@ -157,3 +157,38 @@ TEST_CASE("the second click on what closes by the first one does not reach the p
   hidden.settle();
   CHECK(hidden.state().product == ViewProduct::logits);
 }
+
+TEST_CASE("a head of the atlas is seen while the mouse is on it, and stays after a click") {
+  HiddenApp hidden;
+  hidden.open_sample();
+  const auto move_to = [&](const ScreenRect& rect) {
+    hidden.app.mouse().hover((rect.x0 + rect.x1) / 2, (rect.y0 + rect.y1) / 2);
+    hidden.settle();
+  };
+  hidden.settle();
+  CHECK_FALSE(hidden.app.labels().find("Atlas/L2/H1"));
+  hidden.press("T");
+  REQUIRE(hidden.wait_for(WaitFor::atlas));
+  hidden.settle();
+  const auto cell = hidden.app.labels().find("Atlas/L2/H1");
+  const auto map = hidden.app.labels().find("Matrix/Map");
+  REQUIRE(cell);
+  REQUIRE(map);
+  const HeadId before = hidden.state().head;
+  const auto seen = [&] { return hidden.app.document()->shown().head; };
+  move_to(*cell);
+  CHECK(hidden.app.document()->picker.values(seen()).layer == 2);
+  CHECK(hidden.app.document()->picker.values(seen()).head == 1);
+  CHECK(hidden.state().head == before);
+  move_to(*map);
+  CHECK(seen() == before);
+  hidden.click(*cell);
+  CHECK(hidden.app.document()->picker.values(hidden.state().head).layer == 2);
+  CHECK(seen() == hidden.state().head);
+  // One step of undo brings the head back, and hides nothing.
+  hidden.press("Ctrl+Z");
+  CHECK(hidden.state().head == before);
+  CHECK(hidden.app.labels().find("Atlas/L2/H1"));
+  hidden.press("T");
+  CHECK_FALSE(hidden.app.labels().find("Atlas/L2/H1"));
+}

@@ -38,6 +38,10 @@ class FakeHost : public ScriptHost {
     input_until_ = frame + 2;
     return true;
   }
+  bool hover(const std::string& label) override {
+    log.push_back("hover " + label);
+    return true;
+  }
   std::vector<std::string> labels() const override {
     return {"Matrix/Fit", "Matrix/Zoom in", "Query/Play", "Toolbar/Scale"};
   }

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace attnscope {
+
+// Files beside a capture that spare work the next time. Files of other users and links, also as a
+// folder's last part, are passed over: somebody may have laid them into a capture.
+
+/// The whole file; nothing where there is none of at most `most` bytes that may be read.
+std::optional<std::vector<std::byte>> load_cache_file(const std::filesystem::path& folder,
+                                                      const std::string& name, int64_t most);
+
+/// Writes a file under a temporary name and renames it; a missing folder is created. Throws
+/// Error(file or resource).
+void store_cache_file(const std::filesystem::path& folder, const std::string& name,
+                      std::span<const std::byte> bytes);
+
+}  // namespace attnscope

@@ -1,0 +1,68 @@
+// The heads of all layers in the window: shown, filtered, clicked, kept in a session.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/hidden_window.h"
+#include "tests/support/project_paths.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope::test;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::string kSample = project_folder() + "/samples/moving-shapes";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a script shows every head of a step, filters and clicks them") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult result = run_window(
+      folder.path().string(), {kSample, "--cache", "none"},
+      "atlas on\nwait atlas\nexpect atlas_heads == 16\nexpect atlas_sketched == 16\n"
+      "wait exact\nshot thumbs.png\n"
+      "click \"Atlas/L2/H1\"\nwait exact\nexpect layer == 2\nexpect head == 1\n"
+      "atlas entropy\nwait idle\nshot entropy.png\natlas sort text_mass\nwait idle\n"
+      "click \"Atlas/L0/H3\"\nwait exact\nexpect layer == 0\n"
+      "atlas filter entropy<5\nwait idle\nexpect atlas_heads < 16\nexpect atlas_heads > 0\n"
+      "click \"Atlas/Filter\"\nwait idle\nexpect atlas_heads == 16\n"
+      "atlas exact\nwait atlas\nexpect atlas_exact == 16\npane atlas\nwait idle\n"
+      "save-session kept.json\nkey T\nwait exact\n");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto bytes = [&](const char* name) { return read_bytes(folder.path() / name); };
+  CHECK(bytes("thumbs.png") != bytes("entropy.png"));
+  const Json session = Json::parse(bytes("kept.json"));
+  CHECK(session["view"]["atlas"]["sort"] == "text_mass");
+  CHECK(session["view"]["maximised"] == "atlas");
+  const WindowResult again =
+      run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
+                 "wait atlas\nexpect atlas_exact == 16\nexpect layer == 0\n");
+  INFO(again.err);
+  CHECK(again.exit_code == 0);
+  const WindowResult wrong =
+      run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
+                 "atlas filter sharp\n");
+  CHECK(wrong.exit_code == 2);
+  CHECK(contains(wrong.err, "atlas filter: \"sharp\": expected layers=LIST"));
+}
+
+TEST_CASE("without the atlas nothing of it is known, and a picture waits for none") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult result = run_window(folder.path().string(), {kSample, "--cache", "none"},
+                                         "wait exact\nexpect exact == true\nprint atlas_heads\n");
+  CHECK(result.exit_code == 1);
+  CHECK(contains(result.err, "atlas_heads: not known yet"));
+  const WindowResult wrong =
+      run_window(folder.path().string(), {kSample, "--cache", "none"}, "atlas sort sharpness\n");
+  CHECK(wrong.exit_code == 2);
+  CHECK(contains(wrong.err, "atlas sort"));
+}

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/stream/tile_backend.h"
+#include "io/capture/sketch_cache.h"
+#include "viewer/tiles/worker_scratch.h"
+
+namespace attnscope {
+
+/// Looks for the sketches of a call on disk and keeps new ones there, on a thread of its own.
+/// Thread-safe.
+class SketchKeeper {
+ public:
+  using Sketches = SketchCache::Sketches;
+  /// A batch item of a call.
+  struct Source {
+    int64_t call = 0, batch = 0;
+    const AttentionProblem* problem = nullptr;
+  };
+  /// Gives a stamp for each call, see Capture::call_stamps(); asked once, on the keeper's thread.
+  using Stamps = std::function<std::vector<std::string>()>;
+  /// What was found, one a head, or nothing. From the keeper's thread, without locks.
+  using Answer = std::function<void(const Source& source, Sketches sketches)>;
+  using Failed = std::function<void(const std::string& problem)>;
+
+  /// Some rows of what was found are computed again, with buffers of about `check_bytes`; where
+  /// they differ nothing of the file is believed, and `failed` told.
+  SketchKeeper(SketchCache cache, Stamps stamps, const TileBackend& backend, int64_t check_bytes,
+               const Reserve& reserve, Answer answer, Failed failed);
+  ~SketchKeeper();
+
+  void look_up(const Source& source);
+  /// One a head.
+  void keep(const Source& source, Sketches sketches);
+
+ private:
+  struct Request {
+    Source source;
+    Sketches sketches;  ///< to be kept; empty: to be looked up
+  };
+  void run(std::stop_token stop);
+  void serve(const Request& request);
+  Sketches found(const Source& source, const std::string& key);
+  bool agrees(const Source& source, const Sketches& sketches);
+  const std::string& stamp(int64_t call);
+
+  SketchCache cache_;
+  const Stamps make_stamps_;
+  std::vector<std::string> stamps_;
+  const TileBackend& backend_;
+  WorkerScratch scratch_;
+  const Answer answer_;
+  const Failed failed_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Request> requests_;
+  std::jthread thread_;
+};
+
+}  // namespace attnscope
