@@ -46,6 +46,7 @@ ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
     const std::string problem = app.problem_before(WaitFor::exact);
     if (!problem.empty()) throw Error(ErrorCode::file, problem);
     if (!app.reached(WaitFor::exact)) continue;
+    if (app.atlas() && !app.reached(WaitFor::atlas)) continue;
     write_picture(app.picture(), settings.screenshot, settings.force);
     return ViewerEnd::closed;
   }

@@ -412,7 +412,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   const PaneSize after = panels_.matrix().pane_size();
   // Wishes are for a pane's size, which is known once it was drawn.
   if (pane.width != after.width || pane.height != after.height) draw_again_ = true;
-  if (panels_.matrix().seen().complete && !counters_.first_picture_ms) {
+  const bool complete = !is_map_seen() || panels_.matrix().seen().complete;
+  if (complete && !counters_.first_picture_ms) {
     counters_.first_picture_ms = clock_.milliseconds() - opened_at_;
   }
 }
@@ -492,8 +493,15 @@ TileSourceStatus ViewerApp::source_status() const {
   return document_ ? document_->tiles->status() : TileSourceStatus{};
 }
 
+/// Not where another pane has the whole window.
+bool ViewerApp::is_map_seen() const {
+  return document_->history.now().maximised.value_or(ViewPane::matrix) == ViewPane::matrix;
+}
+
 bool ViewerApp::exact() const {
-  return document_ && panels_.matrix().seen().exact && !frame_->histogram_stale() && !uploads_left_;
+  if (!document_) return false;
+  if (is_map_seen() && !panels_.matrix().seen().exact) return false;
+  return !frame_->histogram_stale() && !uploads_left_;
 }
 
 bool ViewerApp::reached(WaitFor what) const {
@@ -501,7 +509,7 @@ bool ViewerApp::reached(WaitFor what) const {
   const bool followed = (document_->call().block > 1 || frame_->has_line()) && frame_->has_entry();
   switch (what) {
     case WaitFor::picture:
-      return panels_.matrix().seen().complete;
+      return !is_map_seen() || panels_.matrix().seen().complete;
     case WaitFor::query:
       return followed;
     case WaitFor::exact:

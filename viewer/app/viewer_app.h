@@ -77,6 +77,7 @@ class ViewerApp {
   /// Why that will not be reached, one line: all work has ended, and something of it failed. Empty:
   /// it is reached, or may still be.
   std::string problem_before(WaitFor what) const;
+  /// Whether all numbers that are seen are exact; of the atlas, has_atlas() tells.
   bool exact() const;
   /// Nothing while it is not shown.
   const std::optional<AtlasCells>& atlas() const { return frame_->atlas(); }
@@ -119,6 +120,7 @@ class ViewerApp {
   bool is_awaited() const;
   bool is_at_rest() const;
   bool has_atlas() const;
+  bool is_map_seen() const;
 
   Window* window_;
   Settings settings_;

@@ -36,6 +36,11 @@ bool follows_mouse(const JobKey& key) {
   return std::holds_alternative<LineRequest>(key) || std::holds_alternative<ProbeRequest>(key);
 }
 
+bool is_sampled_sketch(const JobKey& key) {
+  const auto* sketch = std::get_if<SketchKey>(&key);
+  return sketch != nullptr && !sketch->exact;
+}
+
 /// Heads that stay bound: side A and B, and what was looked at before.
 constexpr int kMostBound = 4;
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
@@ -247,41 +252,59 @@ std::string TileScheduler::tile_problem(const TileId& id) const {
   return cause_of(ordered_.contains(pass) ? pass : OverviewKey{id.head, id.quantity});
 }
 
-std::optional<Assignment> TileScheduler::choose(bool only_lines) {
+/// An atlas and the pass of the head that is looked at take turns: neither waits for all of the
+/// other.
+std::optional<Assignment> TileScheduler::choose() {
+  std::optional<Assignment> next;
+  if (made_sketch_) next = choose([](const JobKey& key) { return !is_sampled_sketch(key); });
+  if (!next) next = choose([](const JobKey&) { return true; });
+  made_sketch_ = next && is_sampled_sketch(next->key);
+  return next;
+}
+
+/// They come first.
+std::optional<Assignment> TileScheduler::choose_line() { return choose(follows_mouse, true); }
+
+std::optional<Assignment> TileScheduler::choose(const std::function<bool(const JobKey&)>& wanted,
+                                                bool only_bound) {
   for (size_t i = 0; i < order_.size(); ++i) {
     const Ordered& ordered = order_[i];
-    // They come first.
-    if (only_lines && !follows_mouse(ordered.key)) return std::nullopt;
+    if (only_bound && !wanted(ordered.key)) return std::nullopt;
     HeadCache& head = heads_.at(ordered.job->head());
-    if (is_failed(ordered.key) || ordered.job->done(head)) continue;
-    Assignment assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
+    if (!wanted(ordered.key) || is_failed(ordered.key) || ordered.job->done(head)) continue;
     head.used = store_.tick();
     if (ordered.job->needs_bound() && head.bound == nullptr) {
-      if (head.binding || only_lines) continue;
+      if (head.binding || only_bound) continue;
       head.binding = true;
       ++head.running;
-      return assignment;
+      return Assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
     }
-    assignment.bound = head.bound;
-    const bool others_run = any_running();
-    // Making room must not take away what the piece needs.
-    ++head.running;
-    ++running_on(head, ordered.key);
-    ++ordered.job->running;
-    try {
-      assignment.piece = ordered.job->take(head, tools_);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::resource || !others_run) {
-        fail(assignment, error.what());
-        continue;
-      }
-      // What is under way may leave room when it is done.
-    }
-    if (assignment.piece) return assignment;
-    --head.running;
-    --running_on(head, ordered.key);
-    --ordered.job->running;
+    if (auto assignment = take_piece(ordered, head)) return assignment;
   }
+  return std::nullopt;
+}
+
+/// The next piece of a job whose head is ready.
+std::optional<Assignment> TileScheduler::take_piece(const Ordered& ordered, HeadCache& head) {
+  Assignment assignment{ordered.key, ordered.job, &head, head.bound, std::nullopt};
+  const bool others_run = any_running();
+  // Making room must not take away what the piece needs.
+  ++head.running;
+  ++running_on(head, ordered.key);
+  ++ordered.job->running;
+  try {
+    assignment.piece = ordered.job->take(head, tools_);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::resource || !others_run) {
+      fail(assignment, error.what());
+      return std::nullopt;
+    }
+    // What is under way may leave room when it is done.
+  }
+  if (assignment.piece) return assignment;
+  --head.running;
+  --running_on(head, ordered.key);
+  --ordered.job->running;
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,9 +59,9 @@ class TileScheduler {
   /// Throws Error(usage) where something is not there; nothing has changed then.
   void want(WantedTiles wishes);
   /// Nothing where all that is wanted is done or under way.
-  std::optional<Assignment> choose() { return choose(false); }
+  std::optional<Assignment> choose();
   /// A piece of a line or a probe that can be begun with at once; nothing where there is none.
-  std::optional<Assignment> choose_line() { return choose(true); }
+  std::optional<Assignment> choose_line();
   /// The results of a piece; true where something new can be found.
   bool finish(const Assignment& done, const Completion& take_in);
   /// `bound` null: it failed.
@@ -89,11 +90,14 @@ class TileScheduler {
   MemoryReservation reserve(int64_t bytes, std::string_view purpose);
 
  private:
-  std::optional<Assignment> choose(bool only_lines);
   struct Ordered {
     JobKey key;
     std::shared_ptr<MapJob> job;
   };
+  /// `only_bound`: of the first jobs alone, as long as they are wanted, and no binding.
+  std::optional<Assignment> choose(const std::function<bool(const JobKey&)>& wanted,
+                                   bool only_bound = false);
+  std::optional<Assignment> take_piece(const Ordered& ordered, HeadCache& head);
   void order_jobs();
   void order_probe(const ProbeRequest& request);
   void order_line(const LineRequest& request);
@@ -127,6 +131,7 @@ class TileScheduler {
   std::map<JobKey, std::shared_ptr<MapJob>> jobs_;
   std::vector<Ordered> order_;
   std::set<JobKey> ordered_;
+  bool made_sketch_ = false;              ///< the last piece was of a sampled sketch
   std::map<JobKey, std::string> failed_;  ///< and why
   std::map<HeadId, std::string> failed_heads_;
   std::string problem_, warning_;

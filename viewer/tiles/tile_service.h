@@ -29,8 +29,8 @@ namespace attnscope {
 /// WantedTiles::exact. A reverse line needs all row norms of its head and brings about the pass
 /// that finds them. exact() speaks of all quantities whose tiles are wanted.
 ///
-/// Sketches come from a sample of a head's rows after the tiles that are wanted, and before passes;
-/// those of all rows come last.
+/// Sketches come from a sample of a head's rows after the tiles that are wanted, in turn with
+/// passes; those of all rows come last.
 ///
 /// What failed is told by status().problem and not tried again before it was not wanted for once.
 class TileService : public TileSource {

@@ -47,6 +47,12 @@ TEST_CASE("a script shows every head of a step, filters and clicks them") {
                  "wait atlas\nexpect atlas_exact == 16\nexpect layer == 0\n");
   INFO(again.err);
   CHECK(again.exit_code == 0);
+  const WindowResult picture =
+      run_window(folder.path().string(),
+                 {"--session", "kept.json", "--cache", "none", "--screenshot", "whole.png"});
+  INFO(picture.err);
+  CHECK(picture.exit_code == 0);
+  CHECK(std::filesystem::file_size(folder.path() / "whole.png") > 1000);
   const WindowResult wrong =
       run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
                  "atlas filter sharp\n");
@@ -65,4 +71,23 @@ TEST_CASE("without the atlas nothing of it is known, and a picture waits for non
       run_window(folder.path().string(), {kSample, "--cache", "none"}, "atlas sort sharpness\n");
   CHECK(wrong.exit_code == 2);
   CHECK(contains(wrong.err, "atlas sort"));
+}
+
+TEST_CASE("a picture of a session that shows one pane alone waits for that pane") {
+  if (!can_open_windows()) return;
+  for (const char* const pane : {"query", "histogram", "atlas", "matrix"}) {
+    INFO(pane);
+    const TemporaryFolder folder;
+    const WindowResult kept =
+        run_window(folder.path().string(), {kSample, "--cache", "none"},
+                   std::string("pane ") + pane + "\nwait exact\nsave-session kept.json\n");
+    INFO(kept.err);
+    REQUIRE(kept.exit_code == 0);
+    const WindowResult picture =
+        run_window(folder.path().string(),
+                   {"--session", "kept.json", "--cache", "none", "--screenshot", "pane.png"});
+    INFO(picture.err);
+    CHECK(picture.exit_code == 0);
+    CHECK(std::filesystem::file_size(folder.path() / "pane.png") > 1000);
+  }
 }

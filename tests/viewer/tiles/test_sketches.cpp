@@ -184,7 +184,8 @@ TEST_CASE("a head with NaN has no sketch, and a cause; others do") {
   }
 }
 
-TEST_CASE("tiles come before sketches, and sketches before passes") {
+TEST_CASE(
+    "tiles come before sketches, and these do not wait for the end of a pass, nor it for them") {
   AttentionCase c;
   c.shape = {1, 3, 3, 3000, 3000, 16};
   const Oracle oracle(c);
