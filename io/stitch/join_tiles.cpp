@@ -37,7 +37,7 @@ void write_copies(const std::string& name, const std::vector<JoinTile>& copies, 
       if (first == other) continue;
       throw file_error(copies[i].file, "tensor " + name,
                        "is not that of " + copies.front().file +
-                           ", which has the same part: the ranks are not of one run");
+                           ", which has the same part: expected the same values in all ranks");
     }
     write(first);
   }

@@ -17,14 +17,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-/// capture.json without its pictures and calls. Throws where the ranks' are not the same.
-Json catalogue_root(const PartSet& parts) {
+/// capture.json without its pictures and calls.
+Json catalogue_root(const PartSet& parts, bool second_format) {
   const Capture& first = parts.captures().front();
-  std::string_view format = kCaptureFormat;
-  for (const std::vector<RankCall>& call : parts.calls()) {
-    if (join_call(call).facts["format"] == kCaptureFormat2) format = kCaptureFormat2;
-  }
-  Json root{{"format", format}};
+  Json root{{"format", second_format ? kCaptureFormat2 : kCaptureFormat}};
   bool one_model = true, one_prompt = true;
   for (const std::vector<RankCall>& call : parts.calls()) {
     one_model &= call.front().call->model == first.model();
@@ -86,6 +82,7 @@ StitchSize check_stitch(const PartSet& parts, const fs::path& out) {
     if (!bytes) throw usage_error("the capture would take more than 2^63 bytes");
     size.bytes = *bytes;
     size.heads += joined.tensors.front().shape[0] * joined.tensors.front().shape[1];
+    size.second_format |= joined.facts["format"] == kCaptureFormat2;
     ++size.calls;
   }
   return size;
@@ -109,9 +106,10 @@ void write_stitch(const PartSet& parts, const fs::path& out, const CopyControl& 
     if (capture.calls_left_out() == 0) return;
     throw file_error(folder.string(), "", capture.warnings().front());
   };
-  writer.write_folder({catalogue_root(parts), pictures_of(parts), parts.calls().size(),
-                       [&](size_t i) { return join_call(parts.calls()[i]); }, check},
-                      out);
+  writer.write_folder(
+      {catalogue_root(parts, size.second_format), pictures_of(parts), parts.calls().size(),
+       [&](size_t i) { return join_call(parts.calls()[i]); }, check},
+      out);
 }
 
 std::vector<std::string> stitch_notes(const PartSet& parts) {

@@ -13,6 +13,7 @@ namespace attnscope {
 /// What joining makes.
 struct StitchSize {
   int64_t calls = 0, heads = 0, bytes = 0;  ///< heads: of all batch items; bytes: of all tensors
+  bool second_format = false;               ///< of a call, and so of the folder
 };
 
 /// Checks all calls by their facts and shapes, and what the outputs' rows are. Throws Error(file)

@@ -1,9 +1,11 @@
 // Captures of several processes, joined to the one that a single process would have made.
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
@@ -415,6 +417,77 @@ TEST_CASE("a wrong fact `part` is one line") {
   CHECK(contains(with("[]", "{}"), "queries: expected a list"));
   CHECK(contains(with("[[0,4]]", R"({"scale":2})"), "whole: scale is not known"));
   CHECK(contains(with("[[0,4]]", R"({"queries":[{"valid":{"tensor":"x"}}]})"), "no tensor x"));
+}
+
+TEST_CASE("convert --stitch that is interrupted or killed leaves no capture") {
+  const TemporaryFolder folder;
+  const fs::path dump = folder.path() / "dump";
+  for (int64_t layer = 0; layer < 3; ++layer) {
+    RecordedCall call = recorded();
+    call.layer = layer;
+    for (const Part& part : text_and_video_apart()) {
+      write_part(dump, call, part, "layer" + std::to_string(layer));
+    }
+  }
+  const auto to = [&](const fs::path& out) {
+    return std::vector<std::string>{"convert", "--stitch", dump.string(), "-o", out, "--quiet"};
+  };
+  const long writes = calls_of(to(folder.path() / "whole"), "stop-write");
+  const fs::path out = folder.path() / "out";
+  const auto interrupted = run_attnscope(to(out), with_fault("stop-write", writes / 2));
+  CHECK(interrupted.exit_code == 4);
+  CHECK(!fs::exists(out));
+  CHECK(!fs::exists(out.string() + ".part"));
+  const auto killed = run_attnscope(to(out), with_fault("kill-write", writes / 2));
+  CHECK(killed.exit_code == 128 + SIGKILL);
+  CHECK(!fs::exists(out));
+  const auto refused = run_attnscope(to(out));
+  CHECK(refused.exit_code == 1);
+  CHECK(contains(refused.err, "is left from an interrupted run"));
+  auto forced = to(out);
+  forced.emplace_back("--force");
+  CHECK(run_attnscope(forced).exit_code == 0);
+  CHECK(contains(run_attnscope({"verify", out}).out, "agrees: 3 of 3 calls"));
+  // What is there, and what is read, stays.
+  CHECK(contains(run_attnscope(to(out)).err, "already exists (--force replaces it)"));
+  for (const fs::path& read : {dump, dump / "rank-1-of-2"}) {
+    auto onto = to(read);
+    onto.emplace_back("--force");
+    const auto kept = run_attnscope(onto);
+    CHECK(kept.exit_code == 1);
+    CHECK(contains(kept.err, "is what is read, and is not replaced"));
+  }
+  auto dry = to(folder.path() / "none");
+  dry.emplace_back("--dry-run");
+  CHECK(contains(run_attnscope(dry).out, "3 calls, 24 heads, "));
+  CHECK(!fs::exists(folder.path() / "none"));
+}
+
+TEST_CASE("convert --stitch holds a few MiB, whatever the call takes") {
+  const TemporaryFolder folder;
+  constexpr int64_t kMany = 1 << 17;
+  const std::string map = R"([{"name":"tokens","modality":"other","count":)";
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    const auto path = folder.path() / "dump" / ("rank-" + std::to_string(rank) + "-of-2");
+    fs::create_directories(path);
+    const nlohmann::json part{{"rank", rank},
+                              {"ranks", 2},
+                              {"queries", {{rank * kMany, kMany}}},
+                              {"whole", nlohmann::json::object()}};
+    CallFile()
+        .version(2)
+        .pair({1, 1, kMany, 64}, {1, 1, kMany, 64})
+        .fact("queries", map + std::to_string(kMany) + "}]")
+        .fact("part", part.dump())
+        .write(path / "call.safetensors");
+  }
+  const std::string out = (folder.path() / "whole.safetensors").string();
+  const ProgramResult r =
+      run_attnscope({"convert", "--stitch", (folder.path() / "dump").string(), "-o", out});
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  CHECK(fs::file_size(out) > int64_t{128} << 20);
+  CHECK(r.peak_bytes < int64_t{48} << 20);
 }
 
 TEST_CASE("--stitch takes no option that it would not heed") {
