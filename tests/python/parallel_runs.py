@@ -16,6 +16,8 @@ from unittest import mock
 import torch
 import torch.distributed
 
+import test_models_image
+import test_models_video
 from attnscope_capture import capture
 
 
@@ -139,7 +141,25 @@ def ltx() -> tuple[Any, dict[str, Any]]:
     }
 
 
-MODELS = {f.__name__: f for f in (flux, odd, kontext, wan, wan_image, qwen, holes, ltx)}
+def flux2() -> tuple[Any, dict[str, Any]]:
+    """With a reference picture; its halves are no whole numbers."""
+    from diffusers import Flux2Transformer2DModel
+
+    model, inputs = test_models_image.flux2(Flux2Transformer2DModel)
+    return model, inputs | {n: inputs[n][None] for n in ("img_ids", "txt_ids")}
+
+
+def ltx2() -> tuple[Any, dict[str, Any]]:
+    """Video and audio that do not attend to each other, which diffusers cannot split; the video is split,
+    the audio is not. Masks would be refused by the kernel: they have all heads, and a process some."""
+    from diffusers import LTX2VideoTransformer3DModel
+
+    make = test_models_video.ltx2(isolate_modalities=True)
+    model, inputs = make(LTX2VideoTransformer3DModel)
+    return model, {n: None if n.endswith("attention_mask") else v for n, v in inputs.items()}
+
+
+MODELS = {f.__name__: f for f in (flux, odd, kontext, flux2, wan, wan_image, qwen, holes, ltx, ltx2)}
 
 
 def record(model: Any, inputs: dict[str, Any], out: Path) -> None:

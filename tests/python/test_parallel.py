@@ -34,6 +34,7 @@ TWO = (
     "kontext:ulysses_degree=2",
     "odd:ulysses_degree=2,ulysses_anything=1",
     "odd:ring_degree=2,ring_anything=1",
+    "flux2:ulysses_degree=2,ulysses_anything=1",
     "qwen:ulysses_degree=2",
     "qwen:tp",
     "holes:ulysses_degree=2",
@@ -42,6 +43,7 @@ TWO = (
     "wan_image:ulysses_degree=2",
     "ltx:ulysses_degree=2",
     "ltx:ring_degree=2",
+    "ltx2:ulysses_degree=2,ulysses_anything=1",
 )
 FOUR = ("flux:ring_degree=2,ulysses_degree=2",)
 
@@ -174,6 +176,20 @@ class Processes(unittest.TestCase):
                 self.assertEqual(call.facts["part"]["keys"], [[0, call["k"].shape[2]]])
                 self.assertLess(output_error(call), 1e-5)  # its rows are whole
 
+    def test_what_is_not_split_is_whole(self) -> None:
+        """LTX-2's audio, which every process has, and exchanges as well."""
+        first, second = (
+            {c.facts["slot"]: c for c in calls if c.facts.get("branches") == ["cond"] and c.facts["layer"] == 1}
+            for calls in self.parts("ltx2:ulysses_degree=2,ulysses_anything=1")
+        )
+        self.assertEqual(first["attn1"].facts["part"]["queries"], [[0, 12]])
+        for part in (p[slot] for p in (first, second) for slot in ("audio_attn1", "audio_attn2")):
+            self.assertNotIn("queries", part.facts["part"])
+            self.assertEqual(part["q"].shape[2], 10)
+            self.assertLess(output_error(part), 1e-5)
+        keys = [part["attn2"].facts["part"]["keys"] for part in (first, second)]
+        self.assertEqual(keys, [[[0, 4]], [[4, 3]]])
+
     def test_tensor_parallelism_splits_heads(self) -> None:
         first, second = self.parts("flux:tp")
         self.assertEqual([c.facts.get("head_offset", 0) for c in first], [0] * 4)
@@ -216,11 +232,14 @@ class OneProcess(CaptureTest):
             self.run_wan()
             calls = read_capture(self.folder / "d" / "rank-1-of-2")
             self.assertEqual({str(c.facts["part"]) for c in calls}, {str({"rank": 1, "ranks": 2, "run": "x"})})
+            self.assertNotIn("--stitch", self.said.getvalue())  # the first rank tells it
             self.run_wan(rank=(0, 1))
         self.assertNotIn("part", read_capture(self.folder / "d")[0].facts)
         self.run_wan(rank=(2, 3))
         part = read_capture(self.folder / "d" / "rank-2-of-3")[0].facts["part"]
         self.assertEqual(part, {"rank": 2, "ranks": 3})
+        self.run_wan(rank=(0, 3))
+        self.assertIn(f"{self.folder / 'd'}: attnscope convert --stitch", self.said.getvalue())
         with mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "1"}):
             self.run_wan(force=True)
         for rank in ((2, 2), (-1, 2), 3, ("0", 2), (0, 1, 2)):

@@ -80,6 +80,7 @@ class CallPart:
     facts: dict[str, Any]  # its token map, and the fact `part` with the facts of the whole
     queries: Sequence[Range]  # where they stand in the whole sequence
     total: int  # queries of the whole
+    has_keys: bool  # all that its queries attend to
 
     def rows(self, rows: int) -> torch.Tensor:
         """Those of the whole call's `rows` output rows that this part has, by its own numbers; at least one
@@ -119,7 +120,8 @@ class WholeCall:
             stated["keys"] = [list(r) for r in ranges[1]]
         local = stated_map(cut[0], None if same else cut[1])[0]
         rest = {name: value for name, value in facts.items() if name not in whole}
-        return rest, CallPart({**local, "part": {**stated, "whole": whole}}, ranges[0], totals[0])
+        part = {**stated, "whole": whole}
+        return rest, CallPart({**local, "part": part}, ranges[0], totals[0], not self.split[1])
 
     def _ranges(self, segments: Sequence[Segment], here: int, split: bool) -> list[Range]:
         """Where this process' tokens stand in the sequence of `segments`, in their order."""
@@ -181,8 +183,12 @@ class PartTeller:
             return None
         told = self._maps.lengths(slot, call_name, forward)
         here = (call.q.shape[2], call.k.shape[2])
-        part = shard.of(told[0]) if told[0] is not None and told[0] != here[0] else None
-        split = (call.exchanged or (part is not None and part[1] == here[0]), call.exchanged)
+        part = shard.of(told[0]) if told[0] is not None else None
+        # What every process has whole it may exchange as well (LTX-2's audio): no weight depends on that.
+        split = (
+            call.exchanged and told[0] != here[0] or part is not None and part[1] == here[0],
+            call.exchanged and told[1] != here[1],
+        )
         if not any(split):
             return None
         totals = [

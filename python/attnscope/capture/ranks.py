@@ -28,6 +28,10 @@ class Rank:
         """Where this process writes its part of the capture `out`."""
         return out / f"rank-{self.rank}-of-{self.ranks}"
 
+    def joined_by(self, out: Path) -> str:
+        """What the user does next, one line."""
+        return f"{out}: attnscope convert --stitch {out} -o OUT joins the parts of {self.ranks} processes"
+
     def facts(self) -> dict[str, Any]:
         """The beginning of the fact `part`."""
         facts: dict[str, Any] = {"rank": self.rank, "ranks": self.ranks}
@@ -79,4 +83,7 @@ def _shared_run(out: str | os.PathLike[str]) -> str | None:
     place = os.fspath(out)
     _CAPTURES[place] += 1
     key = f"attnscope_capture/{_CAPTURES[place]}/{place}"
-    return get_store().compare_set(key, "", uuid.uuid4().hex).decode()
+    try:
+        return get_store().compare_set(key, "", uuid.uuid4().hex).decode()
+    except (NotImplementedError, RuntimeError):  # a store that cannot compare
+        return _launched_run()

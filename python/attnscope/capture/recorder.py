@@ -69,11 +69,11 @@ class Capture:
         self._records_one = adds  # record(): q and k are whatever its caller has
         self._arrivals = Arrivals()
         self._parts = PartTeller(self._model, self._maps)
-        rank = this_rank(options.rank, out)
-        self.folder = Path(out) if rank is None else rank.folder(Path(out))
+        self._rank = this_rank(options.rank, out)
+        self.folder = Path(out) if self._rank is None else self._rank.folder(Path(out))
         separate = self._branches.guidance == "forwards"
         self._plan = DumpPlan(self._model, options, self.folder, separate, self._say)
-        self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds, rank)
+        self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds, self._rank)
         self.finished = False
 
     @property
@@ -134,6 +134,8 @@ class Capture:
         last = largest_named(self.options.steps)
         if self._model.transformers and last is not None and last >= self._counter.steps:
             self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
+        if self._rank is not None and self._rank.rank == 0:
+            self._say(self._rank.joined_by(self.folder.parent))
 
     def _nothing_came(self) -> str:
         if not self._model.transformers:
