@@ -23,7 +23,7 @@ import attnscope_capture
 import parallel_runs
 import script_options
 import small_models
-from attnscope_capture import capture, dispatched_call
+from attnscope_capture import SequenceShard, WholeCall, capture, dispatched_call
 from support import CaptureTest, Recorded, has_program, output_error, program, read_call, read_capture
 
 RUNS = Path(__file__).with_name("parallel_runs.py")
@@ -256,6 +256,42 @@ class OneProcess(CaptureTest):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(said):
             options.parse_args(["--rank", "1"])
         self.assertIn("--rank: expected R/N, such as 0/2 (got '1')", said.getvalue())
+
+    def split(self, two_streams: bool, tokens: int, here: int, facts: dict[str, str]) -> object:
+        """The ranges of process 1 of 3, whose `here` tokens are a part of `tokens`."""
+        q = torch.empty(1, 2, tokens, 4, device="meta")
+        shard = SequenceShard(1, 3, False, two_streams)
+        whole = attnscope_capture.Call(q, q, q, q, None, 0.0, False, None)
+        call = WholeCall(whole, "attn", shard, (here, here), (True, True))
+        return call.part(facts, "joint" if "text" in facts else "self")[1].facts["part"]["queries"]
+
+    def test_sequences_of_several_segments(self) -> None:
+        """Imitated shapes: where text stands before or behind the video, in classes of both kinds."""
+        for text, ranges in (("6@start", [[2, 2], [10, 4]]), ("6@end", [[4, 4], [14, 2]])):
+            facts = {"grid": "1x3x4", "text": text}
+            self.assertEqual(self.split(True, 18, 6, facts), ranges)
+            with self.refused("which tokens of (text|video), (text|video)", "grid= nor text="):
+                self.split(False, 18, 6, facts)
+        self.assertEqual(self.split(False, 18, 6, {}), [[6, 6]])
+        with self.refused("7 tokens that are split by themselves are no multiple of 3 processes"):
+            self.split(True, 18, 6, {"grid": "1x1x11", "text": "7@start"})
+        with self.refused("holds 5 tokens, and its part of 18 is 6"):
+            self.split(False, 18, 5, {})
+        with self.refused("temporal attention split over processes"):
+            self.split(False, 18, 6, {"axes": "temporal"})
+
+    def test_models_of_transformers_that_are_split(self) -> None:
+        from transformers import LlamaConfig, LlamaModel
+
+        sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 9}
+        model = LlamaModel(LlamaConfig(num_hidden_layers=1, attn_implementation="sdpa", **sizes)).eval()
+        model._tp_size = 2  # what loading it with tp_plan="auto" leaves
+        with torch.no_grad(), self.refused("transformers splits its heads", "head_offset="):
+            with capture(model, self.folder / "d"):
+                model(input_ids=torch.ones(1, 5, dtype=torch.long), use_cache=False)
+        with torch.no_grad(), capture(model, self.folder / "e", head_offset=2):
+            model(input_ids=torch.ones(1, 5, dtype=torch.long), use_cache=False)
+        self.assertEqual(read_capture(self.folder / "e")[0].facts["head_offset"], 2)
 
     def exchanged(self, mask: object, ring: int = 1, causal: bool = False) -> attnscope_capture.Call:
         config = types.SimpleNamespace(ring_degree=ring, ulysses_degree=2)

@@ -19,6 +19,10 @@ from .tokens import Segment, stated_map
 
 Range = tuple[int, int]  # first token, how many
 
+# Classes whose sequences of several segments are two streams that diffusers splits each by itself: the text
+# (encoder_hidden_states), and the picture with what stands behind it (hidden_states).
+TWO_STREAMS = ("FluxTransformer2DModel", "Flux2Transformer2DModel", "QwenImageTransformer2DModel")
+
 
 @dataclass(frozen=True)
 class SequenceShard:
@@ -28,7 +32,7 @@ class SequenceShard:
     index: int
     count: int
     uneven: bool  # the first pieces may have a token more than the others
-    apart: bool  # the text is split by itself, and so is what stands beside it
+    two_streams: bool  # of a sequence of several segments, the text and what stands beside it by themselves
 
     def of(self, tokens: int) -> Range | None:
         """The piece of `tokens` tokens; None where they cannot be split so."""
@@ -45,8 +49,9 @@ def sequence_shard(model: torch.nn.Module) -> SequenceShard | None:
         return None
     mesh = config._flattened_mesh
     uneven = any(getattr(config, name, False) for name in ("ulysses_anything", "ring_anything"))
-    apart = {"hidden_states", "encoder_hidden_states"} <= _split_arguments(model)
-    return SequenceShard(torch.distributed.get_rank(mesh.get_group()), mesh.size(), uneven, apart)
+    both = {"hidden_states", "encoder_hidden_states"} <= _split_arguments(model)
+    two_streams = both and type(model).__name__ in TWO_STREAMS
+    return SequenceShard(torch.distributed.get_rank(mesh.get_group()), mesh.size(), uneven, two_streams)
 
 
 def _split_arguments(model: torch.nn.Module) -> set[str]:
@@ -60,9 +65,17 @@ def _split_arguments(model: torch.nn.Module) -> set[str]:
     return names
 
 
-def first_head(model: torch.nn.Module, call_heads: int, heads: int, where: str) -> int:
-    """The model's number of head 0 of a call that has `call_heads` of `heads` heads: tensor parallelism
-    gives each process its own. Raises CaptureError where nothing tells; `where`: the call in the message."""
+def first_head(model: torch.nn.Module, call_heads: int, heads: int | None, where: str) -> int:
+    """The model's number of head 0 of a call that has `call_heads` of `heads` heads (None: not known): tensor
+    parallelism gives each process its own. Raises CaptureError where nothing tells; `where`: the call in the
+    message."""
+    if heads is None and (getattr(model, "tp_size", None) or 1) > 1:
+        raise CaptureError(
+            f"{where}: transformers splits its heads over processes. Say with head_offset= where this part "
+            "begins"
+        )
+    if heads is None or call_heads == heads:
+        return 0
     config = getattr(getattr(model, "_parallel_config", None), "tensor_parallel_config", None)
     mesh = getattr(config, "_mesh", None)
     if mesh is None or call_heads * mesh.size() != heads:
@@ -103,7 +116,6 @@ class WholeCall:
     shard: SequenceShard
     here: tuple[int, int]  # queries and keys of this process
     split: tuple[bool, bool]  # whether the other processes have others
-    known: bool  # the model's class tells what its tokens are
 
     def part(self, facts: dict[str, Any], kind: str) -> tuple[dict[str, Any], CallPart]:
         """(the facts without those of the whole's tokens, the part), from the facts of the whole."""
@@ -148,14 +160,15 @@ class WholeCall:
 
     def _streams(self, segments: Sequence[Segment]) -> list[int]:
         """Lengths of the neighbouring parts of a sequence that are split each by itself."""
-        text = [s.modality == "text" for s in segments]
-        if not self.shard.apart or len(set(text)) == 1:
-            return [sum(s.count for s in segments)]
-        if not self.known:
+        if len(segments) == 1:
+            return [segments[0].count]
+        if not self.shard.two_streams:
             raise CaptureError(
-                f"{self.where}: text and what stands beside it are split by themselves, and where each stands "
-                "in a model of this class is not known: pass neither grid= nor text="
+                f"{self.where}: which tokens of {', '.join(s.name for s in segments)} this process holds is "
+                "not known in a model of this class: leave it out (kinds=, slots=), or pass neither grid= nor "
+                "text="
             )
+        text = [s.modality == "text" for s in segments]
         streams: list[int] = []
         for i, segment in enumerate(segments):
             if i and text[i] == text[i - 1]:
@@ -195,8 +208,7 @@ class PartTeller:
             self._total(slot, shard, own, whole) if is_split else own
             for own, whole, is_split in zip(here, told, split)
         ]
-        known = self._model.family is not None or self._model.layout is not None
-        return WholeCall(_of_lengths(call, totals), slot.name, shard, here, split, known)
+        return WholeCall(_of_lengths(call, totals), slot.name, shard, here, split)
 
     def check(self, slot: Slot, call_name: str, forward: Forward, call: Call) -> None:
         """Raises CaptureError where a call whose keys are not exchanged may be a part, and nothing tells."""

@@ -340,8 +340,7 @@ class Capture:
         """The model's number of the call's head 0."""
         if self.options.head_offset is not None:
             return self.options.head_offset
-        here = call.q.shape[1]
-        return 0 if heads is None or here == heads else first_head(forward.model, here, heads, slot.name)
+        return first_head(forward.model, call.q.shape[1], heads, slot.name)
 
     # ---- what the user tells while the model runs
 
