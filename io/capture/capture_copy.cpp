@@ -319,7 +319,7 @@ void write_capture_copy(const CaptureCopy& copy, const fs::path& out, const Copy
   if (is_single_capture_file(out)) {
     OutputFile::check_target(
         out, {.force = control.force, .bytes = bytes, .inputs = copy.capture->files()});
-    writer.write_call(CallCopy(copy, copy.calls.front()).to_write(), out, control.force);
+    writer.write_file(CallCopy(copy, copy.calls.front()).to_write(), out);
     return;
   }
   CaptureFolder::check_target(out, control.force);

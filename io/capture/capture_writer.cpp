@@ -91,8 +91,7 @@ std::vector<PictureToWrite> recorded_pictures(const Capture& capture) {
   return pictures;
 }
 
-void CaptureWriter::write_call(const CallToWrite& call, const fs::path& path, bool force) {
-  StagedFile file(path, force);
+void CaptureWriter::write_call(const CallToWrite& call, StagedFile& file) {
   write_safetensors(file, metadata_of(call.facts), call.tensors, [&](int64_t bytes) {
     if (control_.stop.stop_requested()) {
       throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
@@ -101,6 +100,12 @@ void CaptureWriter::write_call(const CallToWrite& call, const fs::path& path, bo
     if (control_.progress) control_.progress(written_);
   });
   for (const auto& input : inputs_) input->require_reads_unchanged();
+}
+
+void CaptureWriter::write_file(const CallToWrite& call, const fs::path& out) {
+  StagedFile file(out, control_.force);
+  write_call(call, file);
+  if (check_) check_(file.part_path());
   file.commit();
 }
 
@@ -111,13 +116,15 @@ void CaptureWriter::write_folder(const FolderToWrite& content, const fs::path& o
   list["calls"] = Json::array();
   for (size_t i = 0; i < content.count; ++i) {
     const CallToWrite call = content.call(i);
-    write_call(call, folder.part_path() / call.file_name(), false);
+    StagedFile file(folder.part_path() / call.file_name(), false);
+    write_call(call, file);
+    file.commit();
     Json entry{{"file", call.file_name()}, {"step", call.id.step}};
     if (call.id.layer != kNoLayer) entry["layer"] = call.id.layer;
     list["calls"].push_back(std::move(entry));
   }
   write_text(folder.part_path() / kCatalogueName, json_text(list, 2) + "\n");
-  if (content.check) content.check(folder.part_path());
+  if (check_) check_(folder.part_path());
   for (const auto& input : inputs_) input->require_unchanged();
   folder.commit();
 }

@@ -52,8 +52,6 @@ struct FolderToWrite {
   std::vector<PictureToWrite> pictures;
   size_t count = 0;
   std::function<CallToWrite(size_t)> call;
-  /// Called with the folder before it gets its name; may be empty.
-  std::function<void(const std::filesystem::path& folder)> check{};
 };
 
 /// Writes calls as captures: memory stays below a few MiB, and nothing has its name before it is
@@ -61,15 +59,23 @@ struct FolderToWrite {
 /// `inputs` that it is made of was changed. Not thread-safe.
 class CaptureWriter {
  public:
-  CaptureWriter(const CopyControl& control, std::vector<std::shared_ptr<const InputSet>> inputs)
-      : control_(control), inputs_(std::move(inputs)) {}
+  using Check = std::function<void(const std::filesystem::path& part)>;
 
-  void write_call(const CallToWrite& call, const std::filesystem::path& path, bool force);
+  /// `check`, where there is one, is called with the complete file or folder before it gets its
+  /// name.
+  CaptureWriter(const CopyControl& control, std::vector<std::shared_ptr<const InputSet>> inputs,
+                Check check = {})
+      : control_(control), inputs_(std::move(inputs)), check_(std::move(check)) {}
+
+  void write_file(const CallToWrite& call, const std::filesystem::path& out);
   void write_folder(const FolderToWrite& folder, const std::filesystem::path& out);
 
  private:
+  void write_call(const CallToWrite& call, StagedFile& file);
+
   const CopyControl& control_;
   std::vector<std::shared_ptr<const InputSet>> inputs_;
+  Check check_;
   int64_t written_ = 0;
 };
 

@@ -59,6 +59,19 @@ void check_not_an_input(const PartSet& parts, const fs::path& out) {
   }
 }
 
+/// Throws where what was written is no capture: where the ranks' facts of the whole do not fit.
+void require_opens(const fs::path& written, const PartSet& parts) {
+  const std::string ranks = parts.captures().front().path().string() + " and the others";
+  try {
+    const Capture capture = Capture::open(written);
+    if (capture.calls_left_out() == 0) return;
+    throw file_error(written.string(), "", capture.warnings().front());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::file) throw;
+    throw file_error(ranks, "", std::string("do not make a capture: ") + error.what());
+  }
+}
+
 }  // namespace
 
 StitchSize check_stitch(const PartSet& parts, const fs::path& out) {
@@ -92,24 +105,19 @@ void write_stitch(const PartSet& parts, const fs::path& out, const CopyControl& 
   const StitchSize size = check_stitch(parts, out);
   std::vector<std::shared_ptr<const InputSet>> inputs;
   for (const Capture& capture : parts.captures()) inputs.push_back(capture.inputs());
-  CaptureWriter writer(control, std::move(inputs));
+  CaptureWriter writer(control, std::move(inputs),
+                       [&](const fs::path& part) { require_opens(part, parts); });
   if (is_single_capture_file(out)) {
     OutputFile::check_target(
         out, {.force = control.force, .bytes = size.bytes, .inputs = files_of(parts)});
-    writer.write_call(join_call(parts.calls().front()), out, control.force);
+    writer.write_file(join_call(parts.calls().front()), out);
     return;
   }
   CaptureFolder::check_target(out, control.force);
   require_space(out, size.bytes);
-  const auto check = [](const fs::path& folder) {
-    const Capture capture = Capture::open(folder);
-    if (capture.calls_left_out() == 0) return;
-    throw file_error(folder.string(), "", capture.warnings().front());
-  };
-  writer.write_folder(
-      {catalogue_root(parts, size.second_format), pictures_of(parts), parts.calls().size(),
-       [&](size_t i) { return join_call(parts.calls()[i]); }, check},
-      out);
+  writer.write_folder({catalogue_root(parts, size.second_format), pictures_of(parts),
+                       parts.calls().size(), [&](size_t i) { return join_call(parts.calls()[i]); }},
+                      out);
 }
 
 std::vector<std::string> stitch_notes(const PartSet& parts) {

@@ -345,7 +345,19 @@ TEST_CASE("convert --stitch refuses ranks that are no run, and names them") {
                    "queries 16-17 of heads 0-3 are in no rank"));
   }
   SECTION("a whole that the tokens are not") {
-    CHECK(contains(with([](Part& p) { p.queries = {{2, 2}, {16, 11}}; }), "27"));
+    fs::remove_all(dump);
+    for (Part part : parts) {
+      part.whole = R"({"grid":"2x3x5","text":"4@start"})";
+      write_part(dump, call, part);
+    }
+    const std::string said = refusal(dump);
+    CHECK(contains(said, "rank-0-of-2 and the others: do not make a capture: "));
+    CHECK(contains(said, "grid 2x3x5 with 4 text tokens has 34 tokens, but the sequence has 28"));
+    const fs::path file = folder.path() / "x.safetensors";
+    CHECK(run_attnscope({"convert", "--stitch", dump.string(), "-o", file.string()}).exit_code ==
+          1);
+    CHECK(!fs::exists(file));
+    CHECK(!fs::exists(file.string() + ".part"));
   }
   SECTION("heads that none has, or several") {
     std::vector<Part> heads(2);
@@ -490,7 +502,7 @@ TEST_CASE("convert --stitch holds a few MiB, whatever the call takes") {
   CHECK(r.peak_bytes < int64_t{48} << 20);
 }
 
-TEST_CASE("--stitch takes no option that it would not heed") {
+TEST_CASE("convert --stitch takes no option that it would not heed") {
   const TemporaryFolder folder;
   const std::string dump = folder.path().string();
   for (const std::vector<std::string>& option :
