@@ -29,6 +29,7 @@ struct Part {
   Ranges queries, keys;  ///< [first, count]; empty: all
   int64_t first_head = 0, heads = RecordedCall::kHeads;
   std::optional<int64_t> head_offset = {};  ///< that it says; else first_head
+  bool head_masks = false;                  ///< a mask tensor tells heads apart
   std::string run = "r";
   std::string whole = R"({"grid":"2x3x4","text":"4@start"})";
   std::vector<std::pair<std::string, std::string>> facts = {};  ///< others
@@ -94,6 +95,20 @@ CallFile part_file(const RecordedCall& call, const Part& part, const Ranges& que
     std::string valid;
     for (int64_t token : columns) valid += call.mask_valid[static_cast<size_t>(token)];
     file.tensor("mask_valid", "BOOL", {n(columns)}, valid);
+  }
+  if (!call.mask.empty()) {
+    // Of parts of the tokens a row for all queries, which is what the whole's rows are.
+    const bool key_mask = part.has_some_tokens();
+    std::string entries;
+    for (int64_t row : key_mask ? std::vector<int64_t>{0} : rows) {
+      for (int64_t column : columns) {
+        entries += call.mask[static_cast<size_t>(row * RecordedCall::kTokens + column)];
+      }
+    }
+    const int64_t heads = part.head_masks ? part.heads : 1;
+    std::string all;
+    for (int64_t head = 0; head < heads; ++head) all += entries;
+    file.tensor("mask", "BOOL", {1, heads, key_mask ? 1 : n(rows), n(columns)}, all);
   }
   return file;
 }
@@ -228,6 +243,33 @@ TEST_CASE("convert --stitch joins heads, and heads of parts of the sequence") {
     }
   }
   check_joined(recorded(), both);
+}
+
+TEST_CASE("convert --stitch joins mask tensors of all heads and of each") {
+  RecordedCall call = recorded();
+  call.mask_fact = "tensor";
+  const auto n = static_cast<size_t>(RecordedCall::kTokens);
+  call.mask.assign(n * n, '\1');
+  for (size_t row = 0; row < n; ++row) {
+    for (size_t key : {2U, 3U, 20U}) call.mask[row * n + key] = '\0';
+  }
+  call.attend([&](int64_t, int64_t key) {
+    return call.mask[static_cast<size_t>(key)] != '\0' ? 0 : -1e300;
+  });
+  for (const bool head_masks : {false, true}) {
+    std::vector<Part> parts = text_and_video_apart();
+    for (Part& part : parts) part.head_masks = head_masks;
+    check_joined(call, parts);
+    std::vector<Part> heads(2);
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      Part& part = heads[static_cast<size_t>(rank)];
+      part.heads = 2;
+      part.first_head = 2 * rank;
+      part.rank = rank;
+      part.head_masks = head_masks;
+    }
+    check_joined(call, heads);
+  }
 }
 
 TEST_CASE("convert --stitch takes what all processes have once, if it is the same") {
