@@ -353,8 +353,11 @@ int run_info(const InfoOptions& o) {
     return print_export_info(o.capture.capture, o.json);
   }
   const Capture capture = open_any_capture(o.capture, {}, console);
-  if (!has_partial_calls(capture)) check_capture(capture, o.capture, console);
+  const bool partial = has_partial_calls(capture);
+  if (!partial) check_capture(capture, o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
+  std::vector<std::string> missing;
+  if (!partial) missing = missing_parts(capture, selected, o.capture.capture.empty());
   warn_of_unknown_state(selected, console);
   const InterruptWatch interrupts(console);
   const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
@@ -379,7 +382,7 @@ int run_info(const InfoOptions& o) {
     notes.insert(notes.end(), capture.notes().begin(), capture.notes().end());
     json["notes"] = notes;
     json["unknown_keys"] = capture.unknown_keys();
-    json["missing"] = missing_parts(capture, selected, o.capture.capture.empty());
+    json["missing"] = missing;
     print_json(json, true);
     return kExitOk;
   }
@@ -394,7 +397,7 @@ int run_info(const InfoOptions& o) {
   for (const ShapeGroup& group : group_by_shape(selected))
     print_group(group, capture.named_folder());
   fmt::print("values: {}\n", values);
-  for (const std::string& line : missing_parts(capture, selected, o.capture.capture.empty())) {
+  for (const std::string& line : missing) {
     fmt::print("not recorded: {}\n", one_line(line));
   }
   print_unknown(capture);
