@@ -18,6 +18,8 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/value_check.h"
+#include "io/capture/call/call_part.h"
+#include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
 #include "io/segments/segment_json.h"
 
@@ -258,6 +260,12 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
     line("grid", p.query_tokens().grid_text() + origin_note(call, "grid"));
     line("text", p.key_tokens().text_text() + origin_note(call, "text"));
   }
+  if (const auto part = part_of(call)) {
+    line("part", part_text(*part) + (part->has_some_tokens()
+                                         ? ": its rows are not whole before attnscope convert "
+                                           "--stitch joins the ranks"
+                                         : ""));
+  }
   line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
   line("mask", mask_text(call) + origin_note(call, "mask"));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
@@ -344,9 +352,12 @@ int run_info(const InfoOptions& o) {
   if (is_export_file(o.capture.capture)) {
     return print_export_info(o.capture.capture, o.json);
   }
-  const Capture capture = open_capture(o.capture, {}, console);
-  check_capture(capture, o.capture, console);
+  const Capture capture = open_any_capture(o.capture, {}, console);
+  const bool partial = has_partial_calls(capture);
+  if (!partial) check_capture(capture, o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
+  std::vector<std::string> missing;
+  if (!partial) missing = missing_parts(capture, selected, o.capture.capture.empty());
   warn_of_unknown_state(selected, console);
   const InterruptWatch interrupts(console);
   const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
@@ -371,7 +382,7 @@ int run_info(const InfoOptions& o) {
     notes.insert(notes.end(), capture.notes().begin(), capture.notes().end());
     json["notes"] = notes;
     json["unknown_keys"] = capture.unknown_keys();
-    json["missing"] = missing_parts(capture, selected, o.capture.capture.empty());
+    json["missing"] = missing;
     print_json(json, true);
     return kExitOk;
   }
@@ -386,7 +397,7 @@ int run_info(const InfoOptions& o) {
   for (const ShapeGroup& group : group_by_shape(selected))
     print_group(group, capture.named_folder());
   fmt::print("values: {}\n", values);
-  for (const std::string& line : missing_parts(capture, selected, o.capture.capture.empty())) {
+  for (const std::string& line : missing) {
     fmt::print("not recorded: {}\n", one_line(line));
   }
   print_unknown(capture);

@@ -18,23 +18,36 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 26> kFacts{
-    {{"format", FactType::text},         {"model", FactType::text},
-     {"prompt", FactType::text},         {"step", FactType::integer},
-     {"timestep", FactType::number},     {"layer", FactType::integer},
-     {"layer_name", FactType::text},     {"kind", FactType::text},
-     {"branches", FactType::strings},    {"layout", FactType::text},
-     {"scale", FactType::number},        {"mask", FactType::text},
-     {"axes", FactType::text},           {"grid", FactType::text},
-     {"text", FactType::text},           {"text_valid", FactType::integers},
-     {"tokens", FactType::token_lists},  {"q_state", FactType::text},
-     {"head_offset", FactType::integer}, {"extra", FactType::any},
-     {"block", FactType::text},          {"slot", FactType::text},
-     {"queries", FactType::any},         {"keys", FactType::any},
-     {"mask_block", FactType::text},     {"approximation", FactType::text}}};
+constexpr std::array<FactName, 27> kFacts{{{"format", FactType::text},
+                                           {"model", FactType::text},
+                                           {"prompt", FactType::text},
+                                           {"step", FactType::integer},
+                                           {"timestep", FactType::number},
+                                           {"layer", FactType::integer},
+                                           {"layer_name", FactType::text},
+                                           {"kind", FactType::text},
+                                           {"branches", FactType::strings},
+                                           {"layout", FactType::text},
+                                           {"scale", FactType::number},
+                                           {"mask", FactType::text},
+                                           {"axes", FactType::text},
+                                           {"grid", FactType::text},
+                                           {"text", FactType::text},
+                                           {"text_valid", FactType::integers},
+                                           {"tokens", FactType::token_lists},
+                                           {"q_state", FactType::text},
+                                           {"head_offset", FactType::integer},
+                                           {"extra", FactType::any},
+                                           {"block", FactType::text},
+                                           {"slot", FactType::text},
+                                           {"queries", FactType::any},
+                                           {"keys", FactType::any},
+                                           {"mask_block", FactType::text},
+                                           {"approximation", FactType::text},
+                                           {"part", FactType::any}}};
 
-constexpr std::array<std::string_view, 6> kFormat2Facts{"block", "slot",       "queries",
-                                                        "keys",  "mask_block", "approximation"};
+constexpr std::array<std::string_view, 7> kFormat2Facts{
+    "block", "slot", "queries", "keys", "mask_block", "approximation", "part"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {

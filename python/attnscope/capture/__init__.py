@@ -33,6 +33,7 @@ from .layouts import Layout
 from .masks import MASK_LIMIT, chosen_mask, stored_mask
 from .models import LAYOUTS
 from .options import Options
+from .parallel import SequenceShard, WholeCall
 from .pictures import frames_per_latent, latent_frames
 from .prompts import PromptWatch
 from .recorder import Capture
@@ -68,9 +69,11 @@ __all__ = [
     "Place",
     "PromptWatch",
     "Segment",
+    "SequenceShard",
     "Slot",
     "Snapshot",
     "StepCounter",
+    "WholeCall",
     "Writer",
     "batch_branches",
     "capture",

@@ -21,6 +21,8 @@ from .tensors import Call
 
 # q_state of q and k that were taken at the attention call itself: whatever the model applies, it had.
 AS_GIVEN = "as given to attention"
+# What the tokens of a call are, in short or as a map.
+TOKEN_FACTS = ("grid", "text", "text_valid", "tokens", "axes", "queries", "keys")
 
 
 class FactTeller:
