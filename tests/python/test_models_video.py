@@ -468,6 +468,46 @@ class Video(Models):
     def test_models(self) -> None:
         self.run_cases()
 
+    def test_sizes_of_what_is_chosen(self) -> None:
+        from diffusers import LTX2VideoTransformer3DModel
+
+        model, inputs = ltx2()(LTX2VideoTransformer3DModel)
+        model = model.eval()
+        cubes = {n: t for n, t in inputs.items() if getattr(t, "ndim", 0) == 3}
+        flat = {n: torch.empty_like(t, device="meta") for n, t in cubes.items()}
+        for options in (
+            {"kinds": "cross", "heads": "1", "rows": 5},
+            {"layers": "1", "values": False, "steps": "0,2"},
+        ):
+            out = self.folder / str(len(options["layers"]) if "layers" in options else 0)
+            with torch.no_grad(), attnscope_capture.capture(model, out, **options) as cap:
+                for step in range(3):
+                    model(**{**inputs, "timestep": inputs["timestep"] - 100 * step})
+            steps = {} if "steps" in options else {"steps": "0-2"}
+            size = attnscope_capture.estimate(model, inputs={**inputs, **flat}, **options, **steps)
+            self.assertEqual(size, cap.writer.bytes)
+            half = attnscope_capture.estimate(model, inputs=inputs, dtype=torch.bfloat16, **options, **steps)
+            self.assertLess(half, size)
+
+    def test_sizes_that_only_a_run_tells(self) -> None:
+        from diffusers import HunyuanVideo15Transformer3DModel, Kandinsky5Transformer3DModel
+
+        model, inputs = kandinsky5(Kandinsky5Transformer3DModel)
+        with self.refused("Kandinsky5Transformer3DModel", "inputs=", "meta"):
+            attnscope_capture.estimate(model)
+        with self.refused("without running", "chosen from q and k"):
+            attnscope_capture.estimate(model, inputs={**inputs, "sparse_params": {"to_fractal": True}})
+        model, inputs = next(c for c in CASES if c.cls.startswith("HunyuanVideo15")).make(
+            HunyuanVideo15Transformer3DModel
+        )
+        hidden = {n: t.to("meta") if isinstance(t, torch.Tensor) else t for n, t in inputs.items()}
+        with self.refused("do not tell its tokens", "not on .meta."):
+            attnscope_capture.estimate(model, inputs=hidden)
+        with self.refused("image_embeds", "do not tell its tokens"):
+            attnscope_capture.estimate(model, inputs={"hidden_states": inputs["hidden_states"]})
+        with self.refused("Linear", "without running", "first call"):
+            attnscope_capture.estimate(torch.nn.Linear(2, 2), inputs=inputs)
+
     def test_the_tiles_of_sparse_attention(self) -> None:
         """With it, Kandinsky 5 orders its tokens by tiles: as its own function has them."""
         from diffusers import Kandinsky5Transformer3DModel
