@@ -3,10 +3,10 @@
 
 Usage: PYTHONPATH=python python3 bench/capture_overhead.py [--grid TxHxW] [--rounds N] [--device cpu|cuda] …
 
-Needs PyTorch and safetensors. Prints, as the least of the rounds: seconds of a forward without a capture, in a
-step that is not recorded (the hooks alone), and with every layer recorded, without v and with it; processor
-seconds of all threads, the writing of the files included, and their ratio to those without a capture; how much
-of it is copying; what the disk needs after the forward; and the bytes of a call.
+Needs PyTorch and safetensors. Prints, as the least of the rounds: seconds of a forward without a capture,
+in a step that is not recorded (the hooks alone), and with every layer recorded, without v and with it;
+processor seconds of all threads, the writing of the files included, and their ratio to those without a
+capture; how much of it is copying; what the disk needs after the forward; and the bytes of a call.
 """
 
 from __future__ import annotations
