@@ -2,12 +2,14 @@
 
 import contextlib
 import itertools
+import os
 import shutil
 import unittest
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -149,6 +151,7 @@ class EveryLoop(LoopTest):
         self.assertEqual(set(there), {10.0 * i + CODES[b] for i in steps for b in expected})
         self.assertFalse(unnamed and loop.stated == "uncond", "asked for by a name that nothing told")
 
+    @mock.patch.object(os, "fsync", lambda handle: None)  # thousands of files that nobody needs tomorrow
     def test_every_loop(self) -> None:
         refusals: Counter[str] = Counter()
         worked = 0
