@@ -61,6 +61,16 @@ double kandinsky_scale(const TokenGrid& tokens) {
   return small(tokens.height()) && small(tokens.width()) ? 2 : 3.16;
 }
 
+/// The stream's latent frame that frame 0 of the video is.
+double first_frame(const TokenGrid& tokens) {
+  for (const TokenSegment& segment : tokens.segments()) {
+    if (segment.has_grid() && segment.tokens.begin == tokens.video_range().begin) {
+      return static_cast<double>(segment.first_frame);
+    }
+  }
+  return 0;
+}
+
 std::vector<double> positions_along(int64_t count, double factor, double offset) {
   std::vector<double> positions;
   for (int64_t i = 0; i < count; ++i) {
@@ -191,6 +201,7 @@ std::array<HeadRotation::Positions, HeadRotation::kAxes> HeadRotation::even_posi
   const std::array<int64_t, 3> extents{by_place_ ? tokens_.tokens() : tokens_.frames(),
                                        tokens_.height(), tokens_.width()};
   std::array<Positions, kAxes> positions;
+  if (!by_place_) offsets[0] += factors[0] * first_frame(tokens_);
   for (size_t axis = 0; axis < 3; ++axis) {
     positions[axis].cells = positions_along(extents[axis], factors[axis], offsets[axis]);
   }

@@ -44,6 +44,7 @@ class Case:
     library: str = "diffusers"
     timestep: str | None = "timestep"  # None: a model without steps
     says: str = ""  # of what is not recorded
+    unsized: str = ""  # what estimate() says of a class whose size only a run tells
     apart: int = 0  # calls of modules in no list of blocks, which are not recorded
 
 
@@ -127,6 +128,7 @@ class Models(CaptureTest):
         self.check_labels(case, calls)
         self.check_maps(case, calls, name)
         self.check_program(out, calls)
+        self.check_size(case, model, inputs, calls)
         for probe in case.probes:
             self.check_probe(case, model, inputs, probe, calls)
 
@@ -196,6 +198,19 @@ class Models(CaptureTest):
         stated = {(c.facts["step"], c.facts["block"], c.facts["slot"]) for c in calls}
         self.assertEqual({(c["step"], c["block"], c["slot"]) for c in listed}, stated)
         program("verify", out)
+
+    def check_size(self, case: Case, model: Any, inputs: dict[str, Any], calls: Sequence[Recorded]) -> None:
+        """What estimate() tells of one forward is what the file of the first have, to the byte."""
+        if case.unsized:
+            with self.refused(case.unsized):
+                attnscope_capture.estimate(model, inputs=inputs)
+            return
+        first = [c for c in calls if c.facts["step"] == 0 and c.facts.get("branches") in (None, ["cond"])]
+        sizes = {c.file: sum(t.numel() * t.element_size() for t in c.tensors.values()) for c in first}
+        self.assertEqual(attnscope_capture.estimate(model, inputs=inputs), sum(sizes.values()))
+        for layer in range(case.layers):
+            some = sum(sizes[c.file] for c in first if c.facts.get("layer") == layer)
+            self.assertEqual(attnscope_capture.estimate(model, inputs=inputs, layers=layer), some, layer)
 
     def check_probe(
         self, case: Case, model: Any, inputs: dict[str, Any], probe: Probe, calls: Sequence[Recorded]

@@ -2,11 +2,13 @@
 
 import unittest
 from typing import Any
+from unittest import mock
 
 import torch
 
 import attnscope_capture
-from model_cases import Case, Models, Probe, cell, numbers
+from model_cases import Case, Models, Probe, cell, map_of, numbers
+from support import TOLERANCE, has_program, output_error, program, read_capture
 
 SMALL = {"num_attention_heads": 2, "attention_head_dim": 16}
 STAMP = torch.tensor([700.0])
@@ -467,6 +469,91 @@ class Video(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    def test_blocks_that_sparse_attention_chooses(self) -> None:
+        """A BlockMask of 64 tokens, which a CPU does not compute: an exact kernel stands in its place."""
+        from diffusers import Kandinsky5Transformer3DModel
+        from diffusers.models import attention_dispatch as dispatch
+
+        torch.manual_seed(1)
+        model, inputs = kandinsky5(Kandinsky5Transformer3DModel)
+        model = model.eval()
+        model.set_attention_backend("flex")
+        blocks = 2 * 16 * 24 // 64
+        inputs |= {
+            "hidden_states": numbers(1, 2, 32, 48, 4),
+            "visual_rope_pos": (torch.arange(2), torch.arange(16), torch.arange(24)),
+            "sparse_params": {
+                "to_fractal": True,
+                "P": 0.5,
+                "sta_mask": torch.eye(blocks, dtype=torch.bool)[None, None],
+            },
+        }
+        masks = []
+
+        def exact(query: Any, key: Any, value: Any, attn_mask: Any = None, **more: Any) -> torch.Tensor:
+            q, k, v = (t.transpose(1, 2) for t in (query, key, value))
+            logits = q @ k.transpose(2, 3) * q.shape[-1] ** -0.5
+            if attn_mask is not None:
+                masks.append(attn_mask.to_dense().bool())
+                kept = masks[-1].repeat_interleave(64, 2).repeat_interleave(64, 3)
+                logits = logits.masked_fill(~kept, -torch.inf)
+            return (logits.softmax(-1) @ v).transpose(1, 2)
+
+        backends = dispatch._AttentionBackendRegistry._backends
+        with mock.patch.dict(backends, {dispatch.AttentionBackendName.FLEX: exact}):
+            with torch.no_grad(), attnscope_capture.capture(model, self.folder / "d"):
+                model(**inputs)
+        calls = [c for c in read_capture(self.folder / "d") if c.facts["mask"] != "none"]
+        self.assertEqual([c.facts["layer"] for c in calls], [0, 1])
+        for call, mask in zip(calls, masks, strict=True):
+            self.assertEqual((call.facts["mask"], call.facts["mask_block"]), ("blocks", "64x64"))
+            self.assertTrue(torch.equal(call["mask_blocks"].expand_as(mask), mask))
+            self.assertLess(int(mask.sum()), mask.numel(), "no block was left out")
+            self.assertEqual(map_of(call), "video 2x16x24 {'tiles': [1, 8, 8]}")
+            self.assertLess(output_error(call), 2 * TOLERANCE[torch.float32])
+        if has_program():
+            program("verify", self.folder / "d")
+
+    def test_sizes_of_what_is_chosen(self) -> None:
+        from diffusers import LTX2VideoTransformer3DModel
+
+        model, inputs = ltx2()(LTX2VideoTransformer3DModel)
+        model = model.eval()
+        cubes = {n: t for n, t in inputs.items() if getattr(t, "ndim", 0) == 3}
+        flat = {n: torch.empty_like(t, device="meta") for n, t in cubes.items()}
+        for options in (
+            {"kinds": "cross", "heads": "1", "rows": 5},
+            {"layers": "1", "values": False, "steps": "0,2"},
+        ):
+            out = self.folder / str(len(options["layers"]) if "layers" in options else 0)
+            with torch.no_grad(), attnscope_capture.capture(model, out, **options) as cap:
+                for step in range(3):
+                    model(**{**inputs, "timestep": inputs["timestep"] - 100 * step})
+            steps = {} if "steps" in options else {"steps": "0-2"}
+            size = attnscope_capture.estimate(model, inputs={**inputs, **flat}, **options, **steps)
+            self.assertEqual(size, cap.writer.bytes)
+            half = attnscope_capture.estimate(model, inputs=inputs, dtype=torch.bfloat16, **options, **steps)
+            self.assertLess(half, size)
+
+    def test_sizes_that_only_a_run_tells(self) -> None:
+        from diffusers import HunyuanVideo15Transformer3DModel, Kandinsky5Transformer3DModel
+
+        model, inputs = kandinsky5(Kandinsky5Transformer3DModel)
+        with self.refused("Kandinsky5Transformer3DModel", "inputs=", "meta"):
+            attnscope_capture.estimate(model)
+        with self.refused("without running", "chosen from q and k"):
+            attnscope_capture.estimate(model, inputs={**inputs, "sparse_params": {"to_fractal": True}})
+        model, inputs = next(c for c in CASES if c.cls.startswith("HunyuanVideo15")).make(
+            HunyuanVideo15Transformer3DModel
+        )
+        hidden = {n: t.to("meta") if isinstance(t, torch.Tensor) else t for n, t in inputs.items()}
+        with self.refused("do not tell its tokens", "not on .meta."):
+            attnscope_capture.estimate(model, inputs=hidden)
+        with self.refused("image_embeds", "do not tell its tokens"):
+            attnscope_capture.estimate(model, inputs={"hidden_states": inputs["hidden_states"]})
+        with self.refused("Linear", "without running", "first call"):
+            attnscope_capture.estimate(torch.nn.Linear(2, 2), inputs=inputs)
 
     def test_the_tiles_of_sparse_attention(self) -> None:
         """With it, Kandinsky 5 orders its tokens by tiles: as its own function has them."""

@@ -1,5 +1,6 @@
 """--rope against the functions of diffusers: q and k that convert turned, beside theirs."""
 
+import json
 import os
 import subprocess
 import unittest
@@ -8,7 +9,7 @@ from collections.abc import Callable
 import torch
 from safetensors.torch import load_file, save_file
 
-from support import CaptureTest, has_program
+from support import CaptureTest, has_program, program
 
 GRID = (3, 4, 6)
 VIDEO = 3 * 4 * 6
@@ -284,6 +285,24 @@ class Rope(CaptureTest):
     def test_ltx_turns_the_channels_of_all_heads(self) -> None:
         self.check("ltx", ltx(64, 4), 64, 4, torch.float32, "none")
         self.check("ltx", ltx(32, 6), 32, 6, torch.float32, "none")
+
+    def test_frames_within_a_stream(self) -> None:
+        """FramePack turns frames by their place in the stream, which the token map has."""
+        from diffusers.models.embeddings import apply_rotary_emb
+        from diffusers.models.transformers.transformer_hunyuan_video_framepack import (
+            HunyuanVideoFramepackRotaryPosEmbed,
+        )
+
+        embed = HunyuanVideoFramepackRotaryPosEmbed(1, 1, [8, 28, 28])
+        tables = embed(torch.arange(20, 20 + GRID[0]), *GRID[1:], torch.device("cpu"))
+        q = torch.randn(1, 2, VIDEO, 64)
+        path, out = self.folder / "before.safetensors", self.folder / "after.safetensors"
+        video = {"name": "video", "modality": "video", "count": VIDEO, "grid": list(GRID), "first_frame": 20}
+        facts = {"format": "attnscope-capture/2", "queries": json.dumps([video]), "q_state": "qk_norm"}
+        save_file({"q": q, "k": q.clone()}, path, facts)
+        program("convert", path, "--rope", "hunyuan", "-o", out, "--quiet")
+        error = (load_file(out)["q"] - apply_rotary_emb(q, tables)).abs().max()
+        self.assertLess(float(error), 2e-5)
 
     def test_mochi_takes_learnt_frequencies(self) -> None:
         frequencies = torch.randn(3, 2, 32) * 0.05

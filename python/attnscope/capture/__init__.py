@@ -20,6 +20,7 @@ Other entries: record() for one call of a bare function, capture(None, …) for 
 estimate() for the size of a dump before it is made, wrap() for an attention function of one's own.
 """
 
+from .call_size import CallSize
 from .calls import dispatched_call, transformers_call
 from .choice import head_range, key_head_range, kind_test, largest_named, parse_numbers
 from .entry import capture, record
@@ -37,7 +38,7 @@ from .parallel import SequenceShard, WholeCall
 from .pictures import frames_per_latent, latent_frames
 from .prompts import PromptWatch
 from .recorder import Capture
-from .sizes import CallSize, estimate, readable
+from .sizes import estimate, readable
 from .slots import Slot
 from .stacks import Place
 from .steps import StepCounter, batch_branches, context_branch, timestep_key

@@ -13,9 +13,19 @@ import torch
 import torch.nn.functional as F
 
 from .calls import dispatched_call, is_exchanged, own_call, transformers_call
+from .compiled import (
+    COMPILED_MEANWHILE,
+    TRACED,
+    check_compiled,
+    hand_out,
+    is_compiled,
+    number_modules,
+    receive_calls,
+    refuse_compiled,
+)
 from .errors import CaptureError
 from .patching import replaced, replaced_item
-from .slots import Slot
+from .slots import Model, Slot
 from .tensors import Call
 
 
@@ -24,27 +34,53 @@ class SlotStack(threading.local):
 
     def __init__(self) -> None:
         self._running: list[Slot] = []
+        self._numbered: list[Slot] = []  # of a model that is compiled: by the modules' numbers
 
     def clear(self) -> None:
         """Forgets what ran, for a forward that begins after one that was cut off."""
         self._running.clear()
+        TRACED.running.clear()
+        TRACED.frames.clear()
 
     @property
     def innermost(self) -> Slot | None:
         """The module whose forward runs; None outside of all."""
+        if TRACED.running:
+            return self.numbered(int(TRACED.running[-1]))
         return self._running[-1] if self._running else None
 
-    def install(self, stack: contextlib.ExitStack, slots: Iterable[Slot]) -> None:
-        """Watches the forwards of the slots' modules until `stack` is closed."""
+    def numbered(self, number: int) -> Slot | None:
+        """The module that has the number in a compiled model; None where it is none of the slots'."""
+        return self._numbered[number] if number >= 0 else None
+
+    def install(self, stack: contextlib.ExitStack, model: Model) -> None:
+        """Watches the forwards of the model's attention modules until `stack` is closed.
+
+        Raises CaptureError where it is compiled in a way that lets no call out.
+        """
+        called = [model.as_called(name) for name in model.transformers]
+        for module in called:
+            check_compiled(module)
+        slots = model.all_slots()
+        if any(is_compiled(module) for module in called):
+            self._numbered = slots
+            number_modules(stack, [(s.name, s.module) for s in slots], model.like_slots())
+            return
         for slot in slots:
             stack.callback(slot.module.register_forward_pre_hook(self._enter(slot)).remove)
             stack.callback(slot.module.register_forward_hook(self._leave, always_call=True).remove)
 
     def _enter(self, slot: Slot) -> Callable[..., None]:
-        return lambda module, args: self._running.append(slot)
+        def enter(module: torch.nn.Module, args: Any) -> None:
+            if torch.compiler.is_compiling():
+                refuse_compiled(COMPILED_MEANWHILE)
+            else:
+                self._running.append(slot)
+
+        return enter
 
     def _leave(self, module: Any, args: Any, output: Any) -> None:
-        if self._running:
+        if not torch.compiler.is_compiling() and self._running:
             self._running.pop()
 
 
@@ -73,16 +109,20 @@ class CallHooks:
 
     A library's function that ends in another one that is watched (a dispatcher in
     scaled_dot_product_attention) is seen there, as the kernel gets it; a user's own function is seen itself,
-    whatever it calls. Thread-safe.
+    whatever it calls. Thread-safe. Of code that torch.compile compiles the graph gets an operator that hands
+    the call with its module's number to `compiled` whenever the graph runs.
     """
 
-    def __init__(self, seen: Callable[[Call], None]) -> None:
+    def __init__(self, seen: Callable[[Call], None], compiled: Callable[[int, Call], None]) -> None:
         self._seen = seen
+        self._compiled = compiled
         self._local = threading.local()
 
     def run(self, owns: bool, compute: Callable[[], Any], tell: Callable[[Any], Call]) -> Any:
         """compute()'s result; `tell` makes the call of it. owns: calls within are parts of this one."""
-        frames = self._local.__dict__.setdefault("frames", [])  # of calls that run: [owns, calls within]
+        compiling = torch.compiler.is_compiling()
+        # Of calls that run: [owns, calls within].
+        frames = TRACED.frames if compiling else self._local.__dict__.setdefault("frames", [])
         frame = [owns, 0]
         frames.append(frame)
         try:
@@ -92,12 +132,16 @@ class CallHooks:
         if frames:
             frames[-1][1] += 1
         if (owns or not frame[1]) and not any(outer for outer, _ in frames):
-            self._seen(tell(result))
+            if compiling:
+                hand_out(lambda: tell(result))
+            else:
+                self._seen(tell(result))
         return result
 
     def install(self, stack: contextlib.ExitStack, slots: Iterable[Slot]) -> None:
         """Watches scaled_dot_product_attention, the backends of diffusers' dispatcher, transformers'
         attention functions and those that wrap() made, until `stack` is closed."""
+        receive_calls(stack, self._compiled)
         self._replace_function(stack, slots)
         dispatch = sys.modules.get("diffusers.models.attention_dispatch")
         backends = getattr(getattr(dispatch, "_AttentionBackendRegistry", None), "_backends", {})

@@ -44,7 +44,8 @@ def _chroma(model: Any, a: Given) -> Sequences:
 
 
 CHROMA = Layout(
-    ("transformer_blocks", "single_transformer_blocks"), _chroma, {"* attn": "joint"}, guidance="forwards"
+    ("transformer_blocks", "single_transformer_blocks"), _chroma, {"* attn": "joint"}, guidance="forwards",
+    masks={"* attn": ("pairs", "attention_mask")},
 )
 
 
@@ -69,7 +70,12 @@ def _qwen(model: Any, a: Given) -> Sequences:
     return {"joint": [text_of(a, mask="encoder_hidden_states_mask"), *pictures]}
 
 
-QWEN_IMAGE = Layout(("transformer_blocks",), _qwen, {"* attn": "joint"})
+QWEN_IMAGE = Layout(
+    ("transformer_blocks",),
+    _qwen,
+    {"* attn": "joint"},
+    masks={"* attn": ("row", "encoder_hidden_states_mask")},
+)
 
 Z_IMAGE_MULTIPLE = 32  # to which each picture and each caption is padded
 
@@ -92,6 +98,7 @@ Z_IMAGE = Layout(
     ("layers",),
     _z_image,
     {"*noise_refiner.* *": "image", "*context_refiner.* *": "text", "*layers.* *": "joint"},
+    masks={"*": ("uneven", None)},
 )
 
 
@@ -111,6 +118,7 @@ LUMINA2 = Layout(
     _lumina2,
     {"*noise_refiner.* *": "image", "*context_refiner.* *": "text", "*layers.* *": "joint"},
     guidance="forwards",
+    masks={"*context_refiner.* *": ("row", "encoder_attention_mask")},
 )
 
 
@@ -136,7 +144,11 @@ def _pixart(model: Any, a: Given) -> Sequences:
 
 
 PIXART = Layout(
-    ("transformer_blocks",), _pixart, {"* attn1": "image", "* attn2": "image > text"}, guidance="batch"
+    ("transformer_blocks",),
+    _pixart,
+    {"* attn1": "image", "* attn2": "image > text"},
+    guidance="batch",
+    masks={"* attn2": ("head_row", "encoder_attention_mask")},
 )
 
 # ---- U-Nets: a level of half the resolution a down block
@@ -170,7 +182,9 @@ def _framed(name: str, frames: int) -> list[Segment]:
 
 
 def _motion_unet(model: Any, a: Given) -> Sequences:
-    return {**_unet(model, a), "frames": _framed("frames", a["sample"].shape[2])}
+    height, width = a["sample"].shape[-2:]
+    first = {"*transformer_in* image": [grid_segment("image", "image", (1, height, width))]}
+    return {**first, **_unet(model, a), "frames": _framed("frames", a["sample"].shape[2])}
 
 
 MOTION_UNET = Layout(
@@ -184,6 +198,12 @@ MOTION_UNET = Layout(
         "* attn2": "image > text",
     },
     guidance="batch",
+    times={
+        "*motion_modules.* *": "image",
+        "*temp_attentions.* *": "image",
+        "*transformer_in.* *": "image",
+        "* attn?": "frames",
+    },
 )
 
 
@@ -204,6 +224,7 @@ VIDEO_DIFFUSION_UNET = Layout(
         "* attn2": "image > embedding",
     },
     guidance="batch",
+    times={"*temporal_transformer_blocks.* *": "image", "* attn?": "frames"},
 )
 
 IMAGE_LAYOUTS: Mapping[str, Layout] = {

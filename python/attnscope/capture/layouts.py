@@ -5,9 +5,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from .tokens import Segment
+
+T = TypeVar("T")
 
 # Segments of each sequence by its name; "PATTERN NAME" where only blocks that match the pattern have it.
 Sequences = Mapping[str, Sequence[Segment]]
@@ -31,11 +33,15 @@ class Layout:
     # How pipelines of the class guide: in one forward of [uncond; cond] ("batch"), in one of cond, then one
     # of uncond ("forwards"); "told": as their cache_context says, or not known.
     guidance: str = "told"
+    # What is stored of the masks of calls "BLOCK SLOT": (style of mask_bytes(), the argument that has to be
+    # given for there to be a mask, or None).
+    masks: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    # Calls "BLOCK SLOT" whose batch has an item for each token of a sequence, times those of the forward.
+    times: Mapping[str, str] = field(default_factory=dict)
 
     def rule(self, block: str, slot: str) -> tuple[str, str | None] | None:
         """(queries, keys) of a call by the names of their sequences; keys None: the same. None: not known."""
-        where = f"{block} {slot}"
-        rule = next((r for p, r in self.calls.items() if fnmatch.fnmatchcase(where, p)), None)
+        rule = self.match(f"{block} {slot}", self.calls)
         if rule is None:
             return None
         queries, _, keys = rule.partition(" > ")
@@ -43,13 +49,16 @@ class Layout:
 
     def why_unseen(self, block: str, slot: str) -> str | None:
         """Why calls of the module cannot be seen; None where they can."""
-        return next(
-            (why for p, why in self.unseen.items() if fnmatch.fnmatchcase(f"{block} {slot}", p)), None
-        )
+        return self.match(f"{block} {slot}", self.unseen)
 
     def is_idle(self, block: str, slot: str, model: Any, given: Mapping[str, Any]) -> bool:
         """Does the module make no call in a forward of `model` with the arguments `given`?"""
-        return any(fnmatch.fnmatchcase(f"{block} {slot}", p) for p in self.idle(model, given))
+        return self.match(f"{block} {slot}", dict.fromkeys(self.idle(model, given), True)) is not None
+
+    @staticmethod
+    def match(where: str, rules: Mapping[str, T]) -> T | None:
+        """The first of `rules` whose pattern "BLOCK SLOT" fits `where`; None where none does."""
+        return next((r for p, r in rules.items() if fnmatch.fnmatchcase(where, p)), None)
 
 
 def sequence_of(sequences: Sequences, rule: str, block: str) -> Sequence[Segment] | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .compiled import hook_around
 from .families import Family
 from .patching import replaced
 
@@ -33,8 +34,7 @@ class PromptWatch:
         for attribute, _ in self._encoders:
             encoder = getattr(self._pipe, attribute, None)
             if isinstance(encoder, torch.nn.Module):
-                hook = encoder.register_forward_pre_hook(self._seen(attribute), with_kwargs=True)
-                stack.callback(hook.remove)
+                hook_around(stack, encoder, self._seen(attribute))
         stack.enter_context(replaced(self._pipe, "encode_prompt", self._watched_encode()))
 
     def _watched_encode(self) -> Callable[..., Any]:

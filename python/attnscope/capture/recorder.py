@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from .arrivals import Arrivals
+from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .choice import largest_named, parse_numbers
 from .dump import Dump
 from .errors import CaptureError, LabelError
@@ -29,7 +30,7 @@ from .parallel import PartTeller, first_head
 from .plan import DumpPlan
 from .prompts import PromptWatch
 from .ranks import this_rank
-from .refusals import check_runnable
+from .refusals import check_runnable, check_together, no_calls
 from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
@@ -50,6 +51,7 @@ class Capture:
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
+        check_together(self._model)
         self._step_test = parse_numbers(options.steps, "steps")
         self._selection = Selection(options)
         parse_numbers(options.heads, "heads")
@@ -105,9 +107,11 @@ class Capture:
                 more = f" and {len(names) - 1} more" if len(names) > 1 else ""
                 self._say(f"not recorded: {names[0]}{more}: {why}")
             watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
-            for name, transformer in self._model.transformers.items():
-                self._hook(name, transformer)
-            CallHooks(self._see).install(self._stack, self._model.all_slots())
+            self._running.install(self._stack, self._model)
+            for name in self._model.transformers:
+                hook_around(self._stack, self._model.as_called(name), self._begin(name), self._end(name))
+            hooks = CallHooks(self._see, self._see_compiled)
+            hooks.install(self._stack, self._model.all_slots())
         except BaseException:
             self._stack.close()
             raise
@@ -155,18 +159,16 @@ class Capture:
             print(f"attnscope_capture: {line}", file=sys.stderr)
         self._said.add(line)
 
-    def _hook(self, name: str, transformer: torch.nn.Module) -> None:
-        push = self._stack.callback
-        push(transformer.register_forward_pre_hook(self._begin(name), with_kwargs=True).remove)
-        push(transformer.register_forward_hook(self._end(name)).remove)
-        self._running.install(self._stack, self._model.slots[name])
-
     # ---- a forward of the transformer
 
     def _begin(self, name: str) -> Callable[..., None]:
         signature = inspect.signature(type(self._model.transformers[name]).forward)
 
-        def begin(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        def begin(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if torch.compiler.is_compiling():
+                refuse_compiled(COMPILED_MEANWHILE)
+                return
+            module = self._model.transformers[name]
             self._running.clear()
             self._forward = None
             given = dict(kwargs)
@@ -241,17 +243,14 @@ class Capture:
     def _end(self, name: str) -> Callable[..., None]:
         chosen = [s for s in self._model.slots[name] if self._selection.module(s)]
 
-        def end(module: Any, args: Any, output: Any) -> None:
+        def end(called: Any, args: Any, output: Any) -> None:
+            if torch.compiler.is_compiling():
+                return
             forward, self._forward = self._forward, None
             if forward is None:
                 return
             if self._first and not any(forward.calls.values()):
-                raise CaptureError(
-                    "no scaled_dot_product_attention call came from the model's attention, nor one of "
-                    "another function that is watched: it calls a kernel of its own. diffusers: transformer."
-                    'set_attention_backend("native") and the default processors; transformers: '
-                    'attn_implementation="sdpa"; your own function: attnscope.capture.wrap(function)'
-                )
+                raise no_calls(called)
             self._first = False
             for slot in chosen if forward.chosen else ():
                 due, came = self._model.calls_due(slot, forward), forward.calls.get(id(slot.module), 0)
@@ -268,7 +267,13 @@ class Capture:
     # ---- a call
 
     def _see(self, call: Call) -> None:
-        slot, forward = self._running.innermost, self._forward
+        self._see_slot(self._running.innermost, call)
+
+    def _see_compiled(self, number: int, call: Call) -> None:
+        self._see_slot(self._running.numbered(number), call)
+
+    def _see_slot(self, slot: Slot | None, call: Call) -> None:
+        forward = self._forward
         if not self._model.transformers:
             self._record_bare(call)
         elif slot is not None and forward is not None:

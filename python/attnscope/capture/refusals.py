@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from .compiled import is_compiled
 from .errors import CaptureError
 from .hooks import transformers_functions
+from .slots import Model
 
 
 def check_runnable(model: torch.nn.Module) -> None:
     """Refuses models whose calls would not come by, or would come twice."""
-    if hasattr(model, "_orig_mod"):
-        raise CaptureError(
-            "the transformer is compiled: its attention calls cannot be seen. Capture "
-            "with the model as it was before torch.compile (its _orig_mod)"
-        )
-    for name, module in model.named_modules():
-        if getattr(module, "_compiled_call_impl", None) is not None:
-            raise CaptureError(
-                f"{name or type(model).__name__} is compiled (compile()): its attention "
-                "calls cannot be seen. Capture before compiling"
-            )
     if getattr(model, "is_cache_enabled", False) is True:
         raise CaptureError(
             "a caching accelerator is on, which skips attention calls: call "
@@ -32,3 +23,31 @@ def check_runnable(model: torch.nn.Module) -> None:
             f'the model uses attention "{wanted}", which passes no function that can be watched: load it '
             'with attn_implementation="sdpa" or call model.set_attn_implementation("sdpa")'
         )
+
+
+def check_together(model: Model) -> None:
+    """Refuses what several processes run of a model together where its code is compiled."""
+    for name, transformer in model.transformers.items():
+        config = getattr(getattr(transformer, "_parallel_config", None), "context_parallel_config", None)
+        if config is not None and is_compiled(model.as_called(name)):
+            raise CaptureError(
+                "the model is compiled and its sequences are split over processes: which part a call of a "
+                "graph has is not known. Capture it before compiling, or in one process"
+            )
+
+
+def no_calls(model: torch.nn.Module) -> CaptureError:
+    """For a model, as it is called, whose first forward made no attention call that was seen."""
+    if is_compiled(model):
+        return CaptureError(
+            "no attention call came from the compiled model: it calls a kernel of its own, or the code that "
+            "ran was compiled before the capture and torch.compile's guards, which notice a capture, were "
+            "switched off. Wrap the function with attnscope.capture.wrap(function), or call "
+            "torch.compiler.reset() before the capture"
+        )
+    return CaptureError(
+        "no scaled_dot_product_attention call came from the model's attention, nor one of another function "
+        'that is watched: it calls a kernel of its own. diffusers: transformer.set_attention_backend("native") '
+        'and the default processors; transformers: attn_implementation="sdpa"; your own function: '
+        "attnscope.capture.wrap(function)"
+    )

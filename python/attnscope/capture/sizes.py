@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from .choice import head_range, kind_test, largest_named, parse_numbers
+from .call_size import CallSize, mask_bytes
+from .choice import head_range, largest_named, parse_numbers
 from .errors import CaptureError
-from .families import FAMILIES, Family
+from .families import Family
 from .grids import Grid
+from .layout_sizes import layout_bytes
+from .options import Options
 from .pictures import frames_per_latent
-from .slots import Slot, family_slots
-
-
-@dataclass(frozen=True)
-class CallSize:
-    """What decides the bytes of a call's tensors; `mask` is bytes."""
-
-    items: int
-    heads: int
-    key_heads: int
-    queries: int
-    keys: int
-    channels: int
-    itemsize: int
-    mask: int = 0
-
-    def payload(self, values: bool, rows: int) -> int:
-        """Bytes of q, k, the mask and, with `values`, v and `rows` rows of the result."""
-        q = self.items * self.heads * self.queries * self.channels
-        k = self.items * self.key_heads * self.keys * self.channels
-        n = min(rows, self.queries) if values else 0
-        out = self.items * self.heads * n * self.channels
-        return (q + k + (k if values else 0) + out) * self.itemsize + 8 * n + self.mask
+from .selection import Selection
+from .slots import Model, Slot, family_slots
 
 
 def readable(size: float) -> str:
@@ -46,11 +27,6 @@ def readable(size: float) -> str:
             break
         size /= 1024
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-
-
-def mask_bytes(style: str | None, items: int, heads: int, keys: int, itemsize: int) -> int:
-    """Bytes of a call's mask; style: one row of bools an item, or one of biases an item and head."""
-    return {None: 0, "row": items * keys, "head_row": items * heads * keys * itemsize}[style]
 
 
 def slot_sizes(
@@ -111,9 +87,19 @@ def _estimate_grid(
     return -(-latent // patch[0]), height // pixels // patch[1], width // pixels // patch[2]
 
 
+def _step_count(steps: Any, num_steps: int | None) -> int:
+    """How many of the run's steps are chosen."""
+    test, last = parse_numbers(steps, "steps"), largest_named(steps)
+    count = num_steps if num_steps is not None else None if last is None else last + 1
+    if count is None:
+        raise CaptureError("estimate: steps are open, give num_steps")
+    return sum(test(s) for s in range(count))
+
+
 def estimate(
     model: Any,
     *,
+    inputs: Mapping[str, Any] | None = None,
     grid: Grid | str | None = None,
     num_frames: int | None = None,
     height: int | None = None,
@@ -130,34 +116,42 @@ def estimate(
     rows: int = 64,
     dtype: torch.dtype | None = None,
 ) -> int:
-    """Bytes of tensors that a capture of a diffusers pipeline or transformer will hold.
+    """Bytes of tensors that a capture of a diffusers pipeline, a transformer or an encoder will hold.
 
     grid: (T, H, W) in tokens; else it follows from frames and pixels. text: text tokens (valid ones
     for Mochi: one number a recorded item). image: image tokens, of a model with calls that have them as
     keys (Wan image-to-video). num_steps: needed where `steps` is open. items: recorded
     batch items a forward (1 for one branch of one video), times the forwards if both branches of a
-    model with separate forwards are wanted. File headers, some KB a call, come on top.
+    model with separate forwards are wanted. inputs: of a class with a token layout, instead of all these,
+    the arguments of its forward by name, for the recorded items; where only shapes count, as tensors on
+    the device "meta". File headers, some KB a call, come on top.
+
+    Raises CaptureError where the size cannot be known without running the model.
     """
-    transformer = getattr(model, "transformer", model)
-    family = FAMILIES.get(type(transformer).__name__)
+    owner = Model.of(model, None)
+    transformer = owner.first
+    family = owner.family
+    taken = _step_count(steps, num_steps)
+    selection = Selection(Options(layers=layers, kinds=kinds))
     if family is None:
-        raise CaptureError(
-            f"estimate: nothing is known about {type(transformer).__name__}; the line "
-            "that a capture prints at its first call tells its size"
-        )
+        if owner.layout is None:
+            raise CaptureError(
+                f"estimate: nothing is known about {type(transformer).__name__} without running it; the line "
+                "that a capture prints at its first call tells its size"
+            )
+        if inputs is None:
+            raise CaptureError(
+                f"estimate: {type(transformer).__name__}: what its calls have follows from the arguments of "
+                'its forward: give inputs={…}, by name, tensors on the device "meta" where only shapes count'
+            )
+        return taken * layout_bytes(owner, inputs, selection, heads, values, rows, dtype)
     where = _estimate_grid(model, transformer, family, grid, num_frames, height, width)
     words = [text] if isinstance(text, int) else list(text)
-    layer_test, step_test = parse_numbers(layers, "layers"), parse_numbers(steps, "steps")
-    wanted = kind_test(kinds)
-    last = largest_named(steps)
-    count = num_steps if num_steps is not None else None if last is None else last + 1
-    if count is None:
-        raise CaptureError("estimate: steps are open, give num_steps")
-    kind = dtype or next(transformer.parameters()).dtype
     total = 0
     for slot in family_slots(transformer, family, ""):
-        if layer_test(slot.layer) and wanted(slot.kind or ""):
+        if selection.module(slot) and selection.call(slot.place.slot, slot.kind or ""):
             chosen = head_range(heads, slot.module.heads)
+            kind = dtype or next(slot.module.parameters()).dtype
             calls = slot_sizes(family, slot, where, words, items, chosen, kind, image)
             total += sum(call.payload(values, rows) for call in calls)
-    return total * sum(step_test(s) for s in range(count))
+    return total * taken

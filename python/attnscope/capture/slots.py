@@ -15,7 +15,7 @@ from .families import FAMILIES, Family
 from .forward import Forward
 from .layouts import Layout
 from .models import LAYOUTS
-from .stacks import Place, layer_numbers, place_of
+from .stacks import Place, layer_numbers, place_of, uncompiled
 
 
 IMAGE_CALL = ".image"  # what a slot's name gains for its call with image keys
@@ -56,13 +56,14 @@ class Slot:
 
 
 def transformers_of(model: Any) -> dict[str, torch.nn.Module]:
-    """The modules to hook, by attribute: the model itself, or a pipeline's transformers or U-Net."""
+    """The modules to hook, by attribute: the model itself, or a pipeline's transformers or U-Net; of what
+    torch.compile made, the module that it was made of."""
     if model is None:
         return {}
     if isinstance(model, torch.nn.Module):
-        return {"model": model}
+        return {"model": uncompiled(model)}
     found = {n: getattr(model, n, None) for n in ("transformer", "transformer_2", "unet")}
-    found = {n: m for n, m in found.items() if isinstance(m, torch.nn.Module)}
+    found = {n: uncompiled(m) for n, m in found.items() if isinstance(m, torch.nn.Module)}
     if not found:
         raise CaptureError(f"{type(model).__name__} has no transformer: pass the module to capture")
     return found
@@ -88,7 +89,7 @@ def family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[Sl
             if module is not None:
                 slots.append(
                     Slot(
-                        module,
+                        uncompiled(module),
                         layer,
                         f"{prefix}{name}.{i}.{attribute}",
                         Place(f"{prefix}{name}.{i}", attribute),
@@ -108,17 +109,18 @@ def generic_slots(model: torch.nn.Module, prefix: str, pattern: str | None) -> l
     A layer is an entry of an outermost list where this tells the modules of a kind apart; in other models
     (with several attention modules of a kind a block, or lists within lists) it is a block of the main stack.
     """
+    found = {n.replace("_orig_mod.", "").removesuffix("._orig_mod"): m for n, m in model.named_modules()}
     if pattern is not None:
-        names = [n for n, _ in model.named_modules() if n and re.search(pattern, n)]
+        names = [n for n in found if n and re.search(pattern, n)]
     else:
-        names = [n for n, m in model.named_modules() if re.search(r"\.\d+(\.|$)", n) and _is_attention(m)]
+        names = [n for n, m in found.items() if re.search(r"\.\d+(\.|$)", n) and _is_attention(m)]
     inner = [n for n in names if not any(o.startswith(n + ".") for o in names)]
     layers: dict[str, int] = {}
     slots = []
     for name in inner:
         block = re.match(r".*?\.\d+(?=\.)", name)
         layer = layers.setdefault(block[0] if block else name, len(layers))
-        slots.append(Slot(model.get_submodule(name), layer, prefix + name, place_of(model, name)))
+        slots.append(Slot(found[name], layer, prefix + name, place_of(model, name)))
     if not all(is_alone(s, slots) for s in slots):
         number_main_stack(slots)
     for slot in slots:
@@ -199,6 +201,14 @@ class Model:
         """Those of all transformers."""
         return [slot for found in self.slots.values() for slot in found]
 
+    def like_slots(self) -> list[torch.nn.Module]:
+        """Modules of the owner that are of a slot's class and no slots."""
+        slots = {id(s.module) for s in self.all_slots()}
+        classes = {type(s.module) for s in self.all_slots()}
+        parts = getattr(self.owner, "components", None) or {"model": self.owner}
+        found = [m for p in parts.values() if isinstance(p, torch.nn.Module) for m in p.modules()]
+        return list({id(m): m for m in found if type(m) in classes and id(m) not in slots}.values())
+
     def name_of(self, transformer: torch.nn.Module) -> str:
         """The owner's attribute that holds `transformer`."""
         return next(n for n, t in self.transformers.items() if t is transformer)
@@ -218,6 +228,10 @@ class Model:
         if self.family.per_sample:
             return len(forward.names or [0])
         return 2 if slot.image_keys else 1
+
+    def as_called(self, name: str) -> torch.nn.Module:
+        """The transformer `name` as its owner calls it: what torch.compile made of it, or itself."""
+        return self.owner if isinstance(self.owner, torch.nn.Module) else getattr(self.owner, name)
 
     def title(self) -> str:
         """The model's name as its configuration has it, else its class."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -27,6 +28,12 @@ class Place:
         return self.block.rpartition(".")[0]
 
 
+def uncompiled(module: Any) -> Any:
+    """The module that torch.compile(module) stands for; any other is itself."""
+    inner = vars(module).get("_modules", {}).get("_orig_mod")
+    return module if inner is None else uncompiled(inner)
+
+
 def place_of(model: torch.nn.Module, name: str) -> Place:
     """The place of the module `name` of `model`.
 
@@ -35,7 +42,7 @@ def place_of(model: torch.nn.Module, name: str) -> Place:
     """
     parts = name.split(".")
     entries = [i for i in range(1, len(parts)) if parts[i].isdigit()]
-    uniform = [i for i in entries if len({type(m) for m in _children(model, parts[:i])}) == 1]
+    uniform = [i for i in entries if len({type(uncompiled(m)) for m in _children(model, parts[:i])}) == 1]
     end = max(uniform or entries or [len(parts) - 2])
     block, slot = ".".join(parts[: end + 1]), ".".join(parts[end + 1 :])
     return Place(block or "model", slot or "attn")

@@ -70,6 +70,10 @@ LTX2 = Layout(
         "* video_to_audio_attn": "audio > video",
     },
     _ltx2_idle,
+    masks={
+        "* attn2": ("head_row", "encoder_attention_mask"),
+        "* audio_attn2": ("head_row", "audio_encoder_attention_mask"),
+    },
 )
 
 
@@ -106,6 +110,7 @@ HUNYUAN15 = Layout(
     ("transformer_blocks",),
     _hunyuan15,
     {"*refiner_blocks.* *": "text", "* attn": "joint"},
+    masks={"*": ("pairs", None)},
 )
 
 
@@ -153,11 +158,17 @@ def _wan_animate(model: Any, a: Given) -> Sequences:
         **_wan(model, a),
         "video": [reference, video],
         "frame": [grid_segment("frame", "video", (1, h, w))],
+        "frames": [grid_segment("frames", "video", (t, 1, 1))],
         "face": [Segment("face", "reference", model.config.face_encoder_num_heads + 1)],
     }
 
 
-WAN_ANIMATE = Layout(("blocks",), _wan_animate, {"*face_adapter.* *": "frame > face", **_WAN_CALLS})
+WAN_ANIMATE = Layout(
+    ("blocks",),
+    _wan_animate,
+    {"*face_adapter.* *": "frame > face", **_WAN_CALLS},
+    times={"*face_adapter.* *": "frames"},
+)
 
 
 # ---- FramePack: history of other cell sizes before the video
@@ -214,6 +225,7 @@ FRAMEPACK = Layout(
     _framepack,
     {"*refiner_blocks.* *": "text", "* attn": "joint"},
     guidance="forwards",
+    masks={"*refiner_blocks.* *": ("dense", "encoder_attention_mask")},
 )
 
 
@@ -269,7 +281,11 @@ def _allegro(model: Any, a: Given) -> Sequences:
 
 
 ALLEGRO = Layout(
-    ("transformer_blocks",), _allegro, {"* attn1": "video", "* attn2": "video > text"}, guidance="batch"
+    ("transformer_blocks",),
+    _allegro,
+    {"* attn1": "video", "* attn2": "video > text"},
+    guidance="batch",
+    masks={"* attn2": ("head_row", "encoder_attention_mask")},
 )
 
 
@@ -316,6 +332,7 @@ MOTIF = Layout(
     ("transformer_blocks", "single_transformer_blocks"),
     _motif,
     {"* cross_attn": "video > text", "* attn": "decoder | joint"},
+    masks={"* cross_attn": ("row", "encoder_attention_mask"), "* attn": ("row", "encoder_attention_mask")},
 )
 
 
@@ -333,6 +350,7 @@ SANA_VIDEO = Layout(
         "cannot say"
     },
     guidance="batch",
+    masks={"* attn2": ("head_row", "encoder_attention_mask")},
 )
 
 VIDEO_LAYOUTS = {

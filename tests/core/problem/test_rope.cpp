@@ -252,6 +252,31 @@ TEST_CASE("ltx2 turns halves of a head by the middles of cells") {
   }
 }
 
+TEST_CASE("a video that begins within a stream is turned by the stream's frames") {
+  TokenSegment part;
+  part.name = "video", part.modality = Modality::video, part.tokens = {0, 2 * 5 * 6};
+  part.grid = {2, 5, 6}, part.first_frame = 3;
+  const TokenGrid grid = TokenGrid::of_segments({part});
+  const TokenGrid stream = TokenGrid::video(5 * 5 * 6, {5, 5, 6}, 0, TextPlace::none);
+  std::vector<float> learnt;
+  for (int i = 0; i < 3 * 2 * 32; ++i) learnt.push_back(0.01f * static_cast<float>(i % 37));
+  std::vector<RopeVariant> variants(rope_variants().begin(), rope_variants().end());
+  variants.push_back({"mochi", RopeFamily::mochi, {}});
+  for (const RopeVariant& variant : variants) {
+    INFO(variant.text);
+    const HeadRotation::Shape shape{64, 2, 1, variant.numbers, learnt};
+    const auto of_part = HeadRotation::make(variant.family, grid, shape);
+    const auto of_stream = HeadRotation::make(variant.family, stream, shape);
+    REQUIRE((of_part && of_stream));
+    auto row = ramp(64, 0.3f), expected = row;
+    of_part->apply(grid.index_of({1, 2, 4}), row.data());
+    // Lines count the tokens of the sequence, whatever they show.
+    const bool line = variant.family == RopeFamily::gptj || variant.family == RopeFamily::llama;
+    of_stream->apply(line ? grid.index_of({1, 2, 4}) : stream.index_of({4, 2, 4}), expected.data());
+    for (size_t i = 0; i < row.size(); ++i) CHECK(row[i] == Approx(expected[i]).margin(1e-5));
+  }
+}
+
 TEST_CASE("families that do not suit give nothing") {
   CHECK_FALSE(HeadRotation::make(RopeFamily::wan, TokenGrid::unknown(24), {64, 1, 0, 0}));
   const TokenGrid grid = TokenGrid::video(24, {2, 3, 4}, 0, TextPlace::none);

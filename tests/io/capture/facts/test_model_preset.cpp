@@ -42,6 +42,7 @@ TEST_CASE("presets have the sizes of their models") {
                                    {"cosmos-2.5-14b", 36, 40, 128, 84480},
                                    {"kandinsky-5-lite", 32, 28, 64, 47616},
                                    {"kandinsky-5-pro", 60, 32, 128, 47616},
+                                   {"motif-video", 60, 24, 128, 114592},
                                    {"sana-video", 20, 20, 112, 32760},
                                    {"ltx-2", 48, 32, 128, 6144},
                                    {"hunyuanimage-2.1", 60, 28, 128, 5224},

@@ -1,0 +1,146 @@
+"""How large the calls of a class with a token layout are, by the arguments of its forward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .call_size import CallSize, mask_bytes
+from .choice import head_range
+from .errors import CaptureError
+from .layouts import Layout, Sequences, sequence_of
+from .selection import Selection
+from .slots import IMAGE_CALL, Model, Slot
+from .tokens import Segment
+
+HEAD_COUNTS = ("heads", "num_heads", "num_attention_heads")
+PROJECTIONS = ("to_q", "to_query", "q_proj", "query")  # of queries, as libraries call them
+
+
+def layout_bytes(
+    model: Model,
+    inputs: Mapping[str, Any],
+    selection: Selection,
+    heads: Any,
+    values: bool,
+    rows: int,
+    dtype: torch.dtype | None,
+) -> int:
+    """Bytes of tensors of the chosen calls of one forward with the arguments `inputs`, all batch items.
+
+    The tensors among the arguments may be on the device "meta" where only their shapes count. Raises
+    CaptureError where the arguments do not tell the tokens of a call.
+    """
+    module, layout = model.first, model.layout
+    name = type(module).__name__
+    assert layout is not None and module is not None
+    try:
+        sequences = layout.sequences(module, inputs)
+        idle = dict.fromkeys(layout.idle(module, inputs), True)
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise CaptureError(
+            f"estimate: {name}: these inputs do not tell its tokens ({type(error).__name__}: {error}): give "
+            'all arguments of its forward that do, masks and positions with their values, not on "meta"'
+        ) from error
+    if inputs.get("sparse_params") is not None:
+        raise CaptureError(
+            f"estimate: {name}: blocks that are chosen from q and k are not known without running it"
+        )
+    total = 0
+    for slot in model.all_slots():
+        where = f"{slot.place.block} {slot.place.slot}"
+        if not selection.module(slot) or layout.match(where, idle):
+            continue
+        for call_name in _call_names(slot, layout, sequences):
+            total += _call_bytes(
+                slot, call_name, layout, sequences, inputs, (selection, heads, values, rows, dtype)
+            )
+    return total
+
+
+def _call_names(slot: Slot, layout: Layout, sequences: Sequences) -> list[str]:
+    """The names of the calls that the module makes in a forward."""
+    own = slot.place.slot
+    further = [own + end for end in (IMAGE_CALL, ".2")]
+    if not slot.image_keys:
+        further = further[1:]
+    found = []
+    for name in further:
+        rule = layout.rule(slot.place.block, name)
+        # A rule for calls of any name is no rule for a second one.
+        if rule is not None and rule != layout.rule(slot.place.block, own) and rule[1] is not None:
+            keys = sequence_of(sequences, rule[1], slot.place.block)
+            found += [name] if keys is not None and _count(keys) else []
+    return [*found, own]
+
+
+def _call_bytes(
+    slot: Slot,
+    call_name: str,
+    layout: Layout,
+    sequences: Sequences,
+    inputs: Mapping[str, Any],
+    chosen: tuple[Selection, Any, bool, int, torch.dtype | None],
+) -> int:
+    selection, heads, values, rows, dtype = chosen
+    block = slot.place.block
+    where = f"{block} {call_name}"
+    rule = layout.rule(block, call_name)
+    queries = rule and sequence_of(sequences, rule[0], block)
+    keys = queries if rule is None or rule[1] is None else sequence_of(sequences, rule[1], block)
+    if queries is None or keys is None:
+        raise CaptureError(f"estimate: {slot.name}: its tokens are not known without running the model")
+    times_of = layout.match(where, layout.times)
+    repeated = sequence_of(sequences, times_of, block) if times_of is not None else None
+    items = _items_of(inputs) * (_count(repeated) if repeated is not None else 1)
+    kind = "cross" if rule is not None and rule[1] is not None else slot.kind or "self"
+    if not selection.call(call_name, kind):
+        return 0
+    count = next((int(getattr(slot.module, n)) for n in HEAD_COUNTS if hasattr(slot.module, n)), None)
+    channels = getattr(slot.module, "head_dim", None)
+    projection = next((getattr(slot.module, n) for n in PROJECTIONS if hasattr(slot.module, n)), None)
+    if count is None or (channels is None and projection is None):
+        raise CaptureError(
+            f"estimate: {slot.name}: how many heads it has is not known without running the model"
+        )
+    channels = channels or projection.weight.shape[0] // count
+    first, end = head_range(heads, count)
+    stored = dtype or next(slot.module.parameters()).dtype
+    itemsize = torch.empty(0, dtype=stored).element_size()
+    style, argument = layout.match(where, layout.masks) or (None, None)
+    absent = argument is not None and inputs.get(argument) is None
+    if absent or all(s.modality in ("video", "image") for s in keys):  # no padding of text to mask
+        style = None
+    items_of_mask = items if style not in ("pairs", "uneven") else _padded_rows(keys, items, style)
+    mask = mask_bytes(style, items_of_mask, end - first, _count(keys), itemsize)
+    size = CallSize(items, end - first, end - first, _count(queries), _count(keys), channels, itemsize, mask)
+    return size.payload(values, rows)
+
+
+def _count(segments: Sequence[Segment]) -> int:
+    return sum(s.count for s in segments)
+
+
+def _padded_rows(keys: Sequence[Segment], items: int, style: str) -> int:
+    """How many rows a mask of padding has: none without padding ("uneven": where all items have as much of
+    it), one where all items have the same."""
+    counts = [s.valid if isinstance(s.valid, list) else [s.valid] for s in keys if s.valid is not None]
+    if any(len({int(n) for n in valid}) > 1 for valid in counts):
+        return items
+    short = any(s.modality == "padding" and s.count for s in keys)
+    short |= any(
+        int(n) < s.count for s in keys if isinstance(s.valid, (int, list)) for n in _list(s.valid)
+    )
+    return int(short and style == "pairs")
+
+
+def _list(value: int | list[int]) -> list[int]:
+    return value if isinstance(value, list) else [value]
+
+
+def _items_of(inputs: Mapping[str, Any]) -> int:
+    """Batch items of a forward: of its first argument, a tensor or a list of tensors."""
+    first = next(iter(inputs.values()))
+    return len(first) if isinstance(first, list) else int(first.shape[0])
