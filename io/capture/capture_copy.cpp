@@ -131,6 +131,7 @@ class CallCopy {
     std::string where = place.block.empty() ? "" : file_part(place.block);
     if (!place.slot.empty()) where += file_part(place.slot);
     if (call_.id.layer != kNoLayer) where = fmt::format("_layer{:03}", call_.id.layer) + where;
+    if (place.has_chunk()) where = fmt::format("_chunk{:03}", place.chunk) + where;
     return fmt::format("step{:04}{}_{}_{}.safetensors", call_.id.step, where,
                        kind_name(call_.id.kind), branch_of(call_.id, s_.batch.front()));
   }
@@ -188,18 +189,19 @@ class CallCopy {
 
   /// The chosen places of the axes that are batch items and heads, where there are several: of
   /// four axes the two first, of three the first. What is told token by token is [B, tokens] or
-  /// [tokens].
+  /// [tokens]; spans are the same for all.
   TensorToWrite mask() const {
     const auto shape = call_.mask->shape();
     const MaskForm form = call_.mask_fact->form;
-    const bool entries = form == MaskForm::tensor || form == MaskForm::blocks;
+    const bool tokens =
+        form == MaskForm::valid || form == MaskForm::valid_pairs || form == MaskForm::segments;
     std::vector<int64_t> first, second;
     if (shape.size() == 4) {
       if (shape[0] > 1) first = s_.batch;
       if (shape[1] > 1) second = s_.heads;
     } else if (shape.size() == 3 && shape[0] > 1) {
       first = s_.heads;
-    } else if (!entries && shape.size() == 2 && shape[0] > 1) {
+    } else if (tokens && shape.size() == 2 && shape[0] > 1) {
       first = s_.batch;
     }
     return tensor_part(std::string(call_.mask_fact->tensor()), call_.mask, first, second);
@@ -303,6 +305,7 @@ class Writer {
       write_call(call, folder.part_path() / call.file_name(), false);
       Json entry{{"file", call.file_name()}, {"step", call.id().step}};
       if (call.id().layer != kNoLayer) entry["layer"] = call.id().layer;
+      if (call.id().place.has_chunk()) entry["chunk"] = call.id().place.chunk;
       list["calls"].push_back(std::move(entry));
     }
     write_text(folder.part_path() / "capture.json",

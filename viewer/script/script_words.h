@@ -34,6 +34,7 @@ enum class ScriptName : uint8_t {
   cols,
   step,
   layer,
+  chunk,
   batch,
   head,
   exact,

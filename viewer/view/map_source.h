@@ -37,6 +37,8 @@ struct MapSource {
   std::string about;       ///< one line, shown below the map; may be empty
   std::string rounding;    ///< how far stored numbers are from exact ones; empty: not worth telling
 
+  /// As AttentionProblem::same_tokens().
+  bool same_tokens() const { return kind != CallKind::cross && queries.same_places(keys); }
   const std::string& branch(int64_t item) const {
     return branches[branches.size() == 1 ? 0 : static_cast<size_t>(item)];
   }

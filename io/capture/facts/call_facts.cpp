@@ -18,7 +18,7 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 26> kFacts{
+constexpr std::array<FactName, 27> kFacts{
     {{"format", FactType::text},         {"model", FactType::text},
      {"prompt", FactType::text},         {"step", FactType::integer},
      {"timestep", FactType::number},     {"layer", FactType::integer},
@@ -31,10 +31,11 @@ constexpr std::array<FactName, 26> kFacts{
      {"head_offset", FactType::integer}, {"extra", FactType::any},
      {"block", FactType::text},          {"slot", FactType::text},
      {"queries", FactType::any},         {"keys", FactType::any},
-     {"mask_block", FactType::text},     {"approximation", FactType::text}}};
+     {"mask_block", FactType::text},     {"approximation", FactType::text},
+     {"chunk", FactType::integer}}};
 
-constexpr std::array<std::string_view, 6> kFormat2Facts{"block", "slot",       "queries",
-                                                        "keys",  "mask_block", "approximation"};
+constexpr std::array<std::string_view, 7> kFormat2Facts{
+    "block", "slot", "queries", "keys", "mask_block", "approximation", "chunk"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {
