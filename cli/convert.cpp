@@ -15,6 +15,7 @@
 #include "io/capture/copy_additions.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/output_file.h"
+#include "io/stream/join_chunks.h"
 
 namespace attnscope {
 namespace {
@@ -25,6 +26,7 @@ struct ConvertOptions {
   std::string out;
   std::string tokens;
   std::string frames;
+  bool stitch = false;
   bool no_values = false;
   bool dry_run = false;
   bool force = false;
@@ -48,10 +50,23 @@ int64_t latent_frames(const std::vector<SelectedCall>& calls) {
   return frames;
 }
 
-CaptureCopy describe_copy(const ConvertOptions& o, const Capture& capture) {
+/// The pieces of streams among the calls, joined; says what is missing, and what cannot be joined.
+JoinedChunks stitch_chunks(const std::vector<SelectedCall>& calls, const Console& console) {
+  const bool any = std::any_of(calls.begin(), calls.end(),
+                               [](const SelectedCall& s) { return s.call->id.place.has_chunk(); });
+  if (!any) throw usage_error("--stitch: no selected call is a piece of a stream (the fact chunk)");
+  JoinedChunks joined = join_chunks(calls, console.stop().get_token());
+  for (const std::string& line : joined.refusals) console.warn("warning: " + one_line(line));
+  for (const std::string& line : joined.notes) console.say("note: " + one_line(line));
+  if (joined.calls.empty()) throw Error(ErrorCode::file, "--stitch: no call is left to write");
+  return joined;
+}
+
+CaptureCopy describe_copy(const ConvertOptions& o, const Capture& capture,
+                          std::vector<SelectedCall> calls) {
   CaptureCopy copy;
   copy.capture = &capture;
-  copy.calls = capture.select(parse_selection(o.selection));
+  copy.calls = std::move(calls);
   copy.values = !o.no_values;
   if (!o.tokens.empty()) copy.tokens = read_token_file(o.tokens);
   if (!o.frames.empty()) copy.frames = frame_pictures(o.frames, latent_frames(copy.calls));
@@ -88,7 +103,15 @@ int run_convert(const ConvertOptions& o) {
   const Console console(o.quiet);
   const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
-  const CaptureCopy copy = describe_copy(o, capture);
+  std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
+  JoinedChunks joined;
+  if (o.stitch) {
+    joined = stitch_chunks(calls, console);
+    calls = joined.calls;
+  }
+  // What could be joined is written; what could not is no success.
+  const int done = joined.refusals.empty() ? kExitOk : kExitFailure;
+  const CaptureCopy copy = describe_copy(o, capture, std::move(calls));
   const int64_t bytes = check_capture_copy(copy, o.out);
   if (is_single_capture_file(o.out)) {
     OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
@@ -102,7 +125,7 @@ int run_convert(const ConvertOptions& o) {
     } else {
       fmt::print("{}\n", size_text(copy, bytes));
     }
-    return kExitOk;
+    return done;
   }
   console.say(fmt::format("convert: {} to {}", size_text(copy, bytes), o.out));
   const InterruptWatch interrupts(console);
@@ -113,7 +136,7 @@ int run_convert(const ConvertOptions& o) {
   control.progress = [&](int64_t written) { progress.update(written); };
   write_capture_copy(copy, o.out, control);
   if (o.json) print_convert_json(o, copy, bytes);
-  return kExitOk;
+  return done;
 }
 
 }  // namespace
@@ -142,6 +165,8 @@ Command add_convert_command(CLI::App& app) {
                   "pictures to record: .png files, one a latent frame or those of the whole video")
       .type_name("DIR")
       .group(more);
+  command.add_flag("--stitch", o.stitch,
+                   "join the calls that are pieces of a stream, whose keys a cache keeps, to one");
   command.add_flag("--no-values", o.no_values, "leave out v and the output rows");
   command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");
