@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/common/capture_check.h"
@@ -13,8 +14,10 @@
 #include "io/capture/capture_copy.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/copy_additions.h"
+#include "io/capture/rank_folders.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/output_file.h"
+#include "io/stitch/stitch.h"
 #include "io/stream/join_chunks.h"
 
 namespace attnscope {
@@ -81,26 +84,116 @@ int64_t count_heads(const CaptureCopy& copy) {
   return heads;
 }
 
+/// How much is written: `heads` of all batch items, `bytes` of tensors.
+struct ConvertSize {
+  int64_t calls = 0, heads = 0, bytes = 0;
+
+  std::string text() const {
+    return fmt::format("{} call{}, {} head{}, {}", calls, calls == 1 ? "" : "s", heads,
+                       heads == 1 ? "" : "s", format_bytes(bytes));
+  }
+};
+
 /// What is or was written.
-void print_convert_json(const ConvertOptions& o, const CaptureCopy& copy, int64_t bytes) {
+void print_convert_json(const ConvertOptions& o, const ConvertSize& size) {
   nlohmann::ordered_json json{{"format", "attnscope-convert/1"}};
   json["out"] = o.out;
   json["written"] = !o.dry_run;
-  json["calls"] = copy.calls.size();
-  json["heads"] = count_heads(copy);
-  json["payload_bytes"] = bytes;
+  json["calls"] = size.calls;
+  json["heads"] = size.heads;
+  json["payload_bytes"] = size.bytes;
   print_json(json, true);
 }
 
-std::string size_text(const CaptureCopy& copy, int64_t bytes) {
-  const int64_t heads = count_heads(copy);
-  return fmt::format("{} call{}, {} head{}, {}", copy.calls.size(),
-                     copy.calls.size() == 1 ? "" : "s", heads, heads == 1 ? "" : "s",
-                     format_bytes(bytes));
+/// Checks the target and says the notes, then has `write` write, or not (--dry-run).
+int convert(const ConvertOptions& o, const Console& console, const ConvertSize& size,
+            const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& notes,
+            const std::function<void(const CopyControl&)>& write) {
+  if (is_single_capture_file(o.out)) {
+    OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
+  } else {
+    CaptureFolder::check_target(o.out, o.force);
+  }
+  for (const std::string& note : notes) console.say("note: " + note);
+  if (o.dry_run) {
+    if (o.json) {
+      print_convert_json(o, size);
+    } else {
+      fmt::print("{}\n", size.text());
+    }
+    return kExitOk;
+  }
+  console.say(fmt::format("convert: {} to {}", size.text(), o.out));
+  const InterruptWatch interrupts(console);
+  Progress progress(console, "convert", size.bytes, 1, "B");
+  CopyControl control;
+  control.force = o.force;
+  control.stop = interrupts.token();
+  control.progress = [&](int64_t written) { progress.update(written); };
+  write(control);
+  if (o.json) print_convert_json(o, size);
+  return kExitOk;
+}
+
+/// What else was asked for besides joining; empty: nothing.
+std::string other_option(const ConvertOptions& o) {
+  const CaptureOptions& c = o.capture;
+  const SelectionOptions all;
+  const std::pair<const char*, bool> given[] = {
+      {"--q", !c.tensors.q.empty()},
+      {"--k", !c.tensors.k.empty()},
+      {"--v", !c.tensors.v.empty()},
+      {"--pattern", !c.pattern.empty()},
+      {"--layout", !c.layout.empty()},
+      {"--grid", !c.grid.empty()},
+      {"--text", !c.text.empty()},
+      {"--scale", !c.scale.empty()},
+      {"--mask", !c.mask.empty()},
+      {"--score", c.score != "softmax"},
+      {"--preset", !c.preset.empty()},
+      {"--rope", !c.rope.empty()},
+      {"--cu-seqlens", !c.cu_seqlens.empty() || !c.cu_seqlens_k.empty()},
+      {"--steps, --layers … (a selection)", !(o.selection == all)},
+      {"--tokens", !o.tokens.empty()},
+      {"--frames", !o.frames.empty()},
+      {"--no-values", o.no_values}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) return name;
+  }
+  return "";
+}
+
+/// Whether a folder is that of several processes' folders: it has some, or no file of its own.
+bool is_of_ranks(const std::filesystem::path& folder) {
+  if (!rank_folders(folder).empty()) return true;
+  std::error_code error;
+  const std::filesystem::directory_iterator items(folder, error), end;
+  return !error && std::none_of(items, end, [](const auto& item) {
+    std::error_code ignored;
+    return item.is_regular_file(ignored);
+  });
+}
+
+int run_stitch(const ConvertOptions& o, const Console& console) {
+  const std::string other = other_option(o);
+  if (!other.empty()) {
+    throw usage_error("--stitch joins all that the ranks recorded; " + other +
+                      " is for the capture that it makes");
+  }
+  const PartSet parts = PartSet::open(o.capture.capture, read_control(o.capture, {}, console));
+  std::vector<std::filesystem::path> inputs;
+  for (const Capture& capture : parts.captures()) {
+    inputs.insert(inputs.end(), capture.files().begin(), capture.files().end());
+    for (const std::string& line : capture.warnings()) console.warn("warning: " + line);
+  }
+  const StitchSize size = check_stitch(parts, o.out);
+  return convert(o, console, {size.calls, size.heads, size.bytes}, inputs, stitch_notes(parts),
+                 [&](const CopyControl& control) { write_stitch(parts, o.out, control); });
 }
 
 int run_convert(const ConvertOptions& o) {
   const Console console(o.quiet);
+  if (o.stitch && is_of_ranks(o.capture.capture)) return run_stitch(o, console);
   const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
   std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
@@ -109,34 +202,14 @@ int run_convert(const ConvertOptions& o) {
     joined = stitch_chunks(calls, console);
     calls = joined.calls;
   }
-  // What could be joined is written; what could not is no success.
-  const int done = joined.refusals.empty() ? kExitOk : kExitFailure;
   const CaptureCopy copy = describe_copy(o, capture, std::move(calls));
   const int64_t bytes = check_capture_copy(copy, o.out);
-  if (is_single_capture_file(o.out)) {
-    OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
-  } else {
-    CaptureFolder::check_target(o.out, o.force);
-  }
-  for (const std::string& note : copy.notes()) console.say("note: " + note);
-  if (o.dry_run) {
-    if (o.json) {
-      print_convert_json(o, copy, bytes);
-    } else {
-      fmt::print("{}\n", size_text(copy, bytes));
-    }
-    return done;
-  }
-  console.say(fmt::format("convert: {} to {}", size_text(copy, bytes), o.out));
-  const InterruptWatch interrupts(console);
-  Progress progress(console, "convert", bytes, 1, "B");
-  CopyControl control;
-  control.force = o.force;
-  control.stop = interrupts.token();
-  control.progress = [&](int64_t written) { progress.update(written); };
-  write_capture_copy(copy, o.out, control);
-  if (o.json) print_convert_json(o, copy, bytes);
-  return done;
+  const ConvertSize size{static_cast<int64_t>(copy.calls.size()), count_heads(copy), bytes};
+  const int code =
+      convert(o, console, size, capture.files(), copy.notes(),
+              [&](const CopyControl& control) { write_capture_copy(copy, o.out, control); });
+  // What could be joined is written; what could not is no success.
+  return joined.refusals.empty() ? code : kExitFailure;
 }
 
 }  // namespace
@@ -166,7 +239,9 @@ Command add_convert_command(CLI::App& app) {
       .type_name("DIR")
       .group(more);
   command.add_flag("--stitch", o.stitch,
-                   "join the calls that are pieces of a stream, whose keys a cache keeps, to one");
+                   "join the parts that the processes of one run wrote (CAPTURE is the folder of\n"
+                   "rank-0-of-N ...) to the capture that one process would have recorded; else\n"
+                   "the calls that are pieces of a stream, whose keys a cache keeps, to one");
   command.add_flag("--no-values", o.no_values, "leave out v and the output rows");
   command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");
@@ -177,6 +252,7 @@ Command add_convert_command(CLI::App& app) {
       "  attnscope convert dump/ --steps 10 --layers 12 --heads 3,7 -o two-heads\n"
       "  attnscope convert dump/ --no-values -o less --dry-run\n"
       "  attnscope convert dump/ --tokens tokens.json --frames pictures/ -o complete\n"
+      "  attnscope convert --stitch dump/ -o whole\n"
       "  attnscope convert --q q.npy --k k.npy --preset cogvideox-5b -o call.safetensors");
   return {command, [options] { return run_convert(*options); }};
 }

@@ -82,6 +82,8 @@ attnscope_room(io/capture/call "One call, from its facts and tensors, in named s
   MAY core io/files io/segments io/tensors io/capture/facts USES posix fmt json LIBRARY io_capture)
 attnscope_room(io/capture "Files to calls: folders, names, the capture that is opened; copying, hashing."
   MAY core io/files io/segments io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
+attnscope_room(io/stitch "Captures of several processes to the one that a single process would have made."
+  MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
   MAY core io/segments io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."

@@ -9,6 +9,7 @@
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/problem/score.h"
+#include "io/capture/partial_calls.h"
 
 namespace attnscope {
 namespace {
@@ -146,7 +147,7 @@ ReadControl read_control(const CaptureOptions& o, const RunOptions& run, const C
           std::max(memory_limit(run), kLeastHeadBytes)};
 }
 
-Capture open_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
+Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
@@ -163,6 +164,12 @@ Capture open_capture(const CaptureOptions& o, const RunOptions& run, const Conso
                          : Capture::open(o.capture, overrides, control);
   for (const std::string& line : capture.warnings()) console.warn("warning: " + line);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
+  return capture;
+}
+
+Capture open_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
+  Capture capture = open_any_capture(o, run, console);
+  require_whole_calls(capture);
   return capture;
 }
 

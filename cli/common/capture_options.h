@@ -42,6 +42,10 @@ FactOverrides fact_overrides(const CaptureOptions& options);
 ReadControl read_control(const CaptureOptions& options, const RunOptions& run,
                          const Console& console);
 /// Opens it and says its warnings and notes. Throws Error(usage) when neither or both were given.
+Capture open_any_capture(const CaptureOptions& options, const RunOptions& run,
+                         const Console& console);
+/// The same of a capture whose calls have all of their tokens: Error(file) where one of several
+/// processes recorded its part.
 Capture open_capture(const CaptureOptions& options, const RunOptions& run, const Console& console);
 
 /// What the options that say *which calls and heads* hold.

@@ -18,6 +18,8 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/value_check.h"
+#include "io/capture/call/call_part.h"
+#include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
 #include "io/segments/segment_json.h"
 
@@ -264,6 +266,12 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
     line("grid", p.query_tokens().grid_text() + origin_note(call, "grid"));
     line("text", p.key_tokens().text_text() + origin_note(call, "text"));
   }
+  if (const auto part = part_of(call)) {
+    line("part", part_text(*part) + (part->has_some_tokens()
+                                         ? ": its rows are not whole before attnscope convert "
+                                           "--stitch joins the ranks"
+                                         : ""));
+  }
   line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
   line("mask", mask_text(call) + origin_note(call, "mask"));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
@@ -350,8 +358,8 @@ int run_info(const InfoOptions& o) {
   if (is_export_file(o.capture.capture)) {
     return print_export_info(o.capture.capture, o.json);
   }
-  const Capture capture = open_capture(o.capture, {}, console);
-  check_capture(capture, o.capture, console);
+  const Capture capture = open_any_capture(o.capture, {}, console);
+  if (!has_partial_calls(capture)) check_capture(capture, o.capture, console);
   const auto selected = capture.select(parse_selection(o.selection));
   warn_of_unknown_state(selected, console);
   const InterruptWatch interrupts(console);

@@ -13,6 +13,7 @@
 #include "cli/common/run_backend.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "io/capture/partial_calls.h"
 #include "io/check/self_check.h"
 
 namespace attnscope {
@@ -182,6 +183,7 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
     try {
       capture.emplace(Capture::open(request.capture.capture, overrides,
                                     read_control(request.capture, request.run, console)));
+      require_whole_calls(*capture);
     } catch (const Error&) {
       continue;
     }

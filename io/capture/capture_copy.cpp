@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -14,10 +13,7 @@
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/mask_fact.h"
-#include "io/capture/picture_file.h"
 #include "io/capture/synthetic_capture.h"
-#include "io/files/input_set.h"
-#include "io/files/staged_file.h"
 #include "io/tensors/safetensors_writer.h"
 
 namespace attnscope {
@@ -59,15 +55,6 @@ Json chosen_items(const Json& list, const SelectedCall& s) {
   Json chosen = Json::array();
   for (int64_t item : s.batch) chosen.push_back(list[static_cast<size_t>(item)]);
   return chosen;
-}
-
-/// Names of blocks and slots as parts of file names.
-std::string file_part(const std::string& name) {
-  std::string part = name;
-  for (char& c : part) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
-  }
-  return "_" + part;
 }
 
 /// One call of the copy: its facts and tensors.
@@ -126,16 +113,10 @@ class CallCopy {
                                     [](const auto& fact) { return is_format_2_fact(fact.first); });
     return second ? kCaptureFormat2 : kCaptureFormat;
   }
-  std::string file_name() const {
-    const ModelPlace& place = call_.id.place;
-    std::string where = place.block.empty() ? "" : file_part(place.block);
-    if (!place.slot.empty()) where += file_part(place.slot);
-    if (call_.id.layer != kNoLayer) where = fmt::format("_layer{:03}", call_.id.layer) + where;
-    if (place.has_chunk()) where = fmt::format("_chunk{:03}", place.chunk) + where;
-    return fmt::format("step{:04}{}_{}_{}.safetensors", call_.id.step, where,
-                       kind_name(call_.id.kind), branch_of(call_.id, s_.batch.front()));
+
+  CallToWrite to_write() const {
+    return {call_.id, branch_of(call_.id, s_.batch.front()), facts(), tensors()};
   }
-  const CallId& id() const { return call_.id; }
 
  private:
   /// What a segment says one a batch item: of the chosen ones.
@@ -212,17 +193,6 @@ class CallCopy {
   const CallEntry& call_;
 };
 
-/// Facts as a safetensors file holds them: texts as they are, all else as JSON.
-std::map<std::string, std::string> metadata_of(const Json& facts) {
-  std::map<std::string, std::string> metadata;
-  for (const auto& [name, value] : facts.items()) {
-    metadata[name] = value.is_string()
-                         ? value.get<std::string>()
-                         : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  }
-  return metadata;
-}
-
 void check_recordable(const SelectedCall& s) {
   const CallEntry& call = *s.call;
   const AttentionProblem& p = *call.problem;
@@ -248,17 +218,6 @@ void check_recordable(const SelectedCall& s) {
   }
 }
 
-/// Every tensor's bytes.
-int64_t tensor_bytes(const CallCopy& call) {
-  int64_t bytes = 0;
-  for (const TensorToWrite& tensor : call.tensors()) {
-    const auto sum = checked_add(bytes, tensor.bytes());
-    if (!sum) throw usage_error("the copy would take more than 2^63 bytes");
-    bytes = *sum;
-  }
-  return bytes;
-}
-
 /// A capture that is read must not be replaced.
 void check_not_an_input(const CaptureCopy& copy, const fs::path& out) {
   std::error_code error;
@@ -270,92 +229,37 @@ void check_not_an_input(const CaptureCopy& copy, const fs::path& out) {
   }
 }
 
-class Writer {
- public:
-  Writer(const CaptureCopy& copy, const CopyControl& control) : copy_(copy), control_(control) {}
+/// The version of the format of a folder: that of the calls whose version is the latest.
+std::string_view folder_format(const CaptureCopy& copy) {
+  const bool second = std::any_of(copy.calls.begin(), copy.calls.end(), [&](const SelectedCall& s) {
+    return CallCopy(copy, s).format() == kCaptureFormat2;
+  });
+  return second ? kCaptureFormat2 : kCaptureFormat;
+}
 
-  void write_call(const CallCopy& call, const fs::path& path, bool force) {
-    StagedFile file(path, force);
-    write_safetensors(file, metadata_of(call.facts()), call.tensors(), [&](int64_t bytes) {
-      if (control_.stop.stop_requested()) {
-        throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
-      }
-      written_ += bytes;
-      if (control_.progress) control_.progress(written_);
-    });
-    copy_.capture->inputs()->require_reads_unchanged();
-    file.commit();
+/// capture.json without its pictures and calls.
+Json catalogue_root(const CaptureCopy& copy) {
+  const Capture& capture = *copy.capture;
+  Json root{{"format", folder_format(copy)}};
+  if (!capture.model().empty()) root["model"] = capture.model();
+  if (!capture.prompt().empty()) root["prompt"] = capture.prompt();
+  // What is recorded for the whole holds for each call: several models go without.
+  for (const SelectedCall& s : copy.calls) {
+    if (s.call->model != capture.model()) root.erase("model");
+    if (s.call->prompt != capture.prompt()) root.erase("prompt");
   }
+  if (!capture.extra().empty()) root["extra"] = Json::parse(capture.extra());
+  return root;
+}
 
-  void write_folder(const fs::path& out) {
-    CaptureFolder folder(out, control_.force);
-    Json list{{"format", folder_format()}};
-    if (!copy_.capture->model().empty()) list["model"] = copy_.capture->model();
-    if (!copy_.capture->prompt().empty()) list["prompt"] = copy_.capture->prompt();
-    // What is recorded for the whole holds for each call: several models go without.
-    for (const SelectedCall& s : copy_.calls) {
-      if (s.call->model != copy_.capture->model()) list.erase("model");
-      if (s.call->prompt != copy_.capture->prompt()) list.erase("prompt");
-    }
-    if (!copy_.capture->extra().empty()) list["extra"] = Json::parse(copy_.capture->extra());
-    list["frames"] = copy_frames(folder.part_path());
-    list["calls"] = Json::array();
-    for (const SelectedCall& s : copy_.calls) {
-      const CallCopy call(copy_, s);
-      write_call(call, folder.part_path() / call.file_name(), false);
-      Json entry{{"file", call.file_name()}, {"step", call.id().step}};
-      if (call.id().layer != kNoLayer) entry["layer"] = call.id().layer;
-      if (call.id().place.has_chunk()) entry["chunk"] = call.id().place.chunk;
-      list["calls"].push_back(std::move(entry));
-    }
-    write_text(folder.part_path() / "capture.json",
-               list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    copy_.capture->require_unchanged();
-    folder.commit();
+std::vector<PictureToWrite> pictures_of(const CaptureCopy& copy) {
+  std::vector<PictureToWrite> pictures;
+  for (size_t t = 0; t < copy.frames.size(); ++t) {
+    pictures.push_back(
+        {std::make_shared<const InputFile>(copy.frames[t]), static_cast<int64_t>(t)});
   }
-
- private:
-  Json copy_frames(const fs::path& folder) {
-    Json list = Json::array();
-    const auto add = [&](const InputFile& picture, int64_t t) {
-      const std::string name =
-          fmt::format("frame{:04}{}", list.size(), picture.path().extension().string());
-      StagedFile file(folder / name, false);
-      read_picture(picture, [&](std::span<const std::byte> bytes) { file.append(bytes); });
-      file.commit();
-      list.push_back({{"file", name}, {"t", t}});
-    };
-    for (size_t t = 0; t < copy_.frames.size(); ++t) {
-      add(InputFile(copy_.frames[t]), static_cast<int64_t>(t));
-    }
-    if (!copy_.frames.empty()) return list;
-    std::error_code missing;
-    for (const FrameFile& frame : copy_.capture->frames()) {
-      if (fs::is_regular_file(frame.file, missing)) {
-        add(*copy_.capture->open_frame(frame), frame.t);
-      }
-    }
-    return list;
-  }
-
-  /// That of the calls whose version is the latest.
-  std::string_view folder_format() const {
-    const bool second = std::any_of(
-        copy_.calls.begin(), copy_.calls.end(),
-        [&](const SelectedCall& s) { return CallCopy(copy_, s).format() == kCaptureFormat2; });
-    return second ? kCaptureFormat2 : kCaptureFormat;
-  }
-
-  static void write_text(const fs::path& path, const std::string& text) {
-    StagedFile file(path, false);
-    file.append(std::as_bytes(std::span(text)));
-    file.commit();
-  }
-
-  const CaptureCopy& copy_;
-  const CopyControl& control_;
-  int64_t written_ = 0;
-};
+  return copy.frames.empty() ? recorded_pictures(*copy.capture) : pictures;
+}
 
 }  // namespace
 
@@ -402,7 +306,7 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
       throw usage_error(fmt::format("--tokens: has {} lists, and {} has {} batch items",
                                     copy.tokens.size(), s.call->file.string(), s.batch.size()));
     }
-    const auto sum = checked_add(bytes, tensor_bytes(CallCopy(copy, s)));
+    const auto sum = checked_add(bytes, CallCopy(copy, s).to_write().bytes());
     if (!sum) throw usage_error("the copy would take more than 2^63 bytes");
     bytes = *sum;
   }
@@ -412,15 +316,18 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
 
 void write_capture_copy(const CaptureCopy& copy, const fs::path& out, const CopyControl& control) {
   const int64_t bytes = check_capture_copy(copy, out);
+  CaptureWriter writer(control, {copy.capture->inputs()});
   if (is_single_capture_file(out)) {
     OutputFile::check_target(
         out, {.force = control.force, .bytes = bytes, .inputs = copy.capture->files()});
-    Writer(copy, control).write_call(CallCopy(copy, copy.calls.front()), out, control.force);
+    writer.write_call(CallCopy(copy, copy.calls.front()).to_write(), out, control.force);
     return;
   }
   CaptureFolder::check_target(out, control.force);
   require_space(out, bytes);
-  Writer(copy, control).write_folder(out);
+  writer.write_folder({catalogue_root(copy), pictures_of(copy), copy.calls.size(),
+                       [&](size_t i) { return CallCopy(copy, copy.calls[i]).to_write(); }},
+                      out);
 }
 
 }  // namespace attnscope

@@ -2,13 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "io/capture/capture.h"
+#include "io/capture/capture_writer.h"
 
 namespace attnscope {
 
@@ -30,12 +28,6 @@ struct CaptureCopy {
 /// score that was asked for by option and is no fact, batch items of factorised attention that do
 /// not make a whole, several calls or pictures for a single .safetensors file.
 int64_t check_capture_copy(const CaptureCopy& copy, const std::filesystem::path& out);
-
-struct CopyControl {
-  bool force = false;
-  std::stop_token stop{};
-  std::function<void(int64_t bytes)> progress{};  ///< bytes of tensors written so far
-};
 
 /// Writes OUT.safetensors (one call) or a folder OUT with capture.json, a file a call and the
 /// pictures, all tensors as [batch, head, token, channel]. Memory stays below a few MiB. It appears

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/rank_folders.h"
 #include "io/tensors/open_tensor_file.h"
 
 namespace attnscope {
@@ -104,6 +105,14 @@ CaptureLocation locate_in_folder(const fs::path& folder, const std::optional<std
   CaptureLocation location = locate_formatted(folder, control);
   if (location.calls.empty()) location = locate_named(folder, pattern);
   if (!location.calls.empty()) return location;
+  const std::vector<RankFolder> ranks = rank_folders(folder);
+  if (!ranks.empty()) {
+    throw file_error(folder.string(), "",
+                     "holds the parts that " + std::to_string(ranks.size()) +
+                         " processes recorded (" + ranks.front().path.filename().string() +
+                         " …): attnscope convert --stitch " + folder.string() +
+                         " -o OUT joins them");
+  }
   throw file_error(folder.string(), "",
                    "is no capture: it has no capture.json, no safetensors file with format \"" +
                        std::string(kCaptureFormat) +

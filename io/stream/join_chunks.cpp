@@ -51,6 +51,7 @@ class ChunkJoin {
       : chunks_(chunks), first_(*chunks.front()), stop_(stop) {}
 
   std::shared_ptr<const CallEntry> run() {
+    check_parts();
     check_shapes();
     auto entry = std::make_shared<CallEntry>(first_);
     queries_ = joined_queries(chunks_);
@@ -64,6 +65,17 @@ class ChunkJoin {
 
  private:
   int64_t number(size_t chunk) const { return chunks_[chunk]->id.place.chunk; }
+
+  void check_parts() const {
+    for (const CallEntry* call : chunks_) {
+      if (call->facts.count("part") == 0) continue;
+      throw usage_error(
+          fmt::format("chunk {} is the part of one of several processes: join these first, from "
+                      "the folder that "
+                      "has them all",
+                      call->id.place.chunk));
+    }
+  }
 
   void check_shapes() const {
     const AttentionProblem& a = *first_.problem;

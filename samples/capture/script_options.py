@@ -44,8 +44,23 @@ def parser(description: str, families: Sequence[str] = ()) -> argparse.ArgumentP
         **how,
         help="the architecture at small size with random weights and embeddings: no download",
     )
+    p.add_argument(
+        "--rank",
+        type=rank,
+        metavar="R/N",
+        help="process R of N that run the model together, where torchrun does not tell",
+    )
     p.add_argument("--force", action="store_true", help="replace the capture in --out")
     return p
+
+
+def rank(text: str) -> tuple[int, int]:
+    """The numbers of "0/2"."""
+    this, _, all_of_them = text.partition("/")
+    try:
+        return int(this), int(all_of_them)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected R/N, such as 0/2 (got {text!r})") from None
 
 
 def fail(message: object) -> None:
@@ -63,6 +78,7 @@ def capture_options(args: argparse.Namespace) -> dict[str, Any]:
         "rows": args.rows,
         "values": not args.no_values,
         "force": args.force,
+        "rank": args.rank,
         "extra": {"seed": args.seed, "num_steps": args.num_steps},
     }
 

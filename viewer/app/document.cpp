@@ -1,6 +1,7 @@
 #include "viewer/app/document.h"
 
 #include "core/base/error.h"
+#include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
 #include "viewer/tiles/texels/export_texels.h"
 #include "viewer/view/window_size.h"
@@ -44,6 +45,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   own.stop = stop->token();
   Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
                                         : Capture::open(origin.path, origin.facts, own);
+  require_whole_calls(capture);
   const std::vector<MapSource> calls = map_sources(capture);
   auto document = make_document(origin, std::move(capture), calls);
   document->stop = std::move(stop);

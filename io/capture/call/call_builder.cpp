@@ -4,6 +4,7 @@
 
 #include "io/capture/call/call_mask.h"
 #include "io/capture/call/call_outputs.h"
+#include "io/capture/call/call_part.h"
 #include "io/capture/call/call_tokens.h"
 #include "io/capture/call/rope_option.h"
 #include "io/capture/facts/fact_errors.h"
@@ -95,8 +96,16 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                      const ReadControl& control) {
   const CallId id = call_id(call.facts, call.heads);
   const bool token_options = overrides.grid || overrides.text || overrides.preset;
-  const CallTokens tokens = call_tokens(call.facts, call.tensors, call.heads, id.kind,
-                                        token_options ? ErrorCode::usage : ErrorCode::file);
+  CallTokens tokens = call_tokens(call.facts, call.tensors, call.heads, id.kind,
+                                  token_options ? ErrorCode::usage : ErrorCode::file);
+  if (const auto part = call_part(call.facts, call.heads)) {
+    for (const std::string& name : part_tensors(*part)) {
+      if (call.tensors.others.count(name) == 0) {
+        throw bad_fact(call.facts, "part", "the file has no tensor " + one_line(name));
+      }
+      tokens.tensors.insert(name);
+    }
+  }
   std::erase_if(call.unknown, [&](const std::string& what) {
     return what.rfind("tensor ", 0) == 0 && tokens.tensors.count(what.substr(7)) != 0;
   });

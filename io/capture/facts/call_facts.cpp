@@ -18,24 +18,37 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 27> kFacts{
-    {{"format", FactType::text},         {"model", FactType::text},
-     {"prompt", FactType::text},         {"step", FactType::integer},
-     {"timestep", FactType::number},     {"layer", FactType::integer},
-     {"layer_name", FactType::text},     {"kind", FactType::text},
-     {"branches", FactType::strings},    {"layout", FactType::text},
-     {"scale", FactType::number},        {"mask", FactType::text},
-     {"axes", FactType::text},           {"grid", FactType::text},
-     {"text", FactType::text},           {"text_valid", FactType::integers},
-     {"tokens", FactType::token_lists},  {"q_state", FactType::text},
-     {"head_offset", FactType::integer}, {"extra", FactType::any},
-     {"block", FactType::text},          {"slot", FactType::text},
-     {"queries", FactType::any},         {"keys", FactType::any},
-     {"mask_block", FactType::text},     {"approximation", FactType::text},
-     {"chunk", FactType::integer}}};
+constexpr std::array<FactName, 28> kFacts{{{"format", FactType::text},
+                                           {"model", FactType::text},
+                                           {"prompt", FactType::text},
+                                           {"step", FactType::integer},
+                                           {"timestep", FactType::number},
+                                           {"layer", FactType::integer},
+                                           {"layer_name", FactType::text},
+                                           {"kind", FactType::text},
+                                           {"branches", FactType::strings},
+                                           {"layout", FactType::text},
+                                           {"scale", FactType::number},
+                                           {"mask", FactType::text},
+                                           {"axes", FactType::text},
+                                           {"grid", FactType::text},
+                                           {"text", FactType::text},
+                                           {"text_valid", FactType::integers},
+                                           {"tokens", FactType::token_lists},
+                                           {"q_state", FactType::text},
+                                           {"head_offset", FactType::integer},
+                                           {"extra", FactType::any},
+                                           {"block", FactType::text},
+                                           {"slot", FactType::text},
+                                           {"queries", FactType::any},
+                                           {"keys", FactType::any},
+                                           {"mask_block", FactType::text},
+                                           {"approximation", FactType::text},
+                                           {"part", FactType::any},
+                                           {"chunk", FactType::integer}}};
 
-constexpr std::array<std::string_view, 7> kFormat2Facts{
-    "block", "slot", "queries", "keys", "mask_block", "approximation", "chunk"};
+constexpr std::array<std::string_view, 8> kFormat2Facts{
+    "block", "slot", "queries", "keys", "mask_block", "approximation", "part", "chunk"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {

@@ -26,17 +26,18 @@ QUANTISED = ("sage", "int8", "fp8")
 SHAPING = ("softcap", "s_aux", "position_bias", "head_mask", "cache")
 
 
+def is_exchanged(given: Mapping[str, Any]) -> bool:
+    """Does a backend of diffusers' dispatcher, given these arguments, exchange q and k with processes?"""
+    return getattr(given.get("_parallel_config"), "context_parallel_config", None) is not None
+
+
 def dispatched_call(backend: str, given: Mapping[str, Any], result: Any) -> Call:
     """A call of a backend of diffusers' dispatcher: q [B, Nq, H, d], k [B, Nk, Hkv, d], result as q.
 
-    Raises CaptureError where the backend exchanges q and k with other processes.
+    Of a call whose keys it exchanges with other processes: as it is before that. Raises CaptureError where
+    its mask then says nothing of this process' keys alone.
     """
     source = f"diffusers backend {backend}"
-    if given.get("_parallel_config") is not None:
-        raise CaptureError(
-            f"{source}: processes exchange parts of q and k after they are seen. Capture with "
-            'transformer.set_attention_backend("native")'
-        )
     q, k, v = (given[n].transpose(1, 2) for n in ("query", "key", "value"))
     out = (result[0] if isinstance(result, tuple) else result).transpose(1, 2)
     mask, causal = given.get("attn_mask"), bool(given.get("is_causal", False))
@@ -48,7 +49,32 @@ def dispatched_call(backend: str, given: Mapping[str, Any], result: Any) -> Call
     elif tensor and mask.ndim == 2 and tuple(mask.shape) == (q.shape[0], k.shape[2]):
         mask = mask[:, None, None]
     dropout = float(given.get("dropout_p") or 0.0)
-    return Call(q, k, v, out, mask, dropout, causal, given.get("scale"), source, _approximation(backend))
+    exchanged = is_exchanged(given)
+    if exchanged and mask is not None:
+        ring = given["_parallel_config"].context_parallel_config.ring_degree > 1
+        mask = _own_mask(source, mask, k.shape[2], ring)
+    scale, approximation = given.get("scale"), _approximation(backend)
+    return Call(q, k, v, out, mask, dropout, causal, scale, source, approximation, exchanged)
+
+
+def _own_mask(source: str, mask: Any, keys: int, ring: bool) -> torch.Tensor | None:
+    """The mask of this process' keys, [1 or B, 1 or H, 1, keys], of a call that exchanges them."""
+    known = isinstance(mask, torch.Tensor) and mask.ndim == 4 and mask.shape[2] == 1
+    if not known or mask.shape[3] not in (1, keys):
+        got = list(mask.shape) if isinstance(mask, torch.Tensor) else type(mask).__name__
+        raise CaptureError(
+            f"{source}: of a call split over processes a mask of each one's own keys can be recorded, "
+            f"[B, H, 1, {keys}] (got {got}): run it in one process"
+        )
+    if not ring:
+        return mask.expand(-1, -1, -1, keys)
+    # Ring attention gives the keys of every process the mask of the queries' own process.
+    if bool((mask if mask.dtype == torch.bool else mask == 0).all()):
+        return None
+    raise CaptureError(
+        f"{source}: ring attention masks the keys of all processes by the mask of one's own: it cannot be "
+        "recorded. Capture with ulysses_degree, or in one process"
+    )
 
 
 def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: Any) -> Call:

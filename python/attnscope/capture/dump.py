@@ -24,19 +24,22 @@ from .files import (
 )
 from .forward import Forward
 from .options import Options
+from .parallel import CallPart
 from .pictures import as_pictures, picture_places
 from .plan import DumpPlan
 from .prompts import PromptWatch
+from .ranks import Rank
 from .selfcheck import check_result
 from .slots import Model, Slot
 from .stacks import check_place
 from .steps import timestep_argument
-from .tensors import Call, Snapshot
+from .tensors import Call, Snapshot, output_rows
 from .writer import Job, Writer
 
 
 class Dump:
-    """Takes the calls of one capture to the disk. `adds`: to the capture that is in the folder.
+    """Takes the calls of one capture to the disk. `adds`: to the capture that is in the folder; `rank`: of
+    this process, where several run the model together.
 
     Used by the thread that runs the model. Raises CaptureError where a call cannot be stored.
     """
@@ -49,6 +52,7 @@ class Dump:
         watch: PromptWatch,
         plan: DumpPlan,
         adds: bool,
+        rank: Rank | None,
     ) -> None:
         self.writer: Writer | None = None  # from open() on
         self._folder = folder
@@ -57,6 +61,7 @@ class Dump:
         self._watch = watch
         self._plan = plan
         self._adds = adds
+        self._rank = rank
         self._names: set[str] = set()
         self._snapshot = Snapshot()
 
@@ -86,24 +91,27 @@ class Dump:
         slot: Slot | None = None,
         call_name: str = "",
         named: Mapping[str, torch.Tensor] | None = None,
+        part: CallPart | None = None,
     ) -> None:
         """Stores the chosen heads of the batch items `items` of the call.
 
         facts: what is known of the call; offset: the model's number of the call's head 0; slot: the module
-        that made it, call_name: what the call is named within the block, named: tensors that facts name.
+        that made it, call_name: what the call is named within the block, named: tensors that facts name;
+        part: what of the call's tokens is here, where other processes have the others.
         """
         assert self.writer is not None
         heads, key_heads = call.q.shape[1], call.k.shape[1]
         first, end = head_range(self._options.heads, heads)
         keys = key_head_range(first, end, heads, key_heads)
         o = self._options
+        rows = part.rows(o.rows) if part is not None else output_rows(call.q.shape[2], o.rows)
         mask = call.stored_mask(items, (first, end), o.mask_limit)
         tensors = {
-            **call.tensors(items, (first, end), keys, o.values, o.rows),
+            **call.tensors(items, (first, end), keys, o.values, rows),
             **mask.tensors,
             **(named or {}),
         }
-        if call.source is not None:
+        if call.source is not None and (part is None or part.has_keys):
             check_result(call, items[0], first)
         facts = {
             **self._head_facts(self.writer.root),
@@ -111,6 +119,7 @@ class Dump:
             "layout": "bhsd",
             "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
             **mask.facts,
+            **self._part_facts(part),
         }
         if call.approximation is not None:
             facts["approximation"] = call.approximation
@@ -125,7 +134,7 @@ class Dump:
         if extra:
             facts["extra"] = extra
         size = sum(t.numel() * t.element_size() for t in tensors.values())
-        self._plan.announce(size, forward)
+        self._plan.announce(size, forward if self._rank is None else None)
         self._plan.check_room(size)
         host, event = self._snapshot.take(tensors)
         self.writer.put(Job(name, host, facts, event, forward is not None and forward.held))
@@ -175,6 +184,15 @@ class Dump:
             if not self._adds:
                 root.setdefault("prompt", prompt)
         return head
+
+    def _part_facts(self, part: CallPart | None) -> dict[str, Any]:
+        """What the call is a part of: of what several processes have, and of the tokens."""
+        facts = dict(part.facts) if part is not None else {}
+        if self._rank is not None:
+            facts["part"] = {**self._rank.facts(), **facts.get("part", {})}
+        elif part is not None:
+            raise CaptureError("rank=: the model's sequence is split over several processes, not one")
+        return facts
 
     def _call_extra(self, forward: Forward | None) -> dict[str, Any]:
         extra = dict(self._options.extra or {})

@@ -38,6 +38,9 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
                            text_valid: for all branches, or a dict by branch
     modules                of a model that is not known: a regular expression for the names of its
                            attention modules
+    rank                   (rank, ranks) of several processes that run the model together, where neither
+                           torch.distributed nor torchrun's environment tells; each writes a folder of its
+                           own in `out`
     force                  replace the capture in `out`
     quiet                  nothing on standard error
 

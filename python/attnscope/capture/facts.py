@@ -23,6 +23,8 @@ from .tensors import Call
 AS_GIVEN = "as given to attention"
 # What forwards call a cache of keys that they are given.
 CACHE_ARGUMENTS = ("past_key_values", "past_key_value", "kv_cache", "kv_caches", "layer_past")
+# What the tokens of a call are, in short or as a map.
+TOKEN_FACTS = ("grid", "text", "text_valid", "tokens", "axes", "queries", "keys")
 
 
 class FactTeller:

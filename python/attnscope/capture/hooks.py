@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from .calls import dispatched_call, own_call, transformers_call
+from .calls import dispatched_call, is_exchanged, own_call, transformers_call
 from .errors import CaptureError
 from .patching import replaced, replaced_item
 from .slots import Slot
@@ -114,7 +114,9 @@ class CallHooks:
 
         @functools.wraps(real)
         def backend(**given: Any) -> Any:
-            return self.run(False, lambda: real(**given), lambda out: dispatched_call(word, given, out))
+            # Kernels get what several processes exchange in it; what each has of its own is seen here.
+            owns = is_exchanged(given)
+            return self.run(owns, lambda: real(**given), lambda out: dispatched_call(word, given, out))
 
         return backend
 

@@ -85,6 +85,25 @@ class MapTeller:
             for name, sequence in sequences.items()
         }
 
+    def lengths(self, slot: Slot, call_name: str, forward: Forward) -> tuple[int | None, int | None]:
+        """(queries, keys) that a call has in one process, by the class of the model; None: not told."""
+        family, layout = self._model.family, self._model.layout
+        if family is not None and forward.grid is None and family.pieces is not None:
+            total = sum(s.count for s in family.pieces(forward.model, forward.arguments))
+            return total, total
+        if family is not None and forward.grid is not None:
+            video, words = math.prod(forward.grid), forward.text or 0
+            if slot.kind != "cross":
+                video += words if slot.kind == "joint" else 0
+                return video, video
+            return video, None if call_name.endswith(IMAGE_CALL) else words
+        rule = layout.rule(slot.place.block, call_name) if layout is not None else None
+        if rule is None or forward.sequences is None:
+            return None, None
+        sides = [sequence_of(forward.sequences, name or rule[0], slot.place.block) for name in rule]
+        queries, keys = (None if side is None else sum(s.count for s in side) for side in sides)
+        return queries, keys
+
     def of_call(self, slot: Slot, call_name: str, forward: Forward, call: Call) -> TokenMap | None:
         """The map that the class of the model tells; None where it has no layout."""
         queries, keys = call.q.shape[2], call.k.shape[2]

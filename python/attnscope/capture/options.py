@@ -38,6 +38,7 @@ class Options:
     axes: str | None = None
     q_state: str | None = None
     head_offset: int | None = None
+    rank: Any = None
     extra: Any = None
     modules: str | None = None
     force: bool = False

@@ -26,9 +26,10 @@ from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
 from .maps import MapTeller, film_grid
 from .options import Options
-from .parallel import parallel_offset
+from .parallel import PartTeller, first_head
 from .plan import DumpPlan
 from .prompts import PromptWatch
+from .ranks import this_rank
 from .refusals import check_runnable
 from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
@@ -70,10 +71,12 @@ class Capture:
         self._first = True
         self._records_one = adds  # record(): q and k are whatever its caller has
         self._arrivals = Arrivals()
-        self.folder = Path(out)
+        self._parts = PartTeller(self._model, self._maps)
+        self._rank = this_rank(options.rank, out)
+        self.folder = Path(out) if self._rank is None else self._rank.folder(Path(out))
         separate = self._branches.guidance == "forwards"
         self._plan = DumpPlan(self._model, options, self.folder, separate, self._say)
-        self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds)
+        self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds, self._rank)
         self.finished = False
 
     @property
@@ -136,6 +139,8 @@ class Capture:
         last = largest_named(self.options.steps)
         if self._model.transformers and last is not None and last >= self._counter.steps:
             self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
+        if self._rank is not None and self._rank.rank == 0:
+            self._say(self._rank.joined_by(self.folder.parent))
 
     def _nothing_came(self) -> str:
         if not self._model.transformers:
@@ -302,14 +307,24 @@ class Capture:
         if not self._selection.slot(call_name):
             return
         call.check(slot.name)
+        whole = self._parts.whole(slot, call_name, forward, call)
+        shape = whole.shape if whole is not None else call
         if self._is_piece(slot, forward):
+            if whole is not None:
+                raise CaptureError(
+                    f"{slot.name}: a piece of a stream of which several processes hold parts cannot be recorded: "
+                    "run the model in one process"
+                )
             call, tokens = self._maps.of_chunk(slot, call_name, forward, call, self._chunks)
+            shape = call
         else:
-            tokens = self._maps.of_call(slot, call_name, forward, call)
-        kind = self.options.kind or (tokens and tokens.kind) or self._facts.kind(slot, forward, call)
+            tokens = self._maps.of_call(slot, call_name, forward, shape)
+        kind = self.options.kind or (tokens and tokens.kind) or self._facts.kind(slot, forward, shape)
         if not self._selection.call(call_name, kind):
             return
-        tokens = tokens or self._maps.of_unknown(slot, kind, forward, call)
+        if whole is None:
+            self._parts.check(slot, call_name, forward, call)
+        tokens = tokens or self._maps.of_unknown(slot, kind, forward, shape)
         times = self._facts.times(slot, forward)
         names, items, times = self._items(slot, names, items, call.q.shape[0], times)
         branches = [names[i] for i in items] if names is not None else []
@@ -318,7 +333,7 @@ class Capture:
             facts["chunk"] = forward.chunk.number  # type: ignore[union-attr]
         named: dict[str, torch.Tensor] = {}
         if tokens is None:
-            facts |= self._facts.text_facts(slot, forward, call, kind, branches, times, items, index)
+            facts |= self._facts.text_facts(slot, forward, shape, kind, branches, times, items, index)
         expanded = [b for b in branches for _ in range(times)]
         items = [i * times + j for i in items for j in range(times)]
         if expanded:
@@ -327,8 +342,11 @@ class Capture:
             stated, named = self._maps.facts(tokens, forward, items, expanded, call.q.shape[0])
             facts |= stated
         self._arrivals.recorded()
+        part = None
+        if whole is not None:
+            facts, part = whole.part(facts, kind)
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
-        self._dump.save(call, items, facts, forward, offset, slot, call_name, named)
+        self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
 
     def _is_piece(self, slot: Slot, forward: Forward) -> bool:
         """Is the call one of a stream? An encoder's beside its decoder is not."""
@@ -355,13 +373,7 @@ class Capture:
         if self.options.head_offset is not None:
             return self.options.head_offset
         here = call.q.shape[1]
-        split = parallel_offset(forward.model, here)
-        if heads is not None and here != heads and split is None:
-            raise CaptureError(
-                f"{slot.name}: the call has {here} of {heads} heads: they are split over "
-                "processes. Say with head_offset= where this part begins"
-            )
-        return split or 0
+        return 0 if heads is None or here == heads else first_head(forward.model, here, heads, slot.name)
 
     # ---- what the user tells while the model runs
 
@@ -403,6 +415,11 @@ class Capture:
             return
         call = call.with_batch()
         call.check(f"call {layer}")
+        if call.exchanged:
+            raise CaptureError(
+                f"call {layer}: processes exchange parts of its keys, and nothing tells which this one holds: "
+                "pass the transformer to capture()"
+            )
         facts = bare_facts(self.options, self._grid, step, layer, timestep)
         if not self._records_one:
             facts.setdefault("q_state", AS_GIVEN)

@@ -44,6 +44,7 @@ class Call:
     scale: float | None
     source: str | None = None  # what made the call, where it is not scaled_dot_product_attention
     approximation: str | None = None  # its name, where it is known not to compute exactly
+    exchanged: bool = False  # the queries attend to the keys of other processes as well
 
     def with_batch(self) -> Call:
         """The same with a batch axis: [H, N, d] is one item."""
@@ -62,6 +63,8 @@ class Call:
             )
         if self.q.ndim != 4 or self.k.ndim != 4:
             raise CaptureError(f"{where}: expected q [B, H, N, d] (got {list(self.q.shape)})")
+        if self.causal and self.exchanged:
+            raise CaptureError(f"{where}: causal attention split over processes cannot be recorded")
         if self.causal and self.mask is not None:
             raise CaptureError(
                 f"{where}: is causal and has a mask, of which a capture states one: give it a mask that has "
@@ -81,10 +84,10 @@ class Call:
         heads: tuple[int, int],
         key_heads: tuple[int, int],
         values: bool,
-        rows: int,
+        rows: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
-        """Views of what is stored beside the mask. Under autocast q, k and v are what the kernel saw:
-        out's type."""
+        """Views of what is stored beside the mask, with the rows `rows` of the result. Under autocast q, k
+        and v are what the kernel saw: out's type."""
         kernel = self.out.dtype
         parts = {
             "q": chosen_part(self.q, items, heads).to(kernel),
@@ -92,10 +95,9 @@ class Call:
         }
         if values:
             parts["v"] = chosen_part(self.v, items, key_heads).to(kernel)
-        if values and rows > 0:
-            where = output_rows(self.q.shape[2], rows)
-            parts["out"] = chosen_part(self.out, items, heads)[:, :, where.to(self.out.device)]
-            parts["out_rows"] = where
+        if values and len(rows):
+            parts["out"] = chosen_part(self.out, items, heads)[:, :, rows.to(self.out.device)]
+            parts["out_rows"] = rows
         return parts
 
     def stored_mask(self, items: list[int], heads: tuple[int, int], limit: int | None) -> StoredMask:

@@ -1,0 +1,127 @@
+#include "io/capture/capture_writer.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <map>
+#include <system_error>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/capture/capture_folder.h"
+#include "io/capture/facts/capture_catalogue.h"
+#include "io/capture/picture_file.h"
+#include "io/files/input_set.h"
+#include "io/files/staged_file.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Names of blocks and slots as parts of file names.
+std::string file_part(const std::string& name) {
+  std::string part = name;
+  for (char& c : part) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  }
+  return "_" + part;
+}
+
+/// Facts as a safetensors file holds them: texts as they are, all else as JSON.
+std::map<std::string, std::string> metadata_of(const Json& facts) {
+  std::map<std::string, std::string> metadata;
+  for (const auto& [name, value] : facts.items()) {
+    metadata[name] = value.is_string() ? value.get<std::string>() : json_text(value, -1);
+  }
+  return metadata;
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  StagedFile file(path, false);
+  file.append(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+Json write_pictures(const std::vector<PictureToWrite>& pictures, const fs::path& folder) {
+  Json list = Json::array();
+  for (const PictureToWrite& picture : pictures) {
+    const std::string name =
+        fmt::format("frame{:04}{}", list.size(), picture.file->path().extension().string());
+    StagedFile file(folder / name, false);
+    read_picture(*picture.file, [&](std::span<const std::byte> bytes) { file.append(bytes); });
+    file.commit();
+    list.push_back({{"file", name}, {"t", picture.t}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string CallToWrite::file_name() const {
+  const ModelPlace& place = id.place;
+  std::string where = place.block.empty() ? "" : file_part(place.block);
+  if (!place.slot.empty()) where += file_part(place.slot);
+  if (id.layer != kNoLayer) where = fmt::format("_layer{:03}", id.layer) + where;
+  if (place.has_chunk()) where = fmt::format("_chunk{:03}", place.chunk) + where;
+  return fmt::format("step{:04}{}_{}_{}.safetensors", id.step, where, kind_name(id.kind), branch);
+}
+
+int64_t CallToWrite::bytes() const {
+  int64_t bytes = 0;
+  for (const TensorToWrite& tensor : tensors) {
+    const auto sum = checked_add(bytes, tensor.bytes());
+    if (!sum) throw usage_error("the copy would take more than 2^63 bytes");
+    bytes = *sum;
+  }
+  return bytes;
+}
+
+std::vector<PictureToWrite> recorded_pictures(const Capture& capture) {
+  std::vector<PictureToWrite> pictures;
+  std::error_code missing;
+  for (const FrameFile& frame : capture.frames()) {
+    if (!fs::is_regular_file(frame.file, missing)) continue;
+    pictures.push_back({capture.open_frame(frame), frame.t});
+  }
+  return pictures;
+}
+
+void CaptureWriter::write_call(const CallToWrite& call, const fs::path& path, bool force) {
+  StagedFile file(path, force);
+  write_safetensors(file, metadata_of(call.facts), call.tensors, [&](int64_t bytes) {
+    if (control_.stop.stop_requested()) {
+      throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+    }
+    written_ += bytes;
+    if (control_.progress) control_.progress(written_);
+  });
+  for (const auto& input : inputs_) input->require_reads_unchanged();
+  file.commit();
+}
+
+void CaptureWriter::write_folder(const FolderToWrite& content, const fs::path& out) {
+  CaptureFolder folder(out, control_.force);
+  Json list = content.root;
+  list["frames"] = write_pictures(content.pictures, folder.part_path());
+  list["calls"] = Json::array();
+  for (size_t i = 0; i < content.count; ++i) {
+    const CallToWrite call = content.call(i);
+    write_call(call, folder.part_path() / call.file_name(), false);
+    Json entry{{"file", call.file_name()}, {"step", call.id.step}};
+    if (call.id.layer != kNoLayer) entry["layer"] = call.id.layer;
+    if (call.id.place.has_chunk()) entry["chunk"] = call.id.place.chunk;
+    list["calls"].push_back(std::move(entry));
+  }
+  write_text(folder.part_path() / kCatalogueName, json_text(list, 2) + "\n");
+  if (content.check) content.check(folder.part_path());
+  for (const auto& input : inputs_) input->require_unchanged();
+  folder.commit();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/problem/attention_problem.h"
+#include "io/capture/capture.h"
+#include "io/files/input_file.h"
+#include "io/tensors/safetensors_writer.h"
+
+namespace attnscope {
+
+class InputSet;
+
+struct CopyControl {
+  bool force = false;
+  std::stop_token stop{};
+  std::function<void(int64_t bytes)> progress{};  ///< bytes of tensors written so far
+};
+
+/// One call on its way to a file of its own.
+struct CallToWrite {
+  CallId id;
+  std::string branch;            ///< that its file is named by
+  nlohmann::ordered_json facts;  ///< with their format
+  std::vector<TensorToWrite> tensors;
+
+  std::string file_name() const;
+  /// Of all tensors. Throws Error(usage) where no number holds them.
+  int64_t bytes() const;
+};
+
+/// A picture of a latent frame on its way into a folder.
+struct PictureToWrite {
+  std::shared_ptr<const InputFile> file;
+  int64_t t = 0;
+};
+
+/// The pictures of a capture that are there.
+std::vector<PictureToWrite> recorded_pictures(const Capture& capture);
+
+/// What becomes a folder: capture.json without `frames` and `calls`, pictures, and `count` calls,
+/// of which only the one that is written is held.
+struct FolderToWrite {
+  nlohmann::ordered_json root;
+  std::vector<PictureToWrite> pictures;
+  size_t count = 0;
+  std::function<CallToWrite(size_t)> call;
+  /// Called with the folder before it gets its name; may be empty.
+  std::function<void(const std::filesystem::path& folder)> check{};
+};
+
+/// Writes calls as captures: memory stays below a few MiB, and nothing has its name before it is
+/// complete. Throws Error(interrupted) soon after a stop is requested, Error(file) where one of the
+/// `inputs` that it is made of was changed. Not thread-safe.
+class CaptureWriter {
+ public:
+  CaptureWriter(const CopyControl& control, std::vector<std::shared_ptr<const InputSet>> inputs)
+      : control_(control), inputs_(std::move(inputs)) {}
+
+  void write_call(const CallToWrite& call, const std::filesystem::path& path, bool force);
+  void write_folder(const FolderToWrite& folder, const std::filesystem::path& out);
+
+ private:
+  const CopyControl& control_;
+  std::vector<std::shared_ptr<const InputSet>> inputs_;
+  int64_t written_ = 0;
+};
+
+}  // namespace attnscope
