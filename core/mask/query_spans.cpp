@@ -174,6 +174,10 @@ Mask query_spans_mask(std::shared_ptr<const TensorSource> spans) {
   return Mask::term(std::make_shared<QuerySpansTerm>(std::move(spans)));
 }
 
+std::vector<QuerySpan> read_query_spans(const TensorSource& spans, int64_t queries, int64_t keys) {
+  return read_spans(spans, queries, keys).spans;
+}
+
 std::vector<int64_t> query_span_rows(std::span<const QuerySpan> spans) {
   std::vector<int64_t> rows;
   for (const QuerySpan& s : spans) {

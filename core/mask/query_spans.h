@@ -40,6 +40,9 @@ inline constexpr int64_t kMostQuerySpans = 1 << 20;
 /// of order, and may throw what reading throws.
 Mask query_spans_mask(std::shared_ptr<const TensorSource> spans);
 
+/// The spans of such a tensor, for a map of so many queries and keys; throws as that check does.
+std::vector<QuerySpan> read_query_spans(const TensorSource& spans, int64_t queries, int64_t keys);
+
 /// The rows of such a tensor, one after the other.
 std::vector<int64_t> query_span_rows(std::span<const QuerySpan> spans);
 
