@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 
 #include "core/base/error.h"
-#include "io/segments/segment_json.h"
 
 namespace attnscope {
 namespace {

@@ -27,7 +27,6 @@ class PositionMap {
              const std::function<void(IndexRange part, const Run* run)>& visit) const;
   /// The same for all positions that stand for something.
   void visit_all(const std::function<void(IndexRange part, const Run& run)>& visit) const;
-  bool empty() const { return runs_.empty(); }
 
  private:
   struct Entry {

@@ -350,6 +350,28 @@ class Positions(CaptureTest):
         (call,) = read_capture(self.folder / "d")
         self.assertEqual((call.facts["kind"], call.facts["chunk"], call.facts["slot"]), ("self", 1, "attn1"))
 
+    def test_cached_references_are_no_cross_attention(self) -> None:
+        """FLUX.2 with a cache of its references attends to them beside itself; which keys they are is not told."""
+        import diffusers.models.transformers.transformer_flux2 as flux2_module
+        from test_models_image import flux2
+
+        model, inputs = flux2(flux2_module.Flux2Transformer2DModel)
+        for module in model.eval().modules():
+            if type(module).__name__ == "Flux2Attention":
+                module.set_processor(flux2_module.Flux2KVAttnProcessor())
+            if type(module).__name__ == "Flux2ParallelSelfAttention":
+                module.set_processor(flux2_module.Flux2KVParallelSelfAttnProcessor())
+        less = {**inputs, "hidden_states": inputs["hidden_states"][:, 6:], "img_ids": inputs["img_ids"][6:]}
+        with torch.no_grad():
+            _, cache = model(**inputs, kv_cache_mode="extract", num_ref_tokens=6, return_dict=False)
+            with capture(model, self.folder / "f", branches=["cond"]):
+                model(**less, kv_cache_mode="cached", kv_cache=cache)
+        for call in read_capture(self.folder / "f"):
+            self.assertEqual((call["q"].shape[2], call["k"].shape[2]), (19, 25))
+            self.assertEqual(call.facts["kind"], "self")
+            self.assertEqual([s["modality"] for s in call.facts["queries"] + call.facts["keys"]], ["other"] * 2)
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
+
     def test_begin_chunk_refuses_what_is_no_position(self) -> None:
         model = Video().eval()
         with capture(model, self.folder / "b") as cap:

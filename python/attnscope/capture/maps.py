@@ -124,7 +124,9 @@ class MapTeller:
             return TokenMap(own, None, kind_of(own) if rule else None)
         if names[1] is None and self._model.hf:
             return None  # a cache of keys
-        return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), "cross")
+        # Of a class whose call is of one sequence, other keys are those of a cache.
+        kind = kind_of(own) if rule is not None and names[1] is None else "cross"
+        return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), kind)
 
     def of_chunk(
         self, slot: Slot, call_name: str, forward: Forward, call: Call, chunks: ChunkTeller
