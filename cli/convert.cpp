@@ -14,9 +14,11 @@
 #include "io/capture/capture_copy.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/copy_additions.h"
+#include "io/capture/rank_folders.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/output_file.h"
 #include "io/stitch/stitch.h"
+#include "io/stream/join_chunks.h"
 
 namespace attnscope {
 namespace {
@@ -51,10 +53,23 @@ int64_t latent_frames(const std::vector<SelectedCall>& calls) {
   return frames;
 }
 
-CaptureCopy describe_copy(const ConvertOptions& o, const Capture& capture) {
+/// The pieces of streams among the calls, joined; says what is missing, and what cannot be joined.
+JoinedChunks stitch_chunks(const std::vector<SelectedCall>& calls, const Console& console) {
+  const bool any = std::any_of(calls.begin(), calls.end(),
+                               [](const SelectedCall& s) { return s.call->id.place.has_chunk(); });
+  if (!any) throw usage_error("--stitch: no selected call is a piece of a stream (the fact chunk)");
+  JoinedChunks joined = join_chunks(calls, console.stop().get_token());
+  for (const std::string& line : joined.refusals) console.warn("warning: " + one_line(line));
+  for (const std::string& line : joined.notes) console.say("note: " + one_line(line));
+  if (joined.calls.empty()) throw Error(ErrorCode::file, "--stitch: no call is left to write");
+  return joined;
+}
+
+CaptureCopy describe_copy(const ConvertOptions& o, const Capture& capture,
+                          std::vector<SelectedCall> calls) {
   CaptureCopy copy;
   copy.capture = &capture;
-  copy.calls = capture.select(parse_selection(o.selection));
+  copy.calls = std::move(calls);
   copy.values = !o.no_values;
   if (!o.tokens.empty()) copy.tokens = read_token_file(o.tokens);
   if (!o.frames.empty()) copy.frames = frame_pictures(o.frames, latent_frames(copy.calls));
@@ -148,14 +163,23 @@ std::string other_option(const ConvertOptions& o) {
   return "";
 }
 
+/// Whether a folder is that of several processes' folders: it has some, or no file of its own.
+bool is_of_ranks(const std::filesystem::path& folder) {
+  if (!rank_folders(folder).empty()) return true;
+  std::error_code error;
+  const std::filesystem::directory_iterator items(folder, error), end;
+  return !error && std::none_of(items, end, [](const auto& item) {
+    std::error_code ignored;
+    return item.is_regular_file(ignored);
+  });
+}
+
 int run_stitch(const ConvertOptions& o, const Console& console) {
   const std::string other = other_option(o);
   if (!other.empty()) {
     throw usage_error("--stitch joins all that the ranks recorded; " + other +
                       " is for the capture that it makes");
   }
-  if (o.capture.capture.empty())
-    throw usage_error("--stitch needs the folder of the ranks' folders");
   const PartSet parts = PartSet::open(o.capture.capture, read_control(o.capture, {}, console));
   std::vector<std::filesystem::path> inputs;
   for (const Capture& capture : parts.captures()) {
@@ -169,14 +193,23 @@ int run_stitch(const ConvertOptions& o, const Console& console) {
 
 int run_convert(const ConvertOptions& o) {
   const Console console(o.quiet);
-  if (o.stitch) return run_stitch(o, console);
+  if (o.stitch && is_of_ranks(o.capture.capture)) return run_stitch(o, console);
   const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
-  const CaptureCopy copy = describe_copy(o, capture);
+  std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
+  JoinedChunks joined;
+  if (o.stitch) {
+    joined = stitch_chunks(calls, console);
+    calls = joined.calls;
+  }
+  const CaptureCopy copy = describe_copy(o, capture, std::move(calls));
   const int64_t bytes = check_capture_copy(copy, o.out);
   const ConvertSize size{static_cast<int64_t>(copy.calls.size()), count_heads(copy), bytes};
-  return convert(o, console, size, capture.files(), copy.notes(),
-                 [&](const CopyControl& control) { write_capture_copy(copy, o.out, control); });
+  const int code =
+      convert(o, console, size, capture.files(), copy.notes(),
+              [&](const CopyControl& control) { write_capture_copy(copy, o.out, control); });
+  // What could be joined is written; what could not is no success.
+  return joined.refusals.empty() ? code : kExitFailure;
 }
 
 }  // namespace
@@ -206,8 +239,9 @@ Command add_convert_command(CLI::App& app) {
       .type_name("DIR")
       .group(more);
   command.add_flag("--stitch", o.stitch,
-                   "CAPTURE is the folder of rank-0-of-N … that the processes of one run wrote:\n"
-                   "join them to the capture that one process would have recorded");
+                   "join the parts that the processes of one run wrote (CAPTURE is the folder of\n"
+                   "rank-0-of-N ...) to the capture that one process would have recorded; else\n"
+                   "the calls that are pieces of a stream, whose keys a cache keeps, to one");
   command.add_flag("--no-values", o.no_values, "leave out v and the output rows");
   command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");

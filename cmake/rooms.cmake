@@ -84,6 +84,8 @@ attnscope_room(io/capture "Files to calls: folders, names, the capture that is o
   MAY core io/files io/segments io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
 attnscope_room(io/stitch "Captures of several processes to the one that a single process would have made."
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
+attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
+  MAY core io/segments io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."

@@ -182,6 +182,7 @@ void add_selection_options(CommandParser& command, SelectionOptions& o) {
   add("--layers", o.layers, "layers, as recorded");
   add("--heads", o.heads, "heads");
   add("--batch", o.batch, "batch items");
+  add("--chunks", o.chunks, "pieces of a stream, as recorded");
   const auto add_names = [&](const char* name, std::vector<std::string>& values, const char* type,
                              const char* text) {
     command.add_option(name, values, text)
@@ -204,7 +205,8 @@ CallSelection parse_selection(const SelectionOptions& o) {
           o.branches,
           o.kinds,
           o.blocks,
-          o.slots};
+          o.slots,
+          Selection::parse(o.chunks, "--chunks")};
 }
 
 void add_run_options(CommandParser& command, RunOptions& o) {

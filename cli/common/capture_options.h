@@ -52,10 +52,11 @@ Capture open_capture(const CaptureOptions& options, const RunOptions& run, const
 struct SelectionOptions {
   std::string steps = "all", layers = "all", heads = "all", batch = "all";
   std::vector<std::string> branches, kinds, blocks, slots;
+  std::string chunks = "all";
 
   friend bool operator==(const SelectionOptions&, const SelectionOptions&) = default;
 };
-/// Adds --steps --layers --heads --batch --branch --kind --blocks --slots.
+/// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots.
 void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
 

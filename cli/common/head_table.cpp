@@ -17,10 +17,14 @@ struct RowFact {
   std::string (*text)(const HeadName&);
 };
 
-constexpr std::array<RowFact, 7> kRowFacts{
+constexpr std::array<RowFact, 8> kRowFacts{
     {{"step", [](const HeadName& h) { return std::to_string(h.step); }},
      {"layer",
       [](const HeadName& h) { return h.layer == kNoLayer ? "-" : std::to_string(h.layer); }},
+     {"chunk",
+      [](const HeadName& h) {
+        return h.place.has_chunk() ? std::to_string(h.place.chunk) : std::string("-");
+      }},
      {"branch", [](const HeadName& h) { return h.branch; }},
      {"kind", [](const HeadName& h) { return h.kind; }},
      {"block", [](const HeadName& h) { return h.place.block; }},

@@ -20,15 +20,19 @@ std::vector<int64_t> chosen(const Heads& heads, const Selection& selection, Valu
   return selection.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
 }
 
-/// Calls outside the main stack have no layer that could be asked for.
-std::vector<int64_t> chosen_layers(const Heads& heads, const Selection& selection) {
-  Heads layered;
+/// The same of what not every call has: a number that is `none` cannot be asked for, and all of it
+/// is also those that have none.
+template <typename Value>
+std::vector<int64_t> chosen_or(int64_t none, const Heads& heads, const Selection& selection,
+                               Value value) {
+  Heads with;
   for (const HeadName& head : heads) {
-    if (head.layer != kNoLayer) layered.push_back(head);
+    if (value(head) != none) with.push_back(head);
   }
-  auto layers = chosen(layered, selection, [](const HeadName& h) { return h.layer; });
-  if (selection.is_all()) layers.insert(layers.begin(), kNoLayer);
-  return layers;
+  auto numbers =
+      with.empty() && selection.is_all() ? std::vector<int64_t>() : chosen(with, selection, value);
+  if (selection.is_all()) numbers.insert(numbers.begin(), none);
+  return numbers;
 }
 
 void check_places(const Heads& heads, const CallSelection& selection) {
@@ -99,7 +103,8 @@ std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
   const CallSelection s = parse_selection(options);
   using Name = const HeadName&;
   const auto steps = chosen(heads, s.steps, [](Name h) { return h.step; });
-  const auto layers = chosen_layers(heads, s.layers);
+  const auto layers = chosen_or(kNoLayer, heads, s.layers, [](Name h) { return h.layer; });
+  const auto chunks = chosen_or(kNoChunk, heads, s.chunks, [](Name h) { return h.place.chunk; });
   const auto numbers = chosen(heads, s.heads, [](Name h) { return h.head; });
   const auto batch = chosen(heads, s.batch, [](Name h) { return h.batch; });
   check_names(heads, s.branches, "--branch", [](Name h) { return h.branch; });
@@ -111,7 +116,8 @@ std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
     const HeadName& h = heads[i];
     if (contains(steps, h.step) && contains(layers, h.layer) && contains(numbers, h.head) &&
         contains(batch, h.batch) && is_named(s.branches, h.branch) && is_named(s.kinds, h.kind) &&
-        matches_any(s.blocks, h.place.block) && matches_any(s.slots, h.place.slot)) {
+        matches_any(s.blocks, h.place.block) && matches_any(s.slots, h.place.slot) &&
+        contains(chunks, h.place.chunk)) {
       selected.push_back(i);
     }
     const std::string call =

@@ -132,6 +132,7 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
   // Only where they choose: the options of exports without them are as before.
   if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
   if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
+  if (o.selection.chunks != "all") json["chunks"] = o.selection.chunks;
   if (!o.rows.empty()) json["rows"] = o.rows;
   if (!o.cols.empty()) json["cols"] = o.cols;
   if (product == ExportProduct::rows) {

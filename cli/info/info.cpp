@@ -70,6 +70,7 @@ Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) 
     json["block"] = call.id.place.block;
     json["slot"] = call.id.place.slot;
   }
+  if (call.id.place.has_chunk()) json["chunk"] = call.id.place.chunk;
   json["branches"] = call.id.branches;
   json["kind"] = kind_name(call.id.kind);
   json["batch"] = p.batch();
@@ -135,7 +136,7 @@ std::string list_text(const std::set<int64_t>& values) {
 struct ShapeGroup {
   const CallEntry* first = nullptr;
   int64_t calls = 0;
-  std::set<int64_t> steps, layers;
+  std::set<int64_t> steps, layers, chunks;
   std::set<std::string> branches, blocks;
   std::map<std::string, std::set<std::string>> facts;  ///< those that decide no shape, as JSON
 };
@@ -184,6 +185,7 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
     ++group.calls;
     group.steps.insert(s.call->id.step);
     if (s.call->id.layer != kNoLayer) group.layers.insert(s.call->id.layer);
+    if (s.call->id.place.has_chunk()) group.chunks.insert(s.call->id.place.chunk);
     if (!s.call->id.place.block.empty()) group.blocks.insert(s.call->id.place.block);
     group.branches.insert(branch_text(*s.call));
     for (const char* name : {"layer_name", "timestep", "axes", "head_offset", "text_valid",
@@ -227,6 +229,9 @@ std::string mask_text(const CallEntry& call) {
     case MaskForm::blocks:
       return fmt::format("{}: blocks of {} queries and {} keys that mask_blocks marks", name,
                          call.mask_fact->block[0], call.mask_fact->block[1]);
+    case MaskForm::spans:
+      return fmt::format("{}: {} of queries and the keys that they see", name,
+                         call.mask->shape()[0]);
     default:
       return name;
   }
@@ -240,6 +245,7 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   };
   fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind), g.calls == 1 ? "" : "s");
   line("steps", call.step_recorded ? list_text(g.steps) : "not recorded");
+  if (!g.chunks.empty()) line("chunks", list_text(g.chunks));
   if (!g.layers.empty() || g.blocks.empty()) {
     line("layers", call.layer_recorded ? list_text(g.layers) : "not recorded");
   }

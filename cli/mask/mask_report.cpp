@@ -16,8 +16,18 @@ using Json = nlohmann::ordered_json;
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-/// `places`: with block and slot.
-Json row_json(const MaskRow& row, bool timed, bool places) {
+/// What only some captures' calls have.
+struct PlaceFields {
+  bool names = false;  ///< block and slot
+  bool chunk = false;
+
+  void add(const ModelPlace& place) {
+    names |= place.is_recorded();
+    chunk |= place.has_chunk();
+  }
+};
+
+Json row_json(const MaskRow& row, bool timed, const PlaceFields& places) {
   const MaskQuality& s = row.quality;
   Json json{{"step", row.name.step},
             {"layer", row.name.layer == kNoLayer ? Json() : Json(row.name.layer)},
@@ -25,9 +35,12 @@ Json row_json(const MaskRow& row, bool timed, bool places) {
             {"kind", row.name.kind},
             {"batch", row.name.batch},
             {"head", row.name.head}};
-  if (places) {
+  if (places.names) {
     json["block"] = row.name.place.block;
     json["slot"] = row.name.place.slot;
+  }
+  if (places.chunk) {
+    json["chunk"] = row.name.place.has_chunk() ? Json(row.name.place.chunk) : Json();
   }
   json.update({{"mask", row.mask},
                {"density", s.density},
@@ -47,11 +60,6 @@ Json row_json(const MaskRow& row, bool timed, bool places) {
   return json;
 }
 
-bool any_place(const std::vector<MaskRow>& rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const MaskRow& row) { return row.name.place.is_recorded(); });
-}
-
 std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:8.4f}", *value) : fmt::format("{:>8}", "-");
 }
@@ -61,7 +69,9 @@ std::string cell(const std::optional<double>& value) {
 Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
   Json heads = Json::array();
   for (const MaskRow& row : rows) {
-    heads.push_back(row_json(row, timed, row.name.place.is_recorded()));
+    PlaceFields places;
+    places.add(row.name.place);
+    heads.push_back(row_json(row, timed, places));
   }
   return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
 }
@@ -92,7 +102,8 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
 void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::filesystem::path& path,
                     bool force) {
   StagedFile file(path, force);
-  const bool places = any_place(rows);
+  PlaceFields places;
+  for (const MaskRow& row : rows) places.add(row.name.place);
   std::string text;
   for (const MaskRow& row : rows) {
     std::vector<std::string> names, cells;

@@ -104,7 +104,7 @@ QueryVolume describe_volume(const StoredHead& head, const ChosenTokens& chosen,
   volume.kind = head.facts->kind;
   volume.place = head.facts->place;
   // A place in these volumes only where queries and keys are the same tokens.
-  if (volume.kind != "cross") volume.query = single_coord(chosen, keys);
+  if (head.facts->same_tokens()) volume.query = single_coord(chosen, keys);
   return volume;
 }
 

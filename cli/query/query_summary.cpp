@@ -39,6 +39,7 @@ std::string head_line(const Json& head) {
     return text.empty() ? "" : one_line(text) + " ";
   };
   std::string line = numbered("step") + numbered("layer") + named("block") + named("slot") +
+                     (head.contains("chunk") ? numbered("chunk") : "") +
                      fmt::format("{} {} ", one_line(head["branch"].get<std::string>()),
                                  head["kind"].get<std::string>()) +
                      numbered("batch") + numbered("head");
@@ -60,6 +61,7 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
     json["block"] = volume.place.block;
     json["slot"] = volume.place.slot;
   }
+  if (volume.place.has_chunk()) json["chunk"] = volume.place.chunk;
   json["branch"] = volume.branch;
   json["kind"] = volume.kind;
   json["batch"] = volume.batch;

@@ -77,7 +77,7 @@ QueryVolume describe_volume(const QueryTasks& q, size_t task) {
                              volume.batch, volume.head);
   volume.chosen_text = q.tokens_of(task).text;
   // A place in these volumes only where queries and keys are the same tokens.
-  if (call.id.kind != CallKind::cross) {
+  if (call.problem->same_tokens()) {
     volume.query = single_coord(q.tokens_of(task), q.shown(task));
   }
   return volume;

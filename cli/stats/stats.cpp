@@ -40,6 +40,7 @@ Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
   // Only where they choose: captures without them, and their unfinished files, are as before.
   if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
   if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
+  if (o.selection.chunks != "all") json["chunks"] = o.selection.chunks;
   json["sample"] = o.sample > 0 ? Json(o.sample) : Json();
   json["band"] = o.band >= 0 ? Json(o.band) : Json();
   json["exact"] = o.exact;

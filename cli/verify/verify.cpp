@@ -77,10 +77,10 @@ int verify_stored_export(const std::string& file, bool as_json, const Console& c
 /// An export has nothing to select in, and no facts to override.
 void refuse_capture_options(const CommandParser& command, const std::string& file) {
   for (const char* option :
-       {"--q",      "--k",      "--v",       "--layout", "--grid",   "--text",
-        "--scale",  "--mask",   "--score",   "--preset", "--rope",   "--pattern",
-        "--steps",  "--layers", "--heads",   "--batch",  "--branch", "--kind",
-        "--blocks", "--slots",  "--threads", "--backend"}) {
+       {"--q",      "--k",      "--v",      "--layout",  "--grid",   "--text",
+        "--scale",  "--mask",   "--score",  "--preset",  "--rope",   "--pattern",
+        "--steps",  "--layers", "--heads",  "--batch",   "--branch", "--kind",
+        "--blocks", "--slots",  "--chunks", "--threads", "--backend"}) {
     if (command.count(option) == 0) continue;
     throw usage_error(fmt::format("{}: {} is an export, and all of it is checked", option, file));
   }

@@ -52,6 +52,7 @@ Json check_json(const CallCheck& check) {
     json["block"] = id.place.block;
     json["slot"] = id.place.slot;
   }
+  if (id.place.has_chunk()) json["chunk"] = id.place.chunk;
   json["branch"] = branch_names(*check.call);
   json["kind"] = kind_name(id.kind);
   json["verdict"] = verdict_name(check.verdict);

@@ -24,6 +24,9 @@ void check_grid(const MaskPattern& pattern, const AttentionProblem& problem) {
   if (problem.id().kind == CallKind::cross) {
     refuse("is cross attention, whose keys have no place on the token grid");
   }
+  if (!problem.same_tokens()) {
+    refuse("has other keys than queries (those of a cache): places on a grid do not say which");
+  }
   if (!problem.query_tokens().has_grid() || !problem.key_tokens().has_grid()) {
     refuse("has no token grid; give --grid TxHxW");
   }

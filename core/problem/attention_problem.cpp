@@ -74,8 +74,11 @@ class Checker {
     const auto branches = static_cast<int64_t>(p_.id.branches.size());
     require(branches == 1 || branches == p_.q.batch(),
             std::to_string(branches) + " branches, expected 1 or one a batch item");
-    require(p_.id.kind == CallKind::cross || p_.q.tokens() == p_.k.tokens(),
-            std::string(kind_name(p_.id.kind)) + " attention needs as many queries as keys");
+    // Where keys come from a cache as well, token maps say which they are.
+    const bool mapped = p_.query_tokens.has_map() && p_.key_tokens.has_map();
+    require(p_.id.kind == CallKind::cross || mapped || p_.q.tokens() == p_.k.tokens(),
+            std::string(kind_name(p_.id.kind)) +
+                " attention needs as many queries as keys, or a token map of both");
   }
 
  private:

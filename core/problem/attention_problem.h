@@ -70,6 +70,11 @@ class AttentionProblem {
   const TokenGrid& query_tokens() const { return parts_.query_tokens; }
   const TokenGrid& key_tokens() const { return parts_.key_tokens; }
   const CallId& id() const { return parts_.id; }
+  /// Whether query i and key i are the same token for all i. Not in cross attention, nor where keys
+  /// come from a cache.
+  bool same_tokens() const {
+    return parts_.id.kind != CallKind::cross && parts_.query_tokens.same_places(parts_.key_tokens);
+  }
   const std::string& name() const { return parts_.name; }
 
   /// The same call, in which entries must also be allowed by `mask`. Throws Error(usage) where the

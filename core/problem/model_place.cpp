@@ -7,8 +7,11 @@ std::string ModelPlace::text() const {
 }
 
 std::string layer_text(int64_t layer, const ModelPlace& place) {
-  if (layer == kNoLayer && place.is_recorded()) return place.text();
-  return "layer " + std::to_string(layer) + (place.is_recorded() ? " " : "") + place.text();
+  const std::string name = place.text();
+  const bool named = layer == kNoLayer && !name.empty();
+  std::string text = named ? name : "layer " + std::to_string(layer);
+  if (!named && !name.empty()) text += " " + name;
+  return place.has_chunk() ? text + " chunk " + std::to_string(place.chunk) : text;
 }
 
 }  // namespace attnscope

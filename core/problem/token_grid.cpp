@@ -163,6 +163,13 @@ size_t TokenGrid::segment_number(int64_t index) const {
   return static_cast<size_t>(past - segments_.begin()) - 1;
 }
 
+std::optional<int64_t> TokenGrid::position(int64_t index) const {
+  if (!has_map()) return std::nullopt;
+  const TokenSegment& segment = segments_[segment_number(index)];
+  if (!segment.position) return std::nullopt;
+  return *segment.position + index - segment.tokens.begin;
+}
+
 const TokenSegment& TokenGrid::segment_named(const std::string& name) const {
   std::vector<std::string> names;
   std::string list;

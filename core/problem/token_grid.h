@@ -84,6 +84,8 @@ class TokenGrid {
   const TokenSegment& segment_named(const std::string& name) const;
   /// What the tokens of a segment are where they are no padding.
   Segment class_of(size_t segment) const { return classes_[segment]; }
+  /// The number of a place's token in its stream; nothing where it is of none.
+  std::optional<int64_t> position(int64_t index) const;
   /// The segments that are neither `video` nor of `text`.
   std::vector<TokenSegment> other_segments() const;
   /// Names of the segments from Segment::first_named on.

@@ -102,8 +102,8 @@ int64_t TokenSegment::held_bytes() const {
 bool operator==(const TokenSegment& a, const TokenSegment& b) {
   const auto same = [](const auto& x, const auto& y) { return x == y || (x && y && *x == *y); };
   return a.name == b.name && a.modality == b.modality && a.tokens == b.tokens && a.grid == b.grid &&
-         a.cell == b.cell && a.first_frame == b.first_frame && a.order == b.order &&
-         a.tile == b.tile && a.valid == b.valid && same(a.cells, b.cells) &&
+         a.cell == b.cell && a.first_frame == b.first_frame && a.position == b.position &&
+         a.order == b.order && a.tile == b.tile && a.valid == b.valid && same(a.cells, b.cells) &&
          same(a.valid_tokens, b.valid_tokens);
 }
 

@@ -44,6 +44,9 @@ struct TokenSegment {
   std::array<int64_t, 3> grid{};  ///< latent frames, rows, columns; zeros: none
   std::array<int64_t, 3> cell{};  ///< video frames and pixels a cell covers; zeros: unknown
   int64_t first_frame = 0;        ///< the latent frame of the stream that its frame 0 is
+  /// The number in its stream of the first token, those of a stream counted from 0; the others
+  /// follow it. Nothing: it is of no stream, or that is not known.
+  std::optional<int64_t> position = std::nullopt;
   CellOrder order = CellOrder::raster;
   std::array<int64_t, 3> tile{};  ///< of CellOrder::tiles
   /// Of CellOrder::listed which row-major cell each token is, [tokens]; null: that is not known.

@@ -18,7 +18,7 @@ GroupKey group_of(const MeanAxes& axes, const QueryVolume& v) {
   return {axes.steps ? -1 : v.step, axes.layers ? -1 : v.layer, axes.heads ? -1 : v.head, v.kind,
           v.batch, v.branch,
           // Blocks are layers by other names.
-          axes.layers ? ModelPlace{"", v.place.slot} : v.place};
+          axes.layers ? ModelPlace{"", v.place.slot, v.place.chunk} : v.place};
 }
 
 /// The volumes' numbers, group by group, each group where its first member stands.
@@ -39,6 +39,7 @@ std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
   const ModelPlace slot{"", v.place.slot};
   if (!axes.layers) text += layer_text(v.layer, v.place) + " ";
   if (axes.layers && slot.is_recorded()) text += slot.text() + " ";
+  if (axes.layers && v.place.has_chunk()) text += "chunk " + std::to_string(v.place.chunk) + " ";
   text += v.branch + " " + v.kind + " batch " + std::to_string(v.batch) + " ";
   if (!axes.heads) text += "head " + std::to_string(v.head) + " ";
   return text + "mean over " + axes.text() + " (" + std::to_string(count) + ")";

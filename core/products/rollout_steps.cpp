@@ -22,6 +22,12 @@ void check_layer(const CallHeads& call, const CallHeads& first) {
         "is cross attention: its keys are other tokens than its queries, so influence cannot be "
         "followed from layer to layer; choose --kind joint or self");
   }
+  if (!problem.same_tokens()) {
+    refuse(
+        "has other keys than queries (those of a cache), so influence cannot be followed from "
+        "layer "
+        "to layer: convert --stitch joins the chunks of a stream");
+  }
   if (problem.id().layer == kNoLayer) {
     refuse("is outside the model's main stack (" + problem.id().place.text() +
            "): choose calls of one stack with --layers or --blocks");

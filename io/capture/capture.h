@@ -26,14 +26,15 @@ struct SelectedCall {
   std::vector<int64_t> heads;
 };
 
-/// What --steps --layers --heads --batch --branch --kind --blocks --slots ask for. Layers leave out
-/// the calls that have none, unless all are asked for.
+/// What --steps --layers --heads --batch --branch --kind --blocks --slots --chunks ask for. Layers
+/// and chunks leave out the calls that have none, unless all are asked for.
 struct CallSelection {
   Selection steps, layers, heads, batch;
   std::vector<std::string> branches;     ///< empty: all; otherwise exact names
   std::vector<std::string> kinds;        ///< empty: all
   std::vector<std::string> blocks = {};  ///< patterns with *; empty: all
   std::vector<std::string> slots = {};   ///< patterns with *; empty: all
+  Selection chunks = {};
 };
 
 /// Catalogue of the attention calls in a folder with capture.json, in a folder of tensor files that

@@ -170,18 +170,19 @@ class CallCopy {
 
   /// The chosen places of the axes that are batch items and heads, where there are several: of
   /// four axes the two first, of three the first. What is told token by token is [B, tokens] or
-  /// [tokens].
+  /// [tokens]; spans are the same for all.
   TensorToWrite mask() const {
     const auto shape = call_.mask->shape();
     const MaskForm form = call_.mask_fact->form;
-    const bool entries = form == MaskForm::tensor || form == MaskForm::blocks;
+    const bool tokens =
+        form == MaskForm::valid || form == MaskForm::valid_pairs || form == MaskForm::segments;
     std::vector<int64_t> first, second;
     if (shape.size() == 4) {
       if (shape[0] > 1) first = s_.batch;
       if (shape[1] > 1) second = s_.heads;
     } else if (shape.size() == 3 && shape[0] > 1) {
       first = s_.heads;
-    } else if (!entries && shape.size() == 2 && shape[0] > 1) {
+    } else if (tokens && shape.size() == 2 && shape[0] > 1) {
       first = s_.batch;
     }
     return tensor_part(std::string(call_.mask_fact->tensor()), call_.mask, first, second);

@@ -40,12 +40,13 @@ bool names_contain(const std::vector<std::string>& names, const std::string& nam
 }  // namespace
 
 std::vector<SelectedCall> Capture::select(const CallSelection& selection) const {
-  std::set<int64_t> steps, layers;
+  std::set<int64_t> steps, layers, chunks;
   std::set<std::string> branches, kinds, blocks, slots;
   int64_t heads = 0, batch = 0;
   for (const CallEntry& call : calls_) {
     steps.insert(call.id.step);
     if (call.id.layer != kNoLayer) layers.insert(call.id.layer);
+    if (call.id.place.has_chunk()) chunks.insert(call.id.place.chunk);
     blocks.insert(call.id.place.block);
     slots.insert(call.id.place.slot);
     branches.insert(call.id.branches.begin(), call.id.branches.end());
@@ -61,14 +62,22 @@ std::vector<SelectedCall> Capture::select(const CallSelection& selection) const 
     return s.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
   };
   const auto chosen_steps = resolve(selection.steps, steps);
-  auto chosen_layers = resolve(selection.layers, layers);
-  if (selection.layers.is_all()) chosen_layers.insert(chosen_layers.begin(), kNoLayer);
+  // What not every call has: all of it is also those that have none.
+  const auto resolve_or = [&](int64_t none, const Selection& s, const std::set<int64_t>& recorded) {
+    if (!s.is_all()) return resolve(s, recorded);
+    std::vector<int64_t> all{none};
+    all.insert(all.end(), recorded.begin(), recorded.end());
+    return all;
+  };
+  const auto chosen_layers = resolve_or(kNoLayer, selection.layers, layers);
+  const auto chosen_chunks = resolve_or(kNoChunk, selection.chunks, chunks);
   const auto chosen_heads = selection.heads.resolve_count(heads);
   const auto chosen_batch = selection.batch.resolve_count(batch);
 
   std::vector<SelectedCall> selected;
   for (const CallEntry& call : calls_) {
     if (!contains(chosen_steps, call.id.step) || !contains(chosen_layers, call.id.layer) ||
+        !contains(chosen_chunks, call.id.place.chunk) ||
         !names_contain(selection.kinds, std::string(kind_name(call.id.kind))) ||
         !matches_any(selection.blocks, call.id.place.block) ||
         !matches_any(selection.slots, call.id.place.slot)) {
@@ -87,12 +96,16 @@ std::vector<SelectedCall> Capture::select(const CallSelection& selection) const 
     if (!chosen.batch.empty() && !chosen.heads.empty()) selected.push_back(std::move(chosen));
   }
   if (selected.empty()) {
-    throw usage_error(
-        "the selection leaves no call; " + path_.string() + " has steps " +
-        format_index_list(std::vector<int64_t>(steps.begin(), steps.end())) + ", layers " +
-        format_index_list(std::vector<int64_t>(layers.begin(), layers.end())) + ", branches " +
-        join(branches) + ", kinds " + join(kinds) +
-        (slots.size() > 1 ? ", slots " + join(slots) : "") + " (not every combination)");
+    throw usage_error("the selection leaves no call; " + path_.string() + " has steps " +
+                      format_index_list(std::vector<int64_t>(steps.begin(), steps.end())) +
+                      ", layers " +
+                      format_index_list(std::vector<int64_t>(layers.begin(), layers.end())) +
+                      ", branches " + join(branches) + ", kinds " + join(kinds) +
+                      (slots.size() > 1 ? ", slots " + join(slots) : "") +
+                      (chunks.empty() ? ""
+                                      : ", chunks " + format_index_list(std::vector<int64_t>(
+                                                          chunks.begin(), chunks.end()))) +
+                      " (not every combination)");
   }
   return selected;
 }

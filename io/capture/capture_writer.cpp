@@ -68,6 +68,7 @@ std::string CallToWrite::file_name() const {
   std::string where = place.block.empty() ? "" : file_part(place.block);
   if (!place.slot.empty()) where += file_part(place.slot);
   if (id.layer != kNoLayer) where = fmt::format("_layer{:03}", id.layer) + where;
+  if (place.has_chunk()) where = fmt::format("_chunk{:03}", place.chunk) + where;
   return fmt::format("step{:04}{}_{}_{}.safetensors", id.step, where, kind_name(id.kind), branch);
 }
 
@@ -121,6 +122,7 @@ void CaptureWriter::write_folder(const FolderToWrite& content, const fs::path& o
     file.commit();
     Json entry{{"file", call.file_name()}, {"step", call.id.step}};
     if (call.id.layer != kNoLayer) entry["layer"] = call.id.layer;
+    if (call.id.place.has_chunk()) entry["chunk"] = call.id.place.chunk;
     list["calls"].push_back(std::move(entry));
   }
   write_text(folder.part_path() / kCatalogueName, json_text(list, 2) + "\n");

@@ -72,6 +72,7 @@ class Reader {
     }
     if (json_.contains("block")) read_value(json_.at("block"), name.place.block);
     if (json_.contains("slot")) read_value(json_.at("slot"), name.place.slot);
+    if (json_.contains("chunk")) read_value(json_.at("chunk"), name.place.chunk);
     read_value(json_.at("branch"), name.branch);
     read_value(json_.at("kind"), name.kind);
     read_value(json_.at("batch"), name.batch);
@@ -183,6 +184,7 @@ Json head_json(const HeadRecord& record) {
     json["block"] = name.place.block;
     json["slot"] = name.place.slot;
   }
+  if (name.place.has_chunk()) json["chunk"] = name.place.chunk;
   json["class"] = head_class_name(metrics.head_class);
   for (const HeadField& field : head_fields()) {
     json[std::string(field.name)] =

@@ -28,6 +28,10 @@ std::vector<std::string> csv_columns(std::span<const HeadRecord> records) {
                   [](const HeadRecord& record) { return record.name.place.is_recorded(); })) {
     names.insert(names.end(), {"block", "slot"});
   }
+  if (std::any_of(records.begin(), records.end(),
+                  [](const HeadRecord& record) { return record.name.place.has_chunk(); })) {
+    names.emplace_back("chunk");
+  }
   names.emplace_back("class");
   for (const HeadField& field : head_fields()) {
     names.emplace_back(field.name);

@@ -35,16 +35,33 @@ class LineWriter {
   std::string lines_;
 };
 
-bool any_place(const QueryVolumes& volumes) {
-  return std::any_of(volumes.volumes.begin(), volumes.volumes.end(),
-                     [](const QueryVolume& volume) { return volume.place.is_recorded(); });
-}
+/// The columns that only some captures have.
+struct PlaceColumns {
+  bool names = false;  ///< block and slot
+  bool chunk = false;
+
+  explicit PlaceColumns(const QueryVolumes& volumes) {
+    for (const QueryVolume& volume : volumes.volumes) {
+      names |= volume.place.is_recorded();
+      chunk |= volume.place.has_chunk();
+    }
+  }
+  std::string header() const {
+    return std::string(names ? "block,slot," : "") + (chunk ? "chunk," : "");
+  }
+  std::string values(const ModelPlace& place) const {
+    std::string text;
+    if (names) text += fmt::format(",{},{}", csv_text(place.block), csv_text(place.slot));
+    if (chunk) text += place.has_chunk() ? fmt::format(",{}", place.chunk) : ",";
+    return text;
+  }
+};
 
 void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
-                      bool places) {
-  std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_text(v.branch), v.kind,
-                                 v.batch, v.head);
-  if (places) head += fmt::format(",{},{}", csv_text(v.place.block), csv_text(v.place.slot));
+                      const PlaceColumns& places) {
+  const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_text(v.branch),
+                                       v.kind, v.batch, v.head) +
+                           places.values(v.place);
   const std::vector<std::string>& tokens = volumes.tokens_of(v);
   for (size_t i = 0; i < v.text.size(); ++i) {
     const std::string token = i < tokens.size() ? csv_text(tokens[i]) : "";
@@ -81,10 +98,9 @@ void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path&
 void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, false);
   StagedFile file(path, force);
-  const bool places = any_place(volumes);
-  file.append(
-      as_bytes(fmt::format("step,layer,branch,kind,batch,head,{}segment,index,t,y,x,token,weight\n",
-                           places ? "block,slot," : "")));
+  const PlaceColumns places(volumes);
+  file.append(as_bytes(fmt::format(
+      "step,layer,branch,kind,batch,head,{}segment,index,t,y,x,token,weight\n", places.header())));
   LineWriter lines(file);
   for (const QueryVolume& v : volumes.volumes) write_csv_volume(lines, volumes, v, places);
   lines.flush();

@@ -96,6 +96,10 @@ class VolumeWriter {
       write_string(item, "block", [](V v) { return v.place.block; });
       write_string(item, "slot", [](V v) { return v.place.slot; });
     }
+    if (std::any_of(volumes_.volumes.begin(), volumes_.volumes.end(),
+                    [](V v) { return v.place.has_chunk(); })) {
+      write_number<int64_t>(item, "chunk", [](V v) { return v.place.chunk; });
+    }
     // −1: the query is no single place of this grid.
     for (size_t axis = 0; axis < 3; ++axis) {
       write_number<int32_t>(item, std::string("query_") + "tyx"[axis], [axis](V v) {

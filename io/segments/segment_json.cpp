@@ -42,8 +42,8 @@ class SegmentReader {
   SegmentReader(const Json& json, size_t number, const SegmentTensors* tensors)
       : json_(json), where_(fmt::format("[{}]", number)), tensors_(tensors) {
     if (!json.is_object()) throw wrong("", "an object");
-    const std::set<std::string> known{"name", "modality", "count",       "start", "grid",
-                                      "cell", "order",    "first_frame", "valid", "words"};
+    const std::set<std::string> known{"name",  "modality",    "count", "start", "grid",    "cell",
+                                      "order", "first_frame", "valid", "words", "position"};
     for (const auto& [key, value] : json.items()) {
       if (known.count(key) != 0) continue;
       const std::vector<std::string> names(known.begin(), known.end());
@@ -71,6 +71,7 @@ class SegmentReader {
       if (!json_["first_frame"].is_number_integer()) throw wrong("first_frame", "a whole number");
       segment.first_frame = json_["first_frame"].get<int64_t>();
     }
+    if (json_.contains("position")) segment.position = position(segment);
     if (json_.contains("order")) read_order(segment);
     if (json_.contains("valid")) read_valid(segment);
     return segment;
@@ -150,6 +151,22 @@ class SegmentReader {
                               " tokens");
     }
     return grid;
+  }
+
+  int64_t position(const TokenSegment& segment) const {
+    constexpr uint64_t kMost = uint64_t{1} << 62;
+    const Json& value = json_["position"];
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > kMost) {
+      throw wrong("position", "the number of its first token in the stream, from 0 on");
+    }
+    const auto position = value.get<int64_t>();
+    if (!segment.has_grid() || !json_.contains("first_frame")) return position;
+    const auto expected = checked_count(
+        std::array{std::max<int64_t>(0, segment.first_frame), segment.grid[1], segment.grid[2]});
+    if (expected != position) {
+      throw wrong("position", "first_frame x rows x columns, as both are stated");
+    }
+    return position;
   }
 
   void read_order(TokenSegment& segment) const {
@@ -255,6 +272,7 @@ nlohmann::ordered_json segments_json(const TokenGrid& tokens) {
     if (segment.has_grid()) json["grid"] = segment.grid;
     if (segment.cell[0] > 0) json["cell"] = segment.cell;
     if (segment.first_frame != 0) json["first_frame"] = segment.first_frame;
+    if (segment.position) json["position"] = *segment.position;
     if (segment.order == CellOrder::tiles) json["order"] = {{"tiles", segment.tile}};
     if (segment.order == CellOrder::listed) json["order"] = "listed";
     list.push_back(std::move(json));

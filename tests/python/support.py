@@ -101,6 +101,11 @@ def kept_entries(call: Recorded) -> torch.Tensor:
         height, width = map(int, call.facts["mask_block"].split("x"))
         blocks = call["mask_blocks"]
         return blocks[:, :, i // height, j // width]
+    if word == "spans":
+        kept = torch.zeros(queries, keys, dtype=torch.bool)
+        for q0, q1, k0, k1, causal in call["mask_spans"].tolist():
+            kept[q0:q1, k0:k1] = (j[:, k0:k1] - k0 <= i[q0:q1] - q0) if causal else True
+        return kept
     if word == "segments":
         of = call["mask_segments"].view(-1, 1, keys)
         return of[..., None] == of[:, :, None]

@@ -3,6 +3,7 @@
 import contextlib
 import unittest
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -167,6 +168,15 @@ class Compiled(CaptureTest):
         with prepared:
             small.run(2)
         self.same_as_eager(read_capture(self.folder / "d"), self.record(made("wan"), "eager"))
+
+    def test_compiled_and_split_over_processes(self) -> None:
+        small = made("wan")
+        prepared = capture(small.pipe, self.folder / "d")
+        whole(small, backend="eager")
+        split = SimpleNamespace(context_parallel_config=SimpleNamespace())
+        with mock.patch.object(small.transformer, "_parallel_config", split):
+            with self.refused("compiled and its sequences are split over processes"), prepared:
+                small.run(1)
 
     def test_compiled_while_a_capture_runs(self) -> None:
         for how in (whole, method, regional):

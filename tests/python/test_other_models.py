@@ -100,15 +100,6 @@ class Transformers(CaptureTest):
         with self.refused("share a key head"):
             self.run_model(llama(), "odd", heads="1-3")
 
-    def test_a_key_cache(self) -> None:
-        model = llama()
-        with torch.no_grad(), self.refused("use_cache=False", 'steps="0"'):
-            with capture(model, self.folder / "d"):
-                model.generate(IDS[1:], max_new_tokens=3, do_sample=False)
-        with torch.no_grad(), capture(model, self.folder / "e", steps=0):
-            model.generate(IDS[1:], max_new_tokens=3, do_sample=False)
-        self.assertEqual(len(read_capture(self.folder / "e")), 2)
-
     def test_vit_has_a_grid(self) -> None:
         from transformers import ViTConfig, ViTModel
 

@@ -7,15 +7,15 @@ namespace attnscope {
 namespace {
 
 constexpr float kSwatchSide = 12;
+constexpr float kHatchStep = 6;
 
-/// Diagonal lines, as the map has them where nothing is stored.
-void draw_hatch(const Ui& ui, ImDrawList& draw, ImVec2 low, float side) {
-  draw.PushClipRect(low, {low.x + side, low.y + side}, true);
-  for (float shift = -side; shift < side; shift += ui.px(6)) {
-    draw.AddLine({low.x + shift, low.y + side}, {low.x + shift + side, low.y}, ui.theme.hatch,
-                 ui.px(2));
-  }
-  draw.PopClipRect();
+/// Whether some of the entries are in the part of the map.
+bool is_seen(const EvictedKeys& evicted, const MapRect& rect) {
+  return static_cast<double>(
+             evicted.queries.begin)<rect.q1&& static_cast<double>(evicted.queries.end)>
+             rect.q0 &&
+         static_cast<double>(evicted.keys.begin)<rect.k1&& static_cast<double>(evicted.keys.end)>
+             rect.k0;
 }
 
 /// Dots, as the map has them where the mask leaves entries out.
@@ -43,6 +43,16 @@ std::vector<ScaleTick> roomy_ticks(const Ui& ui, const ColourScale& scale, float
 }
 
 }  // namespace
+
+void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from) {
+  draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
+  const float side = rect.height(), step = ui.px(kHatchStep);
+  const float first = from + std::floor((rect.x0 - side - from) / step) * step;
+  for (float x = first; x < rect.x1; x += step) {
+    draw.AddLine({x, rect.y1}, {x + side, rect.y0}, ui.theme.hatch, ui.px(2));
+  }
+  draw.PopClipRect();
+}
 
 void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, float y, float tick) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -89,8 +99,11 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
 SeenSpecials seen_specials(const Scene& scene) {
   const ValueHistogram& seen = scene.histogram;
   const bool zeros = seen.quantity() == Quantity::weights && seen.zeros() > 0;
+  const MapRect& rect = scene.state.rect;
+  const bool evicted = std::any_of(scene.call.evicted.begin(), scene.call.evicted.end(),
+                                   [&](const EvictedKeys& each) { return is_seen(each, rect); });
   return {zeros && (scene.scale.kind() == ScaleKind::log2 || scene.scale.is_of_nothing()),
-          seen.masked() > 0, seen.missing() > 0};
+          seen.masked() > 0, seen.missing() > 0, evicted};
 }
 
 void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen) {
@@ -106,13 +119,18 @@ void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecia
     put_text(ui, small, x + side + ui.px(6), y, ui.theme.secondary, text);
     x += side + ui.px(22) + text_size(small, text).x;
   };
+  const auto hatch = [&](ImVec2 low) {
+    draw_hatch(ui, draw, {low.x, low.y, low.x + side, low.y + side}, low.x - side);
+  };
   if (seen.zeros) swatch(ui.theme.nothing, "0", [](ImVec2) {});
   if (seen.masked) {
     swatch(ui.theme.masked, "masked", [&](ImVec2 low) { draw_dots(ui, draw, low, side); });
   }
   if (seen.missing) {
-    swatch(ui.theme.nothing, "not in the file",
-           [&](ImVec2 low) { draw_hatch(ui, draw, low, side); });
+    swatch(ui.theme.nothing, "not in the file", hatch);
+  }
+  if (seen.evicted) {
+    swatch(ui.theme.masked, "evicted", hatch);
   }
 }
 

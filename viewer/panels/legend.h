@@ -20,10 +20,14 @@ struct SeenSpecials {
   bool zeros = false;  ///< on a scale that cannot show 0
   bool masked = false;
   bool missing = false;  ///< not in the file
-  bool any() const { return zeros || masked || missing; }
+  bool evicted = false;  ///< masked, for a cache had dropped the key
+  bool any() const { return zeros || masked || missing || evicted; }
 };
 /// Of the map.
 SeenSpecials seen_specials(const Scene& scene);
+/// Diagonal lines in a rectangle, as the map has them where nothing is stored or a key was evicted.
+/// One of them meets the lower edge, or what goes on with it, at x = `from`.
+void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from);
 /// What their colours mean: a line of kSwatchHeight.
 void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen);
 constexpr float kSwatchHeight = 18;

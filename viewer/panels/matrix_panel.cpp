@@ -128,6 +128,27 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   if (ImGui::IsMouseClicked(1)) requests.act(action::DropQuery{});
 }
 
+/// Hatches what the mask takes away because a cache had dropped it; what never could be seen stays
+/// dotted.
+void MatrixPanel::draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  float drawn = -1;
+  IndexRange latest;
+  for (const EvictedKeys& each : scene.call.evicted) {
+    const ScreenRect rect{std::max(view.area.x0, view.x(static_cast<double>(each.keys.begin))),
+                          std::max(view.area.y0, view.y(static_cast<double>(each.queries.begin))),
+                          std::min(view.area.x1, view.x(static_cast<double>(each.keys.end))),
+                          std::min(view.area.y1, view.y(static_cast<double>(each.queries.end)))};
+    if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1) continue;
+    // Of queries that share a row of pixels, the first stands for all.
+    if (each.queries != latest && rect.y1 <= drawn) continue;
+    latest = each.queries;
+    drawn = std::floor(rect.y0) + 1;
+    // The lines of all rectangles are parts of the same ones.
+    draw_hatch(ui, draw, {rect.x0, rect.y0, rect.x1, std::max(rect.y1, rect.y0 + 1)}, -rect.y1);
+  }
+}
+
 /// The picked tokens' rows, or columns where the view is reversed.
 void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
                                   const ViewTransform& view) const {
@@ -234,6 +255,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   take_mouse(ui, scene, view, requests);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
+  draw_evicted(ui, scene, view);
   draw_cell_numbers(ui, scene, view, seen_.level);
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));

@@ -41,6 +41,7 @@ class MatrixPanel {
   void draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view);
   void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& view,
                   PanelRequests& requests);
+  void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
                      PanelRequests& requests);

@@ -158,7 +158,7 @@ void QueryPanel::segment_choice(const Ui& ui, const ScreenRect& room, const Scen
 
 /// Outlines the tokens that the line belongs to where they are among the cells.
 void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene) const {
-  if (scene.call.kind == CallKind::cross) return;
+  if (!scene.call.same_tokens()) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   for (const int64_t token : scene.line->request.tokens) {
@@ -200,7 +200,7 @@ void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, PanelRequests& req
     };
     const int64_t token =
         grid.index_of({t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
-    const bool same_tokens = scene.call.kind != CallKind::cross;
+    const bool same_tokens = scene.call.same_tokens();
     const bool reverse = scene.state.reverse;
     const int64_t chosen = scene.line->request.tokens.front();
     if (clicked && same_tokens) requests.act(action::PickQuery{{{token}}});

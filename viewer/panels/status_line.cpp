@@ -63,7 +63,7 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
       value("weight ", fmt::format("{:<10.4g}", e.weight));
     }
     if (std::isinf(e.logit) && e.logit < 0) {
-      value("", "masked");
+      value("", scene.call.is_evicted(r.point.query, r.point.key) ? "evicted" : "masked");
     } else if (!std::isnan(e.logit)) {
       value("logit ", fmt::format("{:<8.3f}", e.logit));
     }

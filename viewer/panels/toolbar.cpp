@@ -34,6 +34,8 @@ std::string value_on(const HeadValues& values, HeadAxis axis) {
       return values.place.block;
     case HeadAxis::slot:
       return values.place.slot;
+    case HeadAxis::chunk:
+      return values.place.has_chunk() ? std::to_string(values.place.chunk) : "-";
     case HeadAxis::batch:
       return std::to_string(values.batch);
     case HeadAxis::head:
@@ -58,8 +60,9 @@ void Toolbar::add_head_choices(const Ui& ui, const Scene& scene, PanelRequests& 
                                Controls& to) {
   const HeadId here = scene.state.head;
   const HeadValues values = scene.picker.values(here);
-  for (const HeadAxis axis : {HeadAxis::step, HeadAxis::layer, HeadAxis::block, HeadAxis::slot,
-                              HeadAxis::head, HeadAxis::kind, HeadAxis::branch, HeadAxis::batch}) {
+  for (const HeadAxis axis :
+       {HeadAxis::step, HeadAxis::chunk, HeadAxis::layer, HeadAxis::block, HeadAxis::slot,
+        HeadAxis::head, HeadAxis::kind, HeadAxis::branch, HeadAxis::batch}) {
     const std::vector<std::string> words = scene.picker.choices(here, axis);
     const bool always = axis == HeadAxis::step || axis == HeadAxis::layer || axis == HeadAxis::head;
     // What there is only one of needs no control.

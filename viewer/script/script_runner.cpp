@@ -196,7 +196,9 @@ struct ScriptRunner::Step {
     }
     const std::optional<ProbedEntry> probed = host.probe(w.query, w.key);
     if (!probed) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
-    host.print(probed_json(*probed).dump());
+    nlohmann::ordered_json json = probed_json(*probed);
+    if (call.is_evicted(w.query, w.key)) json["evicted"] = true;
+    host.print(json.dump());
     return After::take_up;
   }
   After operator()(const word::Print& w) const {

@@ -53,6 +53,11 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return std::to_string(shown_call(name, host).step);
     case ScriptName::layer:
       return std::to_string(shown_call(name, host).layer);
+    case ScriptName::chunk: {
+      const int64_t chunk = shown_call(name, host).place.chunk;
+      if (chunk == kNoChunk) throw usage_error("chunk: the call is no piece of a stream");
+      return std::to_string(chunk);
+    }
     case ScriptName::batch:
       return std::to_string(shown_call(name, host).batch[static_cast<size_t>(state.head.batch)]);
     case ScriptName::head:

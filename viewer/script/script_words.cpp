@@ -24,7 +24,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 29> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 29> kNames{"first_picture_ms",
                                                   "cols",
                                                   "step",
                                                   "layer",
+                                                  "chunk",
                                                   "batch",
                                                   "head",
                                                   "atlas_heads",
@@ -94,8 +95,8 @@ ScriptWord make_size(const Words& w) {
 }
 
 ScriptWord make_select(const Words& w) {
-  constexpr std::array kAxes{HeadAxis::step, HeadAxis::layer, HeadAxis::branch, HeadAxis::block,
-                             HeadAxis::slot, HeadAxis::batch, HeadAxis::head};
+  constexpr std::array kAxes{HeadAxis::step,  HeadAxis::layer, HeadAxis::chunk, HeadAxis::branch,
+                             HeadAxis::block, HeadAxis::slot,  HeadAxis::batch, HeadAxis::head};
   constexpr std::array kNamed{HeadAxis::branch, HeadAxis::block, HeadAxis::slot};
   if (w.size() == 3) {
     whole(w, 1);
@@ -301,6 +302,7 @@ const std::vector<WordRule>& rules() {
       {"size", 2, 2, make_size, {"size W H", "make the window so many pixels wide and high"}},
       {"step", 1, 1, make_select, {"step V", "show the denoising step that was recorded as V"}},
       {"layer", 1, 1, make_select, {"layer V", "show the layer that was recorded as V"}},
+      {"chunk", 1, 1, make_select, {"chunk V", "show the piece of a stream recorded as V"}},
       {"branch", 1, 1, make_select, {"branch V", "show a guidance branch: cond, uncond, ..."}},
       {"block", 1, 1, make_select, {"block V", "show the model's block of this name"}},
       {"slot",

@@ -35,6 +35,7 @@ enum class ScriptName : uint8_t {
   cols,
   step,
   layer,
+  chunk,
   batch,
   head,
   atlas_heads,

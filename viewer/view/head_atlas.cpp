@@ -74,6 +74,7 @@ std::vector<AtlasLine> atlas_lines(const std::vector<MapSource>& calls, const He
   std::vector<std::pair<int64_t, AtlasLine>> lines;
   for (size_t c = 0; c < calls.size(); ++c) {
     const MapSource& call = calls[c];
+    if (call.place.chunk != own.place.chunk) continue;
     if (call.step != own.step || call.kind != own.kind || call.place.slot != own.place.slot)
       continue;
     const auto item = static_cast<int64_t>(c) == from.call ? std::optional(from.batch)

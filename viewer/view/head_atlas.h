@@ -29,7 +29,7 @@ struct AtlasLine {
   friend bool operator==(const AtlasLine&, const AtlasLine&) = default;
 };
 
-/// The calls that stand beside the one of `from`, by layer: those of its step, kind and slot, with
+/// The calls that stand beside the one of `from`, by layer: those of its step, chunk, kind and slot, with
 /// its branch and number of the batch. `from` is among them.
 std::vector<AtlasLine> atlas_lines(const std::vector<MapSource>& calls, const HeadId& from);
 

@@ -16,8 +16,8 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 8> kAxes{"step",  "layer", "kind",  "branch",
-                                                "batch", "head",  "block", "slot"};
+constexpr std::array<std::string_view, 9> kAxes{"step", "layer", "kind", "branch", "batch",
+                                                "head", "block", "slot", "chunk"};
 
 std::optional<int64_t> parse_whole(std::string_view text) {
   int64_t value = 0;
@@ -68,6 +68,12 @@ std::vector<std::string> texts_of(const std::vector<int64_t>& numbers) {
   return texts;
 }
 
+/// "0 · chunk 2": the step with the piece of a stream.
+std::string step_text(int64_t step, const ModelPlace& place) {
+  const std::string text = std::to_string(step);
+  return place.has_chunk() ? text + fmt::format(" · chunk {}", place.chunk) : text;
+}
+
 int64_t number_at(const std::vector<int64_t>& numbers, int64_t place) {
   return numbers[static_cast<size_t>(place)];
 }
@@ -110,7 +116,7 @@ HeadValues HeadPicker::values(const HeadId& head) const {
 
 std::string HeadPicker::title(const HeadId& head) const {
   const HeadValues v = values(head);
-  std::string text = fmt::format("step {}", v.step);
+  std::string text = "step " + step_text(v.step, v.place);
   if (v.layer != kNoLayer) text += fmt::format(" · layer {}", v.layer);
   if (v.layer == kNoLayer) text += " · " + one_line(v.place.block);
   if (!v.place.slot.empty()) text += " · " + one_line(v.place.slot);
@@ -145,7 +151,10 @@ std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) 
   std::vector<int64_t> numbers;
   for (const MapSource& call : calls_) {
     if (axis == HeadAxis::layer && call.layer == kNoLayer) continue;
-    numbers.push_back(axis == HeadAxis::step ? call.step : call.layer);
+    if (axis == HeadAxis::chunk && !call.place.has_chunk()) continue;
+    numbers.push_back(axis == HeadAxis::step    ? call.step
+                      : axis == HeadAxis::chunk ? call.place.chunk
+                                                : call.layer);
   }
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
@@ -157,7 +166,7 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
   const HeadValues& w = wish.values;
   // Kinds and branches are different maps altogether; of layers and steps the nearest serves, and
   // what stays nearest to the present call where all else is equal.
-  using Distance = std::tuple<int, int, int, int64_t, int, int64_t, int64_t, int64_t>;
+  using Distance = std::tuple<int, int, int, int64_t, int, int64_t, int64_t, int64_t, int64_t>;
   std::optional<Distance> best;
   HeadId found = from;
   for (size_t c = 0; c < calls_.size(); ++c) {
@@ -169,6 +178,7 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
                         (wish.must != HeadAxis::kind || call.kind == w.kind) &&
                         (wish.must != HeadAxis::block || call.place.block == w.place.block) &&
                         (wish.must != HeadAxis::slot || call.place.slot == w.place.slot) &&
+                        (wish.must != HeadAxis::chunk || call.place.chunk == w.place.chunk) &&
                         (wish.must != HeadAxis::branch || !other_branch);
       if (!fits) continue;
       const auto place = static_cast<int64_t>(c);
@@ -181,6 +191,7 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
                               std::abs(call.layer - w.layer),
                               call.place.block != w.place.block,
                               std::abs(call.step - w.step),
+                              std::abs(call.place.chunk - w.place.chunk),
                               std::abs(place - from.call),
                               std::abs(number_at(call.batch, item) - w.batch)};
       if (best && *best <= distance) continue;
@@ -212,6 +223,9 @@ HeadId HeadPicker::select(const HeadId& from, HeadAxis axis, std::string_view va
     case HeadAxis::kind:
       wish.values.kind = *parse_kind(text);
       break;
+    case HeadAxis::chunk:
+      wish.values.place.chunk = *parse_whole(text);
+      break;
     case HeadAxis::branch:
       wish.values.branch = text;
       break;
@@ -232,14 +246,15 @@ HeadId HeadPicker::select(const HeadId& from, HeadAxis axis, std::string_view va
 HeadId HeadPicker::move(const HeadId& from, HeadAxis axis, int64_t by) const {
   const auto names = choices(from, axis);
   const HeadValues v = values(from);
-  const std::array<std::string, 8> now{std::to_string(v.step),
+  const std::array<std::string, 9> now{std::to_string(v.step),
                                        std::to_string(v.layer),
                                        std::string(kind_name(v.kind)),
                                        v.branch,
                                        std::to_string(v.batch),
                                        std::to_string(v.head),
                                        v.place.block,
-                                       v.place.slot};
+                                       v.place.slot,
+                                       std::to_string(v.place.chunk)};
   if (names.empty()) return from;
   const int64_t place = place_in(names, now[static_cast<size_t>(axis)]);
   const auto last = static_cast<int64_t>(names.size()) - 1;
@@ -256,9 +271,13 @@ HeadId HeadPicker::find(const HeadValues& wanted) const {
   if (wanted.layer != kNoLayer) select(found, HeadAxis::layer, std::to_string(wanted.layer));
   if (!wanted.place.block.empty()) select(found, HeadAxis::block, wanted.place.block);
   if (!wanted.place.slot.empty()) select(found, HeadAxis::slot, wanted.place.slot);
+  if (wanted.place.has_chunk()) {
+    select(found, HeadAxis::chunk, std::to_string(wanted.place.chunk));
+  }
   select(found, HeadAxis::branch, wanted.branch);
   const HeadValues got = values(found);
-  const bool same_place = !wanted.place.is_recorded() || got.place == wanted.place;
+  const bool asked = wanted.place.is_recorded() || wanted.place.has_chunk();
+  const bool same_place = !asked || got.place == wanted.place;
   if (got.step != wanted.step || got.layer != wanted.layer || got.branch != wanted.branch ||
       !same_place) {
     throw usage_error(fmt::format("step {}, {}, {}, branch {}: not together in this capture",

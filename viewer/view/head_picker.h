@@ -23,7 +23,7 @@ struct HeadValues {
   friend bool operator==(const HeadValues&, const HeadValues&) = default;
 };
 
-enum class HeadAxis : uint8_t { step, layer, kind, branch, batch, head, block, slot };
+enum class HeadAxis : uint8_t { step, layer, kind, branch, batch, head, block, slot, chunk };
 std::string_view head_axis_name(HeadAxis axis);
 
 /// Finds heads of a capture, or of an export, by recorded values. Immutable.
@@ -40,12 +40,12 @@ class HeadPicker {
   std::string title(const HeadId& head) const;
 
   /// Every value of an axis as text, ascending (branches and kinds in recorded order): of the whole
-  /// capture for step, layer, kind, branch, block and slot, of the head's call for batch and head.
-  /// Calls outside the main stack have no layer; what was not recorded is no choice.
+  /// capture for step, layer, kind, branch, block, slot and chunk, of the head's call for batch and
+  /// head. Calls outside the main stack have no layer; what was not recorded is no choice.
   std::vector<std::string> choices(const HeadId& from, HeadAxis axis) const;
   /// The head with `value` on `axis`. The other values stay; where no call has them together with
-  /// it, the nearest that exist (kinds, slots and branches first, then layers and steps). Throws
-  /// Error(usage) "step 7: not in this capture (it has 0, 5, 10)".
+  /// it, the nearest that exist (kinds, slots and branches first, then layers, steps and chunks).
+  /// Throws Error(usage) "step 7: not in this capture (it has 0, 5, 10)".
   HeadId select(const HeadId& from, HeadAxis axis, std::string_view value) const;
   /// The head `by` places further along the values of an axis, the last or first one beyond that.
   HeadId move(const HeadId& from, HeadAxis axis, int64_t by) const;

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/problem/attention_problem.h"
 #include "core/problem/token_grid.h"
+#include "core/products/evicted_keys.h"
 
 namespace attnscope {
 
@@ -26,6 +28,8 @@ struct MapSource {
 
   std::string mask;  ///< what leaves keys out of the softmax, as Mask::describe(); empty: nothing
 
+  std::vector<EvictedKeys> evicted = {};  ///< what a cache had dropped; of calls that tell it
+
   /// What there is of it.
   bool weights = true, logits = true;
   /// Entries of the finest numbers that are there, along a side: 1, or blocks of so many; then
@@ -37,6 +41,13 @@ struct MapSource {
   std::string about;       ///< one line, shown below the map; may be empty
   std::string rounding;    ///< how far stored numbers are from exact ones; empty: not worth telling
 
+  /// As AttentionProblem::same_tokens().
+  bool same_tokens() const { return kind != CallKind::cross && queries.same_places(keys); }
+  /// Whether a cache had dropped the key before the query came.
+  bool is_evicted(int64_t query, int64_t key) const {
+    return std::any_of(evicted.begin(), evicted.end(),
+                       [&](const EvictedKeys& each) { return each.holds(query, key); });
+  }
   const std::string& branch(int64_t item) const {
     return branches[branches.size() == 1 ? 0 : static_cast<size_t>(item)];
   }

@@ -109,6 +109,7 @@ std::string session_text(const Session& session, const path& folder) {
     json["head"]["block"] = session.head.place.block;
     json["head"]["slot"] = session.head.place.slot;
   }
+  if (session.head.place.has_chunk()) json["head"]["chunk"] = session.head.place.chunk;
   json["view"] = view_json(session.view);
   try {
     return json.dump(2) + "\n";

@@ -150,6 +150,7 @@ HeadValues read_head(Fields fields) {
   head.head = fields.whole("head", 0, INT64_MAX);
   if (fields.has("block")) head.place.block = fields.text("block");
   if (fields.has("slot")) head.place.slot = fields.text("slot");
+  if (fields.has("chunk")) head.place.chunk = fields.whole("chunk", 0, INT64_MAX);
   fields.check_all_known();
   return head;
 }

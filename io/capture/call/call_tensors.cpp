@@ -73,10 +73,11 @@ const std::vector<std::string>& usual_names(std::string_view role) {
 }
 
 std::span<const MaskTensor> mask_tensors() {
-  static constexpr std::array<MaskTensor, 4> kList{{{"mask", &CallTensors::mask},
+  static constexpr std::array<MaskTensor, 5> kList{{{"mask", &CallTensors::mask},
                                                     {"mask_valid", &CallTensors::mask_valid},
                                                     {"mask_segments", &CallTensors::mask_segments},
-                                                    {"mask_blocks", &CallTensors::mask_blocks}}};
+                                                    {"mask_blocks", &CallTensors::mask_blocks},
+                                                    {"mask_spans", &CallTensors::mask_spans}}};
   return kList;
 }
 

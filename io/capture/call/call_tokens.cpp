@@ -24,12 +24,13 @@ void check_name(const CallFacts& facts, const std::string& fact, const std::stri
   }
 }
 
-/// Block and slot; empty where they are not known.
+/// Block, slot and chunk; empty where they are not known.
 ModelPlace call_place(const CallFacts& facts) {
   for (const char* fact : {"block", "slot"}) {
     if (const auto name = facts.text(fact)) check_name(facts, fact, *name, 128);
   }
-  return {facts.text("block").value_or(""), facts.text("slot").value_or("")};
+  return {facts.text("block").value_or(""), facts.text("slot").value_or(""),
+          facts.integer("chunk").value_or(kNoChunk)};
 }
 
 std::vector<std::string> call_branches(const CallFacts& facts, int64_t batch) {
@@ -45,7 +46,7 @@ std::vector<std::string> call_branches(const CallFacts& facts, int64_t batch) {
   return branches;
 }
 
-/// Joint where a map of all tokens has text and something else.
+/// Joint where a map of the queries has text and something else.
 CallKind segments_kind(const CallFacts& facts) {
   bool text = false, other = false;
   const CallFacts::Fact* queries = facts.find("queries");
@@ -59,7 +60,8 @@ CallKind segments_kind(const CallFacts& facts) {
 }
 
 CallKind call_kind(const CallFacts& facts, const HeadTensors& heads) {
-  const bool cross = heads.q.tokens() != heads.k.tokens();
+  // A piece of a stream attends to what came before it as well.
+  const bool cross = heads.q.tokens() != heads.k.tokens() && !facts.has("chunk");
   const auto recorded = facts.text("kind");
   if (!recorded) {
     const std::string text = facts.text("text").value_or("none");
@@ -72,11 +74,12 @@ CallKind call_kind(const CallFacts& facts, const HeadTensors& heads) {
   if (!kind) {
     throw bad_fact(facts, "kind", "expected self, cross or joint (got " + *recorded + ")");
   }
-  if (cross && *kind != CallKind::cross) {
+  if (cross && *kind != CallKind::cross && !facts.has("keys")) {
     throw bad_fact(facts, "kind",
                    *recorded + " attention has as many queries as keys (got " +
                        std::to_string(heads.q.tokens()) + " and " +
-                       std::to_string(heads.k.tokens()) + ")");
+                       std::to_string(heads.k.tokens()) +
+                       "), where no token map of both, queries and keys, says otherwise");
   }
   return *kind;
 }
@@ -173,6 +176,11 @@ CallTokens short_tokens(const CallFacts& facts, const HeadTensors& heads, CallKi
     const auto grid = sequence_grid(facts, batch);
     const bool cross = kind == CallKind::cross;
     TextSpan text = parse_text_span(facts.text("text").value_or(cross ? "all" : "none"));
+    if (!cross && heads.k.tokens() != heads.q.tokens()) {
+      throw usage_error("chunk: its " + std::to_string(heads.k.tokens()) + " keys are not its " +
+                        std::to_string(heads.q.tokens()) +
+                        " queries: expected a token map of both, queries and keys, or kind cross");
+    }
     if (!cross) {
       TokenGrid tokens = make_token_grid(heads.q.tokens(), grid, text);
       const auto valid = text_valid(facts, batch);

@@ -18,7 +18,7 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 27> kFacts{{{"format", FactType::text},
+constexpr std::array<FactName, 28> kFacts{{{"format", FactType::text},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -44,10 +44,11 @@ constexpr std::array<FactName, 27> kFacts{{{"format", FactType::text},
                                            {"keys", FactType::any},
                                            {"mask_block", FactType::text},
                                            {"approximation", FactType::text},
-                                           {"part", FactType::any}}};
+                                           {"part", FactType::any},
+                                           {"chunk", FactType::integer}}};
 
-constexpr std::array<std::string_view, 7> kFormat2Facts{
-    "block", "slot", "queries", "keys", "mask_block", "approximation", "part"};
+constexpr std::array<std::string_view, 8> kFormat2Facts{
+    "block", "slot", "queries", "keys", "mask_block", "approximation", "part", "chunk"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {

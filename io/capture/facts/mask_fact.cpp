@@ -4,6 +4,7 @@
 
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_valid.h"
+#include "core/mask/query_spans.h"
 #include "core/mask/recorded_blocks.h"
 #include "core/mask/same_segment.h"
 
@@ -16,14 +17,15 @@ struct FormWords {
 };
 
 /// In the order of MaskForm.
-constexpr std::array<FormWords, 8> kForms{{{"none", "", false},
+constexpr std::array<FormWords, 9> kForms{{{"none", "", false},
                                            {"causal", "", false},
                                            {"tensor", "mask", false},
                                            {"valid", "mask_valid", true},
                                            {"valid_pairs", "mask_valid", true},
                                            {"segments", "mask_segments", true},
                                            {"block_causal", "", true},
-                                           {"blocks", "mask_blocks", true}}};
+                                           {"blocks", "mask_blocks", true},
+                                           {"spans", "mask_spans", true}}};
 
 const FormWords& words_of(MaskForm form) { return kForms[static_cast<size_t>(form)]; }
 
@@ -101,6 +103,8 @@ Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor)
       return block_causal_mask(fact.causal_block);
     case MaskForm::blocks:
       return recorded_blocks_mask(std::move(tensor), fact.block[0], fact.block[1]);
+    case MaskForm::spans:
+      return query_spans_mask(std::move(tensor));
   }
   return {};
 }

@@ -22,6 +22,7 @@ enum class MaskForm : uint8_t {
   segments,
   block_causal,
   blocks,
+  spans,
 };
 
 /// The fact `mask`, with the sizes of its blocks. A value.

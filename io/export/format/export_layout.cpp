@@ -183,14 +183,25 @@ int64_t ChunkGrid::chunk_number(int64_t head, int64_t row_chunk, int64_t col_chu
 
 namespace {
 
-/// Adds block and slot to the names of the groups that would have the same name without.
+/// Adds chunk, block and slot to the names of the groups that would have the same name without.
 void tell_places_apart(std::vector<ExportGroup>& groups) {
   std::map<std::string, std::set<ModelPlace>> places;
   for (const ExportGroup& group : groups) places[group.name].insert(group.call->id.place);
   for (ExportGroup& group : groups) {
-    const auto& [block, slot] = group.call->id.place;
-    if (places[group.name].size() == 1 && group.call->id.layer != kNoLayer) continue;
-    for (const std::string& part : {block, slot}) {
+    const ModelPlace& place = group.call->id.place;
+    const std::set<ModelPlace>& alike = places[group.name];
+    if (alike.size() == 1 && group.call->id.layer != kNoLayer) continue;
+    // Each part where it tells some of them apart.
+    const auto differs = [&](auto part) {
+      return std::any_of(alike.begin(), alike.end(),
+                         [&](const ModelPlace& other) { return other.*part != place.*part; });
+    };
+    const bool chunks = differs(&ModelPlace::chunk);
+    const bool names = differs(&ModelPlace::block) || differs(&ModelPlace::slot) ||
+                       group.call->id.layer == kNoLayer;
+    if (chunks && place.has_chunk()) group.name += fmt::format("_chunk{:03}", place.chunk);
+    if (!names) continue;
+    for (const std::string& part : {place.block, place.slot}) {
       if (!part.empty()) group.name += "_" + name_part(part);
     }
   }
@@ -223,7 +234,8 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
   tell_places_apart(layout.groups);
   std::set<std::string> names;
   for (ExportGroup& group : layout.groups) {
-    // They differ in replaced characters only; `branch`, `block` and `slot` tell them apart.
+    // They differ in replaced characters only; `branch`, `block`, `slot` and `chunk` tell them
+    // apart.
     const std::string name = group.name;
     for (int n = 2; !names.insert(group.name).second; ++n) {
       group.name = fmt::format("{}_{}", name, n);

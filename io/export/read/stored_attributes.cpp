@@ -51,6 +51,7 @@ Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
     json[std::string("model_") + fact] =
         reader.has_attribute(group, fact) ? reader.text(group, fact) : "";
   }
+  json["chunk"] = reader.has_attribute(group, "chunk") ? reader.integer(group, "chunk") : kNoChunk;
   return json;
 }
 
@@ -72,7 +73,8 @@ StoredFacts call_attributes(const Json& json) {
   facts.score = json["score"].get<std::string>();
   facts.mask = json["mask"].get<std::string>();
   facts.model = json["model"].get<std::string>();
-  facts.place = {json["model_block"].get<std::string>(), json["model_slot"].get<std::string>()};
+  facts.place = {json["model_block"].get<std::string>(), json["model_slot"].get<std::string>(),
+                 json["chunk"].get<int64_t>()};
   return facts;
 }
 

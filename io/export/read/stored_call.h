@@ -21,6 +21,9 @@ struct StoredFacts {
   /// The capture's sequences, as far as the file tells: without a grid they end with the last row
   /// or column that was exported.
   TokenGrid query_tokens, key_tokens;
+
+  /// As AttentionProblem::same_tokens().
+  bool same_tokens() const { return kind != "cross" && query_tokens.same_places(key_tokens); }
 };
 
 }  // namespace attnscope

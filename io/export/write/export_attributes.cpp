@@ -34,6 +34,7 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
     writer.attribute(group, "block", place.block);
     writer.attribute(group, "slot", place.slot);
   }
+  if (call.id.place.has_chunk()) writer.attribute(group, "chunk", call.id.place.chunk);
   writer.attribute(group, "branch", layout.branch);
   writer.attribute(group, "kind", kind_name(call.id.kind));
   writer.attribute(group, "score", score_name(problem.score()));

@@ -213,7 +213,7 @@ class Dump:
                 check_place(slot.place.block)
                 check_place(call_name)
             if not alone:
-                name = _file_word(f"step{facts['step']:04d}_{slot.place.block}_{call_name}")
+                name = _file_word(f"{_moment(facts)}_{slot.place.block}_{call_name}")
                 name += self._branch_suffix(facts)
         if name in self._names:
             raise CaptureError(
@@ -227,7 +227,7 @@ class Dump:
         return name + ".safetensors"
 
     def _short_name(self, facts: Mapping[str, Any]) -> str:
-        name = f"step{facts['step']:04d}_layer{facts.get('layer', 0):03d}"
+        name = f"{_moment(facts)}_layer{facts.get('layer', 0):03d}"
         name += f"_{facts['kind']}" if "kind" in facts else ""
         return name + self._branch_suffix(facts)
 
@@ -236,6 +236,11 @@ class Dump:
         if len(branches) == 1 and self._options.branch != branches[0] and self._model.transformers:
             return "_" + _file_word(branches[0])
         return ""
+
+
+def _moment(facts: Mapping[str, Any]) -> str:
+    """Step and chunk as a file's name begins with them."""
+    return f"step{facts['step']:04d}" + (f"_chunk{facts['chunk']:04d}" if "chunk" in facts else "")
 
 
 def _file_word(text: str) -> str:

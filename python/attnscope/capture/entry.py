@@ -21,6 +21,8 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
     or None: every call in the block. Options, all by name:
 
     layers, steps, heads   "0,3-7", "8-", "0-39:5", "all", a number or a list; heads: one range
+    chunks                 the same, of the pieces of a stream (a language model that generates with a cache,
+                           begin_chunk())
     kinds                  all, self, cross, joint, or a list of these
     blocks, slots          names, with * and ?, or a list of these: of blocks in the model
                            (transformer_blocks.7, vace_blocks.*), of attention within a block (attn1)

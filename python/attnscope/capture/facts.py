@@ -21,6 +21,8 @@ from .tensors import Call
 
 # q_state of q and k that were taken at the attention call itself: whatever the model applies, it had.
 AS_GIVEN = "as given to attention"
+# What forwards call a cache of keys that they are given.
+CACHE_ARGUMENTS = ("past_key_values", "past_key_value", "kv_cache", "kv_caches", "layer_past")
 # What the tokens of a call are, in short or as a map.
 TOKEN_FACTS = ("grid", "text", "text_valid", "tokens", "axes", "queries", "keys")
 
@@ -38,11 +40,14 @@ class FactTeller:
         kind = self._options.kind or slot.kind
         if kind is None:
             kind = "cross" if slot.crosses or call.q.shape[2] != call.k.shape[2] else "self"
-            if self._model.hf and kind == "cross" and not slot.crosses:
+            cached = self._model.hf or any(forward.arguments.get(n) is not None for n in CACHE_ARGUMENTS)
+            if cached and kind == "cross" and not slot.crosses:
                 raise CaptureError(
-                    f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: "
-                    "a cache of keys is in use. Run the model with use_cache=False, or "
-                    'record the first forward only (steps="0")'
+                    f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: a cache of keys is in "
+                    "use, and nothing tells where they stand in the stream: say it with cap.begin_chunk(n, "
+                    "query_position=…, key_positions=[…]); transformers: pass past_key_values= or "
+                    "use_cache=True to the model's forward, or use_cache=False. Cross-attention beside it is "
+                    'left out by slots=, or told by kind="cross"'
                 )
             whole = forward.sequences is None  # a grid, and what stands beside it
             if kind == "self" and whole and forward.grid and (self._options.text or self._model.hf):

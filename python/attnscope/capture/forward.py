@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .chunks import Chunk
 from .grids import Grid
 from .layouts import Sequences
 
@@ -28,4 +29,5 @@ class Forward:
     chosen: bool
     held: bool = False  # a later forward may show that its names are wrong
     sequences: Sequences | None = None  # of the class's token layout
+    chunk: Chunk | None = None  # the piece of a stream that it is
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen

@@ -176,8 +176,10 @@ class CallHooks:
             **given: Any,
         ) -> Any:
             named = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, **given}
+            # Of one query, the heads that share a key head are handed on as if they were its queries.
+            packed = query.shape[2] == 1 and query.shape[1] != key.shape[1]
             return self.run(
-                False,
+                packed,
                 lambda: real(module, query, key, value, attention_mask, *rest, **given),
                 lambda out: transformers_call(name, module, named, out),
             )

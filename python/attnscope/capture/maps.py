@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .chunks import Chunk, ChunkTeller
 from .errors import CaptureError
 from .facts import FactTeller, collapsed
 from .forward import Forward
@@ -123,7 +124,53 @@ class MapTeller:
             return TokenMap(own, None, kind_of(own) if rule else None)
         if names[1] is None and self._model.hf:
             return None  # a cache of keys
-        return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), "cross")
+        # Of a class whose call is of one sequence, other keys are those of a cache.
+        kind = kind_of(own) if rule is not None and names[1] is None else "cross"
+        return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), kind)
+
+    def of_chunk(
+        self, slot: Slot, call_name: str, forward: Forward, call: Call, chunks: ChunkTeller
+    ) -> tuple[Call, TokenMap]:
+        """(the call with the keys that are filled, its map) of a forward that is a piece of a stream.
+
+        Raises CaptureError where the positions of its keys are not known.
+        """
+        assert forward.chunk is not None
+        if self._options.text is not None or self._options.axes is not None:
+            raise CaptureError("text=, axes=: a piece of a stream has a token map, which excludes them")
+        queries, keys = call.q.shape[2], call.k.shape[2]
+        layout, given = self._model.layout, forward.arguments
+        rule = layout.rule(slot.place.block, call_name) if layout is not None else None
+        if forward.sequences is not None:
+            own = self._fitting(slot, forward.sequences, rule and rule[0], queries, "queries")
+        elif forward.grid is not None and math.prod(forward.grid) == queries:
+            own = [grid_segment("video", "video", forward.grid)]
+        elif self._model.hf and any(given.get(n) is not None for n in ("input_ids", "decoder_input_ids")):
+            own = [Segment("text", "text", queries)]
+        else:
+            own = other(queries)
+        others = None
+        if rule is not None and rule[1] is not None and forward.sequences is not None:
+            others = self._fitting(slot, forward.sequences, rule[1], keys, "keys")
+        elif slot.crosses:
+            others = [Segment("text", "text", keys)] if self._model.family else other(keys)
+        call, tokens = chunks.of_call(slot.name, forward.chunk, call, own, others)
+        kind = "cross" if others is not None else kind_of(own)
+        return call, TokenMap(tokens.queries, tokens.keys, kind)
+
+    def of_bare_chunk(
+        self, where: str, chunk: Chunk, call: Call, grid: Grid | None, chunks: ChunkTeller
+    ) -> tuple[Call, dict[str, Any]]:
+        """The same of a call without a model, with its facts instead of its map."""
+        o, queries = self._options, call.q.shape[2]
+        if o.text is not None or o.axes is not None:
+            raise CaptureError("text=, axes=: a piece of a stream has a token map, which excludes them")
+        fits = grid is not None and math.prod(grid) == queries
+        own = [grid_segment("video", "video", grid)] if grid is not None and fits else other(queries)
+        crosses = o.kind == "cross"
+        call, tokens = chunks.of_call(where, chunk, call, own, other(call.k.shape[2]) if crosses else None)
+        facts, _ = stated_map(tokens.queries, tokens.keys)
+        return call, {"kind": o.kind or kind_of(own), "chunk": chunk.number, **facts}
 
     def of_unknown(self, slot: Slot, kind: str, forward: Forward, call: Call) -> TokenMap | None:
         """The map of a call of a class without a layout, where the short facts cannot say that nobody told

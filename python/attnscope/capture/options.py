@@ -15,6 +15,7 @@ class Options:
 
     layers: Any = "all"
     steps: Any = "all"
+    chunks: Any = "all"
     heads: Any = "all"
     kinds: str | Sequence[str] = "all"
     blocks: str | Sequence[str] = "all"

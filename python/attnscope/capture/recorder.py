@@ -16,6 +16,7 @@ import torch
 from .arrivals import Arrivals
 from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .choice import largest_named, parse_numbers
+from .chunks import Chunk, ChunkTeller
 from .dump import Dump
 from .errors import CaptureError, LabelError
 from .facts import AS_GIVEN, FactTeller, bare_facts
@@ -51,8 +52,9 @@ class Capture:
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
-        check_together(self._model)
         self._step_test = parse_numbers(options.steps, "steps")
+        self._chunk_test = parse_numbers(options.chunks, "chunks")
+        self._chunks = ChunkTeller()
         self._selection = Selection(options)
         parse_numbers(options.heads, "heads")
         self._selection.check(self._model)
@@ -106,7 +108,10 @@ class Capture:
             for why, names in self._model.unseen.items():
                 more = f" and {len(names) - 1} more" if len(names) > 1 else ""
                 self._say(f"not recorded: {names[0]}{more}: {why}")
+            if self._model.hf:
+                self._chunks.watch(self._stack)
             watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
+            check_together(self._model)
             self._running.install(self._stack, self._model)
             for name in self._model.transformers:
                 hook_around(self._stack, self._model.as_called(name), self._begin(name), self._end(name))
@@ -193,6 +198,9 @@ class Capture:
         """Step, branch, grid and text of the forward that begins."""
         stamp = timestep_argument(given)
         first = not self._counter.steps
+        chunk, stream = self._chunks.of_forward(given, self._model.hf)
+        if stream is not None:
+            self._counter.begin_chunk(stream)
         step, branch = self._counter.next(
             timestep_key(stamp), self._branches.of_forward(module), self._branches.has_both(module)
         )
@@ -200,7 +208,7 @@ class Capture:
             self._end_step()
         names = self._branches.names(module, given, branch)
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
-        chosen = self._step_test(step) and (names is None or bool(items))
+        chosen = self._step_test(step) and self._wants_chunk(chunk) and (names is None or bool(items))
         self._arrivals.forward(names, names is None or bool(items), chosen)
         if names is not None and not items and branch is None:
             raise CaptureError(
@@ -231,7 +239,12 @@ class Capture:
             chosen,
             self._branches.in_doubt(module, branch),
             sequences,
+            chunk,
         )
+
+    def _wants_chunk(self, chunk: Chunk | None) -> bool:
+        """Is the piece of a stream one of the chosen? What is none is where all are."""
+        return self.options.chunks == "all" if chunk is None else self._chunk_test(chunk.number)
 
     def _end_step(self) -> None:
         """No forward of the step before comes any more."""
@@ -296,10 +309,21 @@ class Capture:
         if call_name.endswith(IMAGE_CALL) and not call.k.shape[2]:
             self._say(f"{slot.name}: its call with image keys has none, and is not recorded")
             return
+        if not self._selection.slot(call_name):
+            return
         call.check(slot.name)
         whole = self._parts.whole(slot, call_name, forward, call)
         shape = whole.shape if whole is not None else call
-        tokens = self._maps.of_call(slot, call_name, forward, shape)
+        if self._is_piece(slot, forward):
+            if whole is not None:
+                raise CaptureError(
+                    f"{slot.name}: a piece of a stream of which several processes hold parts cannot be recorded: "
+                    "run the model in one process"
+                )
+            call, tokens = self._maps.of_chunk(slot, call_name, forward, call, self._chunks)
+            shape = call
+        else:
+            tokens = self._maps.of_call(slot, call_name, forward, shape)
         kind = self.options.kind or (tokens and tokens.kind) or self._facts.kind(slot, forward, shape)
         if not self._selection.call(call_name, kind):
             return
@@ -310,6 +334,8 @@ class Capture:
         names, items, times = self._items(slot, names, items, call.q.shape[0], times)
         branches = [names[i] for i in items] if names is not None else []
         facts = self._facts.call_facts(slot, forward, kind)
+        if self._is_piece(slot, forward):
+            facts["chunk"] = forward.chunk.number  # type: ignore[union-attr]
         named: dict[str, torch.Tensor] = {}
         if tokens is None:
             facts |= self._facts.text_facts(slot, forward, shape, kind, branches, times, items, index)
@@ -326,6 +352,12 @@ class Capture:
             facts, part = whole.part(facts, kind)
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
         self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
+
+    def _is_piece(self, slot: Slot, forward: Forward) -> bool:
+        """Is the call one of a stream? An encoder's beside its decoder is not."""
+        config = getattr(forward.model, "config", None)
+        beside = getattr(config, "is_encoder_decoder", False) and "decoder" not in slot.name
+        return forward.chunk is not None and not beside
 
     def _items(
         self, slot: Slot, names: list[str] | None, items: list[int], batch: int, times: int
@@ -357,6 +389,24 @@ class Capture:
         self._bare = [step, layer, timestep]
         self._counter.begin(step)
 
+    def begin_chunk(
+        self, chunk: int, *, query_position: int, key_positions: Any = None, grid: Any = None, layer: int = 0
+    ) -> None:
+        """The forwards that follow are the piece `chunk` of a stream, counted from 0; its steps begin at 0.
+
+        query_position: the number in the stream, whose tokens are counted from 0, of the piece's first
+        query; its others follow. key_positions: those of the keys in the order in which they lie in K, as
+        ranges or pairs (first, past the last), or the number of the first where all follow it; None: keys are
+        the queries. grid: the piece's own (T, H, W). layer: of the next call, for capture(None, …).
+
+        Cross-attention's keys are of no stream. Of transformers' caches all this is known without.
+        """
+        self._chunks.say(chunk, query_position, key_positions)
+        self._counter.begin_chunk()
+        self._bare = [0, layer, None]
+        if grid is not None:
+            self._grid = as_grid(grid)
+
     def branch(self, name: str) -> contextlib.AbstractContextManager[None]:
         """For a with-block: the forwards in it are the branch `name` ("cond", "uncond" or another)."""
         return self._branches.named(None, name)
@@ -364,7 +414,8 @@ class Capture:
     def _record_bare(self, call: Call) -> None:
         step, layer, timestep = self._bare
         self._bare[1] += 1
-        if not (self._step_test(step) and self._selection.layer(layer)):
+        wanted = self._step_test(step) and self._wants_chunk(self._chunks.of_bare())
+        if not (wanted and self._selection.layer(layer)):
             return
         call = call.with_batch()
         call.check(f"call {layer}")
@@ -376,6 +427,10 @@ class Capture:
         facts = bare_facts(self.options, self._grid, step, layer, timestep)
         if not self._records_one:
             facts.setdefault("q_state", AS_GIVEN)
+        chunk = self._chunks.of_bare()
+        if chunk is not None:
+            call, stated = self._maps.of_bare_chunk(f"call {layer}", chunk, call, self._grid, self._chunks)
+            facts = {n: f for n, f in facts.items() if n not in ("grid", "tokens", "text_valid")} | stated
         self._dump.save(call, list(range(call.q.shape[0])), facts, None, self.options.head_offset or 0)
 
     # ---- afterwards

@@ -31,6 +31,10 @@ class Selection:
         numbered = self._all_layers if slot.layer is None else self._layer(slot.layer)
         return numbered and self._block(slot.place.block)
 
+    def slot(self, name: str) -> bool:
+        """May a call of this name within its block be?"""
+        return self._slot(name)
+
     def call(self, name: str, kind: str) -> bool:
         """Is a call of a chosen module, by its name within the block and its kind?"""
         return self._slot(name) and self._kind(kind)

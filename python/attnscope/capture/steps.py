@@ -113,6 +113,7 @@ class StepCounter:
         self._timestep: Any = None
         self._announced: int | None = None  # by begin_step(), before its first forward
         self._told = False  # steps are announced
+        self._begins = False  # a chunk does: whatever comes is a step
         self._moved = False  # the scheduler moved on since the last forward
         self._moves = False  # and has before
 
@@ -129,6 +130,12 @@ class StepCounter:
     def begin(self, step: int) -> None:
         """The forwards that follow belong to `step`."""
         self._announced, self._told = step, True
+
+    def begin_chunk(self, step: int = 0) -> None:
+        """The forwards that follow are another piece of a stream, whose steps are counted from `step`."""
+        self.finish()
+        self._step, self._seen, self._forwards = step - 1, [], 0
+        self._begins, self._timestep, self._moved, self._announced = True, None, False, None
 
     def move_on(self) -> None:
         """The scheduler has taken its step: what follows is another one."""
@@ -156,7 +163,7 @@ class StepCounter:
         self._forwards += 1
         if of_forward[-1] is not None and of_forward[-1] not in self._context_order:
             self._context_order.append(of_forward[-1])
-        self._timestep, self._moved, self._announced = timestep, False, None
+        self._timestep, self._moved, self._announced, self._begins = timestep, False, None, False
         return self._step, branch
 
     def finish(self) -> None:
@@ -175,6 +182,8 @@ class StepCounter:
 
     def _is_new(self, timestep: Any, context: str | None) -> bool:
         """Does the forward begin a step?"""
+        if self._begins:
+            return True
         if self._told:
             return self._announced is not None and self._announced != self._step
         if self._step < 0 or self._moved or timestep != self._timestep:

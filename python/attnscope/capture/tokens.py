@@ -23,6 +23,7 @@ class Segment:
     grid: Grid | None = None  # count is its product
     cell: tuple[int, int, int] | None = None  # frames, rows and columns of pixels that a token stands for
     first_frame: int | None = None  # the stream's latent frame that frame 0 of the grid is
+    position: int | None = None  # the number in its stream of the first token
     order: str | Mapping[str, list[int]] = "raster"  # or {"tiles": [t, h, w]}: tile by tile
     # How many of the first tokens are no padding, one number or one a batch item; or bool [B, count].
     valid: int | list[int] | torch.Tensor | None = None
@@ -75,8 +76,9 @@ def _stated(segment: Segment, side: str, tensors: dict[str, torch.Tensor]) -> di
         value = getattr(segment, name)
         if value is not None:
             fact[name] = list(value)
-    if segment.first_frame is not None:
-        fact["first_frame"] = segment.first_frame
+    for name in ("first_frame", "position"):
+        if getattr(segment, name) is not None:
+            fact[name] = getattr(segment, name)
     if segment.order != "raster":
         fact["order"] = segment.order
     if isinstance(segment.valid, torch.Tensor):

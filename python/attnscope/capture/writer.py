@@ -111,7 +111,7 @@ class Writer:
 
     def _list(self, name: str, facts: Mapping[str, Any], size: int) -> None:
         self.bytes += size
-        short = ("step", "layer", "block", "slot", "kind", "branches")
+        short = ("step", "chunk", "layer", "block", "slot", "kind", "branches")
         if facts.get("format") == FORMAT_2:
             self.root["format"] = FORMAT_2
         self.calls.append({"file": name, **{k: facts[k] for k in short if k in facts}})

@@ -5,11 +5,13 @@
 #include "core/base/checked_math.h"
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_valid.h"
+#include "core/mask/query_spans.h"
 #include "core/mask/recorded_blocks.h"
 #include "core/mask/same_segment.h"
 #include "tests/core/mask/mask_rectangles.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
+#include "tests/support/tensor_files.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -136,6 +138,81 @@ TEST_CASE("recorded blocks, for all batch items and heads or for each") {
   }
 }
 
+namespace {
+
+std::shared_ptr<const TensorSource> span_tensor(const std::vector<QuerySpan>& spans) {
+  return make_tensor("FILE: tensor t", DType::i64, {static_cast<int64_t>(spans.size()), 5},
+                     query_span_rows(spans));
+}
+
+}  // namespace
+
+TEST_CASE("spans of queries and keys: runs, diagonals, several a query, queries without") {
+  const MaskShape shape{1, 2, 90, 70};
+  const std::vector<std::vector<QuerySpan>> lists{
+      {{{0, 90}, {0, 70}}},
+      {{{0, 70}, {0, 70}, true}},
+      // A stream in three pieces: a first one, one that sees it, one that sees less of it.
+      {{{0, 20}, {0, 20}, true},
+       {{20, 40}, {0, 20}},
+       {{20, 40}, {20, 40}, true},
+       {{60, 90}, {5, 9}},
+       {{60, 90}, {30, 31}},
+       {{60, 90}, {40, 55}, true},
+       {{60, 90}, {60, 70}, true}},
+      {{{3, 4}, {69, 70}}, {{89, 90}, {0, 1}, true}}};
+  for (const auto& spans : lists) {
+    const Mask mask = query_spans_mask(span_tensor(spans));
+    mask.check_shape(1, 2, 90, 70);
+    check_mask(
+        mask,
+        [&](auto, auto, auto i, auto j) {
+          return masked_unless(std::any_of(spans.begin(), spans.end(), [&](const QuerySpan& s) {
+            return s.queries.contains(i) && s.keys.contains(j) &&
+                   (!s.causal || j - s.keys.begin <= i - s.queries.begin);
+          }));
+        },
+        shape, true);
+  }
+}
+
+TEST_CASE("spans that are out of bounds or out of order are refused by their row") {
+  const auto error = [](const std::vector<int64_t>& rows) {
+    const auto count = static_cast<int64_t>(rows.size()) / 5;
+    const Mask mask = query_spans_mask(make_tensor("FILE: tensor t", DType::i64, {count, 5}, rows));
+    return thrown_text(ErrorCode::usage, [&] { mask.check_shape(2, 3, 10, 8); });
+  };
+  CHECK(error({0, 11, 0, 8, 0}) ==
+        "FILE: tensor t: row 0: its queries are no range within 0 to 10 (got [0, 11, 0, 8, 0])");
+  CHECK(error({0, 4, 0, 8, 0, 4, 4, 0, 8, 0}) ==
+        "FILE: tensor t: row 1: its queries are no range within 0 to 10 (got [4, 4, 0, 8, 0])");
+  CHECK(error({-1, 4, 0, 8, 0}).find("row 0: its queries") != std::string::npos);
+  CHECK(error({0, 4, 3, 9, 0}).find("its keys are no range within 0 to 8") != std::string::npos);
+  CHECK(error({0, 4, 0, 8, 2}).find("neither 0 nor 1") != std::string::npos);
+  CHECK(error({0, 4, 0, 4, 0, 0, 4, 3, 8, 0}).find("row 1: its keys do not follow") !=
+        std::string::npos);
+  CHECK(error({0, 4, 4, 8, 0, 0, 4, 0, 3, 0}).find("row 1: its keys do not follow") !=
+        std::string::npos);
+  CHECK(error({0, 4, 0, 4, 0, 3, 5, 0, 8, 0}).find("row 1: its queries neither follow") !=
+        std::string::npos);
+  CHECK(error({4, 8, 0, 4, 0, 0, 4, 0, 8, 0}).find("row 1: its queries neither follow") !=
+        std::string::npos);
+  CHECK(error({4, 8, 0, 4, 0}) == "");
+  const auto wrong = [](DType dtype, std::vector<int64_t> shape) {
+    std::vector<int64_t> values(static_cast<size_t>(*checked_count(shape)));
+    if (dtype == DType::i64) {
+      return refused([&] { query_spans_mask(make_tensor("t", dtype, shape, values)); },
+                     ErrorCode::usage, {"expected i64 [n, 5]"});
+    }
+    const std::vector<uint8_t> bytes(values.size());
+    return refused([&] { query_spans_mask(make_tensor("t", dtype, shape, bytes)); },
+                   ErrorCode::usage, {"expected i64 [n, 5]", "bool"});
+  };
+  CHECK(wrong(DType::boolean, {2, 5}) == "");
+  CHECK(wrong(DType::i64, {2, 4}) == "");
+  CHECK(wrong(DType::i64, {10}) == "");
+}
+
 TEST_CASE("recorded masks say how they are told") {
   const auto valid = make_tensor("valid", DType::boolean, {2}, std::vector<uint8_t>{1, 0});
   CHECK(valid_keys_mask(valid).describe() == "valid");
@@ -143,6 +220,7 @@ TEST_CASE("recorded masks say how they are told") {
   CHECK(same_segment_mask(make_tensor("s", DType::i64, {1}, std::vector<int64_t>{0})).describe() ==
         "segments");
   const auto blocks = make_tensor("b", DType::boolean, {1, 1, 1, 1}, std::vector<uint8_t>{1});
+  CHECK(query_spans_mask(span_tensor({{{0, 1}, {0, 1}}})).describe() == "spans");
   CHECK(recorded_blocks_mask(blocks, 128, 64).describe() == "blocks:128x64");
 }
 

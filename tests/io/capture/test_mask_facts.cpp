@@ -99,6 +99,12 @@ TEST_CASE("masks that are stated by less than their entries") {
     CHECK(kept(mask, 0, 3) == "110011 110011 110011 110011 000011 000011");
     CHECK(kept(mask, 1, 0) == "001100 001100 001100 001100 111111 111111");
   }
+  SECTION("spans") {
+    const Mask mask = opened(call_of("spans").tensor(
+        "mask_spans", "I64", {3, 5}, numbers({0, 2, 0, 3, 1, 3, 6, 1, 2, 0, 3, 6, 4, 6, 1})));
+    CHECK(mask.describe() == "spans");
+    CHECK(kept(mask, 1, 2) == "100000 110000 000000 010010 010011 010011");
+  }
   SECTION("what the first version can say, the second can too") {
     CHECK(opened(call_of("causal")).describe() == "causal");
     CHECK(opened(call_of("")).is_none());
@@ -124,7 +130,7 @@ TEST_CASE("mask facts that are wrong are refused in one line that names file, pl
       {call_of("none", 1).fact("mask_block", "2x2"), {"mask_block", "attnscope-capture/2"}},
       {call_of("valid").version(3), {"format", "attnscope-capture/2", "attnscope-capture/3"}},
       // Words.
-      {call_of("window:3"), {"mask", "block_causal:N or blocks", "window:3"}},
+      {call_of("window:3"), {"mask", "block_causal:N, blocks or spans", "window:3"}},
       {call_of("block_causal"), {"got block_causal)"}},
       {call_of("block_causal:0"), {"got block_causal:0"}},
       {call_of("block_causal:x"), {"got block_causal:x"}},
@@ -155,6 +161,10 @@ TEST_CASE("mask facts that are wrong are refused in one line that names file, pl
       {blocks("4x2", {1, 1, 3, 3}), {"bool [2, 4, 2, 3]", "4x2", "[1, 1, 3, 3]"}},
       {blocks("4x2", {1, 2, 2, 3}), {"bool [2, 4, 2, 3]", "[1, 2, 2, 3]"}},
       {blocks("4x2", {2, 3}), {"[B or 1, H or 1", "[2, 3]"}},
+      {call_of("spans"), {"is spans", "no tensor mask_spans"}},
+      {call_of("spans").tensor("mask_spans", "BOOL", {1, 5}), {"i64 [n, 5]", "bool [1, 5]"}},
+      {call_of("spans").tensor("mask_spans", "I64", {1, 5}, numbers({0, 7, 0, 6, 0})),
+       {"mask_spans: row 0", "queries", "0 to 6", "[0, 7, 0, 6, 0]"}},
   };
   for (const Case& c : cases) {
     c.call.write(path);
@@ -240,7 +250,9 @@ TEST_CASE("the content hash follows what states a mask") {
       hash(blocks("3x4", {2, 1, 2, 2})),
       hash(blocks("6x2", {1, 4, 1, 3})),
       hash(blocks("3x6", {1, 4, 2, 1})),
-      hash(blocks("3x6", {2, 4, 2, 1}))};
+      hash(blocks("3x6", {2, 4, 2, 1})),
+      hash(call_of("spans").tensor("mask_spans", "I64", {1, 5}, numbers({0, 6, 0, 6, 0}))),
+      hash(call_of("spans").tensor("mask_spans", "I64", {1, 5}, numbers({0, 6, 0, 6, 1})))};
   for (size_t i = 0; i < hashes.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       INFO(i << " and " << j);

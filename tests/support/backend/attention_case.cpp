@@ -10,6 +10,7 @@
 
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_valid.h"
+#include "core/mask/query_spans.h"
 #include "core/mask/recorded_blocks.h"
 #include "core/mask/same_segment.h"
 #include "core/tensor/memory_tensor.h"
@@ -160,6 +161,33 @@ MaskCase padded_batch(std::string_view name, const Shape& s) {
   return {"", Mask::tensor(float_tensor({s.batch, 1, rows, s.keys}, values)), bias};
 }
 
+/// A stream in pieces of queries, of which the second is missing. Each sees a run of first keys, a
+/// window of those behind them, and the diagonal of its own.
+MaskCase stream_mask(const Shape& s) {
+  const int64_t piece = std::max<int64_t>(1, s.queries / 5);
+  std::vector<QuerySpan> spans;
+  for (int64_t first = 0; first < s.queries; first += piece) {
+    if (first == piece) continue;
+    const IndexRange queries{first, std::min(first + piece, s.queries)};
+    const int64_t own = std::min(first, s.keys);
+    const int64_t sink = std::min<int64_t>(own, 3);
+    const IndexRange ranges[] = {
+        {0, sink}, {std::max(sink, own - 41), own}, {own, std::min(first + piece, s.keys)}};
+    for (const IndexRange& keys : ranges) {
+      if (!keys.empty()) spans.push_back({queries, keys, keys.begin == own});
+    }
+  }
+  auto tensor = std::make_shared<MemoryTensor>(
+      "mask", DType::i64, std::vector<int64_t>{static_cast<int64_t>(spans.size()), 5},
+      as_bytes(query_span_rows(spans)));
+  return {"", query_spans_mask(std::move(tensor)), [=](auto, auto, auto i, auto j) {
+            return allow(std::any_of(spans.begin(), spans.end(), [&](const QuerySpan& span) {
+              return span.queries.contains(i) && span.keys.contains(j) &&
+                     (!span.causal || j - span.keys.begin <= i - span.queries.begin);
+            }));
+          }};
+}
+
 /// Masks as captures state them, of several batch items where there are: tokens that are valid or
 /// of a segment, alone and in runs, and blocks of their own for each head.
 MaskCase recorded_mask(std::string_view name, const Shape& s) {
@@ -167,6 +195,7 @@ MaskCase recorded_mask(std::string_view name, const Shape& s) {
     return {"", block_causal_mask(43),
             [](auto, auto, auto i, auto j) { return allow(j / 43 <= i / 43); }};
   }
+  if (name == "spans") return stream_mask(s);
   if (name == "recorded_blocks") {
     const int64_t rows = (s.queries + 15) / 16, columns = (s.keys + 63) / 64;
     const auto bits = random_bits(s.batch * s.heads * rows * columns, 0.4, 17);
@@ -259,7 +288,7 @@ MaskCase build_mask(std::string_view name, const Shape& s) {
   if (name == "blocks") return block_mask(s);
   if (name == "causal_and_keys") return causal_and_keys(s);
   if (name.starts_with("padded")) return padded_batch(name, s);
-  if (name == "valid" || name == "block_causal" || name == "recorded_blocks" ||
+  if (name == "valid" || name == "block_causal" || name == "recorded_blocks" || name == "spans" ||
       name == "same_segment" || name.ends_with("valid_pairs")) {
     return recorded_mask(name, s);
   }

@@ -69,6 +69,10 @@ TEST_CASE("the atlas has the calls of a step, kind, slot and branch, by layer") 
   CHECK(lines[2].label == "3");
   CHECK(lines[1].heads[1] == AtlasHead{{1, 1, 1}, 1, 1});
   CHECK(lines[0].heads[0].id == HeadId{4, 0, 0});
+
+  std::vector<MapSource> stream{call(0, 0, "attn1", {"all"}), call(0, 0, "attn1", {"all"})};
+  stream[1].place.chunk = 1;
+  CHECK(atlas_lines(stream, {0, 0, 0}).size() == 1);
 }
 
 TEST_CASE("the atlas is filtered and sorted by numbers, which come later") {

@@ -151,3 +151,30 @@ TEST_CASE("blocks and slots choose heads, also where there is no layer") {
   wanted.place.block = "blocks.7";
   CHECK(has(usage_text([&] { picker.find(wanted); }), "block blocks.7: not in this capture"));
 }
+
+TEST_CASE("chunks of a stream choose heads") {
+  std::vector<MapSource> calls;
+  for (const int64_t layer : {0, 1}) {
+    for (const int64_t chunk : {0, 1, 3}) {
+      MapSource call;
+      call.layer = layer;
+      call.place = {"", "", chunk};
+      call.branches = {"all"};
+      call.batch = {0};
+      call.heads = {0};
+      calls.push_back(std::move(call));
+    }
+  }
+  const HeadPicker picker(calls);
+  CHECK(picker.choices({}, HeadAxis::chunk) == std::vector<std::string>{"0", "1", "3"});
+  HeadId head = picker.select({}, HeadAxis::chunk, "3");
+  CHECK(picker.title(head) == "step 0 · chunk 3 · layer 0 · all · head 0");
+  // Of the next layer the same piece.
+  head = picker.move(head, HeadAxis::layer, 1);
+  CHECK(picker.values(head).place.chunk == 3);
+  head = picker.move(head, HeadAxis::chunk, -1);
+  CHECK(picker.values(head) == HeadValues{0, 1, CallKind::self, "all", 0, 0, {"", "", 1}});
+  CHECK(picker.values(picker.find(picker.values(head))).place.chunk == 1);
+  CHECK(usage_text([&] { picker.select(head, HeadAxis::chunk, "2"); }) ==
+        "chunk 2: not in this capture (it has 0-1, 3)");
+}

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/index_range.h"
+#include "core/mask/query_spans.h"
+#include "core/problem/token_grid.h"
+
+namespace attnscope {
+
+/// Queries next to each other and a run of keys that came before them in their stream, which they
+/// no longer attend to: a cache had dropped them.
+struct EvictedKeys {
+  IndexRange queries, keys;
+
+  bool holds(int64_t query, int64_t key) const {
+    return queries.contains(query) && keys.contains(key);
+  }
+  friend bool operator==(const EvictedKeys&, const EvictedKeys&) = default;
+};
+
+/// What the mask `spans` (in its order, mask query_spans) takes away although the key's position is
+/// before that of the queries, and no key of the same position is left. Ascending by queries, then
+/// keys; empty where the token maps have no positions.
+std::vector<EvictedKeys> evicted_keys(std::span<const QuerySpan> spans, const TokenGrid& queries,
+                                      const TokenGrid& keys);
+
+}  // namespace attnscope

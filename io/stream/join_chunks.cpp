@@ -1,0 +1,307 @@
+#include "io/stream/join_chunks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "core/base/error.h"
+#include "core/tensor/memory_tensor.h"
+#include "io/segments/segment_json.h"
+#include "io/stream/joined_keys.h"
+#include "io/stream/joined_mask.h"
+#include "io/stream/joined_rows.h"
+#include "io/stream/joined_tokens.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Chunks = std::vector<const CallEntry*>;
+
+/// What the chunks of one call have in common.
+auto call_key(const SelectedCall& s) {
+  const CallId& id = s.call->id;
+  return std::tuple(id.step, id.layer, id.kind, id.branches, id.place.block, id.place.slot, s.batch,
+                    s.heads);
+}
+
+std::string call_text(const CallEntry& call) {
+  ModelPlace place = call.id.place;
+  place.chunk = kNoChunk;
+  return fmt::format("step {}, {}, {}", call.id.step, layer_text(call.id.layer, place),
+                     fmt::join(call.id.branches, "+"));
+}
+
+std::shared_ptr<const TensorSource> numbers_tensor(const std::string& name,
+                                                   std::vector<int64_t> shape,
+                                                   const std::vector<int64_t>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return std::make_shared<MemoryTensor>(name, DType::i64, std::move(shape),
+                                        std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
+/// Joins the chunks of one call.
+class ChunkJoin {
+ public:
+  ChunkJoin(const Chunks& chunks, const std::stop_token& stop)
+      : chunks_(chunks), first_(*chunks.front()), stop_(stop) {}
+
+  std::shared_ptr<const CallEntry> run() {
+    check_parts();
+    check_shapes();
+    auto entry = std::make_shared<CallEntry>(first_);
+    queries_ = joined_queries(chunks_);
+    join_facts(*entry);
+    keys_ = join_keys(chunks_, stop_);
+    tell_missing();
+    join_tensors(*entry);
+    return entry;
+  }
+  std::vector<std::string> notes;
+
+ private:
+  int64_t number(size_t chunk) const { return chunks_[chunk]->id.place.chunk; }
+
+  void check_parts() const {
+    for (const CallEntry* call : chunks_) {
+      if (call->facts.count("part") == 0) continue;
+      throw usage_error(
+          fmt::format("chunk {} is the part of one of several processes: join these first, from "
+                      "the folder that "
+                      "has them all",
+                      call->id.place.chunk));
+    }
+  }
+
+  void check_shapes() const {
+    const AttentionProblem& a = *first_.problem;
+    for (const CallEntry* call : chunks_) {
+      const AttentionProblem& b = *call->problem;
+      const bool fits = a.batch() == b.batch() && a.num_heads() == b.num_heads() &&
+                        a.num_kv_heads() == b.num_kv_heads() && a.head_dim() == b.head_dim() &&
+                        a.q().dtype() == b.q().dtype();
+      if (fits) continue;
+      throw usage_error(fmt::format(
+          "chunks {} and {} have other shapes: q [{}, {}, N, {}] {} and [{}, {}, N, {}] {}",
+          number(0), call->id.place.chunk, a.batch(), a.num_heads(), a.head_dim(),
+          dtype_name(a.q().dtype()), b.batch(), b.num_heads(), b.head_dim(),
+          dtype_name(b.q().dtype())));
+    }
+  }
+
+  /// The facts that all chunks have alike; what may differ is left out where it does.
+  void join_facts(CallEntry& entry) {
+    const std::set<std::string> own{"chunk", "queries", "keys", "mask", "mask_block", "format"};
+    const std::set<std::string> loose{"timestep", "extra"};
+    std::set<std::string> names;
+    for (const CallEntry* call : chunks_) {
+      for (const auto& [name, fact] : call->facts) names.insert(name);
+    }
+    for (const std::string& name : names) {
+      if (own.count(name) != 0) continue;
+      const auto of = [&](const CallEntry& call) {
+        const auto found = call.facts.find(name);
+        return found == call.facts.end() ? std::string("nothing") : found->second.json;
+      };
+      const auto other = std::find_if(chunks_.begin(), chunks_.end(), [&](const CallEntry* call) {
+        return of(*call) != of(first_);
+      });
+      if (other == chunks_.end()) continue;
+      const std::string what =
+          fmt::format("{} is {} in chunk {} and {} in chunk {}", name, of(first_), number(0),
+                      of(**other), (*other)->id.place.chunk);
+      if (loose.count(name) == 0) throw usage_error(what);
+      notes.push_back(fmt::format("{}: left out: {}", call_text(first_), what));
+      entry.facts.erase(name);
+    }
+    for (const std::string& name : own) entry.facts.erase(name);
+    entry.facts["kind"] = {Json(kind_name(first_.id.kind)).dump(), "recorded"};
+    entry.id.place.chunk = kNoChunk;
+  }
+
+  /// Says which pieces of the stream are not there.
+  void tell_missing() {
+    std::set<int64_t> numbers;
+    for (const CallEntry* call : chunks_) numbers.insert(call->id.place.chunk);
+    std::string missing;
+    int64_t count = 0;
+    for (int64_t n = 0; n < *numbers.rbegin() && count <= kMostNamed; ++n) {
+      if (numbers.count(n) != 0) continue;
+      if (++count <= kMostNamed) missing += (missing.empty() ? "" : ", ") + std::to_string(n);
+    }
+    if (count > kMostNamed) missing += " and more";
+    std::string gaps;
+    int64_t past = 0;
+    for (const ChunkTokens& piece : queries_) {
+      const TokenGrid& tokens = chunks_[piece.chunk]->problem->query_tokens();
+      const int64_t begin = *tokens.position(piece.tokens.begin);
+      if (begin > past)
+        gaps += fmt::format("{}{} to {}", gaps.empty() ? "" : ", ", past, begin - 1);
+      past = *tokens.position(piece.tokens.end - 1) + 1;
+    }
+    if (missing.empty() && gaps.empty()) return;
+    if (!missing.empty()) missing = (count > 1 ? "without chunks " : "without chunk ") + missing;
+    if (!gaps.empty()) gaps = "no rows of positions " + gaps;
+    notes.push_back(call_text(first_) + ": " + missing +
+                    (missing.empty() || gaps.empty() ? "" : "; ") + gaps);
+  }
+
+  void join_tensors(CallEntry& entry) {
+    const AttentionProblem& p = *first_.problem;
+    const std::vector<ChunkTokens> columns = keys_.all();
+    const auto tensor = [&](const char* name, auto member, const std::vector<ChunkTokens>& list) {
+      const HeadTensor& of = (p.*member)();
+      std::vector<RowPiece> pieces;
+      for (const ChunkTokens& tokens : list) {
+        pieces.push_back(
+            head_rows((chunks_[tokens.chunk]->problem.get()->*member)(), tokens.tokens));
+      }
+      return HeadTensor(joined_rows(source_name(name), of.dtype(), of.batch(), of.heads(),
+                                    of.width(), std::move(pieces)),
+                        Layout::bhsd);
+    };
+    AttentionProblem::Parts parts;
+    parts.q = tensor("q", &AttentionProblem::q, queries_);
+    parts.k = tensor("k", &AttentionProblem::k, columns);
+    const bool values = all_have([](const CallEntry& c) { return bool(c.problem->v()); });
+    if (values) parts.v = tensor("v", &AttentionProblem::v, columns);
+    parts.scale = p.scale();
+    parts.score = p.score();
+    join_mask(entry);
+    parts.mask = make_mask(*entry.mask_fact, entry.mask);
+    join_tokens(entry, parts);
+    parts.id = entry.id;
+    parts.name = p.name();
+    join_outputs(entry, values);
+    entry.problem = std::make_shared<AttentionProblem>(AttentionProblem::make(std::move(parts)));
+  }
+
+  std::string source_name(const char* name) const {
+    return first_.file.string() + " and its later chunks: tensor " + name;
+  }
+
+  /// A mask of everything, or of all before a query, is that; else it is spans.
+  void join_mask(CallEntry& entry) {
+    const auto spans = joined_spans(chunks_, queries_, keys_, stop_);
+    int64_t rows = 0, columns = 0;
+    for (const ChunkTokens& tokens : queries_) rows += tokens.tokens.size();
+    for (const ChunkTokens& tokens : keys_.all()) columns += tokens.tokens.size();
+    const bool one = spans.size() == 1 && spans[0].queries == IndexRange{0, rows} &&
+                     spans[0].keys == IndexRange{0, columns};
+    entry.mask_fact =
+        MaskFact{one ? spans[0].causal ? MaskForm::causal : MaskForm::none : MaskForm::spans};
+    entry.mask =
+        one ? nullptr
+            : numbers_tensor(source_name("mask_spans"), {static_cast<int64_t>(spans.size()), 5},
+                             query_span_rows(spans));
+  }
+
+  void join_tokens(CallEntry& entry, AttentionProblem::Parts& parts) const {
+    const Json queries = joined_query_segments(chunks_, queries_);
+    const Json keys = joined_key_segments(chunks_, keys_);
+    const auto grid = [](const Json& segments) {
+      return TokenGrid::of_segments(
+          parse_segments(nlohmann::json::parse(segments.dump()), nullptr).segments);
+    };
+    parts.query_tokens = grid(queries);
+    parts.key_tokens = grid(keys);
+    entry.facts["queries"] = {queries.dump(), "recorded"};
+    if (keys != queries) entry.facts["keys"] = {keys.dump(), "recorded"};
+    entry.tokens.clear();
+    entry.map_tensors.clear();
+  }
+
+  /// The recorded results of rows, and their normalisers, where all chunks have them.
+  void join_outputs(CallEntry& entry, bool values) {
+    if (entry.lse && all_have([](const CallEntry& c) { return c.lse != nullptr; })) {
+      std::vector<RowPiece> pieces;
+      for (const ChunkTokens& tokens : queries_) {
+        pieces.push_back(scalar_rows(chunks_[tokens.chunk]->lse, tokens.tokens));
+      }
+      entry.lse = joined_rows(source_name("lse"), first_.lse->dtype(), first_.problem->batch(),
+                              first_.problem->num_heads(), 0, std::move(pieces));
+    } else {
+      entry.lse = nullptr;
+    }
+    entry.out = entry.out_rows = nullptr;
+    if (!values || !all_have([](const CallEntry& c) { return c.out != nullptr; })) return;
+    std::vector<RowPiece> pieces;
+    std::vector<int64_t> rows;
+    int64_t joined = 0;
+    for (const ChunkTokens& tokens : queries_) {
+      add_output_rows(tokens, joined, pieces, rows);
+      joined += tokens.tokens.size();
+    }
+    const auto count = static_cast<int64_t>(rows.size());
+    entry.out =
+        joined_rows(source_name("out"), first_.out->dtype(), first_.problem->batch(),
+                    first_.problem->num_heads(), first_.problem->v().width(), std::move(pieces));
+    entry.out_rows = numbers_tensor(source_name("out_rows"), {count}, rows);
+  }
+
+  /// The recorded rows among some tokens of a chunk, whose first is row `joined` of all.
+  void add_output_rows(const ChunkTokens& tokens, int64_t joined, std::vector<RowPiece>& pieces,
+                       std::vector<int64_t>& rows) const {
+    const CallEntry& call = *chunks_[tokens.chunk];
+    std::vector<int64_t> recorded(static_cast<size_t>(call.out_rows->shape()[0]));
+    const int64_t begin = 0;
+    call.out_rows->read({&begin, 1}, call.out_rows->shape(),
+                        std::as_writable_bytes(std::span(recorded)).data());
+    const HeadTensor out(call.out, Layout::bhsd);
+    for (size_t i = 0; i < recorded.size(); ++i) {
+      if (!tokens.tokens.contains(recorded[i])) continue;
+      const auto row = static_cast<int64_t>(i);
+      pieces.push_back(head_rows(out, {row, row + 1}));
+      rows.push_back(joined + recorded[i] - tokens.tokens.begin);
+    }
+  }
+
+  template <typename Has>
+  bool all_have(const Has& has) const {
+    return std::all_of(chunks_.begin(), chunks_.end(), [&](const CallEntry* c) { return has(*c); });
+  }
+
+  static constexpr int64_t kMostNamed = 8;
+  const Chunks& chunks_;
+  const CallEntry& first_;
+  const std::stop_token& stop_;
+  std::vector<ChunkTokens> queries_;
+  JoinedKeys keys_;
+};
+
+}  // namespace
+
+JoinedChunks join_chunks(const std::vector<SelectedCall>& calls, const std::stop_token& stop) {
+  JoinedChunks joined;
+  std::map<decltype(call_key(calls.front())), Chunks> streams;
+  for (const SelectedCall& s : calls) {
+    if (s.call->id.place.has_chunk()) streams[call_key(s)].push_back(s.call);
+  }
+  for (const SelectedCall& s : calls) {
+    if (!s.call->id.place.has_chunk()) {
+      joined.calls.push_back(s);
+      continue;
+    }
+    const auto stream = streams.find(call_key(s));
+    // The whole stream stands where its first chunk does.
+    if (stream->second.front() != s.call) continue;
+    ChunkJoin join(stream->second, stop);
+    try {
+      joined.made.push_back(join.run());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::usage) throw;
+      joined.refusals.push_back(
+          fmt::format("{}: chunks are not joined: {}", call_text(*s.call), error.what()));
+      continue;
+    }
+    joined.calls.push_back({joined.made.back().get(), s.batch, s.heads});
+    joined.notes.insert(joined.notes.end(), join.notes.begin(), join.notes.end());
+  }
+  return joined;
+}
+
+}  // namespace attnscope

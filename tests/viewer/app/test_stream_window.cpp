@@ -1,0 +1,97 @@
+// The joined chunks of a stream in the window: what a cache had dropped is hatched and named; of a
+// capture of chunks, each can be chosen.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/hidden_window.h"
+#include "tests/support/reference_call.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope::test;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int64_t kTokens = 48;
+
+/// Four chunks of two frames of 2x3 cells; the last ones see a sink and a window of two frames.
+ReferenceCall joined_call(bool positions) {
+  ReferenceCall call({1, 1, 1, kTokens, kTokens, 8}, 5);
+  const std::string place = positions ? R"(,"position":0)" : "";
+  call.version(2)
+      .fact("mask", "spans")
+      .fact("queries",
+            R"([{"name":"video","modality":"video","count":48,"grid":[8,2,3])" + place + "}]");
+  const std::vector<int64_t> rows{0,  12, 0,  12, 0, 12, 24, 0, 24, 0, 24, 36, 0,  6,  0,
+                                  24, 36, 12, 36, 0, 36, 48, 0, 6,  0, 36, 48, 24, 48, 0};
+  call.tensor("mask_spans", "I64", {6, 5}, raw(rows));
+  return call;
+}
+
+std::vector<Json> probes(const TemporaryFolder& folder, const std::string& file) {
+  const WindowResult result = run_window(
+      folder.path().string(), {file},
+      "wait exact\nprobe 30 8\nprobe 30 2\nprobe 30 40\nprobe 40 20\nprobe 40 30\nshot " + file +
+          ".png\n");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  std::vector<Json> lines;
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("{")) lines.push_back(Json::parse(line));
+  }
+  REQUIRE(lines.size() == 5);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("keys that a cache had dropped are hatched, others that the mask leaves out are not") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  joined_call(true).write(folder.path() / "placed.safetensors");
+  joined_call(false).write(folder.path() / "bare.safetensors");
+  const std::vector<Json> placed = probes(folder, "placed.safetensors");
+  const std::vector<bool> evicted{true, false, false, true, false};
+  for (size_t i = 0; i < placed.size(); ++i) {
+    INFO(placed[i].dump());
+    CHECK(placed[i].contains("evicted") == evicted[i]);
+  }
+  CHECK(placed[2]["logit"].is_null());  // masked, for it comes later
+  for (const Json& probe : probes(folder, "bare.safetensors"))
+    CHECK_FALSE(probe.contains("evicted"));
+  CHECK(read_bytes(folder.path() / "placed.safetensors.png") !=
+        read_bytes(folder.path() / "bare.safetensors.png"));
+}
+
+TEST_CASE("the window shows the chunk that is chosen") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "dump");
+  for (const int64_t chunk : {0, 1, 4}) {
+    const auto map = [&](const char* name, int64_t first, int64_t count) {
+      return fmt::format(
+          R"({{"name":"{}","modality":"video","count":{},"grid":[{},2,3],"position":{}}})", name,
+          6 * count, count, 6 * first);
+    };
+    ReferenceCall call({1, 1, 1, 12, 12 + 12 * chunk, 8}, 7);
+    const std::string cached = chunk > 0 ? map("cached", 0, 2 * chunk) + "," : "";
+    call.version(2)
+        .fact("kind", "self")
+        .fact("chunk", std::to_string(chunk))
+        .fact("queries", "[" + map("video", 2 * chunk, 2) + "]")
+        .fact("keys", "[" + cached + map("video", 2 * chunk, 2) + "]");
+    call.write(folder.path() / "dump" / fmt::format("{}.safetensors", chunk));
+  }
+  const WindowResult result = run_window(
+      folder.path().string(), {"dump", "--chunks", "1"},
+      "wait exact\nexpect chunk == 1\nexpect cols == 24\nchunk 4\nwait exact\nexpect chunk == 4\n"
+      "expect cols == 60\nsave-session looked.json\nshot chunk.png\n");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(Json::parse(read_bytes(folder.path() / "looked.json"))["head"]["chunk"] == 4);
+}
