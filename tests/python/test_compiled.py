@@ -181,12 +181,21 @@ class Compiled(CaptureTest):
     def test_compiled_while_a_capture_runs(self) -> None:
         for how in (whole, method, regional):
             small = made("wan")
-            with self.refused("compiled while the capture ran", "before"):
+            with self.refused("not compiled when the capture began", "before the block"):
                 with capture(small.pipe, self.folder / how.__name__):
                     how(small, backend="eager", fullgraph=True)
                     small.run(1)
             self.assertEqual(list((self.folder / how.__name__).glob("*.safetensors*")), [])
             self.record(small, how.__name__, 1, force=True)
+
+    def test_another_module_than_the_one_that_runs(self) -> None:
+        small = made("wan")
+        plain = small.pipe.transformer
+        whole(small, backend="eager", fullgraph=True)
+        small.run(1)
+        with self.refused("what torch.compile returned"), capture(plain, self.folder / "d"):
+            small.run(1)
+        self.assertEqual(list((self.folder / "d").glob("*.safetensors*")), [])
 
     def test_other_sizes(self) -> None:
         small = made("wan")

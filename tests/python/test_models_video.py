@@ -478,7 +478,6 @@ class Video(Models):
         torch.manual_seed(1)
         model, inputs = kandinsky5(Kandinsky5Transformer3DModel)
         model = model.eval()
-        model.set_attention_backend("flex")
         blocks = 2 * 16 * 24 // 64
         inputs |= {
             "hidden_states": numbers(1, 2, 32, 48, 4),
@@ -501,7 +500,8 @@ class Video(Models):
             return (logits.softmax(-1) @ v).transpose(1, 2)
 
         backends = dispatch._AttentionBackendRegistry._backends
-        with mock.patch.dict(backends, {dispatch.AttentionBackendName.FLEX: exact}):
+        name = dispatch.AttentionBackendName.FLEX
+        with mock.patch.dict(backends, {name: exact}), dispatch.attention_backend(name):
             with torch.no_grad(), attnscope_capture.capture(model, self.folder / "d"):
                 model(**inputs)
         calls = [c for c in read_capture(self.folder / "d") if c.facts["mask"] != "none"]

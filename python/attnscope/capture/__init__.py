@@ -10,7 +10,8 @@ Needs torch and safetensors. While the block runs, torch.nn.functional.scaled_do
 backends of diffusers' dispatcher, transformers' attention functions and functions given to wrap() are
 replaced by functions that call the real ones with the same arguments and, inside the chosen attention
 modules, copy what they were given: q and k after normalisation and rotary embedding, the mask, the
-scale, v, and some rows of the result. What the model computes is not changed by a bit.
+scale, v, and some rows of the result. What the model computes is not changed by a bit. Of a model that
+torch.compile compiled before the block, an operator in its graph hands the same out.
 
 Shapes: B batch items, H heads, Hkv key heads, Nq queries, Nk keys, d channels; q [B, H, Nq, d],
 k [B, Hkv, Nk, d], v [B, Hkv, Nk, dv]. A grid is (T, H, W) in tokens, row-major. Steps, layers and

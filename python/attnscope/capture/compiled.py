@@ -91,7 +91,10 @@ CUDA_GRAPHS = (
     "CUDA graphs run kernels and nothing else, so the calls of a model compiled with them cannot be copied: "
     'compile it with mode="default" or mode="max-autotune-no-cudagraphs" for the capture'
 )
-COMPILED_MEANWHILE = "the model was compiled while the capture ran: compile it before capture(…)"
+COMPILED_MEANWHILE = (
+    "compiled code of a model ran that was not compiled when the capture began: compile it before the block, "
+    "and give capture(…) what torch.compile returned"
+)
 
 
 def hand_out(tell: Callable[[], Call]) -> None:
