@@ -32,3 +32,13 @@ def check_runnable(model: torch.nn.Module) -> None:
             f'the model uses attention "{wanted}", which passes no function that can be watched: load it '
             'with attn_implementation="sdpa" or call model.set_attn_implementation("sdpa")'
         )
+
+
+def check_gradients(model: torch.nn.Module) -> None:
+    """Refuses a forward that would run attention twice."""
+    checkpoints = any(getattr(m, "gradient_checkpointing", False) for m in model.modules())
+    if torch.is_grad_enabled() and checkpoints:
+        raise CaptureError(
+            "gradient checkpointing runs attention twice: run under "
+            "torch.no_grad(), or call disable_gradient_checkpointing()"
+        )
