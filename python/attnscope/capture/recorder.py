@@ -16,7 +16,7 @@ import torch
 from .arrivals import Arrivals
 from .call_checks import call_items, check_any_call, check_calls
 from .choice import largest_named, parse_numbers
-from .chunks import Chunk, ChunkTeller
+from .chunks import ChunkTeller
 from .dump import Dump
 from .errors import CaptureError, LabelError
 from .facts import AS_GIVEN, FactTeller, bare_facts
@@ -53,7 +53,6 @@ class Capture:
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
         self._step_test = parse_numbers(options.steps, "steps")
-        self._chunk_test = parse_numbers(options.chunks, "chunks")
         self._chunks = ChunkTeller()
         self._selection = Selection(options)
         parse_numbers(options.heads, "heads")
@@ -190,7 +189,7 @@ class Capture:
             self._end_step()
         names = self._branches.names(module, given, branch)
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
-        chosen = self._step_test(step) and self._wants_chunk(chunk) and (names is None or bool(items))
+        chosen = self._step_test(step) and self._selection.chunk(chunk and chunk.number) and (names is None or bool(items))
         self._arrivals.forward(names, names is None or bool(items), chosen)
         if names is not None and not items and branch is None:
             raise CaptureError(
@@ -223,10 +222,6 @@ class Capture:
             sequences,
             chunk,
         )
-
-    def _wants_chunk(self, chunk: Chunk | None) -> bool:
-        """Is the piece of a stream one of the chosen? What is none is where all are."""
-        return self.options.chunks == "all" if chunk is None else self._chunk_test(chunk.number)
 
     def _end_step(self) -> None:
         """No forward of the step before comes any more."""
@@ -361,7 +356,8 @@ class Capture:
     def _record_bare(self, call: Call) -> None:
         step, layer, timestep = self._bare
         self._bare[1] += 1
-        wanted = self._step_test(step) and self._wants_chunk(self._chunks.of_bare())
+        chunk = self._chunks.of_bare()
+        wanted = self._step_test(step) and self._selection.chunk(chunk and chunk.number)
         if not (wanted and self._selection.layer(layer)):
             return
         call = call.with_batch()
@@ -374,7 +370,6 @@ class Capture:
         facts = bare_facts(self.options, self._grid, step, layer, timestep)
         if not self._records_one:
             facts.setdefault("q_state", AS_GIVEN)
-        chunk = self._chunks.of_bare()
         if chunk is not None:
             call, stated = self._maps.of_bare_chunk(f"call {layer}", chunk, call, self._grid, self._chunks)
             facts = {n: f for n, f in facts.items() if n not in ("grid", "tokens", "text_valid")} | stated
