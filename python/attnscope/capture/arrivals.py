@@ -40,6 +40,17 @@ class Arrivals:
         self._open = False
         return missed
 
+    def why_nothing(self, modelled: bool, steps: int, asked: object) -> str:
+        """Why a run of so many steps has left no call; modelled: of a model, asked: what was asked for."""
+        if not modelled:
+            return (
+                "no attention call came by: nothing in the block called "
+                "torch.nn.functional.scaled_dot_product_attention"
+            )
+        if not steps:
+            return "the model did not run inside the block"
+        return f"nothing was recorded: the run had steps 0 to {steps - 1}, {self}; {asked}"
+
     def __str__(self) -> str:
         branches = ", ".join(self._branches) or "no names"
         modules = list(self._modules)

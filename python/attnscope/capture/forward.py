@@ -31,3 +31,9 @@ class Forward:
     sequences: Sequences | None = None  # of the class's token layout
     chunk: Chunk | None = None  # the piece of a stream that it is
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen
+
+    def is_piece(self, module: str) -> bool:
+        """Is a call of the attention module `module` one of a stream? An encoder's beside its decoder is not."""
+        config = getattr(self.model, "config", None)
+        beside = getattr(config, "is_encoder_decoder", False) and "decoder" not in module
+        return self.chunk is not None and not beside

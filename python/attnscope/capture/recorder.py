@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from .arrivals import Arrivals
+from .call_checks import call_items, check_any_call, check_calls
 from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .choice import largest_named, parse_numbers
-from .chunks import Chunk, ChunkTeller
+from .chunks import ChunkTeller
 from .dump import Dump
 from .errors import CaptureError, LabelError
 from .facts import AS_GIVEN, FactTeller, bare_facts
@@ -31,7 +32,7 @@ from .parallel import PartTeller, first_head
 from .plan import DumpPlan
 from .prompts import PromptWatch
 from .ranks import this_rank
-from .refusals import check_runnable, check_together, no_calls
+from .refusals import check_gradients, check_runnable, check_together
 from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
@@ -53,7 +54,6 @@ class Capture:
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
         self._step_test = parse_numbers(options.steps, "steps")
-        self._chunk_test = parse_numbers(options.chunks, "chunks")
         self._chunks = ChunkTeller()
         self._selection = Selection(options)
         parse_numbers(options.heads, "heads")
@@ -139,25 +139,14 @@ class Capture:
         if refusal is not None:
             raise refusal
         if not self.writer.calls:
-            raise CaptureError(self._nothing_came())
+            raise CaptureError(
+                self._arrivals.why_nothing(bool(self._model.transformers), self._counter.steps, self._selection)
+            )
         last = largest_named(self.options.steps)
         if self._model.transformers and last is not None and last >= self._counter.steps:
             self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
         if self._rank is not None and self._rank.rank == 0:
             self._say(self._rank.joined_by(self.folder.parent))
-
-    def _nothing_came(self) -> str:
-        if not self._model.transformers:
-            return (
-                "no attention call came by: nothing in the block called "
-                "torch.nn.functional.scaled_dot_product_attention"
-            )
-        if not self._counter.steps:
-            return "the model did not run inside the block"
-        return (
-            f"nothing was recorded: the run had steps 0 to {self._counter.steps - 1}, {self._arrivals}; "
-            f"{self._selection}"
-        )
 
     def _say(self, line: str) -> None:
         if line not in self._said and not self.options.quiet:
@@ -183,13 +172,7 @@ class Capture:
             if given.get("skip_layers") is not None:
                 self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
                 return
-            if torch.is_grad_enabled() and any(
-                getattr(m, "gradient_checkpointing", False) for m in module.modules()
-            ):
-                raise CaptureError(
-                    "gradient checkpointing runs attention twice: run under "
-                    "torch.no_grad(), or call disable_gradient_checkpointing()"
-                )
+            check_gradients(module)
             self._forward = self._describe(module, given)
 
         return begin
@@ -208,7 +191,7 @@ class Capture:
             self._end_step()
         names = self._branches.names(module, given, branch)
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
-        chosen = self._step_test(step) and self._wants_chunk(chunk) and (names is None or bool(items))
+        chosen = self._step_test(step) and self._selection.chunk(chunk and chunk.number) and (names is None or bool(items))
         self._arrivals.forward(names, names is None or bool(items), chosen)
         if names is not None and not items and branch is None:
             raise CaptureError(
@@ -242,10 +225,6 @@ class Capture:
             chunk,
         )
 
-    def _wants_chunk(self, chunk: Chunk | None) -> bool:
-        """Is the piece of a stream one of the chosen? What is none is where all are."""
-        return self.options.chunks == "all" if chunk is None else self._chunk_test(chunk.number)
-
     def _end_step(self) -> None:
         """No forward of the step before comes any more."""
         assert self.writer is not None
@@ -262,18 +241,10 @@ class Capture:
             forward, self._forward = self._forward, None
             if forward is None:
                 return
-            if self._first and not any(forward.calls.values()):
-                raise no_calls(called)
+            if self._first:
+                check_any_call(forward, called)
             self._first = False
-            for slot in chosen if forward.chosen else ():
-                due, came = self._model.calls_due(slot, forward), forward.calls.get(id(slot.module), 0)
-                if came != due:
-                    raise CaptureError(
-                        f"step {forward.step}: {slot.name} made {came} attention calls instead of "
-                        f"{due}: a caching accelerator skips layers, or another backend is set for "
-                        "it. Switch them off (transformer.disable_cache(), "
-                        'set_attention_backend("native")) or leave the layer out'
-                    )
+            check_calls(self._model, chosen if forward.chosen else (), forward)
 
         return end
 
@@ -314,7 +285,7 @@ class Capture:
         call.check(slot.name)
         whole = self._parts.whole(slot, call_name, forward, call)
         shape = whole.shape if whole is not None else call
-        if self._is_piece(slot, forward):
+        if forward.is_piece(slot.name):
             if whole is not None:
                 raise CaptureError(
                     f"{slot.name}: a piece of a stream of which several processes hold parts cannot be recorded: "
@@ -331,10 +302,10 @@ class Capture:
             self._parts.check(slot, call_name, forward, call)
         tokens = tokens or self._maps.of_unknown(slot, kind, forward, shape)
         times = self._facts.times(slot, forward)
-        names, items, times = self._items(slot, names, items, call.q.shape[0], times)
+        names, items, times = call_items(self._model, slot, names, items, call.q.shape[0], times)
         branches = [names[i] for i in items] if names is not None else []
         facts = self._facts.call_facts(slot, forward, kind)
-        if self._is_piece(slot, forward):
+        if forward.is_piece(slot.name):
             facts["chunk"] = forward.chunk.number  # type: ignore[union-attr]
         named: dict[str, torch.Tensor] = {}
         if tokens is None:
@@ -352,26 +323,6 @@ class Capture:
             facts, part = whole.part(facts, kind)
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
         self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
-
-    def _is_piece(self, slot: Slot, forward: Forward) -> bool:
-        """Is the call one of a stream? An encoder's beside its decoder is not."""
-        config = getattr(forward.model, "config", None)
-        beside = getattr(config, "is_encoder_decoder", False) and "decoder" not in slot.name
-        return forward.chunk is not None and not beside
-
-    def _items(
-        self, slot: Slot, names: list[str] | None, items: list[int], batch: int, times: int
-    ) -> tuple[list[str] | None, list[int], int]:
-        """(names, chosen ones of them, the call's batch items of each) for a call with a batch of `batch`."""
-        if names is None:
-            return None, list(range(batch)), 1
-        if self._model.family is None and len(set(names)) == 1:  # whatever the batch holds is this branch
-            return [names[0]] * (batch // times), list(range(batch // times)), times
-        if self._model.layout is not None and batch % len(names) == 0:  # frames or rows of an item follow it
-            return names, items, batch // len(names)
-        if batch != len(names) * times:
-            raise CaptureError(f"{slot.name}: a batch of {batch} instead of {len(names)} items × {times}")
-        return names, items, times
 
     def _offset(self, forward: Forward, call: Call, slot: Slot, heads: int | None) -> int:
         """The model's number of the call's head 0."""
@@ -414,7 +365,8 @@ class Capture:
     def _record_bare(self, call: Call) -> None:
         step, layer, timestep = self._bare
         self._bare[1] += 1
-        wanted = self._step_test(step) and self._wants_chunk(self._chunks.of_bare())
+        chunk = self._chunks.of_bare()
+        wanted = self._step_test(step) and self._selection.chunk(chunk and chunk.number)
         if not (wanted and self._selection.layer(layer)):
             return
         call = call.with_batch()
@@ -427,7 +379,6 @@ class Capture:
         facts = bare_facts(self.options, self._grid, step, layer, timestep)
         if not self._records_one:
             facts.setdefault("q_state", AS_GIVEN)
-        chunk = self._chunks.of_bare()
         if chunk is not None:
             call, stated = self._maps.of_bare_chunk(f"call {layer}", chunk, call, self._grid, self._chunks)
             facts = {n: f for n, f in facts.items() if n not in ("grid", "tokens", "text_valid")} | stated

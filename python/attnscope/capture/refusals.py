@@ -51,3 +51,13 @@ def no_calls(model: torch.nn.Module) -> CaptureError:
         'and the default processors; transformers: attn_implementation="sdpa"; your own function: '
         "attnscope.capture.wrap(function)"
     )
+
+
+def check_gradients(model: torch.nn.Module) -> None:
+    """Refuses a forward that would run attention twice."""
+    checkpoints = any(getattr(m, "gradient_checkpointing", False) for m in model.modules())
+    if torch.is_grad_enabled() and checkpoints:
+        raise CaptureError(
+            "gradient checkpointing runs attention twice: run under "
+            "torch.no_grad(), or call disable_gradient_checkpointing()"
+        )

@@ -18,6 +18,7 @@ class Selection:
         self._options = options
         self._all_layers = options.layers is None or options.layers == "all"
         self._layer = parse_numbers(options.layers, "layers")
+        self._chunk = parse_numbers(options.chunks, "chunks")
         self._block = name_test(options.blocks, "blocks")
         self._slot = name_test(options.slots, "slots")
         self._kind = kind_test(options.kinds)
@@ -30,6 +31,10 @@ class Selection:
         """May calls of the attention module be? Blocks without a layer may where no layers are named."""
         numbered = self._all_layers if slot.layer is None else self._layer(slot.layer)
         return numbered and self._block(slot.place.block)
+
+    def chunk(self, number: int | None) -> bool:
+        """Is the piece of a stream one of the chosen? What is none (None) is where all are."""
+        return self._options.chunks == "all" if number is None else self._chunk(number)
 
     def slot(self, name: str) -> bool:
         """May a call of this name within its block be?"""

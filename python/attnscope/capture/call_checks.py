@@ -1,0 +1,47 @@
+"""What the calls of a forward have to be: how many, and of which batch items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from .errors import CaptureError
+from .forward import Forward
+from .refusals import no_calls
+from .slots import Model, Slot
+
+
+def check_any_call(forward: Forward, called: torch.nn.Module) -> None:
+    """Raises CaptureError where no call of the forward of a model, as it is called, came by."""
+    if not any(forward.calls.values()):
+        raise no_calls(called)
+
+
+def check_calls(model: Model, slots: Iterable[Slot], forward: Forward) -> None:
+    """Raises CaptureError where one of the slots made another number of calls than a forward of its model
+    has."""
+    for slot in slots:
+        due, came = model.calls_due(slot, forward), forward.calls.get(id(slot.module), 0)
+        if came != due:
+            raise CaptureError(
+                f"step {forward.step}: {slot.name} made {came} attention calls instead of "
+                f"{due}: a caching accelerator skips layers, or another backend is set for "
+                "it. Switch them off (transformer.disable_cache(), "
+                'set_attention_backend("native")) or leave the layer out'
+            )
+
+
+def call_items(
+    model: Model, slot: Slot, names: list[str] | None, items: list[int], batch: int, times: int
+) -> tuple[list[str] | None, list[int], int]:
+    """(names, chosen ones of them, the call's batch items of each) for a call with a batch of `batch`."""
+    if names is None:
+        return None, list(range(batch)), 1
+    if model.family is None and len(set(names)) == 1:  # whatever the batch holds is this branch
+        return [names[0]] * (batch // times), list(range(batch // times)), times
+    if model.layout is not None and batch % len(names) == 0:  # frames or rows of an item follow it
+        return names, items, batch // len(names)
+    if batch != len(names) * times:
+        raise CaptureError(f"{slot.name}: a batch of {batch} instead of {len(names)} items × {times}")
+    return names, items, times
