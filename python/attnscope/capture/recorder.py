@@ -15,9 +15,9 @@ import torch
 
 from .arrivals import Arrivals
 from .call_checks import call_items, check_any_call, check_calls
-from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .choice import largest_named, parse_numbers
 from .chunks import ChunkTeller
+from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .dump import Dump
 from .errors import CaptureError, LabelError
 from .facts import AS_GIVEN, FactTeller, bare_facts
