@@ -174,7 +174,7 @@ class Compiled(CaptureTest):
         prepared = capture(small.pipe, self.folder / "d")
         whole(small, backend="eager")
         split = SimpleNamespace(context_parallel_config=SimpleNamespace())
-        with mock.patch.object(small.transformer, "_parallel_config", split):
+        with mock.patch.object(small.pipe.transformer, "_parallel_config", split):
             with self.refused("compiled and its sequences are split over processes"), prepared:
                 small.run(1)
 

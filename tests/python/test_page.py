@@ -19,9 +19,19 @@ import torch
 from PIL import Image
 
 import attnscope_capture
+import page_models
 import small_models
 from support import CaptureTest, has_program, read_capture
+from test_other_models import IDS, Words
 from test_steps import WithoutTimestep, tokens
+
+SEVERAL = "init_process_group"  # in the block that several processes run
+SCRIPT = """import torch
+from diffusers import ContextParallelConfig
+import attnscope_capture, page_models
+pipe, prompt = page_models.Pipe(), "a dog"
+with page_models.on_this_machine():
+"""
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "capture.md"
@@ -120,8 +130,12 @@ class Page(CaptureTest):
         model.forward = lambda x, t, words: model.run(x)  # type: ignore[method-assign]
         names: dict[str, Any] = {"torch": torch, "attnscope_capture": attnscope_capture, "prompt": "a dog"}
         names |= {"model": model, "timesteps": (9.0, 5.0), "nothing": None, "x": tokens(0, "cond")}
-        self.assertEqual(len(python), 5)
+        names |= {"tokenizer": Words(), "ids": IDS[1:], "capture": attnscope_capture.capture}
+        names |= {"chunks": 1, "first": 1560, "past": 4680, "kv_cache": torch.randn(1, 0, 8)}
+        self.assertEqual(len(python), 8)
         for number, block in enumerate(python):
+            if SEVERAL in block:  # test_every_command has torchrun start it
+                continue
             with self.subTest(block):
                 folder = self.folder / str(number)
                 folder.mkdir()
@@ -129,9 +143,14 @@ class Page(CaptureTest):
                 names["pipe"] = (
                     skyreels() if "inputs=" in block else ready(30 if "estimate(" in block else 15)
                 )
+                if "generate(" in block:
+                    names["model"] = page_models.language_model()
+                elif "kv_cache" in block:
+                    names |= {"model": page_models.Rolling(), "latents": torch.randn(1, 4680, 8)}
                 with torch.no_grad():
                     exec(block, names)
-                if '"dump/"' in block:
+                names["model"] = model
+                if '"dump/"' in block or '"dump"' in block:
                     self.assertTrue(read_capture(folder / "dump"))
 
     def test_every_command(self) -> None:
@@ -158,6 +177,8 @@ class Page(CaptureTest):
         while "=" in words[0]:
             name, _, value = words.pop(0).partition("=")
             settings[name] = str(ROOT / value)
+        if words[0] == "torchrun":
+            return self.run_together(words)
         if words[0] == "attnscope":
             if not has_program():
                 return 0
@@ -177,6 +198,24 @@ class Page(CaptureTest):
             words, env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=300
         )
         self.assertEqual(run.returncode, 0, (line, run.stdout, run.stderr))
+        return 1
+
+    def run_together(self, words: list[str]) -> int:
+        """The block of Python that several processes run; the commands below work with what it writes."""
+        os.makedirs("together")
+        os.chdir("together")
+        block = next(each for each in blocks()[0] if SEVERAL in each)
+        lines = "".join(f"    {line}\n" for line in block.splitlines())
+        Path(words[-1]).write_text(SCRIPT + lines)
+        run = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--standalone", *words[1:]],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        self.assertEqual(run.returncode, 0, run.stderr[-4000:])
         return 1
 
     def make_large_dump(self) -> None:

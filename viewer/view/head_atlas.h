@@ -29,8 +29,8 @@ struct AtlasLine {
   friend bool operator==(const AtlasLine&, const AtlasLine&) = default;
 };
 
-/// The calls that stand beside the one of `from`, by layer: those of its step, chunk, kind and slot, with
-/// its branch and number of the batch. `from` is among them.
+/// The calls that stand beside the one of `from`, by layer: those of its step, chunk, kind and
+/// slot, with its branch and number of the batch. `from` is among them.
 std::vector<AtlasLine> atlas_lines(const std::vector<MapSource>& calls, const HeadId& from);
 
 /// Finds a head's sketch; null while there is none.
