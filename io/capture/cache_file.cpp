@@ -89,4 +89,19 @@ void store_cache_file(const fs::path& folder, const std::string& name,
   }
 }
 
+std::optional<std::string> CacheFolders::store(const std::string& name,
+                                               std::span<const std::byte> bytes) {
+  std::string problems;
+  for (; first_writable_ < folders_.size(); ++first_writable_) {
+    try {
+      store_cache_file(folders_[first_writable_], name, bytes);
+      return std::nullopt;
+    } catch (const Error& e) {
+      problems += (problems.empty() ? "" : "; ") + std::string(e.what());
+    }
+  }
+  if (problems.empty()) return std::nullopt;
+  return problems;
+}
+
 }  // namespace attnscope

@@ -22,4 +22,20 @@ std::optional<std::vector<std::byte>> load_cache_file(const std::filesystem::pat
 void store_cache_file(const std::filesystem::path& folder, const std::string& name,
                       std::span<const std::byte> bytes);
 
+/// The folders that files of a kind are kept in: the first that takes one takes all that follow.
+class CacheFolders {
+ public:
+  explicit CacheFolders(std::vector<std::filesystem::path> folders)
+      : folders_(std::move(folders)) {}
+
+  const std::vector<std::filesystem::path>& all() const { return folders_; }
+  /// store_cache_file() in the first folder that takes it. Returns what went wrong in every folder;
+  /// those that fail are not tried again.
+  std::optional<std::string> store(const std::string& name, std::span<const std::byte> bytes);
+
+ private:
+  std::vector<std::filesystem::path> folders_;
+  size_t first_writable_ = 0;
+};
+
 }  // namespace attnscope

@@ -1,8 +1,13 @@
 #include "io/capture/capture.h"
 
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "io/capture/content_hash.h"
+#include "io/files/input_set.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {

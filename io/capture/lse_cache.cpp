@@ -7,7 +7,6 @@
 
 #include "core/base/error.h"
 #include "core/base/version.h"
-#include "io/capture/cache_file.h"
 #include "io/capture/content_hash.h"
 #include "io/files/checksum.h"
 
@@ -83,14 +82,13 @@ bool load_file(const fs::path& folder, const std::string& key, std::span<RowNorm
   return std::all_of(norms.begin(), norms.end(), is_plausible);
 }
 
-/// Throws Error(file or resource).
-void store_file(const fs::path& folder, const std::string& key, std::span<const RowNorm> norms) {
+std::vector<std::byte> whole_file(const std::string& key, std::span<const RowNorm> norms) {
   const std::vector<std::byte> payload = pack(norms);
   const Header header = make_header(key, static_cast<int64_t>(norms.size()), payload);
   std::vector<std::byte> file(sizeof header + payload.size());
   std::memcpy(file.data(), &header, sizeof header);
   std::copy(payload.begin(), payload.end(), file.begin() + sizeof header);
-  store_cache_file(folder, file_name(key), file);
+  return file;
 }
 
 void add_head(ContentHash& hash, const HeadTensor& tensor, int64_t batch, int64_t head) {
@@ -140,7 +138,7 @@ std::string LseCache::key(const NormSource& source, std::string_view backend,
 }
 
 bool LseCache::load(const std::string& key, std::span<RowNorm> norms) const {
-  for (const fs::path& folder : folders_) {
+  for (const fs::path& folder : folders_.all()) {
     if (load_file(folder, key, norms)) return true;
   }
   return false;
@@ -148,17 +146,7 @@ bool LseCache::load(const std::string& key, std::span<RowNorm> norms) const {
 
 std::optional<std::string> LseCache::store(const std::string& key, std::span<const RowNorm> norms) {
   if (sources_) sources_->require_unchanged();
-  std::string problems;
-  for (; first_writable_ < folders_.size(); ++first_writable_) {
-    try {
-      store_file(folders_[first_writable_], key, norms);
-      return std::nullopt;
-    } catch (const Error& e) {
-      problems += (problems.empty() ? "" : "; ") + std::string(e.what());
-    }
-  }
-  if (problems.empty()) return std::nullopt;
-  return problems;
+  return folders_.store(file_name(key), whole_file(key, norms));
 }
 
 }  // namespace attnscope

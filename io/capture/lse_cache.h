@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/products/norm_store.h"
+#include "io/capture/cache_file.h"
 #include "io/files/input_set.h"
 
 namespace attnscope {
@@ -28,7 +29,7 @@ class LseCache : public NormStore {
                     std::shared_ptr<const InputSet> sources = nullptr)
       : folders_(std::move(folders)), sources_(std::move(sources)) {}
 
-  bool enabled() const { return !folders_.empty(); }
+  bool enabled() const { return !folders_.all().empty(); }
 
   /// Hex digest of the bytes of q and k of the head and of its mask, scale, score, mask, shapes and
   /// dtypes, the backend's name and this program's version. Reads a mask once.
@@ -44,9 +45,8 @@ class LseCache : public NormStore {
   std::optional<std::string> store(const std::string& key, std::span<const RowNorm> norms) override;
 
  private:
-  std::vector<std::filesystem::path> folders_;
+  CacheFolders folders_;
   std::shared_ptr<const InputSet> sources_;
-  size_t first_writable_ = 0;
   std::map<const TensorSource*, std::string> mask_hashes_;
 };
 

@@ -6,9 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "core/base/error.h"
 #include "core/base/version.h"
-#include "io/capture/cache_file.h"
 #include "io/capture/content_hash.h"
 #include "io/files/checksum.h"
 
@@ -106,7 +104,7 @@ std::optional<SketchCache::Sketches> SketchCache::load(const std::string& key,
                                                        const SketchCells& cells,
                                                        int64_t heads) const {
   const size_t bytes = sizeof(Header) + static_cast<size_t>(heads) * head_bytes(cells.count());
-  for (const std::filesystem::path& folder : folders_) {
+  for (const std::filesystem::path& folder : folders_.all()) {
     const auto file = load_cache_file(folder, file_name(key), static_cast<int64_t>(bytes));
     if (!file || file->size() != bytes) continue;
     const std::span<const std::byte> payload = std::span(*file).subspan(sizeof(Header));
@@ -139,17 +137,7 @@ std::optional<std::string> SketchCache::store(const std::string& key, const Sket
   const Header header =
       make_header(key, heads, cells, std::span<const std::byte>(file).subspan(sizeof(Header)));
   std::memcpy(file.data(), &header, sizeof header);
-  std::string problems;
-  for (; first_writable_ < folders_.size(); ++first_writable_) {
-    try {
-      store_cache_file(folders_[first_writable_], file_name(key), file);
-      return std::nullopt;
-    } catch (const Error& e) {
-      problems += (problems.empty() ? "" : "; ") + std::string(e.what());
-    }
-  }
-  if (problems.empty()) return std::nullopt;
-  return problems;
+  return folders_.store(file_name(key), file);
 }
 
 }  // namespace attnscope

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/products/head_sketch.h"
+#include "io/capture/cache_file.h"
 #include "io/files/input_set.h"
 
 namespace attnscope {
@@ -35,9 +37,8 @@ class SketchCache {
   std::optional<std::string> store(const std::string& key, const Sketches& sketches);
 
  private:
-  std::vector<std::filesystem::path> folders_;
+  CacheFolders folders_;
   std::shared_ptr<const InputSet> sources_;
-  size_t first_writable_ = 0;
 };
 
 }  // namespace attnscope

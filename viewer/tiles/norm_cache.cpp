@@ -1,7 +1,5 @@
 #include "viewer/tiles/norm_cache.h"
 
-#include "core/base/error.h"
-#include "core/base/failure_text.h"
 #include "core/products/kept_norms.h"
 
 namespace attnscope {
@@ -14,44 +12,18 @@ NormCache::NormCache(LseCache cache, const TileBackend& backend, int64_t check_m
       reserve_(std::move(reserve)),
       found_(std::move(found)),
       failed_(std::move(failed)) {
-  if (enabled()) thread_ = std::jthread([this](std::stop_token stop) { run(std::move(stop)); });
-}
-
-NormCache::~NormCache() {
-  thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
+  if (!enabled()) return;
+  thread_.emplace(
+      [this](Request& request, std::stop_token stop) { serve(request, std::move(stop)); },
+      [this](const Request&, const std::string& problem) { failed_(problem); });
 }
 
 void NormCache::look_up(const Source& source) {
-  const std::lock_guard lock(mutex_);
-  requests_.push_back({source, {}, {}});
-  changed_.notify_one();
+  if (thread_) thread_->add({source, {}, {}});
 }
 
 void NormCache::keep(const Source& source, std::vector<RowNorm> norms, MemoryReservation memory) {
-  const std::lock_guard lock(mutex_);
-  requests_.push_back({source, std::move(memory), std::move(norms)});
-  changed_.notify_one();
-}
-
-void NormCache::run(std::stop_token stop) {
-  while (true) {
-    Request request;
-    {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [&] { return !requests_.empty(); })) return;
-      request = std::move(requests_.front());
-      requests_.pop_front();
-    }
-    try {
-      serve(request, stop);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::interrupted) return;
-      failed_(error.what());
-    } catch (const std::exception& error) {
-      failed_(failure_text(error));
-    }
-  }
+  if (thread_) thread_->add({source, std::move(memory), std::move(norms)});
 }
 
 void NormCache::serve(Request& request, std::stop_token stop) {

@@ -1,19 +1,18 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/memory_budget.h"
 #include "core/stream/tile_backend.h"
 #include "io/capture/lse_cache.h"
+#include "viewer/tiles/request_thread.h"
 #include "viewer/tiles/worker_scratch.h"
 
 namespace attnscope {
@@ -38,7 +37,6 @@ class NormCache {
   /// not suffice, none are found.
   NormCache(LseCache cache, const TileBackend& backend, int64_t check_memory, Reserve reserve,
             Found found, Failed failed);
-  ~NormCache();
 
   bool enabled() const { return cache_.enabled(); }
   void look_up(const Source& source);
@@ -51,7 +49,6 @@ class NormCache {
     MemoryReservation memory;
     std::vector<RowNorm> norms;  ///< to be kept; empty: to be looked up
   };
-  void run(std::stop_token stop);
   void serve(Request& request, std::stop_token stop);
 
   LseCache cache_;
@@ -61,10 +58,7 @@ class NormCache {
   const Found found_;
   const Failed failed_;
   std::map<HeadId, std::string> keys_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Request> requests_;
-  std::jthread thread_;
+  std::optional<RequestThread<Request>> thread_;  ///< last: it uses all of them
 };
 
 }  // namespace attnscope

@@ -1,7 +1,5 @@
 #include "viewer/tiles/sketch_keeper.h"
 
-#include "core/base/error.h"
-#include "core/base/failure_text.h"
 #include "viewer/tiles/sketch_job.h"
 
 namespace attnscope {
@@ -14,45 +12,13 @@ SketchKeeper::SketchKeeper(SketchCache cache, Stamps stamps, const TileBackend& 
       backend_(backend),
       scratch_(backend, check_bytes, reserve),
       answer_(std::move(answer)),
-      failed_(std::move(failed)) {
-  thread_ = std::jthread([this](std::stop_token stop) { run(std::move(stop)); });
-}
-
-SketchKeeper::~SketchKeeper() {
-  thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
-}
-
-void SketchKeeper::look_up(const Source& source) {
-  const std::lock_guard lock(mutex_);
-  requests_.push_back({source, {}});
-  changed_.notify_one();
-}
-
-void SketchKeeper::keep(const Source& source, Sketches sketches) {
-  const std::lock_guard lock(mutex_);
-  requests_.push_back({source, std::move(sketches)});
-  changed_.notify_one();
-}
-
-void SketchKeeper::run(std::stop_token stop) {
-  while (true) {
-    Request request;
-    {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [&] { return !requests_.empty(); })) return;
-      request = std::move(requests_.front());
-      requests_.pop_front();
-    }
-    try {
-      serve(request);
-    } catch (const std::exception& error) {
-      failed_(failure_text(error));
-      // Who waits for it computes it.
-      if (request.sketches.empty()) answer_(request.source, {});
-    }
-  }
-}
+      failed_(std::move(failed)),
+      thread_([this](const Request& request, const std::stop_token&) { serve(request); },
+              [this](const Request& request, const std::string& problem) {
+                failed_(problem);
+                // Who waits for it computes it.
+                if (request.sketches.empty()) answer_(request.source, {});
+              }) {}
 
 const std::string& SketchKeeper::stamp(int64_t call) {
   if (stamps_.empty()) stamps_ = make_stamps_();

@@ -1,17 +1,14 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
-#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/stream/tile_backend.h"
 #include "io/capture/sketch_cache.h"
+#include "viewer/tiles/request_thread.h"
 #include "viewer/tiles/worker_scratch.h"
 
 namespace attnscope {
@@ -36,18 +33,16 @@ class SketchKeeper {
   /// they differ nothing of the file is believed, and `failed` told.
   SketchKeeper(SketchCache cache, Stamps stamps, const TileBackend& backend, int64_t check_bytes,
                const Reserve& reserve, Answer answer, Failed failed);
-  ~SketchKeeper();
 
-  void look_up(const Source& source);
+  void look_up(const Source& source) { thread_.add({source, {}}); }
   /// One a head.
-  void keep(const Source& source, Sketches sketches);
+  void keep(const Source& source, Sketches sketches) { thread_.add({source, std::move(sketches)}); }
 
  private:
   struct Request {
     Source source;
     Sketches sketches;  ///< to be kept; empty: to be looked up
   };
-  void run(std::stop_token stop);
   void serve(const Request& request);
   Sketches found(const Source& source, const std::string& key);
   bool agrees(const Source& source, const Sketches& sketches);
@@ -60,10 +55,7 @@ class SketchKeeper {
   WorkerScratch scratch_;
   const Answer answer_;
   const Failed failed_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Request> requests_;
-  std::jthread thread_;
+  RequestThread<Request> thread_;  ///< last: it uses all of them
 };
 
 }  // namespace attnscope
