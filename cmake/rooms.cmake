@@ -44,6 +44,8 @@ attnscope_room(core/reduce "What row panels add up to, exactly and in any order,
   MAY core/base core/tensor core/mask core/problem core/stream)
 attnscope_room(core/patterns "The mask lab: named sparse patterns, and what they keep."
   MAY core/base core/tensor core/mask core/problem core/stream)
+attnscope_room(core/heads "What is kept of one head: its record of numbers and arrays, its sketch."
+  MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
 attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes, rollout."
   MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
 

@@ -17,7 +17,7 @@
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
 #include "cli/stats/stats_table.h"
-#include "core/products/head_record_sink.h"
+#include "core/heads/head_record_sink.h"
 #include "core/reduce/reduction_stream.h"
 #include "io/files/output_file.h"
 #include "io/results/output_provenance.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/stats/stats_options.h"
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 #include "core/reduce/reduction_stream.h"
 #include "io/capture/capture.h"
 

@@ -6,7 +6,7 @@
 
 #include "cli/common/capture_options.h"
 #include "cli/common/parser.h"
-#include "core/products/head_arrays.h"
+#include "core/heads/head_arrays.h"
 #include "core/reduce/head_metrics.h"
 
 namespace attnscope {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 
 namespace attnscope {
 

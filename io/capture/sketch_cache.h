@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 #include "io/capture/cache_file.h"
 #include "io/files/input_set.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 
 namespace attnscope {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 
 namespace attnscope {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <span>
 
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 #include "io/export/format/export_spec.h"
 
 namespace attnscope {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 #include "io/files/group_sync.h"
 #include "io/files/output_file.h"
 

@@ -169,6 +169,9 @@ class ChunkJoin {
     parts.k = tensor("k", &AttentionProblem::k, columns);
     const bool values = all_have([](const CallEntry& c) { return bool(c.problem->v()); });
     if (values) parts.v = tensor("v", &AttentionProblem::v, columns);
+    tell_lost("v", [](const CallEntry& c) { return bool(c.problem->v()); });
+    tell_lost("lse", [](const CallEntry& c) { return c.lse != nullptr; });
+    tell_lost("out", [](const CallEntry& c) { return c.out != nullptr; });
     parts.scale = p.scale();
     parts.score = p.score();
     join_mask(entry);
@@ -258,6 +261,15 @@ class ChunkJoin {
       pieces.push_back(head_rows(out, {row, row + 1}));
       rows.push_back(joined + recorded[i] - tokens.tokens.begin);
     }
+  }
+
+  /// Says what only some of the chunks have, which the joined call has not.
+  template <typename Has>
+  void tell_lost(const char* name, const Has& has) {
+    const bool any =
+        std::any_of(chunks_.begin(), chunks_.end(), [&](const CallEntry* c) { return has(*c); });
+    if (!any || all_have(has)) return;
+    notes.push_back(fmt::format("{}: left out: {} is not in all chunks", call_text(first_), name));
   }
 
   template <typename Has>

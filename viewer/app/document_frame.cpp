@@ -53,17 +53,17 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   wish(std::move(wishes));
 }
 
-/// Every head of the atlas, those that are seen first, and those that the filter shows before
-/// others.
+/// Every head of the atlas, those that are seen first.
 void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes) {
   atlas_.reset();
   if (!shown_.atlas.shown) return;
-  atlas_ = AtlasCells::of(atlas_lines(document_.calls, shown_.head), shown_.atlas,
+  const std::vector<AtlasLine> lines = atlas_lines(document_.calls, shown_.head);
+  atlas_ = AtlasCells::of(lines, shown_.atlas,
                           [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
   if (!document_.tiles->has_sketches()) return;
   std::vector<HeadId> heads(seen.begin(), seen.end());
   std::set<HeadId> named(seen.begin(), seen.end());
-  for (const AtlasLine& line : atlas_lines(document_.calls, shown_.head)) {
+  for (const AtlasLine& line : lines) {
     for (const AtlasHead& head : line.heads) {
       if (named.insert(head.id).second) heads.push_back(head.id);
     }

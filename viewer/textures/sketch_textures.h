@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 #include "viewer/gl/grid_texture.h"
 #include "viewer/view/view_state.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 #include "viewer/tiles/texels/sampled_overview.h"
 #include "viewer/tiles/worker_scratch.h"

@@ -6,8 +6,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/heads/head_sketch.h"
 #include "core/problem/sampled_rows.h"
-#include "core/products/head_sketch.h"
 #include "core/reduce/head_metrics.h"
 
 namespace attnscope {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/selection.h"
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 
 namespace attnscope {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/map_tile.h"
 #include "viewer/view/view_state.h"

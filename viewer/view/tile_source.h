@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 #include "viewer/view/map_tile.h"
 
 namespace attnscope {

@@ -3,7 +3,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
-#include "tests/support/program.h"
+#include "tests/support/program_heads.h"
 #include "tests/support/reference_call.h"
 
 using namespace attnscope::test;
@@ -48,18 +48,6 @@ std::string write_capture(const TemporaryFolder& folder) {
   return path;
 }
 
-ProgramResult run(const std::vector<std::string>& arguments) {
-  auto result = run_attnscope(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return result;
-}
-
-Json heads_of(std::vector<std::string> arguments) {
-  arguments.emplace_back("--json");
-  return Json::parse(run(arguments).out)["heads"];
-}
-
 }  // namespace
 
 TEST_CASE("chunks select calls, and numbers are told by them") {
@@ -74,10 +62,10 @@ TEST_CASE("chunks select calls, and numbers are told by them") {
   const auto wrong = run_attnscope({"stats", path, "--chunks", "7"});
   CHECK(wrong.exit_code == 2);
   CHECK(contains(wrong.err, "--chunks 7"));
-  const auto info = run({"info", path, "--no-scan"});
+  const auto info = run_well({"info", path, "--no-scan"});
   CHECK(contains(info.out, "chunks     0"));
-  CHECK(Json::parse(run({"info", path, "--no-scan", "--json"}).out)["calls"][2]["chunk"] == 2);
-  CHECK(contains(run({"stats", path}).out, "chunk"));
+  CHECK(Json::parse(run_well({"info", path, "--no-scan", "--json"}).out)["calls"][2]["chunk"] == 2);
+  CHECK(contains(run_well({"stats", path}).out, "chunk"));
 
   const Json rows = heads_of({"query", path, "--query", "1,1,2", "--chunks", "2"});
   CHECK(rows.size() == 2);
@@ -91,8 +79,8 @@ TEST_CASE("chunks select calls, and numbers are told by them") {
 TEST_CASE("rows of a chunk are over its own keys and the cache's") {
   const TemporaryFolder folder;
   const std::string path = write_capture(folder), out = folder / "row.npy";
-  run({"query", path, "--index", "5", "--chunks", "1", "--segment", "cached", "-o", out, "--cache",
-       "none"});
+  run_well({"query", path, "--index", "5", "--chunks", "1", "--segment", "cached", "-o", out,
+            "--cache", "none"});
   const NpyArray array = read_npy(out);
   const std::vector<float> cached(array.values.begin(), array.values.begin() + kTokens);
   const auto row = chunk_call(1).row(0, 0, 5);
@@ -102,31 +90,31 @@ TEST_CASE("rows of a chunk are over its own keys and the cache's") {
 TEST_CASE("exports and tables keep chunks apart, and read them back") {
   const TemporaryFolder folder;
   const std::string path = write_capture(folder), out = folder / "maps.h5";
-  run({"export", path, "-o", out});
+  run_well({"export", path, "-o", out});
   const std::vector<std::string> names{"step0004_layer001_all_self_chunk000",
                                        "step0004_layer001_all_self_chunk001",
                                        "step0004_layer001_all_self_chunk002"};
   CHECK(group_members(out, "/calls") == names);
-  run({"verify", out});
+  run_well({"verify", out});
   const Json rows = heads_of({"query", out, "--index", "0", "--chunks", "1"});
   REQUIRE(rows.size() == 2);
   CHECK(rows[0]["chunk"] == 1);
-  run({"export", path, "-o", out, "--chunks", "1", "--force"});
+  run_well({"export", path, "-o", out, "--chunks", "1", "--force"});
   CHECK(group_members(out, "/calls") == std::vector<std::string>{"step0004_layer001_all_self"});
   const auto wrong = run_attnscope({"query", out, "--index", "0", "--chunks", "0"});
   CHECK(wrong.exit_code == 2);
   CHECK(contains(wrong.err, "--chunks 0"));
 
-  for (const char* name : {"stats.csv", "stats.h5"}) run({"stats", path, "-o", folder / name});
+  for (const char* name : {"stats.csv", "stats.h5"}) run_well({"stats", path, "-o", folder / name});
   CHECK(contains(read_file(folder / "stats.csv"), ",head,chunk,class,"));
-  run({"stats", path, "-o", folder / "stats.h5", "--force", "--resume"});
-  run({"render", folder / "stats.h5", "--picture", "heatmap", "--metric", "entropy", "-o",
-       folder / "table.png"});
-  run({"mask", path, "--mask", "topk:keep=0.5", "-o", folder / "mask.csv"});
+  run_well({"stats", path, "-o", folder / "stats.h5", "--force", "--resume"});
+  run_well({"render", folder / "stats.h5", "--picture", "heatmap", "--metric", "entropy", "-o",
+            folder / "table.png"});
+  run_well({"mask", path, "--mask", "topk:keep=0.5", "-o", folder / "mask.csv"});
   CHECK(contains(read_file(folder / "mask.csv"), "head,chunk,mask,"));
-  run({"query", path, "--index", "0", "--chunks", "2", "-o", folder / "row.csv"});
+  run_well({"query", path, "--index", "0", "--chunks", "2", "-o", folder / "row.csv"});
   CHECK(contains(read_file(folder / "row.csv"), "head,chunk,segment,"));
-  run({"convert", path, "-o", folder / "copy"});
+  run_well({"convert", path, "-o", folder / "copy"});
   CHECK(heads_of({"stats", folder / "copy"}) == heads_of({"stats", path}));
 }
 

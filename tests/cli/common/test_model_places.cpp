@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
-#include "tests/support/program.h"
+#include "tests/support/program_heads.h"
 #include "tests/support/reference_call.h"
 
 using namespace attnscope::test;
@@ -51,18 +51,6 @@ std::string write_capture(const TemporaryFolder& folder) {
   return path;
 }
 
-ProgramResult run(const std::vector<std::string>& arguments) {
-  auto result = run_attnscope(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return result;
-}
-
-Json heads_of(std::vector<std::string> arguments) {
-  arguments.emplace_back("--json");
-  return Json::parse(run(arguments).out)["heads"];
-}
-
 /// The row of the first query as `query` computes it, of every selected head.
 std::vector<std::vector<float>> first_rows(const std::string& path, const TemporaryFolder& folder,
                                            std::vector<std::string> selection) {
@@ -70,7 +58,7 @@ std::vector<std::vector<float>> first_rows(const std::string& path, const Tempor
   std::vector<std::string> arguments{"query", path,      "--index", "0",   "-o",
                                      out,     "--force", "--cache", "none"};
   arguments.insert(arguments.end(), selection.begin(), selection.end());
-  run(arguments);
+  run_well(arguments);
   const NpyArray array = read_npy(out);
   std::vector<std::vector<float>> rows;
   for (size_t i = 0; i < array.values.size(); i += 12) {
@@ -122,9 +110,9 @@ TEST_CASE("blocks and slots select calls and name them") {
   CHECK(nothing.exit_code == 2);
   CHECK(contains(nothing.err, "the selection leaves no call"));
 
-  const auto table = run({"stats", path});
+  const auto table = run_well({"stats", path});
   CHECK(contains(table.out, "refiner.0.attn"));
-  const auto info = run({"info", path, "--no-scan"});
+  const auto info = run_well({"info", path, "--no-scan"});
   CHECK(contains(info.out, "blocks     transformer_blocks.0, transformer_blocks.1"));
   CHECK(contains(info.out, "slot       audio_attn1"));
 }
@@ -132,7 +120,7 @@ TEST_CASE("blocks and slots select calls and name them") {
 TEST_CASE("exports keep calls of one layer and kind apart") {
   const TemporaryFolder folder;
   const std::string path = write_capture(folder), out = folder / "maps.h5";
-  run({"export", path, "-o", out});
+  run_well({"export", path, "-o", out});
   const std::vector<std::string> names{
       "step0003_layer000_all_self_transformer_blocks.0_attn1",
       "step0003_layer000_all_self_transformer_blocks.0_audio_attn1",
@@ -148,15 +136,15 @@ TEST_CASE("exports keep calls of one layer and kind apart") {
     const std::vector<float> row(maps.values.begin(), maps.values.begin() + 12);
     CHECK(worst_error(row, call_at(i).row(0, 0, 0), 1e-3) < 2e-3);
   }
-  run({"verify", out});
+  run_well({"verify", out});
   // Where nothing would collide, names are what they are without places.
-  run({"export", path, "--slots", "attn1", "-o", out, "--force"});
+  run_well({"export", path, "--slots", "attn1", "-o", out, "--force"});
   CHECK(group_members(out, "/calls") ==
         std::vector<std::string>{"step0003_layer000_all_self", "step0003_layer001_all_self"});
   // What an export says of its heads is what the capture said.
-  run({"export", path, "-o", out, "--force"});
+  run_well({"export", path, "-o", out, "--force"});
   const std::string picture = folder / "row.npy";
-  run({"query", out, "--index", "0", "--slots", "audio_*", "--layers", "1", "-o", picture});
+  run_well({"query", out, "--index", "0", "--slots", "audio_*", "--layers", "1", "-o", picture});
   const std::vector<float> values = read_npy(picture).values;
   const std::vector<float> first(values.begin(), values.begin() + 12);
   CHECK(worst_error(first, call_at(3).row(0, 0, 0), 1e-3) < 2e-3);
@@ -170,7 +158,7 @@ TEST_CASE("tables and numbers keep block and slot through files") {
   const std::string path = write_capture(folder);
   for (const char* name : {"stats.csv", "stats.json", "stats.h5"}) {
     INFO(name);
-    run({"stats", path, "-o", folder / name});
+    run_well({"stats", path, "-o", folder / name});
   }
   const std::string csv = read_file(folder / "stats.csv");
   CHECK(contains(csv, "step,layer,branch,kind,batch,head,block,slot,class,"));
@@ -178,17 +166,17 @@ TEST_CASE("tables and numbers keep block and slot through files") {
   CHECK(contains(csv, "3,1,all,self,0,1,transformer_blocks.1,audio_attn1,"));
   CHECK(group_members(folder / "stats.h5", "/calls").size() == 5);
   // A run that was interrupted knows its heads again.
-  run({"stats", path, "-o", folder / "stats.h5", "--force", "--resume"});
-  run({"mask", path, "--mask", "window:2", "-o", folder / "mask.csv"});
+  run_well({"stats", path, "-o", folder / "stats.h5", "--force", "--resume"});
+  run_well({"mask", path, "--mask", "window:2", "-o", folder / "mask.csv"});
   CHECK(contains(read_file(folder / "mask.csv"), "refiner.0,attn,"));
-  run({"render", folder / "stats.h5", "--picture", "heatmap", "--metric", "entropy", "-o",
-       folder / "table.png"});
+  run_well({"render", folder / "stats.h5", "--picture", "heatmap", "--metric", "entropy", "-o",
+            folder / "table.png"});
 }
 
 TEST_CASE("a copy of a capture keeps block and slot") {
   const TemporaryFolder folder;
   const std::string path = write_capture(folder), copy = folder / "copy";
-  run({"convert", path, "-o", copy});
+  run_well({"convert", path, "-o", copy});
   const Json catalogue = Json::parse(read_file(copy + "/capture.json"));
   CHECK(catalogue["format"] == "attnscope-capture/2");
   CHECK(catalogue["calls"].size() == 5);

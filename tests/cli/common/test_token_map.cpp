@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
-#include "tests/support/program.h"
+#include "tests/support/program_heads.h"
 #include "tests/support/reference_call.h"
 
 using namespace attnscope::test;
@@ -57,13 +57,6 @@ ReferenceCall map_call() {
   return call;
 }
 
-ProgramResult run(const std::vector<std::string>& arguments) {
-  auto result = run_attnscope(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return result;
-}
-
 bool near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b) + 1e-6; }
 
 double mass(const std::vector<double>& row, const Part& part) {
@@ -79,7 +72,7 @@ TEST_CASE("numbers of heads go by the segments of a token map") {
   const std::string path = folder / "call.safetensors";
   const ReferenceCall call = map_call();
   call.write(path);
-  const Json heads = Json::parse(run({"stats", path, "--json"}).out)["heads"];
+  const Json heads = Json::parse(run_well({"stats", path, "--json"}).out)["heads"];
   REQUIRE(heads.size() == 4);
   for (const Json& head : heads) {
     const auto batch = head["batch"].get<int64_t>(), number = head["head"].get<int64_t>();
@@ -121,9 +114,9 @@ TEST_CASE("numbers of heads go by the segments of a token map") {
     CHECK_FALSE(head.contains("text_mass_stderr"));
     CHECK_FALSE(head.contains("same_frame_mass_stderr"));
   }
-  run({"stats", path, "-o", folder / "stats.csv"});
+  run_well({"stats", path, "-o", folder / "stats.csv"});
   CHECK(contains(read_file(folder / "stats.csv"), R"("{""clip"":{""clip"":)"));
-  run({"stats", path, "-o", folder / "stats.h5"});
+  run_well({"stats", path, "-o", folder / "stats.h5"});
   const DatasetValues table =
       read_dataset(folder / "stats.h5", "/calls/step0000_layer000_cond_joint/segment_mass");
   CHECK(table.shape == std::vector<int64_t>{1, kHeads, 7, 7});
@@ -147,19 +140,20 @@ TEST_CASE("tokens of any segment are chosen by its name") {
       {"video:1,2,3", 45}, {"1,2,3", 45},    {"tail:0", 54}};
   for (const auto& [query, index] : queries) {
     INFO(query);
-    run({"query", path, "--batch", "0", "--heads", "1", "--query", query, "-o", out, "--force",
-         "--cache", "none"});
+    run_well({"query", path, "--batch", "0", "--heads", "1", "--query", query, "-o", out, "--force",
+              "--cache", "none"});
     const NpyArray array = read_npy(out);
     REQUIRE(array.shape == std::vector<int64_t>{1, 2, 3, 4});
     CHECK(worst_error(array.values, video(index), 1e-6) < 1e-4);
   }
-  const Json box = Json::parse(run({"query", path, "--query", "ref1:0,0:2,1", "--query",
-                                    "audio:1:3", "--json", "--cache", "none"})
+  const Json box = Json::parse(run_well({"query", path, "--query", "ref1:0,0:2,1", "--query",
+                                         "audio:1:3", "--json", "--cache", "none"})
                                    .out);
   CHECK(contains(box["query"].get<std::string>(), "mean of 4 queries"));
-  const Json one = Json::parse(run({"query", path, "--query", "audio:3", "--batch", "0", "--heads",
-                                    "1", "--json", "--top", "56", "--cache", "none"})
-                                   .out)["heads"][0];
+  const Json one =
+      Json::parse(run_well({"query", path, "--query", "audio:3", "--batch", "0", "--heads", "1",
+                            "--json", "--top", "56", "--cache", "none"})
+                      .out)["heads"][0];
   CHECK(near(one["segment_mass"]["ref1"].get<double>(), mass(call.row(0, 1, 49), kParts[2])));
   const std::string places = one["top"].dump();
   for (const char* place : {"ref1 (0, 1, 2)", "audio 4", "t5 5 padding", "(1,2,3)", "late 2",
@@ -168,27 +162,27 @@ TEST_CASE("tokens of any segment are chosen by its name") {
     CHECK(contains(places, place) == (std::string(place) != "t5 5 padding"));
   }
   // Values of every segment are in tables and HDF5 files.
-  run({"query", path, "--index", "49", "--batch", "0", "--heads", "1", "-o", folder / "row.csv",
-       "--cache", "none"});
+  run_well({"query", path, "--index", "49", "--batch", "0", "--heads", "1", "-o",
+            folder / "row.csv", "--cache", "none"});
   const std::string csv = read_file(folder / "row.csv");
   CHECK(contains(csv, ",ref1,11,,,,,"));
   CHECK(contains(csv, ",tail,1,,,,,"));
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 1 + kTokens);
-  run({"query", path, "--index", "49", "--batch", "0", "--heads", "1", "-o", folder / "row.h5",
-       "--cache", "none"});
+  run_well({"query", path, "--index", "49", "--batch", "0", "--heads", "1", "-o", folder / "row.h5",
+            "--cache", "none"});
   const DatasetValues audio = read_dataset(folder / "row.h5", "/segment_audio");
   CHECK(audio.shape == std::vector<int64_t>{1, 5});
   CHECK(near(audio.values[2], call.row(0, 1, 49)[48]));
 
   // A film is of any segment that has a grid, and of a picture among the queries where it is one.
-  run({"query", path, "--query", "audio:3", "--segment", "ref1", "--batch", "0", "--heads", "1",
-       "-o", out, "--force", "--cache", "none"});
+  run_well({"query", path, "--query", "audio:3", "--segment", "ref1", "--batch", "0", "--heads",
+            "1", "-o", out, "--force", "--cache", "none"});
   const NpyArray reference = read_npy(out);
   CHECK(reference.shape == std::vector<int64_t>{1, 1, 3, 4});
   const std::vector<double> whole = call.row(0, 1, 49);
   CHECK(worst_error(reference.values, {whole.begin() + 10, whole.begin() + 22}, 1e-6) < 1e-4);
-  run({"render", path, "--picture", "filmstrip", "--query", "ref1:1,2", "--segment", "ref1",
-       "--heads", "0", "--batch", "0", "-o", folder / "film.png"});
+  run_well({"render", path, "--picture", "filmstrip", "--query", "ref1:1,2", "--segment", "ref1",
+            "--heads", "0", "--batch", "0", "-o", folder / "film.png"});
   const auto no_grid =
       run_attnscope({"query", path, "--index", "0", "--segment", "audio", "-o", folder / "a.npy"});
   CHECK(no_grid.exit_code == 2);
@@ -214,17 +208,17 @@ TEST_CASE("domains and words keep to their segments") {
   const std::string path = folder / "call.safetensors", out = folder / "row.npy";
   const ReferenceCall call = map_call();
   call.write(path);
-  run({"query", path, "--batch", "1", "--heads", "0", "--index", "0", "--domain", "video", "-o",
-       out, "--cache", "none"});
+  run_well({"query", path, "--batch", "1", "--heads", "0", "--index", "0", "--domain", "video",
+            "-o", out, "--cache", "none"});
   const auto domain = call.row(1, 0, 0, [](int64_t key) { return key >= 22 && key < 46; });
   CHECK(worst_error(read_npy(out).values, {domain.begin() + 22, domain.begin() + 46}, 1e-6) < 1e-4);
   // The words of both encoders are one text; those of the item.
-  const Json found = Json::parse(run({"query", path, "--batch", "1", "--heads", "0", "--text-token",
-                                      "cat", "--json", "--cache", "none"})
+  const Json found = Json::parse(run_well({"query", path, "--batch", "1", "--heads", "0",
+                                           "--text-token", "cat", "--json", "--cache", "none"})
                                      .out);
   CHECK(found["heads"].size() == 1);
-  const auto query = Json::parse(run({"query", path, "--batch", "1", "--heads", "0", "--index", "5",
-                                      "--json", "--cache", "none"})
+  const auto query = Json::parse(run_well({"query", path, "--batch", "1", "--heads", "0", "--index",
+                                           "5", "--json", "--cache", "none"})
                                      .out);
   CHECK(near(found["heads"][0]["lse"].get<double>(), query["heads"][0]["lse"].get<double>()));
 }
@@ -233,8 +227,8 @@ TEST_CASE("exports keep the token map") {
   const TemporaryFolder folder;
   const std::string path = folder / "call.safetensors", out = folder / "maps.h5";
   map_call().write(path);
-  run({"export", path, "-o", out});
-  run({"verify", out});
+  run_well({"export", path, "-o", out});
+  run_well({"verify", out});
   const std::string group = "/calls/step0000_layer000_uncond_joint";
   const DatasetValues kinds = read_dataset(out, group + "/key_segment");
   const DatasetValues frames = read_dataset(out, group + "/key_t");
@@ -262,7 +256,7 @@ TEST_CASE("exports keep the token map") {
   // An export is asked as its capture is.
   const auto ask = [&](const std::string& what) {
     return Json::parse(
-        run({"query", what, "--query", "ref1:1,2", "--batch", "0", "--heads", "1", "--json"})
+        run_well({"query", what, "--query", "ref1:1,2", "--batch", "0", "--heads", "1", "--json"})
             .out)["heads"][0];
   };
   const Json of_export = ask(out), of_capture = ask(path);
@@ -270,16 +264,16 @@ TEST_CASE("exports keep the token map") {
                  of_capture["segment_mass"]["audio"].get<double>()) < 1e-4);
   CHECK(of_export["top"][0]["key"] == of_capture["top"][0]["key"]);
   for (const std::string& what : {out, path}) {
-    run({"query", what, "--index", "49", "--segment", "ref1", "--batch", "0", "--heads", "1", "-o",
-         folder / "row.npy", "--force"});
+    run_well({"query", what, "--index", "49", "--segment", "ref1", "--batch", "0", "--heads", "1",
+              "-o", folder / "row.npy", "--force"});
     const std::vector<double> row = map_call().row(0, 1, 49);
     CHECK(worst_error(read_npy(folder / "row.npy").values, {row.begin() + 10, row.begin() + 22},
                       1e-3) < 2e-3);
   }
-  run({"render", path, "--picture", "matrix", "--heads", "0", "--batch", "0", "-o",
-       folder / "map.png"});
-  run({"render", out, "--picture", "matrix", "--heads", "0", "--batch", "0", "-o",
-       folder / "stored.png"});
+  run_well({"render", path, "--picture", "matrix", "--heads", "0", "--batch", "0", "-o",
+            folder / "map.png"});
+  run_well({"render", out, "--picture", "matrix", "--heads", "0", "--batch", "0", "-o",
+            folder / "stored.png"});
 }
 
 TEST_CASE("a token map is shown, copied, and dropped for options") {
@@ -290,26 +284,26 @@ TEST_CASE("a token map is shown, copied, and dropped for options") {
       "clip 4 (text) + t5 6 (text) + ref1 1x3x4 (reference) + video 2x3x4 + audio 5 + late 3 "
       "(text) "
       "+ tail 2 (padding)";
-  const auto info = run({"info", path, "--no-scan"});
+  const auto info = run_well({"info", path, "--no-scan"});
   CHECK(contains(info.out, "queries    " + line));
   CHECK_FALSE(contains(info.out, "keys "));
-  const Json facts = Json::parse(run({"info", path, "--json", "--no-scan"}).out);
+  const Json facts = Json::parse(run_well({"info", path, "--json", "--no-scan"}).out);
   CHECK(facts["calls"][0]["key_segments"][2]["grid"] == Json::array({1, 3, 4}));
-  run({"convert", path, "-o", copy, "--batch", "1"});
-  const auto copied = run({"info", copy, "--no-scan"});
+  run_well({"convert", path, "-o", copy, "--batch", "1"});
+  const auto copied = run_well({"info", copy, "--no-scan"});
   CHECK(contains(copied.out, line));
-  const Json whole = Json::parse(run({"stats", path, "--batch", "1", "--json"}).out)["heads"];
-  const Json part = Json::parse(run({"stats", copy, "--json"}).out)["heads"];
+  const Json whole = Json::parse(run_well({"stats", path, "--batch", "1", "--json"}).out)["heads"];
+  const Json part = Json::parse(run_well({"stats", copy, "--json"}).out)["heads"];
   CHECK(whole[0]["segment_mass"] == part[0]["segment_mass"]);
   CHECK(whole[0]["padding_mass"] == part[0]["padding_mass"]);
   // Words that a copy is given are those of its segments.
   write_bytes(folder / "words.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
-  run({"convert", path, "-o", copy, "--tokens", folder / "words.txt", "--force"});
+  run_well({"convert", path, "-o", copy, "--tokens", folder / "words.txt", "--force"});
   const auto first = Json::parse(
-      run({"query", copy, "--index", "30", "--json", "--top", "56", "--cache", "none"}).out);
+      run_well({"query", copy, "--index", "30", "--json", "--top", "56", "--cache", "none"}).out);
   CHECK(contains(first["heads"][0]["top"].dump(), "text 3 four"));
   CHECK(contains(first["heads"][0]["top"].dump(), "text 5 six"));
-  const auto other = run({"info", path, "--grid", "2x7x4", "--no-scan"});
+  const auto other = run_well({"info", path, "--grid", "2x7x4", "--no-scan"});
   CHECK(contains(other.err, "--grid drops the recorded queries"));
   CHECK(contains(other.out, "grid       2x7x4"));
 }
@@ -338,13 +332,13 @@ TEST_CASE("queries and keys have maps of their own, with orders and tensors") {
       .tensor("sound_order", "I64", {6}, raw(std::vector<int64_t>{5, 4, 3, 2, 1, 0}))
       .tensor("word_flags", "BOOL", {4}, std::string("\x01\x00\x01\x00", 4));
   call.write(path);
-  const auto info = run({"info", path, "--no-scan"});
+  const auto info = run_well({"info", path, "--no-scan"});
   CHECK(contains(info.out, "cross attention call"));
   CHECK(contains(info.out, "queries    video 1x4x6 (in tiles of 1x2x3)"));
   CHECK(contains(info.out,
                  "keys       sound 6x1x1 (audio, in an order of its own) + words 4 (text)"));
   CHECK_FALSE(contains(info.out, "not understood"));
-  run({"export", path, "-o", out});
+  run_well({"export", path, "-o", out});
   const std::string group = "/calls/step0000_layer000_all_cross";
   const DatasetValues y = read_dataset(out, group + "/query_y");
   const DatasetValues x = read_dataset(out, group + "/query_x");
@@ -355,15 +349,15 @@ TEST_CASE("queries and keys have maps of their own, with orders and tensors") {
   CHECK(t.values == std::vector<double>{5, 4, 3, 2, 1, 0, -1, -1, -1, -1});
   const DatasetValues kinds = read_dataset(out, group + "/key_segment");
   CHECK(kinds.values == std::vector<double>{3, 3, 3, 3, 3, 3, 0, 2, 0, 2});
-  const Json head = Json::parse(run({"stats", path, "--json"}).out)["heads"][0];
+  const Json head = Json::parse(run_well({"stats", path, "--json"}).out)["heads"][0];
   double expected = 0;
   for (int64_t q = 0; q < 24; ++q) expected += mass(call.row(0, 0, q), {"", 0, 6}) / 24;
   CHECK(near(head["segment_mass"]["video"]["sound"].get<double>(), expected));
   CHECK(head["same_frame_mass"].is_null());
-  run({"convert", path, "-o", folder / "copy.safetensors"});
-  CHECK(contains(run({"info", folder / "copy.safetensors", "--no-scan"}).out,
+  run_well({"convert", path, "-o", folder / "copy.safetensors"});
+  CHECK(contains(run_well({"info", folder / "copy.safetensors", "--no-scan"}).out,
                  "in an order of its own"));
-  run({"query", path, "--query", "video:0,1,0", "--json", "--cache", "none"});
+  run_well({"query", path, "--query", "video:0,1,0", "--json", "--cache", "none"});
 }
 
 TEST_CASE("a token map that cannot be is refused with its place") {

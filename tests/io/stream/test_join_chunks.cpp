@@ -323,6 +323,18 @@ TEST_CASE("rows of outputs and normalisers go where their queries go") {
   CHECK(part == std::vector<float>{501, 501, 514, 514});
 }
 
+TEST_CASE("results that only some chunks have are left out, and said") {
+  Stream stream;
+  const std::vector<float> lse(size_t{kBatch} * kHeads * kFrame, 1.0f);
+  const std::vector<Piece> pieces{{0, {0, 1}, {}}, {1, {1, 2}, {{0, 1}}}};
+  stream.add(0, call_of(pieces[0]).tensor("lse", "F32", {kBatch, kHeads, kFrame}, raw(lse)));
+  stream.add(1, call_of(pieces[1]));
+  const JoinedChunks joined = stream.join();
+  CHECK(joined.calls[0].call->lse == nullptr);
+  REQUIRE(joined.notes.size() == 1);
+  CHECK(contains(joined.notes[0], "left out: lse is not in all chunks"));
+}
+
 TEST_CASE(
     "text that every chunk attends to is there once, and words of a stream follow each other") {
   const auto chunk = [](int64_t number, int64_t first, int64_t count, float prompt) {

@@ -1,4 +1,4 @@
-#include "core/products/head_record_sink.h"
+#include "core/heads/head_record_sink.h"
 
 #include <algorithm>
 #include <limits>

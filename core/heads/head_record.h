@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "core/heads/head_arrays.h"
 #include "core/problem/head_name.h"
-#include "core/products/head_arrays.h"
 #include "core/reduce/head_fields.h"
 
 namespace attnscope {

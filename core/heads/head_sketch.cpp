@@ -1,4 +1,4 @@
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 
 #include <algorithm>
 #include <cmath>

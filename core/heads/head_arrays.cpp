@@ -1,4 +1,4 @@
-#include "core/products/head_arrays.h"
+#include "core/heads/head_arrays.h"
 
 #include <algorithm>
 #include <array>

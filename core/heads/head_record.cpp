@@ -1,4 +1,4 @@
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 
 #include <algorithm>
 #include <limits>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 #include "core/reduce/head_metrics.h"
 #include "core/reduce/reduction_stream.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/products/head_record.h"
+#include "core/heads/head_record.h"
 #include "tests/support/catch.h"
 #include "tests/support/head_records.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/products/head_sketch.h"
+#include "core/heads/head_sketch.h"
 #include "tests/support/catch.h"
 
 using namespace attnscope;

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/program.h"
+
+namespace attnscope::test {
+
+/// run_attnscope(), which has to end well.
+inline ProgramResult run_well(const std::vector<std::string>& arguments) {
+  ProgramResult result = run_attnscope(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return result;
+}
+
+/// What such a command prints of its heads with --json.
+inline nlohmann::json heads_of(std::vector<std::string> arguments) {
+  arguments.emplace_back("--json");
+  return nlohmann::json::parse(run_well(arguments).out)["heads"];
+}
+
+}  // namespace attnscope::test
