@@ -527,7 +527,8 @@ bool ViewerApp::reached(WaitFor what) const {
 /// Whether every head of the atlas is there that can be, and drawn.
 bool ViewerApp::has_atlas() const {
   const std::optional<AtlasCells>& cells = frame_->atlas();
-  if (!cells || draw_again_ || news_ || window_->frames_due() > 0) return false;
+  if (!cells) return false;
+  // They were counted for the frame that was drawn last; news may be of anything else.
   const bool exact = document_->history.now().atlas.exact;
   if ((exact ? cells->exact : cells->sketched) == cells->heads) return true;
   return is_at_rest();
