@@ -52,6 +52,7 @@ bool AppScriptHost::input_done() const {
 bool AppScriptHost::reached(WaitFor what) const { return app_->reached(what); }
 
 std::string AppScriptHost::waiting_for() const {
+  if (app_->failed()) return app_->failure();
   const TileSourceStatus status = app_->source_status();
   if (!status.problem.empty()) return status.problem;
   return fmt::format("{} pieces of work are left", status.queue);

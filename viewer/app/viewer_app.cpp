@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/capture/capture_growth.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/panels/empty_state.h"
 #include "viewer/panels/error_dialog.h"
@@ -96,6 +97,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
   // The old workers end before the old capture does, and before anything of the new one is drawn.
+  follower_.reset();
+  awaited_.reset();
   frame_.reset();
   document_ = std::move(document);
   frame_.emplace(*document_, [window = window_] { window->wake(); });
@@ -105,13 +108,81 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   counters_.frame_ms_max = 0;
   opened_at_ = clock_.milliseconds();
   changed_ = true;
-  window_->set_letters(shown_letters(document_->calls));
+  letters_ = shown_letters(document_->calls);
+  window_->set_letters(letters_);
   window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
   if (!settings_.recent_list.empty() && !document_->origin.path.empty()) {
     remember_file(settings_.recent_list, document_->origin.path);
     recent_ = recent_files(settings_.recent_list);
   }
   window_->request_frames();
+  follow();
+}
+
+/// Where a recorder may still add to what was opened. Names of files do not say when a call is
+/// complete.
+void ViewerApp::follow() {
+  const Document& d = *document_;
+  if (!settings_.follow || !d.capture || d.origin.path.empty() || d.capture->named_folder() ||
+      !can_grow(d.origin.path)) {
+    return;
+  }
+  ReadControl control = settings_.read_control;
+  control.stop = d.stop->token();
+  follower_ = std::make_unique<CaptureFollower>(d.origin.path, d.origin.facts, control,
+                                                CaptureFollower::Captures{d.capture},
+                                                [window = window_] { window->wake(); });
+}
+
+void ViewerApp::await(const CaptureOrigin& origin, std::function<void(Document&)> opened) {
+  awaited_ = Awaited{origin, std::move(opened)};
+  follower_ = std::make_unique<CaptureFollower>(origin.path, origin.facts, settings_.read_control,
+                                                CaptureFollower::Captures{},
+                                                [window = window_] { window->wake(); });
+  window_->request_frames();
+}
+
+void ViewerApp::open_awaited() {
+  const Awaited awaited = *awaited_;
+  try {
+    open(awaited.origin);
+    if (awaited.opened) awaited.opened(*document_);
+  } catch (const Error& e) {
+    // What was waited for is there, and is not what can be shown.
+    follower_.reset();
+    awaited_.reset();
+    fail("This capture cannot be opened", e.what());
+  }
+}
+
+/// What the follower has found since the last frame.
+void ViewerApp::take_added() {
+  if (!follower_) return;
+  if (awaited_) {
+    if (follower_->begun()) open_awaited();
+    return;
+  }
+  try {
+    int64_t calls = 0;
+    for (const auto& more : follower_->take()) {
+      document_->add(more, settings_.make_source);
+      calls += static_cast<int64_t>(more->calls().size());
+      const std::u32string letters = shown_letters(map_sources(*more));
+      if (std::includes(letters_.begin(), letters_.end(), letters.begin(), letters.end())) continue;
+      letters_ = shown_letters(document_->calls);
+      window_->set_letters(letters_);
+    }
+    if (calls > 0) {
+      changed_ = true;
+      tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +
+           std::to_string(document_->calls.size()) + " now");
+    }
+    const std::string problem = follower_->take_problem();
+    if (!problem.empty()) fail("What is added to the capture cannot be read", problem);
+  } catch (const Error& e) {
+    follower_.reset();
+    fail("The capture is not followed any more", e.what());
+  }
 }
 
 void ViewerApp::fail(const std::string& title, const std::string& message) {
@@ -344,7 +415,11 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
   if (document_) {
     draw_document(ui, window, requests);
   } else {
-    draw_empty_state(ui, window, recent_, notice(), requests);
+    const std::string waiting =
+        awaited_ ? "waiting for the first call of " +
+                       one_line(std::filesystem::absolute(awaited_->origin.path).string())
+                 : notice();
+    draw_empty_state(ui, window, recent_, waiting, requests);
   }
   ImGui::EndDisabled();
   ImGui::PopStyleVar();
@@ -437,6 +512,7 @@ bool ViewerApp::is_awaited() const {
 bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
+  take_added();
   const double began = seconds();
   if (notice_ && began >= notice_->until) {
     notice_.reset();

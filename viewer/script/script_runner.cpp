@@ -187,6 +187,16 @@ struct ScriptRunner::Step {
     }
     return again_within(w.seconds, "wait " + std::string(wait_name(w.what)));
   }
+  After operator()(const word::WaitCalls& w) const {
+    const int64_t there = host.calls() ? static_cast<int64_t>(host.calls()->size()) : 0;
+    if (there >= w.calls) return After::take_up;
+    const std::string what = fmt::format("wait calls {}", w.calls);
+    if (!host.follows()) {
+      throw usage_error(
+          fmt::format("{}: there are {}, and nothing is followed (--follow)", what, there));
+    }
+    return again_within(w.seconds, what);
+  }
   After operator()(const word::Probe& w) const {
     const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
     if (w.query >= call.queries.tokens() || w.key >= call.keys.tokens()) {

@@ -45,6 +45,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
     }
+    case ScriptName::calls:
+      return std::to_string(host.calls() == nullptr ? 0 : host.calls()->size());
     case ScriptName::rows:
       return std::to_string(shown_call(name, host).queries.tokens());
     case ScriptName::cols:

@@ -24,7 +24,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 31> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
                                                   "host_mib",
                                                   "queue",
                                                   "level",
+                                                  "calls",
                                                   "rows",
                                                   "cols",
                                                   "step",
@@ -223,14 +224,26 @@ ScriptWord make_difference(const Words& w) {
   return word::NotYet{w[0]};
 }
 
-ScriptWord make_wait(const Words& w) {
-  word::Wait wait{choose<WaitFor>(w[0], kWaits, w[1]), kWaitSeconds};
-  if (w.size() == 3) wait.seconds = number(w, 2);
-  if (!(wait.seconds > 0) || wait.seconds > kMostSeconds) {
+/// Of a wait, where word `at` says them.
+double seconds_at(const Words& w, size_t at) {
+  if (w.size() <= at) return kWaitSeconds;
+  const double seconds = number(w, at);
+  if (!(seconds > 0) || seconds > kMostSeconds) {
     throw usage_error(
-        fmt::format("wait: expected seconds above 0 and at most {}, got {}", kMostSeconds, w[2]));
+        fmt::format("wait: expected seconds above 0 and at most {}, got {}", kMostSeconds, w[at]));
   }
-  return wait;
+  return seconds;
+}
+
+ScriptWord make_wait(const Words& w) {
+  if (w[1] == "calls") {
+    if (w.size() == 2) throw usage_error("wait calls: expected how many calls");
+    const word::WaitCalls wait{whole(w, 2), seconds_at(w, 3)};
+    if (wait.calls < 1) throw usage_error("wait calls: expected 1 or more, got " + one_line(w[2]));
+    return wait;
+  }
+  if (w.size() == 4) throw usage_error("wait: expected wait " + w[1] + " [SECONDS], got 3 words");
+  return word::Wait{choose<WaitFor>(w[0], kWaits, w[1]), seconds_at(w, 2)};
 }
 
 ScriptWord make_probe(const Words& w) {
@@ -361,9 +374,10 @@ const std::vector<WordRule>& rules() {
        {"difference off|signed|abs|logratio", "A against B (not here yet)"}},
       {"wait",
        1,
-       2,
+       3,
        make_wait,
-       {"wait picture|query|exact|atlas|idle [SECONDS]", "go on when it is there; 60 s at most"}},
+       {"wait picture|query|exact|atlas|idle [SECONDS] | wait calls N [SECONDS]",
+        "go on when it is there; 60 s at most"}},
       {"probe",
        2,
        2,

@@ -31,6 +31,7 @@ enum class ScriptName : uint8_t {
   host_mib,
   queue,
   level,
+  calls,
   rows,
   cols,
   step,
@@ -111,6 +112,11 @@ struct Wait {
   WaitFor what = WaitFor::picture;
   double seconds = 0;
 };
+/// Until the capture has so many calls.
+struct WaitCalls {
+  int64_t calls = 1;
+  double seconds = 0;
+};
 struct Probe {
   int64_t query = 0, key = 0;
 };
@@ -134,8 +140,8 @@ struct Quit {};
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::Act, word::Click,
-                 word::PressKey, word::NotYet, word::Wait, word::Probe, word::Print, word::Expect,
-                 word::Shot, word::SaveSession, word::Quit>;
+                 word::PressKey, word::NotYet, word::Wait, word::WaitCalls, word::Probe,
+                 word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -1,5 +1,7 @@
 #include "viewer/tiles/computed_maps.h"
 
+#include <deque>
+
 #include "core/base/error.h"
 #include "viewer/tiles/fine_tile_job.h"
 #include "viewer/tiles/line_job.h"
@@ -12,7 +14,11 @@ namespace {
 
 class ComputedMaps : public MapWork {
  public:
-  explicit ComputedMaps(std::vector<MapCall> calls) : calls_(std::move(calls)) {}
+  explicit ComputedMaps(std::vector<MapCall> calls) { add(std::move(calls)); }
+
+  void add(std::vector<MapCall> calls) override {
+    for (MapCall& call : calls) calls_.push_back(std::move(call));
+  }
 
   MapGeometry geometry(const HeadId& id) const override {
     const AttentionProblem& problem = *call(id)->problem;
@@ -48,7 +54,7 @@ class ComputedMaps : public MapWork {
   }
 
  private:
-  const std::vector<MapCall> calls_;
+  std::deque<MapCall> calls_;
 };
 
 }  // namespace

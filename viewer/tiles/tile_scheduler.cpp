@@ -47,7 +47,7 @@ constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-TileScheduler::TileScheduler(std::unique_ptr<const MapWork> work, int64_t memory)
+TileScheduler::TileScheduler(std::unique_ptr<MapWork> work, int64_t memory)
     : work_(std::move(work)),
       budget_(memory),
       tools_{[this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); }} {}

@@ -49,9 +49,11 @@ struct Assignment {
 /// of HeadCache, is under its owner's lock.
 class TileScheduler {
  public:
-  TileScheduler(std::unique_ptr<const MapWork> work, int64_t memory);
+  TileScheduler(std::unique_ptr<MapWork> work, int64_t memory);
 
   const MapWork& work() const { return *work_; }
+  /// Adds calls behind those that are there.
+  void add(std::vector<MapCall> calls) { work_->add(std::move(calls)); }
   MapGeometry geometry(const HeadId& head) const { return work_->geometry(head); }
   /// Throws Error(usage) where there is no such head.
   HeadCache& head(const HeadId& id);
@@ -120,7 +122,7 @@ class TileScheduler {
   bool any_running() const;
   const HeadCache* find_head(const HeadId& id) const;
 
-  const std::unique_ptr<const MapWork> work_;
+  const std::unique_ptr<MapWork> work_;
   MemoryBudget budget_;
   TileStore store_;
   const JobTools tools_;

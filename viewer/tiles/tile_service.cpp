@@ -31,7 +31,7 @@ constexpr int kReaders = 2;
 class TileService::Impl {
  public:
   /// `backend` is null where nothing is computed.
-  Impl(std::unique_ptr<const MapWork> maps, const TileBackend* backend, const Settings& settings,
+  Impl(std::unique_ptr<MapWork> maps, const TileBackend* backend, const Settings& settings,
        std::function<void()> wake)
       : backend_(backend),
         workers_(settings.threads > 0 ? settings.threads
@@ -90,6 +90,12 @@ class TileService::Impl {
     changed_.notify_all();
   }
 
+  void add(std::vector<MapCall> calls, int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    added_memory_.push_back(scheduler_.reserve(bytes, "the calls that were added to the capture"));
+    scheduler_.add(std::move(calls));
+  }
+
   int workers() const { return workers_; }
   bool computes() const { return backend_ != nullptr; }
 
@@ -130,6 +136,7 @@ class TileService::Impl {
   std::condition_variable changed_;
   bool stopping_ = false;
   TileScheduler scheduler_;
+  std::vector<MemoryReservation> added_memory_;
   /// Of a batch item of a call: how many exact sketches the kept ones have.
   struct KeptSketches {
     bool any = false;
@@ -356,6 +363,10 @@ TileService::~TileService() = default;
 
 MapGeometry TileService::geometry(const HeadId& head) const {
   return impl_->locked([&](TileScheduler& s) { return s.geometry(head); });
+}
+
+void TileService::add(std::vector<MapCall> calls, int64_t bytes) {
+  impl_->add(std::move(calls), bytes);
 }
 
 void TileService::want(WantedTiles wishes) { impl_->want(std::move(wishes)); }

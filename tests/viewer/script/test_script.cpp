@@ -68,6 +68,9 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::Wait>("wait idle 2.5").seconds == 2.5);
   CHECK(word_of<word::Wait>("wait query").what == WaitFor::query);
   CHECK(word_of<word::Wait>("wait picture").what == WaitFor::picture);
+  CHECK(word_of<word::WaitCalls>("wait calls 3").calls == 3);
+  CHECK(word_of<word::WaitCalls>("wait calls 3").seconds == 60);
+  CHECK(word_of<word::WaitCalls>("wait calls 12 0.5").seconds == 0.5);
   CHECK(word_of<word::Probe>("probe 17 4").key == 4);
   CHECK(word_of<word::Print>("print texture_mib").name == ScriptName::texture_mib);
   const auto expect = word_of<word::Expect>("expect frame_ms_max <= 33.5");
@@ -156,6 +159,10 @@ TEST_CASE("what cannot be meant is refused with file, line and what was expected
   CHECK(has(refused("difference sign"), "no such name"));
   CHECK(has(refused("wait exac"), "did you mean exact?"));
   CHECK(has(refused("wait exact 0"), "above 0"));
+  CHECK(has(refused("wait exact 1 2"), "expected wait exact [SECONDS]"));
+  CHECK(has(refused("wait calls"), "how many"));
+  CHECK(has(refused("wait calls 0"), "1 or more"));
+  CHECK(has(refused("wait calls 2 0"), "above 0"));
   CHECK(has(refused("wait exact -1"), "above 0"));
   CHECK(has(refused("wait exact 1e9"), "86400"));
   CHECK(has(refused("probe -1 0"), "count from 0"));
