@@ -5,6 +5,7 @@
 
 #include "core/products/softmax_domain.h"
 #include "io/capture/capture.h"
+#include "io/capture/evictions.h"
 #include "io/files/utf8.h"
 
 namespace attnscope {
@@ -39,6 +40,8 @@ std::vector<MapSource> map_sources(const Capture& capture) {
     if (entry.mask_fact && entry.mask_fact->form == MaskForm::spans) {
       const auto spans = read_query_spans(*entry.mask, problem.num_queries(), problem.num_keys());
       call.evicted = evicted_keys(spans, call.queries, call.keys);
+    if (!problem.mask().is_none()) call.mask = problem.mask().describe();
+    call.evicted = evictions_of(entry);
     }
     call.rows = {0, problem.num_queries()};
     call.cols = {0, problem.num_keys()};
