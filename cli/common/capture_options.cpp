@@ -102,7 +102,7 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
                   "apply rotary embedding to q and k as they are read, where they were recorded\n"
                   "before it: cogvideox, hunyuan, flux, wan, ltx[:HEADS], mochi:FILE[:KEY], gptj,\n"
                   "llama, ltx2, cosmos:scale=TxYxX[,fps=N], kandinsky5, hunyuan-image, krea2,\n"
-                  "z-image, qwen-image, flux2, minimax-h3 (docs/inputs.md)")
+                  "z-image, qwen-image, flux2, minimax-h3, ltx2-audio (docs/inputs.md)")
       .type_name("NAME")
       .group(facts);
   command

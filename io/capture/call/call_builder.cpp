@@ -23,7 +23,10 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
                       const std::string& name, const ReadControl& control,
                       std::vector<std::string>& notes) {
   const std::string option = "--rope " + name;
-  if (kind == CallKind::cross) {
+  // Of audio and video that attend to each other both are turned; words are not.
+  const RopeOption rope = RopeOption::parse(name, control);
+  const bool both = rope.family == RopeFamily::ltx2_audio && tokens.keys.text_range().empty();
+  if (kind == CallKind::cross && !both) {
     notes.push_back(call.facts.name() + ": " + option + " leaves cross attention as it is");
     return call;
   }
@@ -32,7 +35,6 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
     throw usage_error(option + ": " + call.facts.name() + " was recorded after it (q_state " +
                       state + ")");
   }
-  const RopeOption rope = RopeOption::parse(name, control);
   const int64_t offset = call.facts.integer("head_offset").value_or(0);
   HeadTensors& heads = call.heads;
   heads.q = rope.apply(heads.q, tokens.queries, offset);
