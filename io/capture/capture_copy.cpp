@@ -263,7 +263,7 @@ std::vector<PictureToWrite> pictures_of(const CaptureCopy& copy) {
 
 }  // namespace
 
-std::vector<std::string> CaptureCopy::notes() const {
+std::vector<std::string> CaptureCopy::notes(const fs::path& out) const {
   std::set<std::string> lines;
   for (const SelectedCall& s : calls) {
     const AttentionProblem& p = *s.call->problem;
@@ -284,6 +284,18 @@ std::vector<std::string> CaptureCopy::notes() const {
 
 int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
   const bool single = is_single_capture_file(out);
+  const size_t pictures = capture->frames().size();
+  if (is_single_capture_file(out) && pictures > 0) {
+    lines.insert(
+        fmt::format("not carried over: {} picture{} of the video, which only a folder holds",
+                    pictures, pictures == 1 ? "" : "s"));
+  } else if (frames.empty()) {
+    std::error_code missing;
+    for (const FrameFile& frame : capture->frames()) {
+      if (fs::is_regular_file(frame.file, missing)) continue;
+      lines.insert("not carried over: " + one_line(frame.file.string()) + ", which is missing");
+    }
+  }
   if (single && copy.calls.size() != 1) {
     throw usage_error(
         fmt::format("-o {}: a .safetensors file holds one call, and {} are selected "
