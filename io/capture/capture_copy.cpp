@@ -93,8 +93,14 @@ class CallCopy {
   std::vector<TensorToWrite> tensors() const {
     const AttentionProblem& p = *call_.problem;
     const std::vector<int64_t> kv_heads = chosen_kv_heads(s_);
-    std::vector<TensorToWrite> tensors{head_tensor_part("q", p.q(), s_.batch, s_.heads),
-                                       head_tensor_part("k", p.k(), s_.batch, kv_heads)};
+    const auto& undivided = call_.undivided;
+    const HeadTensor& q = undivided ? undivided->q : p.q();
+    const HeadTensor& k = undivided ? undivided->k : p.k();
+    std::vector<TensorToWrite> tensors{head_tensor_part("q", q, s_.batch, s_.heads),
+                                       head_tensor_part("k", k, s_.batch, kv_heads)};
+    if (undivided) {
+      tensors.push_back(tensor_part("normaliser", undivided->normaliser, s_.batch, s_.heads));
+    }
     if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
     if (call_.mask) tensors.push_back(mask());
     for (const auto& [name, source] : call_.map_tensors) tensors.push_back(map_part(name, source));
@@ -196,10 +202,10 @@ class CallCopy {
 void check_recordable(const SelectedCall& s) {
   const CallEntry& call = *s.call;
   const AttentionProblem& p = *call.problem;
-  if (p.score() != ScoreFunction::softmax) {
+  if (p.score() != ScoreFunction::softmax && !call.facts.contains("score")) {
     throw usage_error(
-        fmt::format("--score {}: a score is no fact of a capture; give it to the "
-                    "command that shows or exports the maps",
+        fmt::format("--score {}: is not recorded; give it to the command that shows "
+                    "or exports the maps",
                     score_name(p.score())));
   }
   if (!call.mask_fact) {
@@ -278,12 +284,6 @@ std::vector<std::string> CaptureCopy::notes(const fs::path& out) const {
       }
     }
   }
-  for (const std::string& key : capture->unknown_keys()) lines.insert("not carried over: " + key);
-  return {lines.begin(), lines.end()};
-}
-
-int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
-  const bool single = is_single_capture_file(out);
   const size_t pictures = capture->frames().size();
   if (is_single_capture_file(out) && pictures > 0) {
     lines.insert(
@@ -296,6 +296,12 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
       lines.insert("not carried over: " + one_line(frame.file.string()) + ", which is missing");
     }
   }
+  for (const std::string& key : capture->unknown_keys()) lines.insert("not carried over: " + key);
+  return {lines.begin(), lines.end()};
+}
+
+int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
+  const bool single = is_single_capture_file(out);
   if (single && copy.calls.size() != 1) {
     throw usage_error(
         fmt::format("-o {}: a .safetensors file holds one call, and {} are selected "

@@ -391,9 +391,10 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption =
-      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
-      " \u00b7 " + exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
+  const std::string caption = unit_name(scene.state.product, scene.call.score) + ", " +
+                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+                              exactness_text(scene) +
+                              (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left, nothing_text(specials_));
