@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/pictures/metric_table.h"
 #include "io/pictures/picture_style.h"
 
 namespace attnscope {
@@ -25,14 +26,20 @@ Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale) {
 }
 
 void draw_frame_cells(Canvas& canvas, const FrameCells& cells, std::span<const float> weights,
-                      const ColourScale& scale, const GreyImage* video) {
+                      const ColourScale& scale, const GreyImage* video,
+                      std::span<const uint8_t> absent) {
   GreyImage under;
   if (video != nullptr) under = resized(*video, cells.width(), cells.height());
   size_t at = 0;
   for (int row = 0; row < cells.rows; ++row) {
     for (int column = 0; column < cells.columns; ++column) {
+      const bool hatched = !absent.empty() && absent[at] != 0;
       const float weight = weights[at++];
       const PixelRect rect = cells.at(row, column);
+      if (hatched) {
+        draw_stripes(canvas, rect);
+        continue;
+      }
       if (video == nullptr) {
         canvas.fill(rect, scale.colour(weight));
         continue;

@@ -60,7 +60,8 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
   const std::vector<AtlasLine> lines = atlas_lines(document_.calls, shown_.head);
   atlas_ = AtlasCells::of(lines, shown_.atlas,
                           [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
-  if (!document_.tiles->has_sketches()) return;
+  const MapSource& call = document_.calls[static_cast<size_t>(shown_.head.call)];
+  if (!document_.tiles->has_sketches() || !call.weights) return;
   std::vector<HeadId> heads(seen.begin(), seen.end());
   std::set<HeadId> named(seen.begin(), seen.end());
   for (const AtlasLine& line : lines) {

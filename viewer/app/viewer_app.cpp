@@ -36,7 +36,9 @@ ScreenRect window_rect(float scale) {
 }
 
 bool has_atlas_of_many(const Document& document) {
-  const auto lines = atlas_lines(document.calls, document.history.now().head);
+  const HeadId& head = document.history.now().head;
+  if (!document.calls[static_cast<size_t>(head.call)].weights) return false;
+  const auto lines = atlas_lines(document.calls, head);
   return document.tiles->has_sketches() && (lines.size() > 1 || lines.front().heads.size() > 1);
 }
 

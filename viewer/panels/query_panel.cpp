@@ -67,6 +67,11 @@ void QueryPanel::take_line(const Scene& scene) {
   const bool new_line = wanted.line != made_.line || wanted.segment != made_.segment;
   made_ = wanted;
   filmed_ = filmed(*shown_side(scene).grid, scene.state.segment);
+  evicted_.clear();
+  if (!scene.call.evicted.empty()) {
+    evicted_ = evicted_line(scene.call.evicted, scene.line->request.tokens, filmed_.tokens(),
+                            scene.line->request.reverse);
+  }
   const std::vector<float>& values = scene.line->values;
   std::vector<float> scaled(values.size());
   std::transform(values.begin(), values.end(), scaled.begin(), [&](float v) {
@@ -84,6 +89,7 @@ void QueryPanel::take_line(const Scene& scene) {
   scale_ = ColourScale::fit(choice, seen);
   specials_ =
       specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
+  tell_evicted(scene, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   if (!new_line || !grid.has_grid()) return;
   const int64_t frames = grid.frames(), height = grid.height(), width = grid.width();
   atlas_columns_ = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(frames))));
@@ -154,6 +160,38 @@ void QueryPanel::segment_choice(const Ui& ui, const ScreenRect& room, const Scen
   if (taken >= 0) requests.act(action::SetSegment{names[static_cast<size_t>(taken)]});
   ImGui::PopStyleVar();
   ImGui::PopFont();
+}
+
+/// What of the drawn tokens was evicted is told as that, and not as masked too.
+void QueryPanel::tell_evicted(const Scene& scene, IndexRange drawn) {
+  if (evicted_.empty()) return;
+  specials_.masked = false;
+  for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
+    specials_.evicted = specials_.evicted || evicted_[at] != 0;
+    specials_.masked = specials_.masked || (evicted_[at] == 0 && is_masked(*scene.line, at));
+  }
+}
+
+/// Hatches the cells that a cache had dropped, in runs of a line.
+void QueryPanel::draw_evicted(const Ui& ui) const {
+  if (evicted_.empty()) return;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const TokenGrid& grid = filmed_;
+  const auto is_evicted = [&](int64_t t, int64_t y, int64_t x) {
+    return evicted_[static_cast<size_t>(grid.index_of({t, y, x}))] != 0;
+  };
+  for (int64_t t = 0; t < grid.frames(); ++t) {
+    for (int64_t y = 0; y < grid.height(); ++y) {
+      for (int64_t x = 0; x < grid.width(); ++x) {
+        if (!is_evicted(t, y, x)) continue;
+        const int64_t first = x;
+        while (x + 1 < grid.width() && is_evicted(t, y, x + 1)) ++x;
+        const ScreenRect from = film_.cell_rect(t, y, first), to = film_.cell_rect(t, y, x);
+        // The lines of all runs of a frame are parts of the same ones.
+        draw_hatch(ui, draw, {from.x0, from.y0, to.x1, to.y1}, -to.y1);
+      }
+    }
+  }
 }
 
 /// Outlines the tokens that the line belongs to where they are among the cells.
@@ -237,6 +275,7 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   gl::MapColours colours = painter_colours(scene.state, *scale_, scene.factor, ui.theme);
   colours.use_mean = false;
   layer_.add_grid(grid_, colours, scale_->map(), area);
+  draw_evicted(ui);
   outline_chosen(ui, scene);
   film_mouse(ui, scene, requests);
 }
@@ -266,7 +305,9 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
              fit_text(ui.fonts.secondary, token_text(side, token), bar - area.x0 - ui.px(80)));
     const double shown = static_cast<double>(value(token)) * scene.factor;
     const auto at = static_cast<size_t>(token);
+    const bool dropped = !evicted_.empty() && evicted_[at] != 0;
     const std::string number = std::isnan(values[at])       ? "not there"
+                               : dropped                    ? "evicted"
                                : is_masked(*scene.line, at) ? "masked"
                                                             : short_number(shown);
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary, number,
@@ -350,9 +391,10 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption =
-      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
-      " \u00b7 " + exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
+  const std::string caption = unit_name(scene.state.product, scene.call.score) + ", " +
+                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+                              exactness_text(scene) +
+                              (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left, nothing_text(specials_));

@@ -88,6 +88,6 @@ struct Ui {
 };
 
 /// "weight", "logit", "lift (weight × keys)".
-std::string unit_name(ViewProduct product);
+std::string unit_name(ViewProduct product, ScoreFunction score);
 
 }  // namespace attnscope

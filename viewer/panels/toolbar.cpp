@@ -99,7 +99,9 @@ void Toolbar::add_appearance(const Ui& ui, const Scene& scene, PanelRequests& re
     products.emplace_back(word);
   };
   if (scene.call.weights) offer(ViewProduct::weights, "Weight");
-  if (scene.call.logits) offer(ViewProduct::logits, "Logit");
+  if (scene.call.logits) {
+    offer(ViewProduct::logits, is_signed(scene.call.score) ? "Weight" : "Logit");
+  }
   if (scene.call.weights) offer(ViewProduct::lift, "Lift");
   to.push_back({segmented_width(ui, products), 20, [=, &ui, &requests] {
                   const int taken = segmented(

@@ -24,7 +24,9 @@ class ComputedMaps : public MapWork {
     const AttentionProblem& problem = *call(id)->problem;
     return MapGeometry::of(problem.num_queries(), problem.num_keys());
   }
-  bool has(const HeadId&, Quantity) const override { return true; }
+  bool has(const HeadId& id, Quantity quantity) const override {
+    return quantity == Quantity::logits || !is_signed(call(id)->problem->score());
+  }
 
   const MapCall* call(const HeadId& id) const override {
     const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls_.size());
@@ -50,6 +52,7 @@ class ComputedMaps : public MapWork {
     return make_pass_job(id, quantity);
   }
   std::shared_ptr<MapJob> sketch_job(const HeadId& id, bool exact) const override {
+    if (!has(id, Quantity::weights)) return nullptr;
     return exact ? make_exact_sketch_job(id) : make_sketch_job(id);
   }
 

@@ -202,6 +202,7 @@ void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
 }
 
 void TileScheduler::order_sketch(const HeadId& id, bool exact) {
+  if (!work_->has(id, Quantity::weights)) return;
   const HeadCache& of = head(id);
   if (held_.contains({id.call, id.batch})) return;
   if (of.problem == nullptr || (of.sketch != nullptr && (of.sketch->exact || !exact))) return;

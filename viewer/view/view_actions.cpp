@@ -40,6 +40,10 @@ class Applier {
     }
     const CallLimits before = call();
     state_.head = a.head;
+    // Weights of either sign were shown as their logits.
+    CallLimits there = call();
+    if (!before.weights && there.weights) there.logits = false;
+    fit_product(state_, there);
     if (call().rows == before.rows && call().cols == before.cols) return;
     state_.rect = fit_rect(call().rows, call().cols);
     state_.query.reset();
@@ -102,8 +106,8 @@ class Applier {
     if (state_.product == a.product) return;
     const bool wants_logits = a.product == ViewProduct::logits;
     if (wants_logits ? !call().logits : !call().weights) {
-      throw usage_error(fmt::format("product {}: this export holds {} only",
-                                    product_name(a.product), wants_logits ? "weights" : "logits"));
+      throw usage_error(fmt::format("product {}: there are {} only", product_name(a.product),
+                                    wants_logits ? "weights" : "logits"));
     }
     const ViewProduct before = state_.product;
     const bool logits = before == ViewProduct::logits || a.product == ViewProduct::logits;

@@ -90,11 +90,15 @@ ViewState opened_view(const ViewLimits& limits) {
   const CallLimits& call = limits.calls.front();
   ViewState state;
   state.rect = fit_rect(call.rows, call.cols);
-  if (!call.weights) {
-    state.product = ViewProduct::logits;
-    state.scale = usual_scale(state.product);
-  }
+  fit_product(state, call);
   return state;
+}
+
+void fit_product(ViewState& state, const CallLimits& call) {
+  if (state.product == ViewProduct::logits ? call.logits : call.weights) return;
+  state.product = call.weights ? ViewProduct::weights : ViewProduct::logits;
+  state.range = {};
+  if (state.scale != ScaleKind::symlog) state.scale = usual_scale(state.product);
 }
 
 }  // namespace attnscope

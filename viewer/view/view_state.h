@@ -103,6 +103,8 @@ MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols);
 
 /// The scale that a product is shown on first: logits (which may be negative) linear, others log.
 ScaleKind usual_scale(ViewProduct product);
+/// Of a call that does not have the product that is shown: the one that it has, on its usual scale.
+void fit_product(ViewState& state, const CallLimits& call);
 /// Whether a product's values have a place on a scale: logits have none on log and sqrt.
 bool scale_suits(ScaleKind scale, ViewProduct product);
 

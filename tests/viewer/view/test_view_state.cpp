@@ -195,3 +195,25 @@ TEST_CASE("every name is read back, and no other") {
   CHECK(product_names().size() == 3);
   CHECK_FALSE(parse_product("Weights"));
 }
+
+TEST_CASE("a call that lacks the product shows what it has") {
+  ViewLimits limits;
+  limits.calls = {{10, 10, 1, 2, true}, {10, 10, 1, 2, true, false, true}};
+  ViewState state = opened_view(limits);
+  CHECK(state.product == ViewProduct::weights);
+  state = apply_action(state, action::SelectHead{{1, 0, 1}}, limits);
+  CHECK(state.product == ViewProduct::logits);
+  CHECK(state.scale == ScaleKind::linear);
+  CHECK(has(usage_text([&] {
+              (void)apply_action(state, action::SetProduct{ViewProduct::weights}, limits);
+            }),
+            "there are logits only"));
+  state = apply_action(state, action::SelectHead{{0, 0, 0}}, limits);
+  CHECK(state.product == ViewProduct::weights);
+  CHECK(state.scale == ScaleKind::log2);
+  // Between calls that have both, what is shown stays.
+  limits.calls[1].weights = true;
+  state = apply_action(state, action::SetProduct{ViewProduct::logits}, limits);
+  state = apply_action(state, action::SelectHead{{1, 0, 0}}, limits);
+  CHECK(state.product == ViewProduct::logits);
+}
