@@ -13,6 +13,7 @@
 #include "core/base/memory_budget.h"
 #include "core/stream/device_facet.h"
 #include "io/export/format/export_manifest.h"
+#include "io/pictures/png_reader.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/export_texels.h"
@@ -144,6 +145,11 @@ int run_view(const ViewRequest& o) {
     service.cache_folders = cache_folders(o.cache, capture);
     service.sources = capture.inputs();
     service.call_stamps = [&capture] { return capture.call_stamps(); };
+    if (!capture.frames().empty()) {
+      service.read_frame = [&capture](int64_t number) {
+        return read_png_grey(*capture.open_frame(capture.frames().at(static_cast<size_t>(number))));
+      };
+    }
     return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
