@@ -20,6 +20,7 @@
 #include "io/capture/capture_growth.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/input_set.h"
+#include "io/pictures/png_reader.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/export_texels.h"
@@ -165,6 +166,11 @@ class CaptureTiles : public TileService {
     service.cache_folders = cache_folders(o.cache, capture);
     service.sources = grown->sources;
     service.call_stamps = [grown] { return grown->stamps(); };
+    if (!capture.frames().empty()) {
+      service.read_frame = [&capture](int64_t number) {
+        return read_png_grey(*capture.open_frame(capture.frames().at(static_cast<size_t>(number))));
+      };
+    }
     return service;
   }
 

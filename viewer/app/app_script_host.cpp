@@ -86,9 +86,24 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       const bool exact = name == ScriptName::atlas_exact;
       return static_cast<double>(exact ? atlas->exact : atlas->sketched);
     }
+    case ScriptName::words:
+    case ScriptName::word_mass:
+    case ScriptName::text_mass:
+    case ScriptName::special_mass:
+      return of_words(name);
     default:
       return std::nullopt;
   }
+}
+
+std::optional<double> AppScriptHost::of_words(ScriptName name) const {
+  const std::optional<WordsView>& view = app_->words();
+  if (!view || !view->none.empty()) return std::nullopt;
+  const WordList& list = view->list;
+  if (name == ScriptName::words) return static_cast<double>(list.words.size());
+  if (!view->has_masses()) return std::nullopt;
+  if (name == ScriptName::word_mass) return list.chosen_mass;
+  return name == ScriptName::special_mass ? list.special_mass : list.words_mass + list.special_mass;
 }
 
 std::optional<ProbedEntry> AppScriptHost::probe(int64_t query, int64_t key) {

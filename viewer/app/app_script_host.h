@@ -38,6 +38,8 @@ class AppScriptHost : public ScriptHost {
   void save_session(const std::string& path) override;
 
  private:
+  std::optional<double> of_words(ScriptName name) const;
+
   ViewerApp* app_;
   bool force_;
   ViewState nothing_;  ///< the state of a window without a capture

@@ -7,6 +7,7 @@
 #include "viewer/panels/status_line.h"
 #include "viewer/panels/toolbar.h"
 #include "viewer/panels/warning_banner.h"
+#include "viewer/panels/words_panel.h"
 
 namespace attnscope {
 
@@ -24,8 +25,8 @@ class PanelSet {
   const AtlasPanel& atlas() const { return atlas_; }
 
  private:
-  ScreenRect draw_atlas(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                        PanelRequests& requests);
+  ScreenRect draw_left(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                       PanelRequests& requests);
   void draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                   PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
@@ -36,8 +37,10 @@ class PanelSet {
   MatrixPanel matrix_;
   QueryPanel query_;
   HistogramPanel histogram_;
+  WordsPanel words_;
   float histogram_share_ = 0.27f;  ///< of the right column's height
   float atlas_share_ = 0.3f;       ///< of the window's width
+  float words_share_ = 0.45f;      ///< of the left column's height, below the atlas
 };
 
 }  // namespace attnscope

@@ -290,7 +290,19 @@ ViewerApp::Front ViewerApp::dialog() const {
 void ViewerApp::press_on_panels(const KeyChord& chord) {
   if (const auto command = command_on(chord)) {
     run_command(*command);
-  } else if (chord.key == Key::escape && document_ && document_->history.now().query) {
+  } else if (chord.key == Key::escape && document_) {
+    release_choice();
+  }
+}
+
+/// The words that were chosen last, else the query.
+void ViewerApp::release_choice() {
+  const ViewState& state = document_->history.now();
+  if (!state.words.chosen.empty()) {
+    WordsLook look = state.words;
+    look.chosen.clear();
+    act(action::SetWords{look});
+  } else if (state.query) {
     act(action::DropQuery{});
   }
 }
@@ -339,6 +351,7 @@ ViewTheme ViewerApp::theme() const {
 void ViewerApp::apply(PanelRequests& requests) {
   if (frame_ && frame_->hover(requests.hovered)) window_->request_frames();
   if (frame_ && requests.follow && frame_->follow(*requests.follow)) window_->request_frames();
+  if (frame_ && frame_->point(requests.follow)) window_->request_frames();
   if (document_ && document_->preview != requests.preview) {
     document_->preview = requests.preview;
     window_->request_frames();
@@ -475,6 +488,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line = frame_->line(),
       .line_pending = frame_->line_pending(),
       .atlas = frame_->atlas() ? &*frame_->atlas() : nullptr,
+      .words = frame_->words() ? &*frame_->words() : nullptr,
+      .words_pending = !frame_->has_words_line() || !frame_->has_masses(),
       .locked = d.history.now().head,
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
@@ -584,14 +599,17 @@ bool ViewerApp::exact() const {
 
 bool ViewerApp::reached(WaitFor what) const {
   if (!document_ || changed_) return false;
-  const bool followed = (document_->call().block > 1 || frame_->has_line()) && frame_->has_entry();
+  const bool no_film =
+      document_->call().block > 1 || !no_words_film(frame_->shown(), document_->call()).empty();
+  const bool followed =
+      (no_film || frame_->has_line()) && frame_->has_words_line() && frame_->has_entry();
   switch (what) {
     case WaitFor::picture:
       return !is_map_seen() || panels_.matrix().seen().complete;
     case WaitFor::query:
       return followed;
     case WaitFor::exact:
-      return exact() && followed && window_->frames_due() == 0;
+      return exact() && followed && frame_->has_masses() && window_->frames_due() == 0;
     case WaitFor::atlas:
       return has_atlas();
     case WaitFor::idle: {

@@ -91,6 +91,8 @@ class ViewerApp {
   bool exact() const;
   /// Nothing while it is not shown.
   const std::optional<AtlasCells>& atlas() const { return frame_->atlas(); }
+  /// Nothing while neither they are shown nor any of them chosen.
+  const std::optional<WordsView>& words() const { return frame_->words(); }
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
   /// How tiles come to their textures, see TileTextures.
@@ -119,6 +121,7 @@ class ViewerApp {
   void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
+  void release_choice();
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);

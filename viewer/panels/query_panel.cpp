@@ -25,10 +25,43 @@ const TokenNames& chosen_side(const Scene& scene) {
   return scene.line->request.reverse ? scene.keys : scene.queries;
 }
 
-std::string chosen_text(const Scene& scene) {
-  const auto& tokens = scene.line->request.tokens;
-  if (tokens.size() > 1) return fmt::format("mean of {} tokens", tokens.size());
+/// Whether the film is of the words that are chosen.
+bool is_of_words(const Scene& scene) {
+  if (scene.state.words.chosen.empty() || scene.words == nullptr) return false;
+  const LineRequest& request = scene.line->request;
+  const int64_t first = chosen_side(scene).grid->text_range().begin;
+  return std::equal(request.tokens.begin(), request.tokens.end(), scene.state.words.chosen.begin(),
+                    scene.state.words.chosen.end(),
+                    [&](int64_t token, int64_t number) { return token == first + number; });
+}
+
+std::string chosen_line_text(const Scene& scene) {
+  const LineRequest& request = scene.line->request;
+  const auto& tokens = request.tokens;
+  if (is_of_words(scene)) {
+    return chosen_text(prompt_words(chosen_side(scene)), scene.state.words.chosen);
+  }
+  if (tokens.size() > 1) {
+    return fmt::format("{} of {} tokens", request.sum ? "sum" : "mean", tokens.size());
+  }
   return token_text(chosen_side(scene), tokens.front());
+}
+
+/// What stands behind the name of what is filmed.
+std::string how_text(const Scene& scene) {
+  if (is_of_words(scene)) {
+    return scene.line->request.reverse ? "which tokens look for it" : "where it looks";
+  }
+  return scene.state.query ? "picked" : "follows the mouse, click to pick";
+}
+
+/// "sum of 2 weights", "weight".
+std::string line_unit(const Scene& scene) {
+  const LineRequest& request = scene.line->request;
+  const std::string unit = unit_name(scene.state.product, scene.call.score);
+  if (request.tokens.size() < 2 || !is_of_words(scene)) return unit;
+  return fmt::format("{} of {} words' {}", request.sum ? "sum" : "mean", request.tokens.size(),
+                     unit);
 }
 
 /// "exact row", "column of u8 codes, ± 3.3 %".
@@ -115,10 +148,11 @@ void QueryPanel::take_line(const Scene& scene) {
 
 void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
                           PanelRequests& requests) {
-  const std::vector<std::string> words{"Attends to", "Attended by"};
+  const std::vector<std::string> ways{"Attends to", "Attended by"};
   float width = ui.px(17 * 2);
-  for (const std::string& word : words) width += text_size(ui.fonts.secondary, word).x;
-  bool picked = scene.state.query.has_value();
+  for (const std::string& word : ways) width += text_size(ui.fonts.secondary, word).x;
+  const bool words = !scene.state.words.chosen.empty();
+  bool picked = words || scene.state.query.has_value();
   const float release = text_size(ui.fonts.secondary, "Release").x + ui.px(24);
   // Where there is no room, Esc and the right mouse button release the query too.
   if (rect.x1 - ui.px(8) - width - release < from) picked = false;
@@ -129,14 +163,21 @@ void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, cons
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   ImGui::SetCursorScreenPos({x, rect.y0 + ui.px(4)});
   if (picked) {
-    if (tool_button(ui, "Query/Release", "Release", false, "follow the mouse again (Q)")) {
-      requests.act(action::DropQuery{});
+    const char* const hint = words ? "the query's film again (Esc)" : "follow the mouse again (Q)";
+    if (tool_button(ui, "Query/Release", "Release", false, hint)) {
+      if (words) {
+        WordsLook look = scene.state.words;
+        look.chosen.clear();
+        requests.act(action::SetWords{look});
+      } else {
+        requests.act(action::DropQuery{});
+      }
     }
     ImGui::SameLine(0, ui.px(8));
   }
-  const int taken = segmented(ui, "Query", words, scene.state.reverse ? 1 : 0,
+  const int taken = segmented(ui, "Query", ways, film_of_columns(scene.state) ? 1 : 0,
                               "where the token looks, or which tokens look at it (R)");
-  if (taken >= 0) requests.act(action::SetReverse{taken == 1});
+  if (taken >= 0) requests.act(action::SetReverse{(taken == 1) != words});
   ImGui::PopStyleVar();
   ImGui::PopFont();
 }
@@ -194,12 +235,17 @@ void QueryPanel::draw_evicted(const Ui& ui) const {
   }
 }
 
-/// Outlines the tokens that the line belongs to where they are among the cells.
+/// Outlines the tokens that the line belongs to where they are among the cells; in a film of words
+/// the query that is picked.
 void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene) const {
-  if (!scene.call.same_tokens()) return;
+  const bool words = is_of_words(scene);
+  if (!scene.call.same_tokens() && !words) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
-  for (const int64_t token : scene.line->request.tokens) {
+  const bool keys = words ? scene.state.reverse : scene.line->request.reverse;
+  const ImU32 colour = keys ? ui.theme.key : ui.theme.query;
+  static const ChosenQuery kNone;
+  const ChosenQuery& picked = scene.state.query ? *scene.state.query : kNone;
+  for (const int64_t token : words ? picked.tokens : scene.line->request.tokens) {
     const auto at = filmed_.coord(token);
     if (!at) continue;
     ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
@@ -238,8 +284,9 @@ void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, PanelRequests& req
     };
     const int64_t token =
         grid.index_of({t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
-    const bool same_tokens = scene.call.same_tokens();
-    const bool reverse = scene.state.reverse;
+    // A word's film shows the side that queries are picked on.
+    const bool same_tokens = scene.call.same_tokens() || is_of_words(scene);
+    const bool reverse = scene.line->request.reverse;
     const int64_t chosen = scene.line->request.tokens.front();
     if (clicked && same_tokens) requests.act(action::PickQuery{{{token}}});
     if (!scene.state.query && same_tokens) requests.follow = token;
@@ -324,7 +371,8 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   ImFont* const small = ui.fonts.secondary;
   const MapLine& line = *scene.line;
   const IndexRange text = side.grid->text_range();
-  const bool sums = !line.request.reverse && line.request.quantity == Quantity::weights &&
+  const bool weights = line.request.quantity == Quantity::weights;
+  const bool sums = !line.request.reverse && weights && !line.request.sum &&
                     scene.call.score != ScoreFunction::sigmoid;
   const auto missing = static_cast<size_t>(
       std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
@@ -332,6 +380,10 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   if (missing > 0) {
     words =
         fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
+  } else if (is_of_words(scene) && line.request.reverse && weights && filmed_.has_grid()) {
+    const IndexRange video = filmed_.video_range();
+    const double mean = mass_on(line.values, video) / static_cast<double>(video.size());
+    words = fmt::format("{} of a row on average over these frames", short_number(mean));
   } else if (!text.empty() && sums) {
     const int64_t best = largest_tokens(line.values, text, 1).front();
     words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * mass_on(line.values, text),
@@ -344,10 +396,12 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
 void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "query", rect);
-  const bool picked = scene.state.query.has_value();
   const bool failed = !scene.source.line_problem.empty();
+  const bool columns = film_of_columns(scene.state);
+  // A column waits for the norms of all rows.
+  const double progress = columns ? std::max(0.0, scene.source.exact_progress) : 1.0;
   const float from = pane_header(
-      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? 1.0 : -1.0},
+      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? progress : -1.0},
       scene.state, requests);
   controls(ui, rect, from + ui.px(8), scene, requests);
   shown_ = false;
@@ -357,27 +411,30 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float top = rect.y0 + ui.px(kHeaderHeight + 10);
   if (failed) {
     put_problem(ui, "Query", {left, top, right, rect.y1},
-                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
+                columns ? "This column cannot be shown" : "This row cannot be shown",
                 scene.source.line_problem);
     end_pane();
     return;
   }
-  if (!scene.line) {
+  const std::string no_film = no_words_film(scene.state, scene.call);
+  if (!scene.line || !no_film.empty()) {
     put_text(ui, small, left, top, ui.theme.secondary,
-             scene.call.block > 1 ? "an export of blocks has no single rows"
-             : scene.line_pending ? "computing \u2026"
-                                  : "point at a row of the map");
+             !no_film.empty()                ? fit_text(small, no_film, right - left)
+             : scene.call.block > 1          ? "an export of blocks has no single rows"
+             : scene.line_pending && columns ? "computing the row sums of all queries \u2026"
+             : scene.line_pending            ? "computing \u2026"
+                                             : "point at a row of the map");
     end_pane();
     return;
   }
   shown_ = true;
   take_line(scene);
   const TokenNames& side = shown_side(scene);
-  const std::string who = chosen_text(scene);
+  const std::string who = fit_text(small, chosen_line_text(scene), right - left);
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   put_text(ui, small, left, top, colour, who);
-  const std::string how = picked ? "picked" : "follows the mouse, click to pick";
   const float after = left + text_size(small, who).x + ui.px(12);
+  const std::string how = fit_text(small, how_text(scene), right - after);
   put_text(ui, small, after, top, ui.theme.secondary, how);
   segment_choice(ui, {after + text_size(small, how).x + ui.px(12), top, right, top + ui.px(20)},
                  scene, requests);
@@ -391,10 +448,9 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption = unit_name(scene.state.product, scene.call.score) + ", " +
-                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
-                              exactness_text(scene) +
-                              (filmed_.has_grid() ? ", one range for all frames" : "");
+  const std::string caption =
+      line_unit(scene) + ", " + std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+      exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left, nothing_text(specials_));

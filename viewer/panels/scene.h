@@ -18,6 +18,7 @@
 #include "viewer/view/value_range.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 
@@ -51,6 +52,8 @@ struct Scene {
   std::shared_ptr<const MapLine> line;
   bool line_pending = false;
   const AtlasCells* atlas = nullptr;  ///< null: not shown
+  const WordsView* words = nullptr;   ///< null: neither shown nor any chosen
+  bool words_pending = false;         ///< some of their numbers are still to come
   HeadId locked = {};                 ///< that is seen when the mouse points at no other
   TileSourceStatus source;
   double texture_mib = 0;

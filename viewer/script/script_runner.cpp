@@ -10,6 +10,7 @@
 #include "viewer/script/script_values.h"
 #include "viewer/view/commands.h"
 #include "viewer/view/map_source.h"
+#include "viewer/view/prompt_words.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_actions.h"
 
@@ -142,6 +143,25 @@ struct ScriptRunner::Step {
     if (w.part == "filter") look.filter = w.value;
     if (w.part == "exact" || w.part == "sampled") look.exact = w.part == "exact";
     return act(action::SetAtlas{look});
+  }
+  After operator()(const word::ShowWords& w) const {
+    WordsLook look = host.state().words;
+    look.shown = w.part != "off";
+    if (w.part == "special") look.special = w.value == "on";
+    if (w.part == "sort") look.by_mass = w.value == "mass";
+    if (w.part == "filter") look.filter = w.value;
+    return act(action::SetWords{look});
+  }
+  After operator()(const word::ChooseWords& w) const {
+    const HeadId& head = host.state().head;
+    const MapSource& call = calls()[static_cast<size_t>(head.call)];
+    WordsLook look = host.state().words;
+    look.chosen.clear();
+    if (!w.text.empty()) {
+      const bool keys = !call.keys.text_range().empty();
+      look.chosen = chosen_words(TokenNames::of(call, head.batch, keys), w.text);
+    }
+    return act(action::SetWords{look});
   }
   After operator()(const word::Act& w) const { return act(w.action); }
 

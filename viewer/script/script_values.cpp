@@ -1,6 +1,6 @@
 #include "viewer/script/script_values.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -40,7 +40,11 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::level:
     case ScriptName::atlas_heads:
     case ScriptName::atlas_sketched:
-    case ScriptName::atlas_exact: {
+    case ScriptName::atlas_exact:
+    case ScriptName::words:
+    case ScriptName::word_mass:
+    case ScriptName::text_mass:
+    case ScriptName::special_mass: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
@@ -81,6 +85,9 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return state.reverse ? "on" : "off";
     case ScriptName::segment:
       return state.segment.empty() ? "none" : state.segment;
+    case ScriptName::word:
+      return state.words.chosen.empty() ? "none"
+                                        : fmt::format("{}", fmt::join(state.words.chosen, ","));
     case ScriptName::product:
       return std::string(product_name(state.product));
     case ScriptName::pool:

@@ -24,7 +24,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 31> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 36> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -43,6 +43,10 @@ constexpr std::array<std::string_view, 31> kNames{"first_picture_ms",
                                                   "atlas_heads",
                                                   "atlas_sketched",
                                                   "atlas_exact",
+                                                  "words",
+                                                  "word_mass",
+                                                  "text_mass",
+                                                  "special_mass",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -50,6 +54,7 @@ constexpr std::array<std::string_view, 31> kNames{"first_picture_ms",
                                                   "query",
                                                   "reverse",
                                                   "segment",
+                                                  "word",
                                                   "product",
                                                   "pool",
                                                   "scale",
@@ -157,6 +162,9 @@ ScriptWord make_atlas(const Words& w) {
   }
   return word::ShowAtlas{"cells", atlas_number(w, 1, "thumbnails")};
 }
+
+ScriptWord make_words(const Words& w) { return parse_words(w); }
+ScriptWord make_word(const Words& w) { return parse_word(w); }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -347,6 +355,18 @@ const std::vector<WordRule>& rules() {
        {"atlas on|off|exact|sampled|thumbnails|METRIC | atlas sort METRIC|layers | atlas filter "
         "WORDS|none",
         "all heads of the step, as pictures or by a number of stats"}},
+      {"words",
+       1,
+       kAny,
+       make_words,
+       {"words on|off | words special on|off | words sort prompt|mass | words filter TEXT|none",
+        "the prompt's words and what they get"}},
+      {"word",
+       1,
+       1,
+       make_word,
+       {"word N[,N...]|A-B|\"TEXT\"|none",
+        "the film of these words, added up; none: the query's again"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",
@@ -362,7 +382,8 @@ const std::vector<WordRule>& rules() {
        1,
        1,
        make_pane,
-       {"pane NAME", "show one pane alone: matrix, query, histogram, atlas; or all of them"}},
+       {"pane NAME",
+        "show one pane alone: matrix, query, histogram, atlas, words; or all of them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
@@ -399,7 +420,7 @@ const std::vector<WordRule>& rules() {
 
 std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
 std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
-bool is_number(ScriptName name) { return name <= ScriptName::atlas_exact; }
+bool is_number(ScriptName name) { return name < ScriptName::exact; }
 std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
 
 const std::vector<ScriptWordHelp>& script_word_help() {

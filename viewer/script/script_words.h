@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
+#include "viewer/script/pane_words.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/key_chord.h"
 #include "viewer/view/view_actions.h"
@@ -42,6 +43,10 @@ enum class ScriptName : uint8_t {
   atlas_heads,
   atlas_sketched,
   atlas_exact,
+  words,
+  word_mass,
+  text_mass,
+  special_mass,
   exact,
   branch,
   block,
@@ -49,6 +54,7 @@ enum class ScriptName : uint8_t {
   query,
   reverse,
   segment,
+  word,
   product,
   pool,
   scale,
@@ -139,9 +145,10 @@ struct Quit {};
 }  // namespace word
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::Act, word::Click,
-                 word::PressKey, word::NotYet, word::Wait, word::WaitCalls, word::Probe,
-                 word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
+                 word::ChooseWords, word::Act, word::Click, word::PressKey, word::NotYet,
+                 word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
+                 word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

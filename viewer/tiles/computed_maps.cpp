@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "viewer/tiles/fine_tile_job.h"
 #include "viewer/tiles/line_job.h"
+#include "viewer/tiles/mass_job.h"
 #include "viewer/tiles/pass_job.h"
 #include "viewer/tiles/probe_job.h"
 #include "viewer/tiles/sketch_job.h"
@@ -50,6 +51,10 @@ class ComputedMaps : public MapWork {
   }
   std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
     return make_pass_job(id, quantity);
+  }
+  std::shared_ptr<MapJob> mass_job(const MassRequest& request,
+                                   const HeadCache& head) const override {
+    return make_mass_job(request, head);
   }
   std::shared_ptr<MapJob> sketch_job(const HeadId& id, bool exact) const override {
     if (!has(id, Quantity::weights)) return nullptr;

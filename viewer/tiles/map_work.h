@@ -37,6 +37,12 @@ class MapWork {
   /// Of a tile finer than the base level.
   virtual std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache& head) const = 0;
   virtual std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const = 0;
+  /// Null where masses are not computed.
+  virtual std::shared_ptr<MapJob> mass_job(const MassRequest& request,
+                                           const HeadCache& head) const {
+    (void)request, (void)head;
+    return nullptr;
+  }
   /// Null where sketches are not made.
   virtual std::shared_ptr<MapJob> sketch_job(const HeadId& id, bool exact) const {
     (void)id, (void)exact;

@@ -11,6 +11,7 @@
 #include "core/base/start_thread.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
+#include "viewer/tiles/frame_keeper.h"
 #include "viewer/tiles/norm_cache.h"
 #include "viewer/tiles/sketch_keeper.h"
 #include "viewer/tiles/thread_priority.h"
@@ -56,6 +57,7 @@ class TileService::Impl {
           },
           [this](const std::string& problem) { take_warning(problem); });
     }
+    if (settings.read_frame) frames_.emplace(settings.read_frame, reserve_unlocked(), wake_);
     const auto wanted = static_cast<size_t>(workers_) + 1;
     try {
       for (int i = 0; i < workers_; ++i) start_thread(threads_, wanted, [this] { work(); });
@@ -84,6 +86,7 @@ class TileService::Impl {
   }
 
   void want(WantedTiles wishes) {
+    if (frames_) frames_->want(wishes.frames);
     const std::lock_guard lock(mutex_);
     look_up_sketches(wishes);
     scheduler_.want(std::move(wishes));
@@ -96,7 +99,17 @@ class TileService::Impl {
     scheduler_.add(std::move(calls));
   }
 
-  int workers() const { return workers_; }
+  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const {
+    return frames_ ? frames_->find(request) : nullptr;
+  }
+  TileSourceStatus status() {
+    TileSourceStatus status = locked([&](TileScheduler& s) { return s.status(workers_); });
+    if (!frames_) return status;
+    status.queue += frames_->missing();
+    status.busy = status.queue > 0;
+    status.host_bytes += frames_->bytes();
+    return status;
+  }
   bool computes() const { return backend_ != nullptr; }
 
  private:
@@ -145,6 +158,7 @@ class TileService::Impl {
   std::map<std::pair<int64_t, int64_t>, KeptSketches> kept_sketches_;  ///< asked for
   std::optional<NormCache> keeper_;
   std::optional<SketchKeeper> sketches_;
+  std::optional<FrameKeeper> frames_;
   std::vector<std::jthread> threads_;
 };
 
@@ -397,8 +411,16 @@ std::string TileService::sketch_problem(const HeadId& head) const {
 
 bool TileService::has_sketches() const { return impl_->computes(); }
 
-TileSourceStatus TileService::status() const {
-  return impl_->locked([&](TileScheduler& s) { return s.status(impl_->workers()); });
+std::shared_ptr<const KeyMasses> TileService::find_masses(const MassRequest& request) const {
+  return impl_->locked([&](TileScheduler& s) { return s.find(request); });
 }
+
+bool TileService::has_masses() const { return impl_->computes(); }
+
+std::shared_ptr<const VideoFrame> TileService::find_frame(const FrameRequest& request) const {
+  return impl_->find_frame(request);
+}
+
+TileSourceStatus TileService::status() const { return impl_->status(); }
 
 }  // namespace attnscope

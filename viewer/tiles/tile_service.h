@@ -47,6 +47,9 @@ class TileService : public TileSource {
     /// Capture::call_stamps() of all calls that there are by now, under which sketches are kept
     /// beside row norms; asked on another thread. None: they are not.
     std::function<std::vector<std::string>()> call_stamps = {};
+    /// Reads a picture of the video by its number, on a thread of the service's; none: there are no
+    /// pictures.
+    std::function<GreyImage(int64_t number)> read_frame = {};
   };
 
   /// Borrows the backend. `wake` is called from any thread, without locks, when something new can
@@ -76,6 +79,9 @@ class TileService : public TileSource {
   std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
   std::string sketch_problem(const HeadId& head) const override;
   bool has_sketches() const override;
+  std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override;
+  bool has_masses() const override;
+  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const override;
   TileSourceStatus status() const override;
 
  private:

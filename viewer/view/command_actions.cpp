@@ -90,6 +90,11 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetAtlas{look};
     }
+    case CommandId::toggle_words: {
+      WordsLook look = state.words;
+      look.shown = !look.shown;
+      return action::SetWords{look};
+    }
     default:
       return std::nullopt;
   }

@@ -32,6 +32,7 @@ std::span<const ViewCommand> commands() {
       {next_colormap, "next-colormap", "Look", "next colour map", {"C"}},
       {toggle_histogram, "toggle-histogram", "Look", "show or hide the histogram", {"H"}},
       {toggle_atlas, "toggle-atlas", "Look", "show or hide the heads of all layers", {"T"}},
+      {toggle_words, "toggle-words", "Look", "show or hide the words of the prompt", {"K"}},
       {hold_other, "hold-other", "Look", "side B while it is held", {"B"}, false},
       {difference, "difference", "Look", "A against B", {"X"}, false},
       {play, "play", "Look", "play through time", {"Space"}, false},

@@ -37,6 +37,7 @@ enum class CommandId : uint8_t {
   next_colormap,
   toggle_histogram,
   toggle_atlas,
+  toggle_words,
   hold_other,
   difference,
   reverse,

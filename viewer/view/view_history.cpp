@@ -11,6 +11,7 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
   }
   if (std::holds_alternative<action::SetSplit>(action)) return Gesture::split;
   if (std::holds_alternative<action::SetRange>(action)) return Gesture::range;
+  if (std::holds_alternative<action::SetMoment>(action)) return Gesture::moment;
   return Gesture::none;
 }
 

@@ -86,6 +86,11 @@ TEST_CASE("a picture of every head of the step beside the matrix") {
   check_golden("atlas", "size 800 520\natlas on\nlayer 2\nhead 0\nquery 3 8 7\nwait atlas", {});
 }
 
+TEST_CASE("the words of the prompt look as they did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("words", "layer 2\nhead 0\nquery 3 8 7\nwords on\nword \"red circle\"", {});
+}
+
 TEST_CASE("pictures that differ are told apart") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

@@ -45,6 +45,14 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::SelectLayerHead>("head 12 3").head == "3");
   CHECK(word_of<word::QueryAt>("query 5 10 22").place == LatentCoord{5, 10, 22});
   CHECK(word_of<word::QueryText>("query text 7").number == 7);
+  CHECK(word_of<word::ShowWords>("words on").part == "on");
+  CHECK(word_of<word::ShowWords>("words special off").value == "off");
+  CHECK(word_of<word::ShowWords>("words sort mass").value == "mass");
+  CHECK(word_of<word::ShowWords>("words filter red ci").value == "red ci");
+  CHECK(word_of<word::ShowWords>("words filter none").value.empty());
+  CHECK(word_of<word::ChooseWords>("word 2,3").text == "2,3");
+  CHECK(word_of<word::ChooseWords>("word \"red circle\"").text == "red circle");
+  CHECK(word_of<word::ChooseWords>("word none").text.empty());
   CHECK(action_of<action::SetReverse>("reverse on").on);
   CHECK_FALSE(action_of<action::SetReverse>("reverse off").on);
   CHECK(action_of<action::SetProduct>("product lift").product == ViewProduct::lift);
@@ -98,7 +106,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 34);
+  CHECK(script_word_help().size() == 36);
 }
 
 TEST_CASE("lines, comments and quotes") {
