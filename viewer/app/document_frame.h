@@ -10,6 +10,7 @@
 
 #include "viewer/app/document.h"
 #include "viewer/panels/scene.h"
+#include "viewer/view/timeline.h"
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
@@ -40,6 +41,10 @@ class DocumentFrame {
   const ViewState& shown() const { return shown_; }
   /// Nothing while the atlas is not shown.
   const std::optional<AtlasCells>& atlas() const { return atlas_; }
+  /// Of the head that is shown.
+  const Timeline& timeline() const { return timeline_; }
+  /// Nothing while the time line has none.
+  const std::optional<HeadCurve>& curve() const { return curve_; }
   const std::optional<PointReadout>& readout() const { return readout_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
   const ValueHistogram& histogram() const { return histogram_; }
@@ -70,6 +75,7 @@ class DocumentFrame {
   MapGeometry geometry() const;
   std::optional<ProbeRequest> hovered_probe() const;
   void ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes);
+  void ask_for_curve(WantedTiles& wishes);
   void choose_line();
   void take_line();
   void take_entry();
@@ -81,6 +87,9 @@ class DocumentFrame {
   const std::function<void()> wake_;
   ViewState shown_;
   std::optional<AtlasCells> atlas_;
+  Timeline timeline_;
+  HeadId timeline_of_;
+  std::optional<HeadCurve> curve_;
   WantedTiles wishes_;
   std::optional<int64_t> followed_;
   std::optional<LineRequest> line_wanted_;

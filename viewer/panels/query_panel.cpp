@@ -8,56 +8,13 @@
 #include <numeric>
 
 #include "core/products/line_summary.h"
+#include "viewer/panels/line_colours.h"
+#include "viewer/panels/volume_panel.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
-namespace {
-
-/// The tokens that the line has a number for.
-const TokenNames& shown_side(const Scene& scene) {
-  return scene.line->request.reverse ? scene.queries : scene.keys;
-}
-
-/// The tokens that the line belongs to.
-const TokenNames& chosen_side(const Scene& scene) {
-  return scene.line->request.reverse ? scene.keys : scene.queries;
-}
-
-std::string chosen_text(const Scene& scene) {
-  const auto& tokens = scene.line->request.tokens;
-  if (tokens.size() > 1) return fmt::format("mean of {} tokens", tokens.size());
-  return token_text(chosen_side(scene), tokens.front());
-}
-
-/// "exact row", "column of u8 codes, ± 3.3 %".
-std::string exactness_text(const Scene& scene) {
-  const std::string what = scene.line->request.reverse ? "column" : "row";
-  const std::string& rounding = scene.call.rounding;
-  return rounding.empty() ? "exact " + what : what + " of " + rounding;
-}
-
-bool is_masked(const MapLine& line, size_t at) {
-  return (!line.masked.empty() && line.masked[at] != 0) ||
-         line.values[at] == -std::numeric_limits<float>::infinity();
-}
-
-/// Of the tokens that are drawn.
-SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRange drawn) {
-  SeenSpecials seen;
-  for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
-    const bool masked = is_masked(line, at);
-    seen.masked = seen.masked || masked;
-    seen.zeros = seen.zeros || (line.values[at] == 0 && !masked);
-    seen.missing = seen.missing || std::isnan(line.values[at]);
-  }
-  seen.zeros = seen.zeros && line.request.quantity == Quantity::weights &&
-               (scale.kind() == ScaleKind::log2 || scale.is_of_nothing());
-  return seen;
-}
-
-}  // namespace
 
 /// Uploads the line and fits its colours, where something of that has changed.
 void QueryPanel::take_line(const Scene& scene) {
@@ -68,20 +25,9 @@ void QueryPanel::take_line(const Scene& scene) {
   made_ = wanted;
   filmed_ = filmed(*shown_side(scene).grid, scene.state.segment);
   const std::vector<float>& values = scene.line->values;
-  std::vector<float> scaled(values.size());
-  std::transform(values.begin(), values.end(), scaled.begin(), [&](float v) {
-    return static_cast<float>(static_cast<double>(v) * scene.factor);
-  });
-  ColourChoice choice;
-  choice.map = scene.scale.map();
-  choice.scale = scene.scale.kind();
   const TokenGrid& grid = filmed_;
   const IndexRange video = grid.video_range();
-  const std::span<const float> seen =
-      grid.has_grid() ? std::span(scaled).subspan(static_cast<size_t>(video.begin),
-                                                  static_cast<size_t>(video.size()))
-                      : std::span<const float>(scaled);
-  scale_ = ColourScale::fit(choice, seen);
+  scale_ = line_scale(scene, grid);
   specials_ =
       specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   if (!new_line || !grid.has_grid()) return;
@@ -308,7 +254,8 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float from = pane_header(
       ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? 1.0 : -1.0},
       scene.state, requests);
-  controls(ui, rect, from + ui.px(8), scene, requests);
+  const BesideButton beside = volume_button(ui, "Query", rect, scene, requests);
+  controls(ui, beside.header, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;
   const float left = rect.x0 + ui.px(12);
@@ -335,11 +282,13 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const std::string who = chosen_text(scene);
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   put_text(ui, small, left, top, colour, who);
-  const std::string how = picked ? "picked" : "follows the mouse, click to pick";
   const float after = left + text_size(small, who).x + ui.px(12);
+  const std::string how = fit_text(small, picked ? "picked" : "follows the mouse, click to pick",
+                                   beside.line_end - after);
   put_text(ui, small, after, top, ui.theme.secondary, how);
-  segment_choice(ui, {after + text_size(small, how).x + ui.px(12), top, right, top + ui.px(20)},
-                 scene, requests);
+  segment_choice(
+      ui, {after + text_size(small, how).x + ui.px(12), top, beside.line_end, top + ui.px(20)},
+      scene, requests);
   const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
   const float bottom = rect.y1 - ui.px(kLegendHeight + 34) - swatches;
   const ScreenRect area{left, top + ui.px(24), right, bottom};

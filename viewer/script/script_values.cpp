@@ -40,7 +40,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::level:
     case ScriptName::atlas_heads:
     case ScriptName::atlas_sketched:
-    case ScriptName::atlas_exact: {
+    case ScriptName::atlas_exact:
+    case ScriptName::curve_points: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
@@ -87,6 +88,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return std::string(scale_kind_name(state.scale));
     case ScriptName::colormap:
       return state.colormap;
+    case ScriptName::volume:
+      return state.volume.shown ? std::string(volume_mode_name(state.volume.mode)) : "off";
+    case ScriptName::playing:
+      return host.playing() ? "on" : "off";
     case ScriptName::upload:
       return host.upload_way();
   }

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
+#include "viewer/script/pane_words.h"
 #include "viewer/script/script_arguments.h"
 #include "viewer/view/atlas_filter.h"
 #include "viewer/view/head_atlas.h"
@@ -24,7 +25,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 33> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -42,6 +43,7 @@ constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
                                                   "atlas_heads",
                                                   "atlas_sketched",
                                                   "atlas_exact",
+                                                  "curve_points",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -53,6 +55,8 @@ constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
                                                   "pool",
                                                   "scale",
                                                   "colormap",
+                                                  "volume",
+                                                  "playing",
                                                   "upload"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
@@ -250,6 +254,10 @@ std::vector<std::string> values_of(ScriptName name) {
       return {"true", "false"};
     case ScriptName::reverse:
       return {"on", "off"};
+    case ScriptName::volume:
+      return {"off", "max", "emission"};
+    case ScriptName::playing:
+      return {"on", "off"};
     case ScriptName::product:
       return product_names();
     case ScriptName::pool:
@@ -334,6 +342,22 @@ const std::vector<WordRule>& rules() {
        {"atlas on|off|exact|sampled|thumbnails|METRIC | atlas sort METRIC|layers | atlas filter "
         "WORDS|none",
         "all heads of the step, as pictures or by a number of stats"}},
+      {"volume",
+       1,
+       3,
+       make_volume_word,
+       {"volume on|off|max|emission | volume threshold V | volume orbit AZ EL | volume zoom Z | "
+        "volume slice t|y|x N|none",
+        "the query's row as a volume in the film's place: angles in degrees, V from 0 to 1 on the "
+        "colours"}},
+      {"timeline",
+       1,
+       2,
+       make_timeline_word,
+       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop on|off | "
+        "timeline speed N",
+        "the strip of steps, a number of the head as a curve, how it plays (steps a second)"}},
+      {"play", 1, 1, make_play_word, {"play on|off", "go through the steps by itself"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",
@@ -349,7 +373,8 @@ const std::vector<WordRule>& rules() {
        1,
        1,
        make_pane,
-       {"pane NAME", "show one pane alone: matrix, query, histogram, atlas; or all of them"}},
+       {"pane NAME",
+        "show one pane alone: matrix, query, histogram, atlas, volume, timeline; or all of them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
@@ -385,7 +410,7 @@ const std::vector<WordRule>& rules() {
 
 std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
 std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
-bool is_number(ScriptName name) { return name <= ScriptName::atlas_exact; }
+bool is_number(ScriptName name) { return name <= ScriptName::curve_points; }
 std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
 
 const std::vector<ScriptWordHelp>& script_word_help() {

@@ -41,6 +41,7 @@ enum class ScriptName : uint8_t {
   atlas_heads,
   atlas_sketched,
   atlas_exact,
+  curve_points,
   exact,
   branch,
   block,
@@ -52,6 +53,8 @@ enum class ScriptName : uint8_t {
   pool,
   scale,
   colormap,
+  volume,
+  playing,
   upload
 };
 std::string_view script_name_text(ScriptName name);
@@ -93,6 +96,17 @@ struct ShowAtlas {
   std::string part;   ///< "on", "off", "cells", "sort", "filter", "exact", "sampled"
   std::string value;  ///< a number's name, or a filter; empty: thumbnails, by layer, no filter
 };
+/// `volume max`, `volume orbit 30 20` …
+struct ShowVolume {
+  VolumeChange change;
+};
+/// `timeline entropy`, `timeline over layers` …
+struct ShowTimeline {
+  TimelineChange change;
+};
+struct Play {
+  bool on = true;
+};
 struct Act {
   Action action;
 };
@@ -133,9 +147,10 @@ struct Quit {};
 }  // namespace word
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::Act, word::Click,
-                 word::PressKey, word::NotYet, word::Wait, word::Probe, word::Print, word::Expect,
-                 word::Shot, word::SaveSession, word::Quit>;
+                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowVolume,
+                 word::ShowTimeline, word::Play, word::Act, word::Click, word::PressKey,
+                 word::NotYet, word::Wait, word::Probe, word::Print, word::Expect, word::Shot,
+                 word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -37,6 +37,8 @@ enum class CommandId : uint8_t {
   next_colormap,
   toggle_histogram,
   toggle_atlas,
+  toggle_volume,
+  toggle_timeline,
   hold_other,
   difference,
   reverse,

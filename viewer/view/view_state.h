@@ -11,6 +11,8 @@
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/map_tile.h"
+#include "viewer/view/timeline_look.h"
+#include "viewer/view/volume_look.h"
 
 namespace attnscope {
 
@@ -19,7 +21,7 @@ struct MapSource;
 /// What is drawn: weights, logits, or weights times the number of keys (lift, a scaling of the
 /// weights that drawing does).
 enum class ViewProduct : uint8_t { weights, logits, lift };
-enum class ViewPane : uint8_t { matrix, query, histogram, atlas };  ///< grows with later panels
+enum class ViewPane : uint8_t { matrix, query, histogram, atlas, volume, timeline };  ///< grows
 enum class ViewTheme : uint8_t { dark, light };
 
 /// A part of the map in entries, half-open and not rounded: queries [q0, q1) × keys [k0, k1).
@@ -68,6 +70,8 @@ struct ViewState {
   std::optional<ViewPane> maximised;
   bool show_histogram = true;
   AtlasLook atlas = {};
+  VolumeLook volume = {};
+  TimelineLook timeline = {};
   float split_query = 0.36f;  ///< share of the window's width that the right column takes
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };
