@@ -1,6 +1,8 @@
 // How long a volume takes to draw: bench_volume [FRAMES HEIGHT WIDTH [COLUMNS ROWS]] turns one of
 // random numbers with a bright place in its middle, and prints the times of a picture as large as
 // the pane and of the one with half its pixels along a side. Asserts nothing.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -23,6 +25,21 @@ using Clock = std::chrono::steady_clock;
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
+
+/// Of all threads: what drawing in software takes from everybody.
+double processor_milliseconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto of = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+/// A picture's time, and the processors' time in it.
+struct Taken {
+  double milliseconds = 0, processors = 0;
+};
 
 VolumeCells make_cells(const std::array<int64_t, 3>& size) {
   std::mt19937 random(1);
@@ -47,33 +64,42 @@ gl::VolumeView::Vector floats(const VolumePoint& p, double by = 1) {
   return {static_cast<float>(p.x * by), static_cast<float>(p.y * by), static_cast<float>(p.t * by)};
 }
 
+gl::VolumeView view_of(const VolumeCells& cells, const VolumeLook& look, int width, int height,
+                       int by) {
+  const VolumeCamera camera(cells.size, look, width, height);
+  gl::VolumeView view;
+  view.start = floats(camera.ray_start({0, 0}));
+  view.across = floats(camera.across(), by);
+  view.down = floats(camera.down(), by);
+  view.way = floats(camera.way());
+  view.emission = look.mode == VolumeMode::emission;
+  view.least = VolumeCells::least_of(look.threshold);
+  return view;
+}
+
 /// Pictures of the volume from all sides; how long each took until the driver was done.
-std::vector<double> turn(gl::VolumePainter& painter, const VolumeCells& cells, VolumeLook look,
-                         int width, int height, int by) {
-  std::vector<double> times;
+std::vector<Taken> turn(gl::VolumePainter& painter, const VolumeCells& cells, VolumeLook look,
+                        int width, int height, int by) {
+  std::vector<Taken> times;
   for (int turn = 0; turn < 24; ++turn) {
     look.azimuth = -180 + 15.0 * turn;
     look.elevation = 40 * std::sin(turn);
-    const VolumeCamera camera(cells.size, look, width, height);
-    gl::VolumeView view;
-    view.start = floats(camera.ray_start({0, 0}));
-    view.across = floats(camera.across(), by);
-    view.down = floats(camera.down(), by);
-    view.way = floats(camera.way());
-    view.emission = look.mode == VolumeMode::emission;
-    view.least = VolumeCells::least_of(look.threshold);
+    const double before = processor_milliseconds();
     const auto start = Clock::now();
-    painter.draw(width / by, height / by, view, {});
+    painter.draw(width / by, height / by, view_of(cells, look, width, height, by), {});
     glFinish();
-    times.push_back(milliseconds_since(start));
+    times.push_back({milliseconds_since(start), processor_milliseconds() - before});
   }
   return times;
 }
 
-void print_times(const char* what, std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  std::printf("  %-28s median %6.1f ms   worst %6.1f ms\n", what, times[times.size() / 2],
-              times.back());
+void print_times(const char* what, std::vector<Taken> times) {
+  double processors = 0;
+  for (const Taken& each : times) processors += each.processors / static_cast<double>(times.size());
+  std::sort(times.begin(), times.end(),
+            [](const Taken& a, const Taken& b) { return a.milliseconds < b.milliseconds; });
+  std::printf("  %-28s median %6.1f ms   worst %6.1f ms   processors %6.1f ms\n", what,
+              times[times.size() / 2].milliseconds, times.back().milliseconds, processors);
 }
 
 void measure(const std::array<int64_t, 3>& size, int width, int height) {
@@ -89,7 +115,7 @@ void measure(const std::array<int64_t, 3>& size, int width, int height) {
   gl::VolumePainter painter;
   painter.upload({static_cast<int>(size[0]), static_cast<int>(size[1]), static_cast<int>(size[2])},
                  cells.numbers);
-  painter.draw(width, height, {}, {});
+  painter.draw(width, height, view_of(cells, {}, width, height, 1), {});
   glFinish();
   std::printf("  %-28s %13.1f ms\n", "shader, upload, first", milliseconds_since(begun));
   for (const VolumeMode mode : {VolumeMode::maximum, VolumeMode::emission}) {

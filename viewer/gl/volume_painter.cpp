@@ -1,6 +1,7 @@
 #include "viewer/gl/volume_painter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace attnscope::gl {
@@ -82,16 +83,10 @@ void main() {
   for (int i = 0; i < most && s < end; ++i) {
     ivec3 cell = clamp(ivec3(floor(from + way * (s + kNudge))), ivec3(0), last);
     ivec3 block = cell >> kShift;
-    vec3 next;
-    if (texelFetch(blocks, block, 0).r <= best) {
-      next = vec3((block + side) << kShift);
-      vec3 to = (next - from) * inverse;
-      s = max(min(min(to.x, to.y), to.z), s + kNudge);
-      continue;
-    }
-    uint number = texelFetch(cells, cell, 0).r;
-    next = vec3(cell + side);
-    vec3 to = (next - from) * inverse;
+    bool over = texelFetch(blocks, block, 0).r <= best;
+    uint number = over ? 0u : texelFetch(cells, cell, 0).r;
+    ivec3 next = over ? (block + side) << kShift : cell + side;
+    vec3 to = (vec3(next) - from) * inverse;
     float leaves = max(min(min(to.x, to.y), to.z), s + kNudge);
     if (number > best) {
       if (!emission) {
@@ -150,6 +145,42 @@ std::array<int, 3> blocks_of(const std::array<int, 3>& size) {
   return blocks;
 }
 
+float triple(const VolumeView::Vector& a, const VolumeView::Vector& b,
+             const VolumeView::Vector& c) {
+  return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) +
+         a[2] * (b[0] * c[1] - b[1] * c[0]);
+}
+
+struct PixelRect {
+  int x0 = 0, y0 = 0, x1 = 0, y1 = 0;  ///< from the top left, half-open
+};
+
+/// The pixels whose rays may meet the volume.
+PixelRect pixels_of(const VolumeView& view, const std::array<int, 3>& size, int width, int height) {
+  // corner = start + x across + y down + s way, by Cramer's rule.
+  const float whole = triple(view.across, view.down, view.way);
+  if (!(std::abs(whole) > 0)) return {0, 0, width, height};
+  float x0 = 1e9f, y0 = 1e9f, x1 = -1e9f, y1 = -1e9f;
+  for (int corner = 0; corner < 8; ++corner) {
+    VolumeView::Vector to{};
+    for (size_t i = 0; i < 3; ++i) {
+      const float place = (corner >> i & 1) != 0 ? static_cast<float>(size[2 - i]) : 0.0f;
+      to[i] = place - view.start[i];
+    }
+    const float x = triple(to, view.down, view.way) / whole;
+    const float y = triple(view.across, to, view.way) / whole;
+    x0 = std::min(x0, x);
+    y0 = std::min(y0, y);
+    x1 = std::max(x1, x);
+    y1 = std::max(y1, y);
+  }
+  const auto within = [](float at, int most) {
+    return static_cast<int>(std::clamp(at, 0.0f, static_cast<float>(most)));
+  };
+  return {within(std::floor(x0), width), within(std::floor(y0), height),
+          within(std::ceil(x1), width), within(std::ceil(y1), height)};
+}
+
 void fill(const TextureName& texture, const std::array<int, 3>& size,
           std::span<const uint8_t> numbers) {
   glBindTexture(GL_TEXTURE_3D, texture.get());
@@ -177,6 +208,12 @@ std::vector<uint8_t> block_maxima(const std::array<int, 3>& size,
     }
   }
   return maxima;
+}
+
+int largest_volume_side() {
+  GLint side = 0;
+  glGetIntegerv(GL_MAX_3D_TEXTURE_SIZE, &side);
+  return side;
 }
 
 VolumePainter::VolumePainter()
@@ -227,6 +264,11 @@ void VolumePainter::draw(int width, int height, const VolumeView& view,
   target_->bind();
   glViewport(0, 0, width, height);
   glDisable(GL_SCISSOR_TEST);
+  glClearColor(0, 0, 0, 0);
+  glClear(GL_COLOR_BUFFER_BIT);
+  const PixelRect part = pixels_of(view, size_, width, height);
+  glEnable(GL_SCISSOR_TEST);
+  glScissor(part.x0, height - part.y1, part.x1 - part.x0, part.y1 - part.y0);
   glDisable(GL_BLEND);
   glDisable(GL_CULL_FACE);
   glDisable(GL_DEPTH_TEST);
@@ -256,6 +298,7 @@ void VolumePainter::draw(int width, int height, const VolumeView& view,
   bind(0, GL_TEXTURE_3D, cells_, "cells");
   glBindVertexArray(nothing_.get());
   glDrawArrays(GL_TRIANGLES, 0, 3);
+  glDisable(GL_SCISSOR_TEST);
   glBindVertexArray(0);
   Framebuffer::unbind();
   check("drawing a volume");

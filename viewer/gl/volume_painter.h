@@ -67,6 +67,9 @@ class VolumePainter {
   std::optional<Framebuffer> target_;
 };
 
+/// The longest side of a volume that the driver takes, in cells.
+int largest_volume_side();
+
 /// The largest number of every block of kVolumeBlock³ cells: [ceil(depth / kVolumeBlock), …].
 inline constexpr int kVolumeBlock = 4;
 std::vector<uint8_t> block_maxima(const std::array<int, 3>& depth_height_width,

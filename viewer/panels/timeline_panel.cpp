@@ -28,28 +28,29 @@ void set_look(const Scene& scene, PanelRequests& requests, const TimelineChange&
 }
 
 /// Where points of a track stand: in equal steps, with a gap before each chunk.
-struct Places {
-  const Timeline& timeline;
-  float x0, x1;
-
-  float of(size_t point) const {
-    const auto count = timeline.points.size();
-    float before = 0, all = 0;
-    for (size_t i = 0; i < count; ++i) {
+class Places {
+ public:
+  Places(const Timeline& timeline, float x0, float x1) {
+    float all = 0;
+    for (size_t i = 0; i < timeline.points.size(); ++i) {
       const bool chunk = i > 0 && timeline.points[i].chunk != timeline.points[i - 1].chunk;
       if (i > 0) all += chunk ? 2.0f : 1.0f;
-      if (i == point) before = all;
+      at_.push_back(all);
     }
-    if (all == 0) return (x0 + x1) / 2;
-    return x0 + (x1 - x0) * before / all;
+    for (float& x : at_) x = all == 0 ? (x0 + x1) / 2 : x0 + (x1 - x0) * x / all;
   }
+  float of(size_t point) const { return at_[point]; }
   size_t nearest(float x) const {
-    size_t best = 0;
-    for (size_t i = 1; i < timeline.points.size(); ++i) {
-      if (std::abs(of(i) - x) < std::abs(of(best) - x)) best = i;
-    }
-    return best;
+    const auto past = std::lower_bound(at_.begin(), at_.end(), x);
+    if (past == at_.begin()) return 0;
+    const auto before = static_cast<size_t>(past - at_.begin()) - 1;
+    return past != at_.end() && *past - x < x - at_[before] ? before + 1 : before;
   }
+  /// From the first point to the second.
+  float step() const { return at_.size() > 1 ? at_[1] - at_[0] : 0; }
+
+ private:
+  std::vector<float> at_;
 };
 
 std::string tick_label(const Timeline& timeline, size_t row, size_t point) {
@@ -173,7 +174,7 @@ float TimelinePanel::draw_controls(const Ui& ui, const ScreenRect& rect, const S
 void TimelinePanel::draw_row(const Ui& ui, const ScreenRect& track, float y, size_t row,
                              const Scene& scene) const {
   const Timeline& timeline = *scene.timeline;
-  const Places places{timeline, track.x0, track.x1};
+  const Places places(timeline, track.x0, track.x1);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const float middle = std::round(y + ui.px(kRow) / 2);
   draw.AddRectFilled({track.x0, middle}, {track.x1, middle + ui.px(1)}, ui.theme.border);
@@ -183,7 +184,7 @@ void TimelinePanel::draw_row(const Ui& ui, const ScreenRect& track, float y, siz
     put_text(ui, ui.fonts.secondary, track.x0 - ui.px(10), y + ui.px(2),
              row == timeline.row ? ui.theme.text : ui.theme.secondary, name, Align::right);
   }
-  const float half = std::clamp((places.of(1) - places.of(0)) / 4, ui.px(1), ui.px(2));
+  const float half = std::clamp(places.step() / 4, ui.px(0.5f), ui.px(2));
   for (size_t i = 0; i < timeline.points.size(); ++i) {
     const TimelineTick& tick = timeline.rows[row].ticks[i];
     const float x = std::round(places.of(i));
@@ -206,7 +207,7 @@ void TimelinePanel::draw_row(const Ui& ui, const ScreenRect& track, float y, siz
 void TimelinePanel::draw_names(const Ui& ui, const ScreenRect& track, float y,
                                const Scene& scene) const {
   const Timeline& timeline = *scene.timeline;
-  const Places places{timeline, track.x0, track.x1};
+  const Places places(timeline, track.x0, track.x1);
   ImFont* const font = ui.fonts.secondary;
   const bool chunks = timeline.has_chunks();
   const auto name = [&](size_t i) {
@@ -242,7 +243,7 @@ void TimelinePanel::take_mouse(const Ui& ui, const ScreenRect& track, const Scre
   const bool held = ImGui::IsItemActive();
   if (!held && !ImGui::IsItemHovered()) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  const Places places{timeline, track.x0, track.x1};
+  const Places places(timeline, track.x0, track.x1);
   const size_t point = places.nearest(mouse.x);
   const auto last = static_cast<float>(timeline.rows.size() - 1);
   const float line = std::floor((mouse.y - rows.y0 - ui.px(kAir)) / ui.px(kRow));
@@ -293,7 +294,7 @@ void TimelinePanel::draw_curve_of(const Ui& ui, const ScreenRect& plot, const Sc
                                   PanelRequests& requests) {
   const HeadCurve& curve = *scene.curve;
   const bool layers = is_over_layers(scene);
-  const Places steps{*scene.timeline, plot.x0, plot.x1};
+  const Places steps(*scene.timeline, plot.x0, plot.x1);
   const auto place = [&](size_t i) {
     if (!layers) return steps.of(i);
     if (curve.points.size() < 2) return (plot.x0 + plot.x1) / 2;

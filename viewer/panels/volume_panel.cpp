@@ -84,6 +84,11 @@ std::optional<VolumeSlice> VolumePanel::slice_of(const VolumeLook& look) const {
   return slice;
 }
 
+bool VolumePanel::is_too_large() const {
+  return std::max({filmed_.frames(), filmed_.height(), filmed_.width()}) >
+         gl::largest_volume_side();
+}
+
 void VolumePanel::take_line(const Scene& scene) {
   const Made wanted{scene.line, scene.state.product, scene.state.scale, scene.state.colormap,
                     scene.state.segment};
@@ -91,7 +96,7 @@ void VolumePanel::take_line(const Scene& scene) {
   made_ = wanted;
   filmed_ = filmed(*shown_side(scene).grid, scene.state.segment);
   scale_ = line_scale(scene, filmed_);
-  if (!filmed_.has_grid()) return;
+  if (!filmed_.has_grid() || is_too_large()) return;
   const IndexRange video = filmed_.video_range();
   specials_ = specials_of(*scene.line, *scale_, video);
   cells_.size = {filmed_.frames(), filmed_.height(), filmed_.width()};
@@ -229,7 +234,6 @@ void VolumePanel::draw_picture(const ScreenRect& area, const Scene& scene,
     painter_->draw(cols, rows, view, volume_colours(theme_of(scene.state.theme), scale_->map()));
   }
   if (const double wait = rest_.wait(scene.now); wait >= 0) requests.draw_again_in(wait);
-  complete_ = rest_.wait(scene.now) < 0;
   const auto name = reinterpret_cast<ImTextureID>(static_cast<intptr_t>(painter_->picture()));
   // A coarse picture may have a part of a pixel more than the pane.
   const float x1 = area.x0 + static_cast<float>(width) / unit.x;
@@ -372,56 +376,74 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
   if (look.slice) draw_swatches(ui, rect.x0, below + ui.px(18), rect.width(), specials_);
 }
 
+/// Why there is no row to show; false: there is one.
+bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, const Scene& scene) {
+  if (!scene.source.line_problem.empty()) {
+    put_problem(ui, "Volume", room,
+                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
+                scene.source.line_problem);
+    return true;
+  }
+  if (scene.line) return false;
+  put_text(ui, ui.fonts.secondary, room.x0, room.y0, ui.theme.secondary,
+           scene.call.block > 1 ? "an export of blocks has no single rows"
+           : scene.line_pending ? "computing \u2026"
+                                : "point at a row of the map");
+  return true;
+}
+
+/// Why the row is no volume that can be drawn; false: it is one.
+bool VolumePanel::draw_no_volume(const Ui& ui, const ScreenRect& room) const {
+  if (!filmed_.has_grid()) {
+    put_text(
+        ui, ui.fonts.secondary, room.x0, room.y0, ui.theme.secondary,
+        fit_text(ui.fonts.secondary,
+                 "no grid is known of these tokens: the film has them as a list", room.width()));
+    return true;
+  }
+  if (is_too_large()) {
+    put_problem(ui, "Volume", room, "This volume cannot be drawn",
+                fmt::format("a grid of {}x{}x{}: the graphics card takes volumes of at most {} "
+                            "cells along a side",
+                            filmed_.frames(), filmed_.height(), filmed_.width(),
+                            gl::largest_volume_side()));
+    return true;
+  }
+  return false;
+}
+
 void VolumePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                        PanelRequests& requests) {
   begin_pane(ui, "volume", rect);
   const float line_end = draw_header(ui, rect, scene, requests);
-  complete_ = false;
-  ImFont* const small = ui.fonts.secondary;
   const ScreenRect inner{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 10),
                          rect.x1 - ui.px(12), rect.y1 - ui.px(8)};
-  if (!scene.source.line_problem.empty()) {
-    put_problem(ui, "Volume", inner,
-                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
-                scene.source.line_problem);
-    end_pane();
-    return;
-  }
-  if (!scene.line) {
-    put_text(ui, small, inner.x0, inner.y0, ui.theme.secondary,
-             scene.call.block > 1 ? "an export of blocks has no single rows"
-             : scene.line_pending ? "computing \u2026"
-                                  : "point at a row of the map");
-    end_pane();
-    return;
-  }
-  take_line(scene);
-  const std::string who = chosen_text(scene);
-  put_text(ui, small, inner.x0, inner.y0,
-           scene.line->request.reverse ? ui.theme.key : ui.theme.query, who);
-  const std::string how =
-      scene.state.query ? "picked \u00b7 drag turns" : "follows the mouse \u00b7 drag turns";
-  const float after = inner.x0 + text_size(small, who).x + ui.px(12);
-  put_text(ui, small, after, inner.y0, ui.theme.secondary, fit_text(small, how, line_end - after));
-  const float top = inner.y0 + ui.px(24);
-  if (!filmed_.has_grid()) {
-    complete_ = true;
-    put_text(ui, small, inner.x0, top, ui.theme.secondary,
-             fit_text(small, "no grid is known of these tokens: the film has them as a list",
-                      inner.width()));
-    end_pane();
-    return;
-  }
-  const float under = draw_controls(ui, {inner.x0, top, inner.x1, inner.y1}, scene, requests);
-  const float lines = kLegendHeight + 22 + (scene.state.volume.slice ? kSwatchHeight : 0);
-  const ScreenRect area{inner.x0, under + ui.px(4), inner.x1, inner.y1 - ui.px(lines)};
-  if (area.height() >= ui.px(48)) {
-    draw_volume(ui, area, scene, requests);
-    draw_below(ui, {inner.x0, area.y1 + ui.px(4), inner.x1, inner.y1}, scene, requests);
-  } else {
-    complete_ = true;
+  if (!draw_no_line(ui, inner, scene)) {
+    take_line(scene);
+    ImFont* const small = ui.fonts.secondary;
+    const std::string who = chosen_text(scene);
+    put_text(ui, small, inner.x0, inner.y0,
+             scene.line->request.reverse ? ui.theme.key : ui.theme.query, who);
+    const std::string how =
+        scene.state.query ? "picked \u00b7 drag turns" : "follows the mouse \u00b7 drag turns";
+    const float after = inner.x0 + text_size(small, who).x + ui.px(12);
+    put_text(ui, small, after, inner.y0, ui.theme.secondary,
+             fit_text(small, how, line_end - after));
+    const ScreenRect room{inner.x0, inner.y0 + ui.px(24), inner.x1, inner.y1};
+    if (!draw_no_volume(ui, room)) draw_all(ui, room, scene, requests);
   }
   end_pane();
+}
+
+/// Controls, volume and legend.
+void VolumePanel::draw_all(const Ui& ui, const ScreenRect& room, const Scene& scene,
+                           PanelRequests& requests) {
+  const float under = draw_controls(ui, room, scene, requests);
+  const float lines = kLegendHeight + 22 + (scene.state.volume.slice ? kSwatchHeight : 0);
+  const ScreenRect area{room.x0, under + ui.px(4), room.x1, room.y1 - ui.px(lines)};
+  if (area.height() < ui.px(48)) return;
+  draw_volume(ui, area, scene, requests);
+  draw_below(ui, {room.x0, area.y1 + ui.px(4), room.x1, room.y1}, scene, requests);
 }
 
 }  // namespace attnscope

@@ -17,12 +17,12 @@ namespace attnscope {
 class VolumePanel {
  public:
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
-  /// Whether the line of the picked query is what was drawn last, with all its pixels.
-  bool complete() const { return complete_; }
   int64_t texture_bytes() const { return painter_ ? painter_->bytes() : 0; }
 
  private:
   void take_line(const Scene& scene);
+  /// For the driver.
+  bool is_too_large() const;
   /// Gives the x where the line below it ends.
   float draw_header(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                     PanelRequests& requests);
@@ -31,6 +31,9 @@ class VolumePanel {
                       PanelRequests& requests);
   void slice_slider(const Ui& ui, const ScreenRect& room, const Scene& scene,
                     PanelRequests& requests) const;
+  static bool draw_no_line(const Ui& ui, const ScreenRect& room, const Scene& scene);
+  bool draw_no_volume(const Ui& ui, const ScreenRect& room) const;
+  void draw_all(const Ui& ui, const ScreenRect& room, const Scene& scene, PanelRequests& requests);
   void draw_volume(const Ui& ui, const ScreenRect& area, const Scene& scene,
                    PanelRequests& requests);
   void draw_picture(const ScreenRect& area, const Scene& scene, PanelRequests& requests);
@@ -69,8 +72,7 @@ class VolumePanel {
   SeenSpecials specials_;
   VolumeCells cells_;
   std::optional<VolumeCamera> camera_;  ///< of the pane as it was drawn last
-  bool complete_ = false;
-  bool turning_ = false;  ///< the mouse was pressed on the volume and has moved since
+  bool turning_ = false;                ///< the mouse was pressed on the volume and has moved since
 };
 
 /// The button at the right end of the query pane's header that turns film to volume and back, in a

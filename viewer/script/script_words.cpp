@@ -9,8 +9,9 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
-#include "viewer/script/pane_words.h"
 #include "viewer/script/script_arguments.h"
+#include "viewer/script/timeline_words.h"
+#include "viewer/script/volume_words.h"
 #include "viewer/view/atlas_filter.h"
 #include "viewer/view/head_atlas.h"
 #include "viewer/view/view_actions.h"
@@ -160,6 +161,10 @@ ScriptWord make_atlas(const Words& w) {
   }
   return word::ShowAtlas{"cells", atlas_number(w, 1, "thumbnails")};
 }
+
+ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
+ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
+ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -345,7 +350,7 @@ const std::vector<WordRule>& rules() {
       {"volume",
        1,
        3,
-       make_volume_word,
+       make_volume,
        {"volume on|off|max|emission | volume threshold V | volume orbit AZ EL | volume zoom Z | "
         "volume slice t|y|x N|none",
         "the query's row as a volume in the film's place: angles in degrees, V from 0 to 1 on the "
@@ -353,11 +358,11 @@ const std::vector<WordRule>& rules() {
       {"timeline",
        1,
        2,
-       make_timeline_word,
+       make_timeline,
        {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop on|off | "
         "timeline speed N",
         "the strip of steps, a number of the head as a curve, how it plays (steps a second)"}},
-      {"play", 1, 1, make_play_word, {"play on|off", "go through the steps by itself"}},
+      {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",

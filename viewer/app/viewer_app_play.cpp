@@ -1,6 +1,7 @@
 // Going through the recorded steps.
-#include "core/base/error.h"
 #include "viewer/app/viewer_app.h"
+
+#include "core/base/error.h"
 
 namespace attnscope {
 
