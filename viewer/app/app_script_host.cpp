@@ -49,6 +49,8 @@ bool AppScriptHost::input_done() const {
   return app_->mouse().done() && app_->window().frames_due() == 0;
 }
 
+void AppScriptHost::play(bool on) { app_->play(on); }
+
 bool AppScriptHost::reached(WaitFor what) const { return app_->reached(what); }
 
 std::string AppScriptHost::waiting_for() const {
@@ -77,6 +79,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       return static_cast<double>(app_->source_status().queue);
     case ScriptName::level:
       return app_->level();
+    case ScriptName::curve_points: {
+      const HeadCurve* const curve = app_->curve();
+      return curve == nullptr ? std::nullopt : std::optional(static_cast<double>(curve->known));
+    }
     case ScriptName::atlas_heads:
     case ScriptName::atlas_sketched:
     case ScriptName::atlas_exact: {

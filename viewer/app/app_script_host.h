@@ -25,6 +25,8 @@ class AppScriptHost : public ScriptHost {
   void press(const KeyChord& chord) override;
   bool input_done() const override;
   bool follows() const override { return app_->follows(); }
+  void play(bool on) override;
+  bool playing() const override { return app_->playing(); }
   bool reached(WaitFor what) const override;
   std::string problem_before(WaitFor what) const override { return app_->problem_before(what); }
   std::string waiting_for() const override;

@@ -24,7 +24,11 @@ int64_t first_followed(const TokenGrid& grid, IndexRange there) {
 }  // namespace
 
 DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
-    : document_(document), wake_(std::move(wake)), shown_(document.shown()) {}
+    : document_(document),
+      wake_(std::move(wake)),
+      shown_(document.shown()),
+      timeline_(Timeline::of(document.calls, shown_.head)),
+      timeline_of_(shown_.head) {}
 
 MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
@@ -57,6 +61,7 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   wishes.exact = {state.head};
   ask_for_atlas(seen_heads, wishes);
   ask_for_words(wishes);
+  ask_for_curve(wishes);
   wish(std::move(wishes));
 }
 
@@ -83,6 +88,24 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
   }
   if (shown_.atlas.exact) wishes.exact_sketches = heads;
   wishes.sketches = std::move(heads);
+}
+
+/// The heads of a curve come after those of the atlas.
+void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
+  if (timeline_of_ != shown_.head) {
+    timeline_ = Timeline::of(document_.calls, shown_.head);
+    timeline_of_ = shown_.head;
+  }
+  curve_.reset();
+  const TimelineLook& look = shown_.timeline;
+  if (!look.shown || look.metric.empty()) return;
+  curve_ = HeadCurve::of(document_.calls, timeline_, shown_.head, look,
+                         [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
+  if (!document_.tiles->has_sketches()) return;
+  const std::set<HeadId> named(wishes.sketches.begin(), wishes.sketches.end());
+  for (const HeadId& id : curve_->wanted()) {
+    if (!named.contains(id)) wishes.sketches.push_back(id);
+  }
 }
 
 /// Tells the source, where that is news to it.

@@ -10,6 +10,7 @@
 
 #include "viewer/app/document.h"
 #include "viewer/panels/scene.h"
+#include "viewer/view/timeline.h"
 #include "viewer/view/wanted_tiles.h"
 #include "viewer/view/words_view.h"
 
@@ -48,6 +49,10 @@ class DocumentFrame {
   /// Whether the row of the words' list is the wanted one, and the means over the video too.
   bool has_words_line() const { return !wishes_.words_line || words_line_is_wanted_; }
   bool has_masses() const { return !wishes_.masses || words_key_.masses != nullptr; }
+  /// Of the head that is shown.
+  const Timeline& timeline() const { return timeline_; }
+  /// Nothing while the time line has none.
+  const std::optional<HeadCurve>& curve() const { return curve_; }
   const std::optional<PointReadout>& readout() const { return readout_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
   const ValueHistogram& histogram() const { return histogram_; }
@@ -78,6 +83,7 @@ class DocumentFrame {
   MapGeometry geometry() const;
   std::optional<ProbeRequest> hovered_probe() const;
   void ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes);
+  void ask_for_curve(WantedTiles& wishes);
   void choose_line();
   void take_line();
   void ask_for_words(WantedTiles& wishes) const;
@@ -91,6 +97,9 @@ class DocumentFrame {
   const std::function<void()> wake_;
   ViewState shown_;
   std::optional<AtlasCells> atlas_;
+  Timeline timeline_;
+  HeadId timeline_of_;
+  std::optional<HeadCurve> curve_;
   WantedTiles wishes_;
   std::optional<int64_t> followed_;
   std::optional<LineRequest> line_wanted_;

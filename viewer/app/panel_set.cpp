@@ -9,6 +9,8 @@ namespace {
 constexpr float kGap = 4;  ///< between panes; where splitters are
 /// A right column that is lower has the query alone.
 constexpr float kLeastColumn = 240;
+/// What the steps must leave to the panes.
+constexpr float kLeastBelowStrip = 260;
 /// The share of the window's height that the toolbar may take before it folds.
 constexpr float kMostToolbar = 0.25f;
 
@@ -82,7 +84,11 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
     histogram_.draw(ui, histogram, scene, requests);
   }
   matrix_.draw(ui, left, scene, requests);
-  query_.draw(ui, query, scene, requests);
+  if (state.volume.shown) {
+    volume_.draw(ui, query, scene, requests);
+  } else {
+    query_.draw(ui, query, scene, requests);
+  }
 }
 
 void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
@@ -98,6 +104,11 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
     draw_warning_banner(ui, {rest.x0, rest.y0, rest.x1, rest.y0 + banner}, scene, requests);
     rest.y0 += banner + gap;
   }
+  const float strip = TimelinePanel::strip_height(ui, scene);
+  if (strip > 0 && rest.height() - strip - gap >= ui.px(kLeastBelowStrip)) {
+    timeline_.draw_strip(ui, {rest.x0, rest.y0, rest.x1, rest.y0 + strip}, scene, requests);
+    rest.y0 += strip + gap;
+  }
   switch (scene.state.maximised.value_or(ViewPane::matrix)) {
     case ViewPane::query:
       query_.draw(ui, rest, scene, requests);
@@ -110,6 +121,12 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       break;
     case ViewPane::words:
       if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::volume:
+      volume_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::timeline:
+      timeline_.draw(ui, rest, scene, requests);
       break;
     case ViewPane::matrix:
       if (scene.state.maximised) {

@@ -102,6 +102,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   follower_.reset();
   awaited_.reset();
   frame_.reset();
+  player_.stop();
+  again_at_.reset();
   document_ = std::move(document);
   frame_.emplace(*document_, [window = window_] { window->wake(); });
   textures_.clear();
@@ -327,7 +329,9 @@ void ViewerApp::run_command(CommandId command) {
       break;
   }
   if (!document_) return;
-  if (command == CommandId::back) {
+  if (command == CommandId::play) {
+    play(!playing());
+  } else if (command == CommandId::back) {
     document_->history.undo();
   } else if (command == CommandId::forward) {
     document_->history.redo();
@@ -357,6 +361,9 @@ void ViewerApp::apply(PanelRequests& requests) {
     window_->request_frames();
   }
   for (const Action& action : requests.actions) act(action);
+  if (requests.play) play(*requests.play);
+  again_at_.reset();
+  if (requests.again_in) again_at_ = seconds() + *requests.again_in;
   if (document_ && ImGui::IsMouseReleased(0)) document_->history.end_gesture();
   if (requests.dismiss_warning) {
     document_->warning_dismissed = true;
@@ -495,6 +502,10 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .texture_mib = texture_mib(),
       .notice = notice(),
       .warning = d.warning(),
+      .now = seconds(),
+      .timeline = &frame_->timeline(),
+      .curve = frame_->curve() ? &*frame_->curve() : nullptr,
+      .playing = playing(),
   };
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
     d.warning_told = true;
@@ -531,6 +542,11 @@ bool ViewerApp::step(double limit) {
   news_ = window_->woken() || news_ || has_come_to_rest();
   take_added();
   const double began = seconds();
+  advance();
+  if (again_at_ && began >= *again_at_) {
+    again_at_.reset();
+    draw_again_ = true;
+  }
   if (notice_ && began >= notice_->until) {
     notice_.reset();
     window_->request_frames();
@@ -554,6 +570,10 @@ double ViewerApp::wait_seconds(double limit) const {
     const double left = std::max(0.0, notice_->until - seconds());
     limit = limit < 0 ? left : std::min(limit, left);
   }
+  const auto until = [&](double left) { limit = limit < 0 ? left : std::min(limit, left); };
+  if (again_at_) until(std::max(0.0, *again_at_ - seconds()));
+  // What is not there yet wakes the loop when it comes.
+  if (playing() && is_picture_there() && is_line_there()) until(player_.wait(seconds()));
   const double due = pacer_.wait(seconds(), news_ || has_come_to_rest(), working());
   if (due < 0 || limit < 0) return std::max(due, limit);
   return std::min(limit, due);
@@ -579,7 +599,9 @@ std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
 }
 
 double ViewerApp::texture_mib() const {
-  return static_cast<double>(textures_.pool().bytes() + panels_.atlas().texture_bytes()) / 0x1p20;
+  return static_cast<double>(textures_.pool().bytes() + panels_.atlas().texture_bytes() +
+                             panels_.volume().texture_bytes()) /
+         0x1p20;
 }
 
 TileSourceStatus ViewerApp::source_status() const {
@@ -605,11 +627,12 @@ bool ViewerApp::reached(WaitFor what) const {
       (no_film || frame_->has_line()) && frame_->has_words_line() && frame_->has_entry();
   switch (what) {
     case WaitFor::picture:
-      return !is_map_seen() || panels_.matrix().seen().complete;
+      return is_picture_there();
     case WaitFor::query:
       return followed;
     case WaitFor::exact:
-      return exact() && followed && frame_->has_masses() && window_->frames_due() == 0;
+      return exact() && followed && frame_->has_masses() && window_->frames_due() == 0 &&
+             !again_at_;
     case WaitFor::atlas:
       return has_atlas();
     case WaitFor::idle: {
@@ -633,8 +656,9 @@ bool ViewerApp::has_atlas() const {
 /// Nothing is wanted that may still come, and all that has come is drawn.
 bool ViewerApp::is_at_rest() const {
   const TileSourceStatus status = document_->tiles->status();
-  return !status.busy && status.queue == 0 && !drew_busy_ && !frame_->histogram_stale() &&
-         !uploads_left_ && window_->frames_due() == 0 && !draw_again_ && !news_;
+  return !playing() && !status.busy && status.queue == 0 && !drew_busy_ &&
+         !frame_->histogram_stale() && !uploads_left_ && window_->frames_due() == 0 &&
+         !draw_again_ && !again_at_ && !news_;
 }
 
 std::string ViewerApp::problem_before(WaitFor what) const {

@@ -93,6 +93,11 @@ class ViewerApp {
   const std::optional<AtlasCells>& atlas() const { return frame_->atlas(); }
   /// Nothing while neither they are shown nor any of them chosen.
   const std::optional<WordsView>& words() const { return frame_->words(); }
+  /// Null while there is none.
+  const HeadCurve* curve() const { return frame_->curve() ? &*frame_->curve() : nullptr; }
+  /// Goes through the recorded steps by itself, or stops that.
+  void play(bool on);
+  bool playing() const { return player_.playing(); }
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
   /// How tiles come to their textures, see TileTextures.
@@ -137,6 +142,9 @@ class ViewerApp {
   bool is_at_rest() const;
   bool has_atlas() const;
   bool is_map_seen() const;
+  bool is_picture_there() const;
+  bool is_line_there() const;
+  void advance();
 
   Window* window_;
   Settings settings_;
@@ -184,6 +192,8 @@ class ViewerApp {
   bool uploads_left_ = false;
   bool changed_ = true;  ///< since the last frame was drawn
   double opened_at_ = 0;
+  TimelinePlayer player_;
+  std::optional<double> again_at_;  ///< a frame is due then, though nothing happens
 };
 
 }  // namespace attnscope

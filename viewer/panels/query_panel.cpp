@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "core/products/line_summary.h"
+#include "viewer/panels/line_colours.h"
+#include "viewer/panels/volume_panel.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
@@ -15,79 +17,12 @@
 namespace attnscope {
 namespace {
 
-/// The tokens that the line has a number for.
-const TokenNames& shown_side(const Scene& scene) {
-  return scene.line->request.reverse ? scene.queries : scene.keys;
-}
-
-/// The tokens that the line belongs to.
-const TokenNames& chosen_side(const Scene& scene) {
-  return scene.line->request.reverse ? scene.keys : scene.queries;
-}
-
-/// Whether the film is of the words that are chosen.
-bool is_of_words(const Scene& scene) {
-  if (scene.state.words.chosen.empty() || scene.words == nullptr) return false;
-  const LineRequest& request = scene.line->request;
-  const int64_t first = chosen_side(scene).grid->text_range().begin;
-  return std::equal(request.tokens.begin(), request.tokens.end(), scene.state.words.chosen.begin(),
-                    scene.state.words.chosen.end(),
-                    [&](int64_t token, int64_t number) { return token == first + number; });
-}
-
-std::string chosen_line_text(const Scene& scene) {
-  const LineRequest& request = scene.line->request;
-  const auto& tokens = request.tokens;
-  if (is_of_words(scene)) {
-    return chosen_text(prompt_words(chosen_side(scene)), scene.state.words.chosen);
-  }
-  if (tokens.size() > 1) {
-    return fmt::format("{} of {} tokens", request.sum ? "sum" : "mean", tokens.size());
-  }
-  return token_text(chosen_side(scene), tokens.front());
-}
-
 /// What stands behind the name of what is filmed.
 std::string how_text(const Scene& scene) {
   if (is_of_words(scene)) {
     return scene.line->request.reverse ? "which tokens look for it" : "where it looks";
   }
   return scene.state.query ? "picked" : "follows the mouse, click to pick";
-}
-
-/// "sum of 2 weights", "weight".
-std::string line_unit(const Scene& scene) {
-  const LineRequest& request = scene.line->request;
-  const std::string unit = unit_name(scene.state.product, scene.call.score);
-  if (request.tokens.size() < 2 || !is_of_words(scene)) return unit;
-  return fmt::format("{} of {} words' {}", request.sum ? "sum" : "mean", request.tokens.size(),
-                     unit);
-}
-
-/// "exact row", "column of u8 codes, ± 3.3 %".
-std::string exactness_text(const Scene& scene) {
-  const std::string what = scene.line->request.reverse ? "column" : "row";
-  const std::string& rounding = scene.call.rounding;
-  return rounding.empty() ? "exact " + what : what + " of " + rounding;
-}
-
-bool is_masked(const MapLine& line, size_t at) {
-  return (!line.masked.empty() && line.masked[at] != 0) ||
-         line.values[at] == -std::numeric_limits<float>::infinity();
-}
-
-/// Of the tokens that are drawn.
-SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRange drawn) {
-  SeenSpecials seen;
-  for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
-    const bool masked = is_masked(line, at);
-    seen.masked = seen.masked || masked;
-    seen.zeros = seen.zeros || (line.values[at] == 0 && !masked);
-    seen.missing = seen.missing || std::isnan(line.values[at]);
-  }
-  seen.zeros = seen.zeros && line.request.quantity == Quantity::weights &&
-               (scale.kind() == ScaleKind::log2 || scale.is_of_nothing());
-  return seen;
 }
 
 }  // namespace
@@ -106,20 +41,9 @@ void QueryPanel::take_line(const Scene& scene) {
                             scene.line->request.reverse);
   }
   const std::vector<float>& values = scene.line->values;
-  std::vector<float> scaled(values.size());
-  std::transform(values.begin(), values.end(), scaled.begin(), [&](float v) {
-    return static_cast<float>(static_cast<double>(v) * scene.factor);
-  });
-  ColourChoice choice;
-  choice.map = scene.scale.map();
-  choice.scale = scene.scale.kind();
   const TokenGrid& grid = filmed_;
   const IndexRange video = grid.video_range();
-  const std::span<const float> seen =
-      grid.has_grid() ? std::span(scaled).subspan(static_cast<size_t>(video.begin),
-                                                  static_cast<size_t>(video.size()))
-                      : std::span<const float>(scaled);
-  scale_ = ColourScale::fit(choice, seen);
+  scale_ = line_scale(scene, grid);
   specials_ =
       specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   tell_evicted(scene, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
@@ -403,7 +327,8 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float from = pane_header(
       ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? progress : -1.0},
       scene.state, requests);
-  controls(ui, rect, from + ui.px(8), scene, requests);
+  const BesideButton beside = volume_button(ui, "Query", rect, scene, requests);
+  controls(ui, beside.header, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;
   const float left = rect.x0 + ui.px(12);
@@ -434,10 +359,11 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   put_text(ui, small, left, top, colour, who);
   const float after = left + text_size(small, who).x + ui.px(12);
-  const std::string how = fit_text(small, how_text(scene), right - after);
+  const std::string how = fit_text(small, how_text(scene), beside.line_end - after);
   put_text(ui, small, after, top, ui.theme.secondary, how);
-  segment_choice(ui, {after + text_size(small, how).x + ui.px(12), top, right, top + ui.px(20)},
-                 scene, requests);
+  segment_choice(
+      ui, {after + text_size(small, how).x + ui.px(12), top, beside.line_end, top + ui.px(20)},
+      scene, requests);
   const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
   const float bottom = rect.y1 - ui.px(kLegendHeight + 34) - swatches;
   const ScreenRect area{left, top + ui.px(24), right, bottom};

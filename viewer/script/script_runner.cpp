@@ -163,6 +163,22 @@ struct ScriptRunner::Step {
     }
     return act(action::SetWords{look});
   }
+  After operator()(const word::ShowVolume& w) const {
+    if (w.change.slice && *w.change.slice) {
+      const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
+      const TokenGrid& side = host.state().reverse ? call.queries : call.keys;
+      check_volume_slice(filmed(side, host.state().segment), **w.change.slice);
+    }
+    return act(action::SetVolume{w.change.of(host.state().volume)});
+  }
+  After operator()(const word::ShowTimeline& w) const {
+    return act(action::SetTimeline{w.change.of(host.state().timeline)});
+  }
+  After operator()(const word::Play& w) const {
+    calls();
+    host.play(w.on);
+    return After::frame;
+  }
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {

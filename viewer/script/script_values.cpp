@@ -41,6 +41,7 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::atlas_heads:
     case ScriptName::atlas_sketched:
     case ScriptName::atlas_exact:
+    case ScriptName::curve_points:
     case ScriptName::words:
     case ScriptName::word_mass:
     case ScriptName::text_mass:
@@ -96,6 +97,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return std::string(scale_kind_name(state.scale));
     case ScriptName::colormap:
       return state.colormap;
+    case ScriptName::volume:
+      return state.volume.shown ? std::string(volume_mode_name(state.volume.mode)) : "off";
+    case ScriptName::playing:
+      return host.playing() ? "on" : "off";
     case ScriptName::upload:
       return host.upload_way();
   }

@@ -10,6 +10,8 @@
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
 #include "viewer/script/script_arguments.h"
+#include "viewer/script/timeline_words.h"
+#include "viewer/script/volume_words.h"
 #include "viewer/view/atlas_filter.h"
 #include "viewer/view/head_atlas.h"
 #include "viewer/view/view_actions.h"
@@ -24,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 36> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 39> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -47,6 +49,7 @@ constexpr std::array<std::string_view, 36> kNames{"first_picture_ms",
                                                   "word_mass",
                                                   "text_mass",
                                                   "special_mass",
+                                                  "curve_points",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -59,6 +62,8 @@ constexpr std::array<std::string_view, 36> kNames{"first_picture_ms",
                                                   "pool",
                                                   "scale",
                                                   "colormap",
+                                                  "volume",
+                                                  "playing",
                                                   "upload"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
@@ -165,6 +170,9 @@ ScriptWord make_atlas(const Words& w) {
 
 ScriptWord make_words(const Words& w) { return parse_words(w); }
 ScriptWord make_word(const Words& w) { return parse_word(w); }
+ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
+ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
+ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -271,6 +279,10 @@ std::vector<std::string> values_of(ScriptName name) {
       return {"true", "false"};
     case ScriptName::reverse:
       return {"on", "off"};
+    case ScriptName::volume:
+      return {"off", "max", "emission"};
+    case ScriptName::playing:
+      return {"on", "off"};
     case ScriptName::product:
       return product_names();
     case ScriptName::pool:
@@ -367,6 +379,22 @@ const std::vector<WordRule>& rules() {
        make_word,
        {"word N[,N...]|A-B|\"TEXT\"|none",
         "the film of these words, added up; none: the query's again"}},
+      {"volume",
+       1,
+       3,
+       make_volume,
+       {"volume on|off|max|emission | volume threshold V | volume orbit AZ EL | volume zoom Z | "
+        "volume slice t|y|x N|none",
+        "the query's row as a volume in the film's place: angles in degrees, V from 0 to 1 on the "
+        "colours"}},
+      {"timeline",
+       1,
+       2,
+       make_timeline,
+       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop on|off | "
+        "timeline speed N",
+        "the strip of steps, a number of the head as a curve, how it plays (steps a second)"}},
+      {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",
@@ -383,7 +411,8 @@ const std::vector<WordRule>& rules() {
        1,
        make_pane,
        {"pane NAME",
-        "show one pane alone: matrix, query, histogram, atlas, words; or all of them"}},
+        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline; or all of "
+        "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},

@@ -47,6 +47,7 @@ enum class ScriptName : uint8_t {
   word_mass,
   text_mass,
   special_mass,
+  curve_points,
   exact,
   branch,
   block,
@@ -59,6 +60,8 @@ enum class ScriptName : uint8_t {
   pool,
   scale,
   colormap,
+  volume,
+  playing,
   upload
 };
 std::string_view script_name_text(ScriptName name);
@@ -99,6 +102,17 @@ struct ShowSegment {
 struct ShowAtlas {
   std::string part;   ///< "on", "off", "cells", "sort", "filter", "exact", "sampled"
   std::string value;  ///< a number's name, or a filter; empty: thumbnails, by layer, no filter
+};
+/// `volume max`, `volume orbit 30 20` …
+struct ShowVolume {
+  VolumeChange change;
+};
+/// `timeline entropy`, `timeline over layers` …
+struct ShowTimeline {
+  TimelineChange change;
+};
+struct Play {
+  bool on = true;
 };
 struct Act {
   Action action;
@@ -146,9 +160,9 @@ struct Quit {};
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
-                 word::ChooseWords, word::Act, word::Click, word::PressKey, word::NotYet,
-                 word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
-                 word::SaveSession, word::Quit>;
+                 word::ChooseWords, word::ShowVolume, word::ShowTimeline, word::Play, word::Act,
+                 word::Click, word::PressKey, word::NotYet, word::Wait, word::WaitCalls,
+                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

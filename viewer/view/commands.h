@@ -38,6 +38,8 @@ enum class CommandId : uint8_t {
   toggle_histogram,
   toggle_atlas,
   toggle_words,
+  toggle_volume,
+  toggle_timeline,
   hold_other,
   difference,
   reverse,

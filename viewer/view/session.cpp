@@ -61,6 +61,18 @@ void add_words_and_film(const ViewState& view, OrderedJson& json) {
   }
 }
 
+OrderedJson volume_json(const VolumeLook& look) {
+  OrderedJson json{{"shown", look.shown},
+                   {"mode", volume_mode_name(look.mode)},
+                   {"threshold", look.threshold},
+                   {"azimuth", look.azimuth},
+                   {"elevation", look.elevation},
+                   {"zoom", look.zoom},
+                   {"slice", nullptr}};
+  if (look.slice) json["slice"] = {volume_axis_name(look.slice->axis), look.slice->at};
+  return json;
+}
+
 OrderedJson view_json(const ViewState& view) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
@@ -86,6 +98,14 @@ OrderedJson view_json(const ViewState& view) {
                      {"exact", view.atlas.exact}};
   }
   add_words_and_film(view, json);
+  if (view.volume != VolumeLook{}) json["volume"] = volume_json(view.volume);
+  if (view.timeline != TimelineLook{}) {
+    json["timeline"] = {{"shown", view.timeline.shown},
+                        {"metric", view.timeline.metric},
+                        {"over", curve_axis_name(view.timeline.over)},
+                        {"loop", view.timeline.loop},
+                        {"speed", view.timeline.speed}};
+  }
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -192,6 +212,8 @@ ViewState restored_view(const Session& session, const HeadPicker& picker,
                                 action::Maximise{view.maximised},
                                 action::ShowHistogram{view.show_histogram},
                                 action::SetAtlas{view.atlas},
+                                action::SetVolume{view.volume},
+                                action::SetTimeline{view.timeline},
                                 action::SetSplit{view.split_query},
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},

@@ -225,6 +225,36 @@ AtlasLook read_atlas(Fields fields) {
   return look;
 }
 
+VolumeLook read_volume(Fields fields) {
+  VolumeLook look;
+  look.shown = fields.boolean("shown");
+  look.mode = fields.name("mode", parse_volume_mode, volume_mode_names());
+  look.threshold = fields.number("threshold");
+  look.azimuth = fields.number("azimuth");
+  look.elevation = fields.number("elevation");
+  look.zoom = fields.number("zoom");
+  if (const Json& slice = fields.at("slice"); !slice.is_null()) {
+    const bool pair = slice.is_array() && slice.size() == 2 && slice[0].is_string();
+    const auto axis =
+        pair ? parse_volume_axis(slice[0].get<std::string>()) : std::optional<VolumeAxis>();
+    if (!axis) throw fields.fail("slice", "expected null or an axis (t, y, x) and a plane");
+    look.slice = VolumeSlice{*axis, fields.whole_of(slice[1], "slice", 0, INT64_MAX)};
+  }
+  fields.check_all_known();
+  return look;
+}
+
+TimelineLook read_timeline(Fields fields) {
+  TimelineLook look;
+  look.shown = fields.boolean("shown");
+  look.metric = fields.text("metric");
+  look.over = fields.name("over", parse_curve_axis, curve_axis_names());
+  look.loop = fields.boolean("loop");
+  look.speed = fields.number("speed");
+  fields.check_all_known();
+  return look;
+}
+
 ViewState read_view(Fields fields) {
   ViewState view;
   const auto rect = fields.numbers("rect", 4);
@@ -249,6 +279,8 @@ ViewState read_view(Fields fields) {
   if (fields.has("atlas")) view.atlas = read_atlas(fields.object("atlas"));
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));
+  if (fields.has("volume")) view.volume = read_volume(fields.object("volume"));
+  if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
   const double share = fields.number("split_query");
   if (!(share > 0) || !(share < 1)) {
     throw fields.fail("split_query", "expected a share of the width between 0 and 1");

@@ -166,6 +166,9 @@ class Applier {
     if (a.pane == ViewPane::histogram) state_.show_histogram = true;
     if (a.pane == ViewPane::atlas) state_.atlas.shown = true;
     if (a.pane == ViewPane::words) state_.words.shown = true;
+    if (a.pane == ViewPane::volume) state_.volume.shown = true;
+    if (a.pane == ViewPane::query) state_.volume.shown = false;
+    if (a.pane == ViewPane::timeline) state_.timeline.shown = true;
   }
 
   void operator()(const action::ShowHistogram& a) {
@@ -186,6 +189,22 @@ class Applier {
     state_.atlas = a.look;
     if (!a.look.shown && state_.maximised == ViewPane::atlas) state_.maximised.reset();
   }
+
+  void operator()(const action::SetVolume& a) {
+    check_volume_look(a.look);
+    state_.volume = a.look;
+    // Film and volume stand in one place, also where that is the whole window.
+    if (state_.maximised == ViewPane::volume && !a.look.shown) state_.maximised = ViewPane::query;
+    if (state_.maximised == ViewPane::query && a.look.shown) state_.maximised = ViewPane::volume;
+  }
+
+  void operator()(const action::SetTimeline& a) {
+    check_timeline_look(a.look);
+    state_.timeline = a.look;
+    if (!a.look.shown && state_.maximised == ViewPane::timeline) state_.maximised.reset();
+  }
+
+  void operator()(const action::Scrub& a) { (*this)(action::SelectHead{a.head}); }
 
   void operator()(const action::SetSplit& a) {
     if (!std::isfinite(a.share)) {

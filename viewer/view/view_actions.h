@@ -64,6 +64,17 @@ struct ShowHistogram {
 struct SetAtlas {
   AtlasLook look;
 };
+struct SetVolume {
+  VolumeLook look;
+  bool dragged = false;  ///< by the mouse, which goes on: one gesture
+};
+struct SetTimeline {
+  TimelineLook look;
+};
+/// A head of another step, as SelectHead; those that follow each other are one gesture.
+struct Scrub {
+  HeadId head;
+};
 struct SetSplit {
   float share;
 };
@@ -84,7 +95,7 @@ using Action =
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
                  action::SetRange, action::SetTheme, action::Maximise, action::ShowHistogram,
                  action::SetAtlas, action::SetSplit, action::SetWords, action::SetFilm,
-                 action::SetMoment>;
+                 action::SetMoment, action::SetVolume, action::SetTimeline, action::Scrub>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and

@@ -12,6 +12,8 @@
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/film_look.h"
 #include "viewer/view/map_tile.h"
+#include "viewer/view/timeline_look.h"
+#include "viewer/view/volume_look.h"
 #include "viewer/view/words_look.h"
 
 namespace attnscope {
@@ -26,8 +28,10 @@ enum class ViewPane : uint8_t {
   query,
   histogram,
   atlas,
-  words
-};  ///< grows with later panels
+  words,
+  volume,
+  timeline
+};  ///< grows
 enum class ViewTheme : uint8_t { dark, light };
 
 /// A part of the map in entries, half-open and not rounded: queries [q0, q1) × keys [k0, k1).
@@ -78,6 +82,8 @@ struct ViewState {
   AtlasLook atlas = {};
   WordsLook words = {};
   FilmLook film = {};
+  VolumeLook volume = {};
+  TimelineLook timeline = {};
   float split_query = 0.36f;  ///< share of the window's width that the right column takes
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };

@@ -205,7 +205,7 @@ TEST_CASE("what is wrong in a session is named by file and key") {
       {[](Json& j) { j["view"]["atlas"]["shwon"] = true; },
        "view.atlas.shwon: no such key, did you mean shown?"},
       {[](Json& j) { j["view"]["atlas"]["exact"] = 1; }, "view.atlas.exact"},
-      {[](Json& j) { j["view"]["maximised"] = "volume"; }, "view.maximised: volume"},
+      {[](Json& j) { j["view"]["maximised"] = "nowhere"; }, "view.maximised: nowhere"},
       {[](Json& j) { j["view"]["split_query"] = 1.5; }, "view.split_query"},
       {[](Json& j) { j["facts"]["gird"] = "1x1x1"; },
        "facts.gird: no such key, did you mean grid?"},
