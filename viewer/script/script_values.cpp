@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_names.h"
@@ -40,7 +41,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::level:
     case ScriptName::atlas_heads:
     case ScriptName::atlas_sketched:
-    case ScriptName::atlas_exact: {
+    case ScriptName::atlas_exact:
+    case ScriptName::js:
+    case ScriptName::js_max:
+    case ScriptName::js_rows: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
@@ -87,6 +91,11 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return std::string(scale_kind_name(state.scale));
     case ScriptName::colormap:
       return state.colormap;
+    case ScriptName::b:
+      shown_call(name, host);
+      return state.other ? other_text(host.other_picker().values(state.other->head)) : "none";
+    case ScriptName::difference:
+      return std::string(difference_name(state.other ? state.other->difference : Difference::off));
     case ScriptName::upload:
       return host.upload_way();
   }

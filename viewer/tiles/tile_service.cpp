@@ -254,7 +254,7 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
 void TileService::Impl::look_up_norms(const Assignment& assignment) {
   const auto* pass = std::get_if<PassKey>(&assignment.key);
   HeadCache& head = *assignment.head;
-  if (!keeper_ || pass == nullptr || head.asked_cache || head.norms.complete() ||
+  if (!keeper_ || pass == nullptr || pass->against || head.asked_cache || head.norms.complete() ||
       !needs_norms(head.problem->score(), pass->quantity)) {
     return;
   }
@@ -374,6 +374,15 @@ bool TileService::exact(const HeadId& head) const {
 
 std::optional<ProbedEntry> TileService::find_probe(const ProbeRequest& request) const {
   return impl_->locked([&](TileScheduler& s) { return s.find(request); });
+}
+
+std::shared_ptr<const RowDivergence> TileService::find_divergence(
+    const HeadsCompared& heads) const {
+  return impl_->locked([&](TileScheduler& s) { return s.find_divergence(heads); });
+}
+
+std::string TileService::divergence_problem() const {
+  return impl_->locked([&](TileScheduler& s) { return s.divergence_problem(); });
 }
 
 std::shared_ptr<const HeadSketch> TileService::find_sketch(const HeadId& head) const {

@@ -67,6 +67,8 @@ class TileService : public TileSource {
   bool exact(const HeadId& head) const override;
   /// Scores without logits have NaN.
   std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
+  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const override;
+  std::string divergence_problem() const override;
   std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
   std::string sketch_problem(const HeadId& head) const override;
   bool has_sketches() const override;

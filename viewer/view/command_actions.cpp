@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numbers>
 
+#include "viewer/view/comparison.h"
+
 namespace attnscope {
 namespace {
 
@@ -90,6 +92,9 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetAtlas{look};
     }
+    case CommandId::difference:
+      if (!state.other) return std::nullopt;
+      return action::SetDifference{next_difference(state)};
     default:
       return std::nullopt;
   }

@@ -33,6 +33,11 @@ struct WantedTiles {
   std::vector<HeadId> sketches = {};
   /// Of all rows: computed after everything else.
   std::vector<HeadId> exact_sketches = {};
+  /// Differences whose exact pyramid should be computed when nothing else is to be done, before
+  /// those of `exact`.
+  std::vector<DifferenceId> exact_differences = {};
+  /// Rows that should be compared, a sample of them first, when there are no tiles to be made.
+  std::optional<HeadsCompared> divergence = {};
   friend bool operator==(const WantedTiles&, const WantedTiles&) = default;
 };
 
@@ -66,6 +71,13 @@ class TileSource {
   virtual bool exact(const HeadId& head) const = 0;
   /// The entry, or nothing while it is not there. The last ones stay.
   virtual std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const = 0;
+  /// How far rows are from one another, as far as they are compared by now, or null.
+  virtual std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const {
+    (void)heads;
+    return nullptr;
+  }
+  /// Why the wanted divergence will not come, one line; empty: it is there or may still come.
+  virtual std::string divergence_problem() const { return ""; }
   /// The head's sketch as good as it is by now, or null.
   virtual std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const = 0;
   /// Why a wanted sketch will not come, one line; empty: it is there or may still come.

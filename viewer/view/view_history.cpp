@@ -11,6 +11,8 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
   }
   if (std::holds_alternative<action::SetSplit>(action)) return Gesture::split;
   if (std::holds_alternative<action::SetRange>(action)) return Gesture::range;
+  if (std::holds_alternative<action::SetSplitLine>(action)) return Gesture::line;
+  if (std::holds_alternative<action::SetOtherRect>(action)) return Gesture::other;
   return Gesture::none;
 }
 

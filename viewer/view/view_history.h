@@ -35,7 +35,7 @@ class ViewHistory {
   void restart(ViewState start);
 
  private:
-  enum class Gesture : uint8_t { none, move, split, range };
+  enum class Gesture : uint8_t { none, move, split, range, line, other };
   static Gesture gesture_of(const Action& action);
 
   ViewState now_;
