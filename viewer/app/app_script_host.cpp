@@ -85,6 +85,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       const bool exact = name == ScriptName::atlas_exact;
       return static_cast<double>(exact ? atlas->exact : atlas->sketched);
     }
+    case ScriptName::js:
+    case ScriptName::js_max:
+    case ScriptName::js_rows:
+      return app_->divergence_number(name);
     default:
       return std::nullopt;
   }

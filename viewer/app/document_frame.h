@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "viewer/app/counted_view.h"
 #include "viewer/app/document.h"
 #include "viewer/panels/scene.h"
 #include "viewer/view/wanted_tiles.h"
@@ -30,7 +30,7 @@ class DocumentFrame {
   void take(PaneSize pane, bool moved);
 
   /// What is followed by the mouse from now on; true where it is another than before.
-  bool hover(const std::optional<MapPoint>& point);
+  bool hover(const std::optional<MapPoint>& point, bool on_other = false);
   bool follow(int64_t token);
   /// The token whose line is shown while none is picked.
   const std::optional<int64_t>& followed() const { return followed_; }
@@ -41,14 +41,23 @@ class DocumentFrame {
   /// Nothing while the atlas is not shown.
   const std::optional<AtlasCells>& atlas() const { return atlas_; }
   const std::optional<PointReadout>& readout() const { return readout_; }
+  /// B as it is seen right of a split line; nothing without one.
+  const std::optional<ViewState>& other_shown() const { return other_shown_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
-  const ValueHistogram& histogram() const { return histogram_; }
-  bool histogram_stale() const { return histogram_stale_; }
+  const ValueHistogram& histogram() const { return seen_.histogram(); }
+  bool histogram_stale() const { return seen_.stale() || (has_own_range() && seen_other_.stale()); }
+  /// Of B right of a split line: A's, or its own where its range is not locked.
+  std::optional<ColourScale> other_scale() const;
+  /// How far rows are from side B's, where they are listed; null: not there yet, or not listed.
+  std::shared_ptr<const RowDivergence> divergence() const;
   /// Milliseconds from asking for the line that came last until it was there.
   const std::optional<double>& line_ms() const { return line_ms_; }
 
   /// Whether the line that is shown is the wanted one.
-  bool has_line() const { return line_ && line_wanted_ && line_->request == *line_wanted_; }
+  bool has_line() const {
+    return line_ && line_wanted_ && line_->request == *line_wanted_ &&
+           line_against_ == shown_.against();
+  }
   bool line_pending() const { return line_wanted_ && !has_line(); }
   /// Whether the entry under the mouse is there, if there is one.
   bool has_entry() const { return !readout_ || readout_->entry; }
@@ -58,28 +67,31 @@ class DocumentFrame {
   /// An entry of the head that is shown: asks for it, and tells it once it is there. Throws
   /// Error(file) where it cannot be had.
   std::optional<ProbedEntry> probe(int64_t query, int64_t key);
+  /// The same of side B, which there must be.
+  std::optional<ProbedEntry> probe_other(int64_t query, int64_t key);
 
  private:
-  struct HistogramKey {
-    MapRect rect;
-    Pool pool = Pool::max;
-    Quantity quantity = Quantity::weights;
-    std::vector<std::shared_ptr<const MapTile>> tiles;
-    friend bool operator==(const HistogramKey&, const HistogramKey&) = default;
-  };
   MapGeometry geometry() const;
-  std::optional<ProbeRequest> hovered_probe() const;
+  std::optional<ProbeRequest> hovered_probe(bool other = false) const;
+  std::optional<ProbedEntry> probe_of(const HeadId& head, int64_t query, int64_t key);
+  std::shared_ptr<const MapLine> found_line() const;
   void ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes);
   void choose_line();
   void take_line();
   void take_entry();
   void take_histogram(PaneSize pane, bool moved);
-  HistogramKey histogram_key(PaneSize pane) const;
+  CountedView::Key counted_key(const ViewState& state, PaneSize pane) const;
+  bool has_own_range() const { return other_shown_ && !shown_.other->lock_range; }
   void wish(WantedTiles wishes);
 
   Document& document_;
   const std::function<void()> wake_;
   ViewState shown_;
+  std::optional<ViewState> other_shown_;
+  std::optional<LineRequest> other_line_wanted_;          ///< of B, where a difference is shown
+  std::shared_ptr<const MapLine> line_of_a_, line_of_b_;  ///< that the difference was made of
+  std::optional<Against> line_against_;                   ///< of line_
+  bool hovered_on_other_ = false;
   std::optional<AtlasCells> atlas_;
   WantedTiles wishes_;
   std::optional<int64_t> followed_;
@@ -90,10 +102,7 @@ class DocumentFrame {
   std::optional<MapPoint> hovered_;
   std::optional<PointReadout> readout_;
   std::optional<ProbeRequest> readout_of_, script_probe_;
-  ValueHistogram histogram_;
-  HistogramKey histogram_key_, counting_key_;
-  bool histogram_stale_ = false;
-  std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
+  CountedView seen_, seen_other_;  ///< by the map, and by B right of a split line
 };
 
 }  // namespace attnscope

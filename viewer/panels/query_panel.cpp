@@ -8,7 +8,9 @@
 #include <numeric>
 
 #include "core/products/line_summary.h"
+#include "io/pictures/shader_scale.h"
 #include "viewer/textures/tile_textures.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
 
@@ -57,12 +59,24 @@ SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRan
   return seen;
 }
 
+/// Of a difference as the map's: signed ones as far below 0 as above.
+ColourScale fit_colours(const Scene& scene, ColourChoice choice, std::span<const float> seen) {
+  const std::optional<Against> against = scene.state.against();
+  if (!against || !is_signed(against->how)) return ColourScale::fit(choice, seen);
+  double end = 0;
+  for (const float v : seen) {
+    if (std::isfinite(v)) end = std::max(end, std::abs(static_cast<double>(v)));
+  }
+  if (end == 0) return ColourScale::of_nothing(choice.map, choice.scale);
+  return {choice.map, choice.scale, {-end, end}};
+}
+
 }  // namespace
 
 /// Uploads the line and fits its colours, where something of that has changed.
 void QueryPanel::take_line(const Scene& scene) {
-  const Made wanted{scene.line, scene.state.product, scene.state.scale, scene.state.colormap,
-                    scene.state.segment};
+  const Made wanted{scene.line,           scene.state.product, scene.state.scale,
+                    scene.state.colormap, scene.state.segment, scene.state.against()};
   if (wanted == made_) return;
   const bool new_line = wanted.line != made_.line || wanted.segment != made_.segment;
   made_ = wanted;
@@ -81,7 +95,7 @@ void QueryPanel::take_line(const Scene& scene) {
       grid.has_grid() ? std::span(scaled).subspan(static_cast<size_t>(video.begin),
                                                   static_cast<size_t>(video.size()))
                       : std::span<const float>(scaled);
-  scale_ = ColourScale::fit(choice, seen);
+  scale_ = fit_colours(scene, choice, seen);
   specials_ =
       specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   if (!new_line || !grid.has_grid()) return;
@@ -90,7 +104,7 @@ void QueryPanel::take_line(const Scene& scene) {
   const int64_t lines = (frames + atlas_columns_ - 1) / atlas_columns_;
   const int64_t columns = atlas_columns_ * width;
   std::vector<float> texels(static_cast<size_t>(columns * lines * height));
-  const bool logs = scene.line->request.quantity == Quantity::weights;
+  const bool logs = scene.line->request.quantity == Quantity::weights && !scene.state.against();
   for (int64_t t = 0; t < frames; ++t) {
     for (int64_t y = 0; y < height; ++y) {
       const int64_t row = t / atlas_columns_ * height + y;
@@ -236,6 +250,8 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   }
   gl::MapColours colours = painter_colours(scene.state, *scale_, scene.factor, ui.theme);
   colours.use_mean = false;
+  // The line's numbers are as they are, in whatever the map's tiles are kept.
+  colours.scale = shader_scale(*scale_, scene.factor);
   layer_.add_grid(grid_, colours, scale_->map(), area);
   outline_chosen(ui, scene);
   film_mouse(ui, scene, requests);
@@ -283,7 +299,8 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   ImFont* const small = ui.fonts.secondary;
   const MapLine& line = *scene.line;
   const IndexRange text = side.grid->text_range();
-  const bool sums = !line.request.reverse && line.request.quantity == Quantity::weights &&
+  const bool sums = !scene.state.against() && !line.request.reverse &&
+                    line.request.quantity == Quantity::weights &&
                     scene.call.score != ScoreFunction::sigmoid;
   const auto missing = static_cast<size_t>(
       std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
@@ -350,9 +367,11 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
+  const std::optional<Against> against = scene.state.against();
   const std::string caption =
-      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
-      " \u00b7 " + exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
+      (against ? difference_sign(against->how) + ", " : "") + unit_name(scene.state.product) +
+      ", " + std::string(scale_kind_name(scale_->kind())) + " \u00b7 " + exactness_text(scene) +
+      (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left, nothing_text(specials_));

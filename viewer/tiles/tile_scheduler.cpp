@@ -501,8 +501,8 @@ bool TileScheduler::make_room() {
         other.drop(Quantity::logits)) {
       return true;
     }
-    if (other.running == 0 &&
-        other.drop_differences([&](const MapNumbers& of) { return is_wanted(id, of); })) {
+    // Pieces of them that are still under way find themselves forgotten.
+    if (other.drop_differences([&](const MapNumbers& of) { return is_wanted(id, of); })) {
       return true;
     }
     if (other.running > 0) continue;

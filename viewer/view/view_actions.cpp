@@ -220,6 +220,7 @@ class Applier {
     if (other.difference == a.how) return;
     other.difference = a.how;
     other.range = {};
+    if (a.how != Difference::off) other.split.reset();
   }
 
   void operator()(const action::SetSplitLine& a) {
@@ -229,7 +230,10 @@ class Applier {
     }
     OtherSide& other = other_side();
     other.split.reset();
-    if (a.share) other.split = std::clamp(*a.share, 0.0f, 1.0f);
+    if (!a.share) return;
+    other.split = std::clamp(*a.share, 0.0f, 1.0f);
+    other.difference = Difference::off;
+    other.range = {};
   }
 
   void operator()(const action::SetLock& a) {

@@ -109,7 +109,8 @@ using Action =
 ///   (symlog suits all); the range of another product becomes automatic;
 /// - a range that the new scale cannot show becomes automatic;
 /// - side B stays while its map has A's size and the numbers that are shown, else it goes; logits
-///   have no ratio, so that a log ratio of them becomes a difference; the colours' range is the
+///   have no ratio, so that a log ratio of them becomes a difference; a split line shows both maps,
+///   a difference one, so that each ends the other; the colours' range is the
 ///   difference's where one is shown, and of signed ones as far below 0 as above;
 /// - a pane that is maximised is shown, and one that is hidden is not maximised.
 /// Throws Error(usage), one line without a place, for what cannot be meant: a head, token or colour

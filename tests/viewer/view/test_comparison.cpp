@@ -180,7 +180,6 @@ TEST_CASE("a session brings side B back, and one without is as before") {
   session.other_head = picker.values({3, 1, 2});
   OtherSide other{.head = {3, 1, 2}, .rect = {1, 9, 2, 10}};
   other.difference = Difference::signed_difference;
-  other.split = 0.3f;
   other.lock_zoom = other.lock_cursor = false;
   other.range = {false, -0.25, 0.25};
   other.ranked = true;
@@ -191,6 +190,12 @@ TEST_CASE("a session brings side B back, and one without is as before") {
   const Session back = parse_session(text, "s.json", folder.path());
   CHECK(back.other_capture == folder.path() / "second");
   CHECK(restored_view(back, picker, limits).other == other);
+  // A line between the two maps leaves no room for a difference.
+  session.view.other->split = 0.3f;
+  session.view.other->difference = Difference::off;
+  session.view.other->range = {};
+  const Session split = parse_session(session_text(session, folder.path()), "s", folder.path());
+  CHECK(restored_view(split, picker, limits).other == session.view.other);
   const auto changed = [&](const char* key, const nlohmann::json& value) {
     auto json = nlohmann::json::parse(text);
     json["b"][key] = value;
