@@ -17,7 +17,7 @@ constexpr double kScriptSeconds = 0.02;
 
 void open_first(ViewerApp& app, const ViewerSettings& settings) {
   if (settings.origin) {
-    app.open(*settings.origin);
+    app.open(*settings.origin, settings.second);
   } else if (!settings.session.empty() && is_session_file(settings.session)) {
     app.open(settings.session);
   }
