@@ -61,7 +61,7 @@ void RankedPanel::draw_rows(const Ui& ui, const ScreenRect& area, const Scene& s
   const auto first = static_cast<size_t>(std::max(0.0f, ImGui::GetScrollY() / line));
   const auto end = std::min(order_.size(), first + static_cast<size_t>(area.height() / line) + 2);
   ImFont* const small = ui.fonts.secondary;
-  const float bar = origin.x + width * 0.5f;
+  const float bar = origin.x + width * 0.62f;
   for (size_t i = first; i < end; ++i) {
     const int64_t row = order_[i];
     const double value = of_->rows[static_cast<size_t>(row)];
@@ -76,7 +76,7 @@ void RankedPanel::draw_rows(const Ui& ui, const ScreenRect& area, const Scene& s
       draw.AddRectFilled({origin.x, y}, {origin.x + width, y + line}, ui.theme.raised, ui.px(3));
     }
     put_text(ui, small, origin.x + ui.px(4), y + ui.px(3), picked ? ui.theme.query : ui.theme.text,
-             fit_text(small, token_text(scene.queries, row), bar - origin.x - ui.px(80)));
+             fit_text(small, token_text(scene.queries, row), bar - origin.x - ui.px(70)));
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(3), ui.theme.secondary,
              fmt::format("{:.4f}", value), Align::right);
     const float share = largest_ > 0 ? static_cast<float>(value / largest_) : 0;
