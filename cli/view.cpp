@@ -104,6 +104,10 @@ void prepare(const ViewRequest& o, Document& document) {
   const HeadId first = document.capture ? first_selected(*document.capture, o.selection)
                                         : first_selected(document.calls, o.selection);
   apply(action::SelectHead{first});
+  if (document.other) {
+    const HeadValues values = document.picker.values(first);
+    apply(action::SetOther{document.other_picker.nearest_to(values)});
+  }
   if (o.reverse) apply(action::SetReverse{true});
   if (!o.query.empty()) {
     const MapSource& call = document.calls[static_cast<size_t>(first.call)];
@@ -184,6 +188,9 @@ void check_followed(const ViewRequest& o) {
   if (bare || (path.empty() && o.session.empty())) {
     throw usage_error("--follow: expected a CAPTURE, the folder that calls are added to");
   }
+  if (!o.second.empty()) {
+    throw usage_error("--follow: follows one CAPTURE, and " + one_line(o.second) + " is a second one");
+  }
   if (path.empty() || !has_capture_begun(path)) return;
   if (!can_grow(path)) {
     throw usage_error("--follow " + one_line(path) +
@@ -215,6 +222,7 @@ int run_view(const ViewRequest& asked) {
   if (!o.size.empty()) settings.size = parse_window_size(o.size);
   if (!o.theme.empty()) settings.theme = parse_theme(o.theme);
   settings.session = o.session;
+  settings.second = o.second;
   settings.script = o.script;
   settings.screenshot = o.screenshot;
   settings.force = o.force;
@@ -243,6 +251,21 @@ int run_view(const ViewRequest& asked) {
   };
   settings.make_source.add = [](TileSource& tiles, const Capture& more) {
     dynamic_cast<CaptureTiles&>(tiles).add_capture(more);
+  };
+  settings.make_source.of_two = [&](const Capture& capture, const Capture& second,
+                                    std::function<void()> wake) {
+    TileService::Settings service;
+    // One account for both.
+    service.memory = memory_beside(capture, o.run) - counted_bytes(second);
+    service.threads = o.run.threads;
+    service.cache_folders = cache_folders(o.cache, capture);
+    service.sources = capture.inputs();
+    service.call_stamps = [&capture] { return capture.call_stamps(); };
+    std::vector<MapCall> calls = map_calls(capture);
+    service.kept_calls = static_cast<int64_t>(calls.size());
+    const std::vector<MapCall> more = map_calls(second);
+    calls.insert(calls.end(), more.begin(), more.end());
+    return std::make_unique<TileService>(std::move(calls), *backend, service, std::move(wake));
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
     // Beside the tiles that the window keeps: for a moment, a head.

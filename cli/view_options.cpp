@@ -5,6 +5,7 @@ namespace attnscope {
 CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   CommandParser command(app, "view", "the window: a map at any zoom, and any token's volume");
   add_capture_options(command, o.capture);
+  command.add_option("SECOND", o.second, "a second capture, of which a head is side B");
   const std::string start = "What is shown first";
   command
       .add_option("--query", o.query,
@@ -57,6 +58,7 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       "  attnscope view maps.h5         # an export of weights, logits, rows or blocks, or its "
       ".part\n"
       "  attnscope view dump/ --follow  # while the model runs\n"
+      "  attnscope view base/ tuned/    # two captures, compared\n"
       "  attnscope view dump/ --theme light --size 1600x1000 --screenshot map.png\n"
       "  attnscope view dump/ --script tour.txt     # also on a server without a screen");
   return command;

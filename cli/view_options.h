@@ -13,6 +13,7 @@ struct ViewRequest {
   SelectionOptions selection;
   RunOptions run;
   std::string cache;
+  std::string second;  ///< a capture that is compared with the first
   std::string query, script, screenshot, session, theme, size;
   std::string texture_memory = "512MiB";
   bool reverse = false;

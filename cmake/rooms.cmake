@@ -135,10 +135,11 @@ attnscope_room(cli/query "attnscope query." MAY core io cli/common USES fmt json
 attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/stats "attnscope stats." MAY core io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/mask "attnscope mask." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/diff "attnscope diff." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/rollout "attnscope rollout." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
-  MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/rollout
+  MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/verify cli/bench
   USES posix fmt json cli11)

@@ -30,6 +30,7 @@ Command add_export_command(CLI::App& app);
 Command add_query_command(CLI::App& app);
 Command add_stats_command(CLI::App& app);
 Command add_mask_command(CLI::App& app);
+Command add_diff_command(CLI::App& app);
 Command add_rollout_command(CLI::App& app);
 Command add_render_command(CLI::App& app);
 Command add_view_command(CLI::App& app);

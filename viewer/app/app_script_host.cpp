@@ -97,6 +97,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
     case ScriptName::text_mass:
     case ScriptName::special_mass:
       return of_words(name);
+    case ScriptName::js:
+    case ScriptName::js_max:
+    case ScriptName::js_rows:
+      return app_->divergence_number(name);
     default:
       return std::nullopt;
   }

@@ -34,6 +34,13 @@ class AppScriptHost : public ScriptHost {
   std::string upload_way() const override { return std::string(app_->upload_way()); }
   bool exact() const override { return app_->exact(); }
   std::optional<ProbedEntry> probe(int64_t query, int64_t key) override;
+  HeadPicker picker() const override { return app_->document()->picker; }
+  HeadPicker other_picker() const override { return app_->document()->other_picker; }
+  void open_other(const std::string& path) override { app_->open_other(path); }
+  void show_other(bool on) override { app_->show_other(on); }
+  std::optional<ProbedEntry> probe_other(int64_t query, int64_t key) override {
+    return app_->probe_other(query, key);
+  }
   void print(const std::string& line) override;
   void shot(const std::string& path) override;
   bool shot_done() const override { return true; }

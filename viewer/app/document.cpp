@@ -4,6 +4,7 @@
 #include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
 #include "viewer/tiles/texels/export_texels.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {
@@ -17,26 +18,54 @@ namespace {
 
 std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
                                         std::shared_ptr<const Capture> capture,
-                                        const std::vector<MapSource>& calls) {
-  HeadPicker picker(calls);
+                                        std::vector<MapSource> calls,
+                                        std::optional<Capture> other = {}) {
+  const auto own = static_cast<int64_t>(calls.size());
+  if (other) {
+    std::vector<MapSource> more = map_sources(*other);
+    calls.insert(calls.end(), more.begin(), more.end());
+  }
+  const auto all = static_cast<int64_t>(calls.size());
+  HeadPicker picker(calls, {0, own});
+  HeadPicker other_picker(calls, other ? IndexRange{own, all} : IndexRange{0, own});
   ViewLimits limits = ViewLimits::of(calls);
   ViewState start = opened_view(limits);
   return std::unique_ptr<Document>(new Document{origin,
                                                 std::move(capture),
                                                 {},
-                                                calls,
+                                                {},
+                                                std::move(other),
+                                                std::move(calls),
+                                                own,
                                                 std::move(picker),
+                                                std::move(other_picker),
                                                 std::move(limits),
                                                 ViewHistory(std::move(start)),
                                                 nullptr,
                                                 nullptr});
 }
 
+/// A capture, which the window shows beside another.
+Capture open_second(const std::filesystem::path& path, const ReadControl& control) {
+  if (is_export_file(path)) {
+    throw usage_error(path.string() +
+                      ": is an export, which cannot be side B: open the capture that it is of");
+  }
+  Capture capture = Capture::open(path, {}, control);
+  require_whole_calls(capture);
+  return capture;
+}
+
 }  // namespace
 
 std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const ReadControl& control,
-                                         const TileSourceMaker& make, std::function<void()> wake) {
+                                         const TileSourceMaker& make, std::function<void()> wake,
+                                         const std::filesystem::path& second) {
   if (!origin.path.empty() && is_export_file(origin.path)) {
+    if (!second.empty()) {
+      throw usage_error(origin.path.string() +
+                        ": is an export, which cannot be compared with another capture");
+    }
     if (origin.facts.any()) {
       throw usage_error(
           origin.path.string() +
@@ -53,10 +82,15 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
                                         : Capture::open(origin.path, origin.facts, own);
   require_whole_calls(capture);
+  std::optional<Capture> other;
+  if (!second.empty()) other.emplace(open_second(second, own));
   const std::vector<MapSource> calls = map_sources(capture);
-  auto document = make_document(origin, std::make_shared<const Capture>(std::move(capture)), calls);
+  auto document = make_document(origin, std::make_shared<const Capture>(std::move(capture)), calls,
+                                std::move(other));
   document->stop = std::move(stop);
-  document->tiles = make.of_capture(*document->capture, wake);
+  document->other_origin.path = second;
+  document->tiles = document->other ? make.of_two(*document->capture, *document->other, wake)
+                                    : make.of_capture(*document->capture, wake);
   if (make.check && !origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
     document->quick_check = make.check(*document->capture, std::move(wake));
   }
@@ -74,8 +108,17 @@ void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceM
     throw;
   }
   calls.insert(calls.end(), sources.begin(), sources.end());
-  picker.add(sources);
+  own_calls = static_cast<int64_t>(calls.size());
+  picker = HeadPicker(calls, {0, own_calls});
+  other_picker = picker;
   for (const CallLimits& call : ViewLimits::of(sources).calls) limits.calls.push_back(call);
+}
+
+ViewState Document::shown() const {
+  const ViewState& now = history.now();
+  if (shows_other && now.other) return seen_as_other(now);
+  if (!preview || *preview == now.head) return now;
+  return apply_action(now, action::SelectHead{*preview}, limits);
 }
 
 Session Document::session(int width, int height) const {
@@ -89,6 +132,8 @@ Session Document::session(int width, int height) const {
   session.height = size.height;
   session.head = picker.values(history.now().head);
   session.view = history.now();
+  if (other) session.other_capture = std::filesystem::absolute(other_origin.path);
+  if (session.view.other) session.other_head = other_picker.values(session.view.other->head);
   return session;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -57,6 +58,11 @@ struct TileSourceMaker {
   /// Adds the calls of a capture that grew to a source that of_capture() made; borrows it. Empty:
   /// captures cannot be followed. Throws Error(resource) where there is no room for them.
   std::function<void(TileSource& tiles, const Capture& added)> add = {};
+  /// Of two captures' maps, those of the second behind those of the first. Borrows both. Empty: no
+  /// second one can be opened.
+  std::function<std::unique_ptr<TileSource>(const Capture&, const Capture& second,
+                                            std::function<void()> wake)>
+      of_two = {};
   /// Compares a capture that is shown as it was recorded with its own outputs. Borrows it. Empty:
   /// nobody does.
   std::function<std::unique_ptr<QuickCheck>(const Capture&, std::function<void()> wake)> check = {};
@@ -69,8 +75,12 @@ struct Document {
   std::shared_ptr<const Capture> capture;  ///< null: an export
   /// What was added to it since; calls() of each stand behind those before.
   std::vector<std::shared_ptr<const Capture>> added;
-  std::vector<MapSource> calls;  ///< of the capture, or of the export
-  HeadPicker picker;
+  CaptureOrigin other_origin;    ///< of a second capture
+  std::optional<Capture> other;  ///< none: one capture is open
+  std::vector<MapSource> calls;  ///< of the capture, or of the export; then of the second one
+  int64_t own_calls = 0;         ///< of them, that are not the second one's
+  HeadPicker picker;             ///< of heads of the first
+  HeadPicker other_picker;       ///< of heads that can be side B
   ViewLimits limits;
   ViewHistory history;
   std::unique_ptr<TileSource> tiles;
@@ -82,6 +92,8 @@ struct Document {
   std::unique_ptr<DocumentStop> stop = nullptr;
   /// A head that is seen in place of the state's, as long as the mouse points at it.
   std::optional<HeadId> preview = {};
+  /// Side B is seen in place of A, as long as its key is held.
+  bool shows_other = false;
 
   /// What the quick check found and nobody has dismissed.
   std::string warning() const {
@@ -90,16 +102,18 @@ struct Document {
   /// A capture is read with `control`, and no longer than the document is open. Throws what
   /// Capture::open() and read_export_texels() throw, Error(usage) where facts are given with an
   /// export.
+  /// `second`, where it is given, is opened beside it: Error(usage) where either is an export.
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
-                                        const TileSourceMaker& make, std::function<void()> wake);
-  /// The state, with the head that is pointed at.
-  ViewState shown() const {
-    if (!preview || *preview == history.now().head) return history.now();
-    return apply_action(history.now(), action::SelectHead{*preview}, limits);
+                                        const TileSourceMaker& make, std::function<void()> wake,
+                                        const std::filesystem::path& second = {});
+  /// The state, with the head that is pointed at, or side B while it is seen in place of A.
+  ViewState shown() const;
+  /// The call of a head that is shown.
+  const MapSource& call_of(const HeadId& head) const {
+    return calls[static_cast<size_t>(head.call)];
   }
-  /// Of shown().
-  const MapSource& call() const {
-    return calls[static_cast<size_t>(preview.value_or(history.now().head).call)];
+  std::span<const MapSource> own() const {
+    return std::span(calls).first(static_cast<size_t>(own_calls));
   }
   /// Takes calls that were added to the capture, with `make` that it was opened with; what is shown
   /// stays. Throws what TileSourceMaker::add() and require_whole_calls() throw; nothing was taken
@@ -111,6 +125,7 @@ struct Document {
   void require_unchanged() const {
     if (capture) capture->require_unchanged();
     for (const auto& more : added) more->require_unchanged();
+    if (other) other->require_unchanged();
   }
   /// The session that would bring it back.
   Session session(int width, int height) const;

@@ -1,10 +1,12 @@
 #include "viewer/app/document_frame.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/products/map_difference.h"
+#include "viewer/view/comparison.h"
+#include "viewer/view/value_range.h"
 
 namespace attnscope {
 namespace {
@@ -32,9 +34,10 @@ DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
 
 MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
-bool DocumentFrame::hover(const std::optional<MapPoint>& point) {
-  const bool other = hovered_ != point;
+bool DocumentFrame::hover(const std::optional<MapPoint>& point, bool on_other) {
+  const bool other = hovered_ != point || hovered_on_other_ != on_other;
   hovered_ = point;
+  hovered_on_other_ = on_other;
   return other;
 }
 
@@ -57,8 +60,23 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   const ViewState& state = shown_;
   WantedTiles wishes;
   wishes.line = line_wanted_;
+  wishes.other_line = other_line_wanted_;
   wishes.tiles = wanted_tiles(state, geometry(), pane);
-  wishes.exact = {state.head};
+  if (const std::optional<Against> against = state.against()) {
+    wishes.exact_differences = {{state.head, product_quantity(state.product), *against}};
+  } else {
+    wishes.exact = {state.head};
+  }
+  other_shown_.reset();
+  if (state.other && state.other->split) {
+    other_shown_ = seen_as_other(state);
+    const auto tiles = wanted_tiles(*other_shown_, geometry(), pane);
+    wishes.tiles.insert(wishes.tiles.end(), tiles.begin(), tiles.end());
+    wishes.exact.push_back(other_shown_->head);
+  }
+  if (state.other && state.other->ranked) {
+    wishes.divergence = HeadsCompared{state.head, state.other->head};
+  }
   ask_for_atlas(seen_heads, wishes);
   ask_for_words(wishes);
   ask_for_curve(wishes);
@@ -66,15 +84,15 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
 }
 
 void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
-  wishes.words_line = words_line(shown_, document_.call(), pointed_);
-  if (document_.tiles->has_masses()) wishes.masses = words_masses(shown_, document_.call());
+  wishes.words_line = words_line(shown_, document_.call_of(shown_.head), pointed_);
+  if (document_.tiles->has_masses()) wishes.masses = words_masses(shown_, document_.call_of(shown_.head));
 }
 
 /// Every head of the atlas, those that are seen first.
 void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes) {
   atlas_.reset();
   if (!shown_.atlas.shown) return;
-  const std::vector<AtlasLine> lines = atlas_lines(document_.calls, shown_.head);
+  const std::vector<AtlasLine> lines = atlas_lines(document_.own(), shown_.head);
   atlas_ = AtlasCells::of(lines, shown_.atlas,
                           [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
   const MapSource& call = document_.calls[static_cast<size_t>(shown_.head.call)];
@@ -111,7 +129,7 @@ void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
 /// Tells the source, where that is news to it.
 void DocumentFrame::wish(WantedTiles wishes) {
   wishes.probes.clear();
-  for (const auto& probe : {hovered_probe(), script_probe_}) {
+  for (const auto& probe : {hovered_probe(), hovered_probe(true), script_probe_}) {
     if (probe) wishes.probes.push_back(*probe);
   }
   if (wishes == wishes_) return;
@@ -121,7 +139,7 @@ void DocumentFrame::wish(WantedTiles wishes) {
 
 void DocumentFrame::choose_line() {
   const ViewState& state = shown_;
-  const MapSource& call = document_.call();
+  const MapSource& call = document_.call_of(state.head);
   const TokenGrid& side = state.reverse ? call.keys : call.queries;
   if (!followed_ || *followed_ >= side.tokens()) {
     followed_ = first_followed(side, state.reverse ? call.cols : call.rows);
@@ -129,9 +147,42 @@ void DocumentFrame::choose_line() {
   }
   std::optional<LineRequest> wanted = film_line(state, call, followed_);
   if (call.block > 1) wanted.reset();
-  if (wanted == line_wanted_) return;
+  std::optional<LineRequest> of_other;
+  if (wanted && state.against()) {
+    of_other = wanted;
+    of_other->head = state.other->head;
+  }
+  if (wanted == line_wanted_ && of_other == other_line_wanted_) return;
   line_wanted_ = wanted;
+  other_line_wanted_ = of_other;
   asked_at_ = now_;
+}
+
+namespace {
+
+/// What one line is more or less than another, as the map's entries are.
+std::shared_ptr<const MapLine> line_difference(const MapLine& a, const MapLine& b, Difference how) {
+  auto line = std::make_shared<MapLine>();
+  line->request = a.request;
+  line->values.resize(a.values.size());
+  take_difference(how, a.values, b.values, line->values);
+  if (a.masked.empty() || b.masked.empty()) return line;
+  line->masked.resize(a.masked.size());
+  std::transform(a.masked.begin(), a.masked.end(), b.masked.begin(), line->masked.begin(),
+                 [](uint8_t x, uint8_t y) { return std::min(x, y); });
+  return line;
+}
+
+}  // namespace
+
+/// The wanted line, or the difference of the two that are wanted; null while there is none.
+std::shared_ptr<const MapLine> DocumentFrame::found_line() const {
+  auto a = document_.tiles->find_line(*line_wanted_);
+  if (!a || !other_line_wanted_) return a;
+  const auto b = document_.tiles->find_line(*other_line_wanted_);
+  if (!b) return nullptr;
+  if (a == line_of_a_ && b == line_of_b_ && line_against_ == shown_.against()) return line_;
+  return line_difference(*a, *b, shown_.against()->how);
 }
 
 void DocumentFrame::take(PaneSize pane, bool moved) {
@@ -147,14 +198,18 @@ void DocumentFrame::take_line() {
     return;
   }
   const LineRequest& request = *line_wanted_;
-  if (auto found = document_.tiles->find_line(request)) {
+  if (auto found = found_line()) {
     if (found != line_) line_ms_ = now_ - asked_at_;
     line_ = std::move(found);
+    line_against_ = shown_.against();
+    line_of_a_ = document_.tiles->find_line(request);
+    line_of_b_ = other_line_wanted_ ? document_.tiles->find_line(*other_line_wanted_) : nullptr;
   } else if (line_) {
     // An older line stays until the new one is there, unless it belongs to something else.
     const LineRequest& shown = line_->request;
     const bool related = shown.head == request.head && shown.quantity == request.quantity &&
-                         shown.reverse == request.reverse && shown.sum == request.sum;
+                         shown.reverse == request.reverse && shown.sum == request.sum &&
+                         line_against_ == shown_.against();
     if (!related) line_.reset();
   }
 }
@@ -180,27 +235,35 @@ void DocumentFrame::take_words() {
   if (wishes_.masses) key.masses = document_.tiles->find_masses(*wishes_.masses);
   if (words_ && key == words_key_) return;
   words_key_ = std::move(key);
-  words_ = words_view(shown_, document_.call(), words_key_.line.get(), words_key_.masses.get());
+  words_ = words_view(shown_, document_.call_of(shown_.head), words_key_.line.get(), words_key_.masses.get());
 }
 
-/// The entry under the mouse.
-std::optional<ProbeRequest> DocumentFrame::hovered_probe() const {
-  if (!hovered_) return std::nullopt;
+/// The entry under the mouse: of A, of side B where `other`. Of both where the cursor is locked,
+/// else of the one that is pointed at.
+std::optional<ProbeRequest> DocumentFrame::hovered_probe(bool other) const {
+  if (!hovered_ || (other && !shown_.other)) return std::nullopt;
   const MapGeometry sizes = geometry();
   if (hovered_->query >= sizes.rows || hovered_->key >= sizes.cols) return std::nullopt;
-  return ProbeRequest{shown_.head, hovered_->query, hovered_->key};
+  const bool one_side = shown_.other && !shown_.other->lock_cursor && !shown_.against();
+  if (one_side && other != hovered_on_other_) return std::nullopt;
+  return ProbeRequest{other ? shown_.other->head : shown_.head, hovered_->query, hovered_->key};
 }
 
 void DocumentFrame::take_entry() {
-  const std::optional<ProbeRequest> probe = hovered_probe();
+  const std::optional<ProbeRequest> of_other = hovered_probe(true);
+  std::optional<ProbeRequest> probe = hovered_probe();
+  if (!probe) probe = of_other;
   if (!probe) {
     readout_.reset();
     return;
   }
-  if (!readout_ || probe != readout_of_) readout_ = PointReadout{*hovered_, {}, {}};
+  if (!readout_ || probe != readout_of_) readout_ = PointReadout{*hovered_, {}, {}, {}};
   readout_of_ = probe;
   if (auto found = document_.tiles->find_probe(*probe)) readout_->entry = found;
-  const bool own_row = line_ && !line_->request.reverse && line_->request.tokens.size() == 1 &&
+  readout_->other.reset();
+  if (of_other) readout_->other = document_.tiles->find_probe(*of_other);
+  const bool own_row = line_ && !line_against_ && !line_->request.reverse &&
+                       line_->request.tokens.size() == 1 &&
                        line_->request.tokens.front() == hovered_->query;
   readout_->rank.reset();
   if (!own_row) return;
@@ -209,10 +272,10 @@ void DocumentFrame::take_entry() {
                                      [&](float other) { return other > value; });
 }
 
-DocumentFrame::HistogramKey DocumentFrame::histogram_key(PaneSize pane) const {
-  const ViewState& state = shown_;
+/// What a view shows of its map.
+CountedView::Key DocumentFrame::counted_key(const ViewState& state, PaneSize pane) const {
   const MapGeometry sizes = geometry();
-  HistogramKey key;
+  CountedView::Key key;
   key.rect = state.rect;
   key.pool = state.pool;
   key.quantity = product_quantity(state.product);
@@ -220,37 +283,30 @@ DocumentFrame::HistogramKey DocumentFrame::histogram_key(PaneSize pane) const {
     if (auto tile = document_.tiles->find(id)) key.tiles.push_back(std::move(tile));
   }
   if (key.tiles.empty()) {
-    const TileId top{state.head, key.quantity, sizes.top_level, 0, 0};
+    const TileId top = tile_of(state, sizes.top_level, 0, 0);
     if (auto tile = document_.tiles->find(top)) key.tiles.push_back(std::move(tile));
   }
   return key;
 }
 
-/// Counts the values that are seen again where they have changed; not while the map is moved, so
-/// that colours do not flicker.
 void DocumentFrame::take_histogram(PaneSize pane, bool moved) {
   if (pane.width <= 0) return;
-  HistogramKey key = histogram_key(pane);
-  if (counting_.valid() &&
-      counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-    histogram_ = counting_.get();
-    histogram_key_ = std::move(counting_key_);
-  }
-  histogram_stale_ = !(key == histogram_key_);
-  if (!histogram_stale_ || counting_.valid() || moved) return;
-  // The first tiles are counted at once, so that the first picture has its colours.
-  if (histogram_.empty() && key.tiles.size() <= 2) {
-    histogram_ = ValueHistogram::of(key.tiles, key.rect, key.pool);
-    histogram_key_ = std::move(key);
-    histogram_stale_ = false;
-    return;
-  }
-  counting_key_ = key;
-  counting_ = std::async(std::launch::async, [key = std::move(key), wake = wake_] {
-    ValueHistogram counted = ValueHistogram::of(key.tiles, key.rect, key.pool);
-    wake();
-    return counted;
-  });
+  seen_.take(counted_key(shown_, pane), moved, wake_);
+  if (has_own_range()) seen_other_.take(counted_key(*other_shown_, pane), moved, wake_);
+}
+
+std::optional<ColourScale> DocumentFrame::other_scale() const {
+  if (!other_shown_) return std::nullopt;
+  const int64_t keys = geometry().cols;
+  if (!has_own_range()) return shown_scale(shown_, seen_.histogram(), keys);
+  ViewState own = *other_shown_;
+  own.range = {};
+  return shown_scale(own, seen_other_.histogram(), keys);
+}
+
+std::shared_ptr<const RowDivergence> DocumentFrame::divergence() const {
+  if (!shown_.other || !shown_.other->ranked) return nullptr;
+  return document_.tiles->find_divergence({shown_.head, shown_.other->head});
 }
 
 bool DocumentFrame::has_news() const {
@@ -261,7 +317,17 @@ bool DocumentFrame::has_news() const {
 }
 
 std::optional<ProbedEntry> DocumentFrame::probe(int64_t query, int64_t key) {
-  script_probe_ = ProbeRequest{shown_.head, query, key};
+  return probe_of(shown_.head, query, key);
+}
+
+std::optional<ProbedEntry> DocumentFrame::probe_other(int64_t query, int64_t key) {
+  return probe_of(document_.history.now().other->head, query, key);
+}
+
+std::optional<ProbedEntry> DocumentFrame::probe_of(const HeadId& head, int64_t query, int64_t key) {
+  const ProbeRequest wanted{head, query, key};
+  if (const auto known = document_.tiles->find_probe(wanted)) return known;
+  script_probe_ = wanted;
   wish(wishes_);
   // Before the entry is looked for: a source that has nothing more to do has found it, or failed.
   const TileSourceStatus status = document_.tiles->status();

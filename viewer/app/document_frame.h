@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "viewer/app/counted_view.h"
 #include "viewer/app/document.h"
 #include "viewer/panels/scene.h"
 #include "viewer/view/timeline.h"
@@ -32,7 +32,7 @@ class DocumentFrame {
   void take(PaneSize pane, bool moved);
 
   /// What is followed by the mouse from now on; true where it is another than before.
-  bool hover(const std::optional<MapPoint>& point);
+  bool hover(const std::optional<MapPoint>& point, bool on_other = false);
   bool follow(int64_t token);
   /// The token that the mouse points at in this moment, for the words' list; the same.
   bool point(const std::optional<int64_t>& token);
@@ -54,14 +54,23 @@ class DocumentFrame {
   /// Nothing while the time line has none.
   const std::optional<HeadCurve>& curve() const { return curve_; }
   const std::optional<PointReadout>& readout() const { return readout_; }
+  /// B as it is seen right of a split line; nothing without one.
+  const std::optional<ViewState>& other_shown() const { return other_shown_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
-  const ValueHistogram& histogram() const { return histogram_; }
-  bool histogram_stale() const { return histogram_stale_; }
+  const ValueHistogram& histogram() const { return seen_.histogram(); }
+  bool histogram_stale() const { return seen_.stale() || (has_own_range() && seen_other_.stale()); }
+  /// Of B right of a split line: A's, or its own where its range is not locked.
+  std::optional<ColourScale> other_scale() const;
+  /// How far rows are from side B's, where they are listed; null: not there yet, or not listed.
+  std::shared_ptr<const RowDivergence> divergence() const;
   /// Milliseconds from asking for the line that came last until it was there.
   const std::optional<double>& line_ms() const { return line_ms_; }
 
   /// Whether the line that is shown is the wanted one.
-  bool has_line() const { return line_ && line_wanted_ && line_->request == *line_wanted_; }
+  bool has_line() const {
+    return line_ && line_wanted_ && line_->request == *line_wanted_ &&
+           line_against_ == shown_.against();
+  }
   bool line_pending() const { return line_wanted_ && !has_line(); }
   /// Whether the entry under the mouse is there, if there is one.
   bool has_entry() const { return !readout_ || readout_->entry; }
@@ -71,17 +80,14 @@ class DocumentFrame {
   /// An entry of the head that is shown: asks for it, and tells it once it is there. Throws
   /// Error(file) where it cannot be had.
   std::optional<ProbedEntry> probe(int64_t query, int64_t key);
+  /// The same of side B, which there must be.
+  std::optional<ProbedEntry> probe_other(int64_t query, int64_t key);
 
  private:
-  struct HistogramKey {
-    MapRect rect;
-    Pool pool = Pool::max;
-    Quantity quantity = Quantity::weights;
-    std::vector<std::shared_ptr<const MapTile>> tiles;
-    friend bool operator==(const HistogramKey&, const HistogramKey&) = default;
-  };
   MapGeometry geometry() const;
-  std::optional<ProbeRequest> hovered_probe() const;
+  std::optional<ProbeRequest> hovered_probe(bool other = false) const;
+  std::optional<ProbedEntry> probe_of(const HeadId& head, int64_t query, int64_t key);
+  std::shared_ptr<const MapLine> found_line() const;
   void ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes);
   void ask_for_curve(WantedTiles& wishes);
   void choose_line();
@@ -90,12 +96,18 @@ class DocumentFrame {
   void take_words();
   void take_entry();
   void take_histogram(PaneSize pane, bool moved);
-  HistogramKey histogram_key(PaneSize pane) const;
+  CountedView::Key counted_key(const ViewState& state, PaneSize pane) const;
+  bool has_own_range() const { return other_shown_ && !shown_.other->lock_range; }
   void wish(WantedTiles wishes);
 
   Document& document_;
   const std::function<void()> wake_;
   ViewState shown_;
+  std::optional<ViewState> other_shown_;
+  std::optional<LineRequest> other_line_wanted_;          ///< of B, where a difference is shown
+  std::shared_ptr<const MapLine> line_of_a_, line_of_b_;  ///< that the difference was made of
+  std::optional<Against> line_against_;                   ///< of line_
+  bool hovered_on_other_ = false;
   std::optional<AtlasCells> atlas_;
   Timeline timeline_;
   HeadId timeline_of_;
@@ -122,10 +134,7 @@ class DocumentFrame {
   std::optional<WordsView> words_;
   WordsKey words_key_;
   bool words_line_is_wanted_ = false;
-  ValueHistogram histogram_;
-  HistogramKey histogram_key_, counting_key_;
-  bool histogram_stale_ = false;
-  std::future<ValueHistogram> counting_;  ///< of counting_key_, on a thread of its own
+  CountedView seen_, seen_other_;  ///< by the map, and by B right of a split line
 };
 
 }  // namespace attnscope

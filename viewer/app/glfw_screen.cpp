@@ -113,6 +113,7 @@ class GlfwScreen : public Screen {
       of(w).events_.input();
       const auto chord = chord_of_key(key, mods);
       if (action != GLFW_RELEASE && chord) of(w).events_.key(*chord);
+      if (action == GLFW_RELEASE && chord) of(w).events_.released(*chord);
     });
     glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned code) {
       of(w).events_.input();

@@ -58,6 +58,21 @@ ScreenRect PanelSet::draw_left(const Ui& ui, const ScreenRect& rect, const Scene
   return {atlas.x1 + gap, rect.y0, rect.x1, rect.y1};
 }
 
+ScreenRect PanelSet::draw_ranked(const Ui& ui, const ScreenRect& column, const Scene& scene,
+                                 PanelRequests& requests) {
+  if (!scene.state.other || !scene.state.other->ranked) return column;
+  const float gap = ui.px(kGap);
+  const float height =
+      std::round(std::clamp(column.height() * ranked_share_, ui.px(120), column.height() * 0.7f));
+  const ScreenRect rows{column.x0, column.y1 - height, column.x1, column.y1};
+  const ScreenRect above{column.x0, column.y0, column.x1, rows.y0 - gap};
+  const float moved =
+      splitter(ui, "Split/Ranked", {column.x0, above.y1, column.x1, rows.y0}, false);
+  if (moved != 0) ranked_share_ = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
+  ranked_.draw(ui, rows, scene, requests);
+  return above;
+}
+
 void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                           PanelRequests& requests) {
   const ScreenRect rect = draw_left(ui, whole, scene, requests);
@@ -74,13 +89,17 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
     const float share = (right_width - moved) / rect.width();
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
-  if (state.show_histogram && rect.height() >= ui.px(kLeastColumn)) {
-    const float height =
-        std::round(std::clamp(rect.height() * histogram_share_, ui.px(110), rect.height() * 0.6f));
-    const ScreenRect histogram{middle, rect.y1 - height, rect.x1, rect.y1};
+  query = draw_ranked(ui, query, scene, requests);
+  const bool ranked = state.other && state.other->ranked;
+  // Two panes below the query need more height than one.
+  if (state.show_histogram && query.height() >= ui.px(ranked ? 2 * kLeastColumn : kLeastColumn)) {
+    const float height = std::round(
+        std::clamp(query.height() * histogram_share_, ui.px(110), query.height() * 0.6f));
+    const float histogram_column = query.height();
+    const ScreenRect histogram{middle, query.y1 - height, rect.x1, query.y1};
     query.y1 = histogram.y0 - gap;
     moved = splitter(ui, "Split/Rows", {middle, query.y1, rect.x1, histogram.y0}, false);
-    if (moved != 0) histogram_share_ = (height - moved) / rect.height();
+    if (moved != 0) histogram_share_ = (height - moved) / histogram_column;
     histogram_.draw(ui, histogram, scene, requests);
   }
   matrix_.draw(ui, left, scene, requests);

@@ -4,6 +4,7 @@
 #include "viewer/panels/histogram_panel.h"
 #include "viewer/panels/matrix_panel.h"
 #include "viewer/panels/query_panel.h"
+#include "viewer/panels/ranked_panel.h"
 #include "viewer/panels/status_line.h"
 #include "viewer/panels/timeline_panel.h"
 #include "viewer/panels/toolbar.h"
@@ -33,6 +34,10 @@ class PanelSet {
                        PanelRequests& requests);
   void draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                   PanelRequests& requests);
+  /// Rows by their divergence at the foot of the right column, where they are listed; gives what is
+  /// left above.
+  ScreenRect draw_ranked(const Ui& ui, const ScreenRect& column, const Scene& scene,
+                         PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
   float splitter(const Ui& ui, const char* label, const ScreenRect& rect, bool upright);
 
@@ -44,6 +49,8 @@ class PanelSet {
   TimelinePanel timeline_;
   HistogramPanel histogram_;
   WordsPanel words_;
+  RankedPanel ranked_;
+  float ranked_share_ = 0.32f;     ///< of the right column's height
   float histogram_share_ = 0.27f;  ///< of the right column's height
   float atlas_share_ = 0.3f;       ///< of the window's width
   float words_share_ = 0.45f;      ///< of the left column's height, below the atlas

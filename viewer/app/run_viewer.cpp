@@ -22,7 +22,7 @@ void open_first(ViewerApp& app, const ViewerSettings& settings) {
     return;
   }
   if (settings.origin) {
-    app.open(*settings.origin);
+    app.open(*settings.origin, settings.second);
   } else if (!settings.session.empty() && is_session_file(settings.session)) {
     app.open(settings.session);
   }

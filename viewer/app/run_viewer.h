@@ -15,6 +15,7 @@ namespace attnscope {
 /// What the window is to be opened with.
 struct ViewerSettings {
   std::optional<CaptureOrigin> origin;  ///< opened at once; none: the window begins empty
+  std::filesystem::path second;         ///< a capture that is compared with it
   std::filesystem::path session;        ///< restored, where it exists; Ctrl+S writes it
   std::filesystem::path script;         ///< run without a visible window
   std::filesystem::path screenshot;     ///< written once all that is seen is exact, then it ends

@@ -12,7 +12,8 @@ namespace attnscope {
 struct ScreenEvents {
   std::function<void()> input;  ///< anything at all: something may look different now
   std::function<void(const KeyChord&)> key;
-  std::function<void(const std::string&)> drop;  ///< a file was dropped
+  std::function<void(const std::string&)> drop;        ///< a file was dropped
+  std::function<void(const KeyChord&)> released = {};  ///< a key was let go
 };
 
 /// Where a window's pixels go and its input comes from: a window of the desktop, or a buffer that

@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
@@ -12,6 +13,7 @@
 #include "viewer/panels/error_dialog.h"
 #include "viewer/panels/help_overlay.h"
 #include "viewer/view/command_actions.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/list_keys.h"
 #include "viewer/view/recent_files.h"
 #include "viewer/view/view_actions.h"
@@ -35,10 +37,19 @@ ScreenRect window_rect(float scale) {
           std::max(size.y, scale * kLeastWindow.height)};
 }
 
+/// Makes the head of the second capture that is most like A's side B.
+void take_nearest_other(Document& document) {
+  const ViewState& now = document.history.now();
+  const HeadId other = document.other_picker.nearest_to(document.picker.values(now.head));
+  document.history.restart(apply_action(now, action::SetOther{other}, document.limits));
+}
+
+KeyChord command_chord(CommandId id) { return parse_chord(command_of(id).chords.front()); }
+
 bool has_atlas_of_many(const Document& document) {
   const HeadId& head = document.history.now().head;
   if (!document.calls[static_cast<size_t>(head.call)].weights) return false;
-  const auto lines = atlas_lines(document.calls, head);
+  const auto lines = atlas_lines(document.own(), head);
   return document.tiles->has_sketches() && (lines.size() > 1 || lines.front().heads.size() > 1);
 }
 
@@ -50,7 +61,8 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
       textures_(settings_.texture_bytes),
       panels_(painter_, textures_) {
   window_->set_handlers({[this](const KeyChord& chord) { press(chord); },
-                         [this](const std::string& path) { try_open(path); }});
+                         [this](const std::string& path) { try_open(path); },
+                         [this](const KeyChord& chord) { release(chord); }});
   if (!settings_.recent_list.empty()) recent_ = recent_files(settings_.recent_list);
   link_textures();
 }
@@ -68,9 +80,11 @@ void ViewerApp::link_textures() {
 
 ViewerApp::~ViewerApp() { window_->set_handlers({}); }
 
-void ViewerApp::open(const CaptureOrigin& origin) {
-  auto document = Document::open(origin, settings_.read_control, settings_.make_source,
-                                 [window = window_] { window->wake(); });
+void ViewerApp::open(const CaptureOrigin& origin, const std::filesystem::path& second) {
+  auto document = Document::open(
+      origin, settings_.read_control, settings_.make_source, [window = window_] { window->wake(); },
+      second);
+  if (document->other) take_nearest_other(*document);
   if (settings_.begin_with_atlas && has_atlas_of_many(*document)) {
     AtlasLook look;
     look.shown = true;
@@ -86,10 +100,11 @@ void ViewerApp::open(const std::filesystem::path& path) {
     return;
   }
   const Session session = read_session(path);
-  auto document =
-      Document::open({session.capture, session.tensors, session.facts}, settings_.read_control,
-                     settings_.make_source, [window = window_] { window->wake(); });
-  document->history.restart(restored_view(session, document->picker, document->limits));
+  auto document = Document::open(
+      {session.capture, session.tensors, session.facts}, settings_.read_control,
+      settings_.make_source, [window = window_] { window->wake(); }, session.other_capture);
+  document->history.restart(
+      restored_view(session, document->picker, document->limits, document->other_picker));
   settings_.session = path;
   show(std::move(document));
 }
@@ -127,7 +142,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
 /// complete.
 void ViewerApp::follow() {
   const Document& d = *document_;
-  if (!settings_.follow || !d.capture || d.origin.path.empty() || d.capture->named_folder() ||
+  if (!settings_.follow || !d.capture || d.other || d.origin.path.empty() || d.capture->named_folder() ||
       !can_grow(d.origin.path)) {
     return;
   }
@@ -187,6 +202,19 @@ void ViewerApp::take_added() {
     follower_.reset();
     fail("The capture is not followed any more", e.what());
   }
+}
+
+void ViewerApp::open_other(const std::filesystem::path& path) {
+  if (!document_) throw usage_error("no capture is open");
+  auto document = Document::open(
+      document_->origin, settings_.read_control, settings_.make_source,
+      [window = window_] { window->wake(); }, path);
+  // What was seen of a second capture before is no head of this one.
+  ViewState now = document_->history.now();
+  now.other.reset();
+  document->history.restart(std::move(now));
+  take_nearest_other(*document);
+  show(std::move(document));
 }
 
 void ViewerApp::fail(const std::string& title, const std::string& message) {
@@ -277,6 +305,18 @@ void ViewerApp::press(const KeyChord& chord) {
   }
 }
 
+void ViewerApp::release(const KeyChord& chord) {
+  // With or without the keys that were held beside it.
+  if (chord.key == command_chord(CommandId::hold_other).key) show_other(false);
+}
+
+void ViewerApp::show_other(bool on) {
+  if (!document_ || document_->shows_other == on) return;
+  document_->shows_other = on;
+  changed_ = true;
+  window_->request_frames();
+}
+
 /// A dialog that opens closes lists, so that a list is always the last that was opened.
 ViewerApp::Front ViewerApp::front() const {
   return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup) ? Front::list : dialog();
@@ -341,9 +381,29 @@ void ViewerApp::run_command(CommandId command) {
     } else if (frame_->followed()) {
       act(action::PickQuery{{{*frame_->followed()}}});
     }
+  } else if (command == CommandId::hold_other || command == CommandId::difference) {
+    if (!document_->history.now().other) {
+      tell(
+          "there is no side B: choose one with B in the toolbar, or right-click a head of the "
+          "atlas");
+    } else if (command == CommandId::hold_other) {
+      show_other(true);
+    } else {
+      act_or_fail(action::SetDifference{next_difference(document_->history.now())});
+    }
   } else if (const auto action =
                  command_action(command, document_->history.now(), document_->picker)) {
-    act(*action);
+    act_or_fail(*action);
+  }
+}
+
+/// What a hand asks for and cannot be had is told in a dialog.
+void ViewerApp::act_or_fail(const Action& action) {
+  try {
+    act(action);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::usage) throw;
+    fail("This cannot be done", e.what());
   }
 }
 
@@ -353,14 +413,14 @@ ViewTheme ViewerApp::theme() const {
 }
 
 void ViewerApp::apply(PanelRequests& requests) {
-  if (frame_ && frame_->hover(requests.hovered)) window_->request_frames();
+  if (frame_ && frame_->hover(requests.hovered, requests.hovered_other)) window_->request_frames();
   if (frame_ && requests.follow && frame_->follow(*requests.follow)) window_->request_frames();
   if (frame_ && frame_->point(requests.follow)) window_->request_frames();
   if (document_ && document_->preview != requests.preview) {
     document_->preview = requests.preview;
     window_->request_frames();
   }
-  for (const Action& action : requests.actions) act(action);
+  for (const Action& action : requests.actions) act_or_fail(action);
   if (requests.play) play(*requests.play);
   again_at_.reset();
   if (requests.again_in) again_at_ = seconds() + *requests.again_in;
@@ -478,7 +538,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   frame_->take(pane, moved);
   counters_.query_ms = frame_->line_ms();
   const ViewState& state = frame_->shown();
-  const MapSource& call = d.call();
+  const MapSource& call = d.call_of(state.head);
   const int64_t keys = call.keys.tokens();
   const Scene scene{
       .state = state,
@@ -489,7 +549,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .tiles = *d.tiles,
       .geometry = d.tiles->geometry(state.head),
       .scale = shown_scale(state, frame_->histogram(), keys),
-      .factor = product_factor(state.product, keys),
+      .factor = shown_factor(state, keys),
       .histogram = frame_->histogram(),
       .readout = frame_->readout(),
       .line = frame_->line(),
@@ -500,6 +560,16 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .locked = d.history.now().head,
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
+      .others = d.other_picker,
+      .other_call = d.history.now().other ? &d.call_of(d.history.now().other->head) : nullptr,
+      .other_state = frame_->other_shown(),
+      .other_scale = frame_->other_scale(),
+      .other_head =
+          d.history.now().other ? std::optional(d.history.now().other->head) : std::nullopt,
+      .shows_other = d.shows_other && d.history.now().other.has_value(),
+      .of_two_captures = d.other.has_value(),
+      .divergence = frame_->divergence(),
+      .divergence_problem = d.tiles->divergence_problem(),
       .notice = notice(),
       .warning = d.warning(),
       .now = seconds(),
@@ -598,10 +668,30 @@ std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
   return entry;
 }
 
+std::optional<ProbedEntry> ViewerApp::probe_other(int64_t query, int64_t key) {
+  document_->require_unchanged();
+  return frame_->probe_other(query, key);
+}
+
 double ViewerApp::texture_mib() const {
   return static_cast<double>(textures_.pool().bytes() + panels_.atlas().texture_bytes() +
                              panels_.volume().texture_bytes()) /
          0x1p20;
+}
+
+std::optional<double> ViewerApp::divergence_number(ScriptName name) const {
+  if (!frame_ || !frame_->divergence()) return std::nullopt;
+  const RowDivergence& found = *frame_->divergence();
+  if (name == ScriptName::js_rows) return static_cast<double>(found.computed);
+  double sum = 0, largest = 0, rows = 0;
+  for (const double each : found.rows) {
+    if (std::isnan(each)) continue;
+    sum += each;
+    largest = std::max(largest, each);
+    rows += 1;
+  }
+  if (rows == 0) return std::nullopt;
+  return name == ScriptName::js ? sum / rows : largest;
 }
 
 TileSourceStatus ViewerApp::source_status() const {
@@ -621,8 +711,8 @@ bool ViewerApp::exact() const {
 
 bool ViewerApp::reached(WaitFor what) const {
   if (!document_ || changed_) return false;
-  const bool no_film =
-      document_->call().block > 1 || !no_words_film(frame_->shown(), document_->call()).empty();
+  const MapSource& call = document_->call_of(frame_->shown().head);
+  const bool no_film = call.block > 1 || !no_words_film(frame_->shown(), call).empty();
   const bool followed =
       (no_film || frame_->has_line()) && frame_->has_words_line() && frame_->has_entry();
   switch (what) {

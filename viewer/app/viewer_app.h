@@ -47,8 +47,12 @@ class ViewerApp {
   ViewerApp(Window& window, Settings settings);
   ~ViewerApp();
 
-  /// Throws where the capture cannot be opened; what was open stays then.
-  void open(const CaptureOrigin& origin);
+  /// Throws where the capture cannot be opened; what was open stays then. `second`: a capture that
+  /// is compared with it, of which a head is side B.
+  void open(const CaptureOrigin& origin, const std::filesystem::path& second = {});
+  /// Opens a second capture beside the one that is open. Throws where that cannot be, or where it
+  /// has no map of the size that is shown; what was open stays then.
+  void open_other(const std::filesystem::path& path);
   /// Opens a capture as soon as there is something of it; `opened` is called then. Errors are shown
   /// in a dialog.
   void await(const CaptureOrigin& origin, std::function<void(Document&)> opened);
@@ -62,6 +66,10 @@ class ViewerApp {
   /// For what stands in front: an open list, a dialog, the help, the panels. F12 takes a picture of
   /// whatever is seen.
   void press(const KeyChord& chord);
+  /// A key was let go.
+  void release(const KeyChord& chord);
+  /// Side B is seen in place of A.
+  void show_other(bool on);
   void save_session(const std::filesystem::path& file);
 
   /// Draws one frame and shows it.
@@ -98,6 +106,8 @@ class ViewerApp {
   /// Goes through the recorded steps by itself, or stops that.
   void play(bool on);
   bool playing() const { return player_.playing(); }
+  /// js, js_max or js_rows; nothing where no rows are compared yet.
+  std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
   /// How tiles come to their textures, see TileTextures.
@@ -106,6 +116,7 @@ class ViewerApp {
   /// DocumentFrame::probe() of what is open. Throws Error(file) as Document::require_unchanged()
   /// does.
   std::optional<ProbedEntry> probe(int64_t query, int64_t key);
+  std::optional<ProbedEntry> probe_other(int64_t query, int64_t key);
   Window& window() { return *window_; }
   double seconds() const { return clock_.milliseconds() / 1000; }
 
@@ -117,6 +128,7 @@ class ViewerApp {
   void open_awaited();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
+  void act_or_fail(const Action& action);
   /// What stands in front, whose the keys and the mouse are.
   enum class Front : uint8_t { list, failure, help, browser, panels };
   Front front() const;

@@ -35,6 +35,9 @@ Window::Window(const Settings& settings)
           settings, {[this] { request_frames(); }, [this](const KeyChord& chord) { on_key(chord); },
                      [this](const std::string& path) {
                        if (handlers_.drop) handlers_.drop(path);
+                     },
+                     [this](const KeyChord& chord) {
+                       if (handlers_.released) handlers_.released(chord);
                      }})) {
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;

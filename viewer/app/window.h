@@ -24,8 +24,9 @@ class Window {
     bool visible = true;
   };
   struct Handlers {
-    std::function<void(const KeyChord&)> key;      ///< that no text field takes
-    std::function<void(const std::string&)> drop;  ///< a file that was dropped on the window
+    std::function<void(const KeyChord&)> key;            ///< that no text field takes
+    std::function<void(const std::string&)> drop;        ///< a file that was dropped on the window
+    std::function<void(const KeyChord&)> released = {};  ///< a key that was let go
   };
 
   /// Throws Error(unavailable) where there is no display for a visible window, or no OpenGL 3.3.

@@ -100,6 +100,7 @@ void paint(float number) {
 const char* const kTileShader = R"(
 uniform sampler2DArray tiles;
 uniform bool use_mean;
+uniform bool by_size;
 in vec3 at;
 flat in vec2 low_texel;
 flat in vec2 high_texel;
@@ -124,7 +125,8 @@ void main() {
         left_out += 1.0;
         continue;
       }
-      peak = there == 0.0 ? pair.r : max(peak, pair.r);
+      bool larger = by_size ? abs(pair.r) > abs(peak) : pair.r > peak;
+      peak = there == 0.0 || larger ? pair.r : peak;
       sum += texels_are_log2 ? exp2(pair.g) : pair.g;
       there += 1.0;
     }
@@ -146,6 +148,7 @@ void main() {
 
 const char* const kGridShader = R"(
 uniform sampler2D grid;
+uniform bool by_size;
 in vec3 at;
 flat in vec2 low_texel;
 flat in vec2 high_texel;
@@ -160,7 +163,10 @@ void main() {
   for (int y = first.y; y <= last.y; ++y) {
     for (int x = first.x; x <= last.x; ++x) {
       float other = texelFetch(grid, ivec2(x, y), 0).r;
-      if (!is_missing(other)) number = is_missing(number) ? other : max(number, other);
+      if (is_missing(other)) continue;
+      bool larger = by_size && !is_masked(other) && !is_masked(number)
+                        ? abs(other) > abs(number) : other > number;
+      number = is_missing(number) || larger ? other : number;
     }
   }
   paint(number);
@@ -241,6 +247,7 @@ void MapPainter::prepare(const ShaderProgram& program, const MapColours& c, cons
               static_cast<float>(area.height));
   glUniform1i(program.uniform("texels_are_log2"), c.texels_are_log2 ? 1 : 0);
   glUniform1i(program.uniform("use_mean"), c.use_mean ? 1 : 0);
+  glUniform1i(program.uniform("by_size"), c.by_size ? 1 : 0);
   glUniform1i(program.uniform("scale"), static_cast<int>(c.scale.kind));
   glUniform1f(program.uniform("factor"), c.scale.factor);
   glUniform1f(program.uniform("low"), c.scale.low);

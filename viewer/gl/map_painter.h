@@ -16,6 +16,7 @@ namespace attnscope::gl {
 struct MapColours {
   bool texels_are_log2 = true;  ///< of weights; logits are as they are
   bool use_mean = false;        ///< the second number of a texel instead of the first
+  bool by_size = false;         ///< of several texels the largest in size, not the largest
   ShaderScale scale;
   using Colour = std::array<float, 3>;
   Colour nothing{0.027f, 0.031f, 0.035f};  ///< of what the scale cannot show

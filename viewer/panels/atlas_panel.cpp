@@ -338,6 +338,10 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
       draw.AddRect({r.x0 - ui.px(1), r.y0 - ui.px(1)}, {r.x1 + ui.px(1), r.y1 + ui.px(1)},
                    ui.theme.query, 0, 0, ui.px(2));
     }
+    if (scene.other_head && cell.head->id == *scene.other_head) {
+      draw.AddRect({r.x0 + ui.px(1), r.y0 + ui.px(1)}, {r.x1 - ui.px(1), r.y1 - ui.px(1)},
+                   ui.theme.side_b, 0, 0, ui.px(2));
+    }
   }
 }
 
@@ -361,6 +365,10 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   ImGui::EndTooltip();
   requests.preview = at->head->id;
   if (clicked) requests.act(action::SelectHead{at->head->id});
+  // Of a second capture, side B is chosen in the toolbar.
+  if (ImGui::IsMouseClicked(1) && !scene.of_two_captures) {
+    requests.act(action::SetOther{at->head->id});
+  }
 }
 
 void AtlasPanel::draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scene& scene) const {

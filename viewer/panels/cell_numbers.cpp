@@ -63,7 +63,7 @@ void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewTransform& vi
   const int64_t last_query = std::min(scene.geometry.rows, static_cast<int64_t>(std::ceil(r.q1)));
   const int64_t last_key = std::min(scene.geometry.cols, static_cast<int64_t>(std::ceil(r.k1)));
   std::shared_ptr<const MapTile> tile;
-  TileId id{scene.state.head, product_quantity(scene.state.product), 0, -1, -1};
+  TileId id = tile_of(scene.state, 0, -1, -1);
   for (int64_t q = first(r.q0); q < last_query; ++q) {
     for (int64_t k = first(r.k0); k < last_key; ++k) {
       if (q / kTileSide != id.row || k / kTileSide != id.col) {

@@ -4,7 +4,24 @@
 
 #include <cmath>
 
+#include "core/products/map_difference.h"
+
 namespace attnscope {
+
+namespace {
+
+/// What the map shows of the entry.
+double shown_value(const Scene& scene, const PointReadout& r) {
+  const bool logits = scene.state.product == ViewProduct::logits;
+  const auto of = [&](const ProbedEntry& entry) { return logits ? entry.logit : entry.weight; };
+  if (!scene.state.against()) return of(*r.entry) * (logits ? 1 : scene.factor);
+  const auto a = static_cast<float>(of(*r.entry)), b = static_cast<float>(of(*r.other));
+  float difference = 0;
+  take_difference(scene.state.other->difference, {&a, 1}, {&b, 1}, {&difference, 1});
+  return static_cast<double>(difference) * (logits ? 1 : scene.factor);
+}
+
+}  // namespace
 
 void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view) {
   const PointReadout& r = *scene.readout;
@@ -27,8 +44,8 @@ void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view)
   draw.AddLine({x, below}, {x, map.y1}, column);
   if (cells) draw.AddRect({x0, y0}, {x1, y1}, ui.theme.text, 0, 0, ui.px(1));
   if (!r.entry) return;
-  const bool logits = scene.state.product == ViewProduct::logits;
-  const double value = logits ? r.entry->logit : r.entry->weight * scene.factor;
+  if (scene.state.against() && !r.other) return;
+  const double value = shown_value(scene, r);
   const std::string text = fmt::format("{:.4g}", value);
   const ImVec2 size = text_size(ui.fonts.mono, text);
   // Beside the entry, on the side that has room.

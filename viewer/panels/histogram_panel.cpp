@@ -12,6 +12,11 @@
 namespace attnscope {
 namespace {
 
+/// Weights and their sizes' differences spread over octaves.
+bool has_log_axis(const ValueHistogram& h) {
+  return h.quantity() == Quantity::weights && !(h.against() && is_signed(h.against()->how));
+}
+
 /// Values that something was counted for, and the ends of the colours, with a little air.
 ValueRange axis_range(const Scene& scene) {
   const ValueHistogram& h = scene.histogram;
@@ -21,7 +26,7 @@ ValueRange axis_range(const Scene& scene) {
     low = std::min(low, h.edge(i) * scene.factor);
     high = std::max(high, h.edge(i + 1) * scene.factor);
   }
-  if (h.quantity() == Quantity::weights) return {std::max(low / 2, 1e-30), high * 2};
+  if (has_log_axis(h)) return {std::max(low / 2, 1e-30), high * 2};
   const double air = (high - low) * 0.05;
   return {low - air, high + air};
 }
@@ -111,7 +116,8 @@ void HistogramPanel::draw_nothing(const Ui& ui, const ScreenRect& plot, const Sc
 void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                           PanelRequests& requests) {
   begin_pane(ui, "histogram", rect);
-  const bool automatic = scene.state.range.automatic;
+  const bool automatic =
+      scene.state.against() ? scene.state.other->range.automatic : scene.state.range.automatic;
   const ValueHistogram& h = scene.histogram;
   std::string detail;
   if (!h.empty()) {
@@ -143,7 +149,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
     return;
   }
   if (dragged_ < 0) axis_range_ = axis_range(scene);
-  const ScaleKind kind = h.quantity() == Quantity::weights ? ScaleKind::log2 : ScaleKind::linear;
+  const ScaleKind kind = has_log_axis(h) ? ScaleKind::log2 : ScaleKind::linear;
   const ColourScale axis(scene.scale.map(), kind, axis_range_);
   draw_bars(ui, plot, scene, axis);
   ImDrawList& draw = *ImGui::GetWindowDrawList();

@@ -98,7 +98,8 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
 
 SeenSpecials seen_specials(const Scene& scene) {
   const ValueHistogram& seen = scene.histogram;
-  const bool zeros = seen.quantity() == Quantity::weights && seen.zeros() > 0;
+  const bool octaves = !(seen.against() && is_signed(seen.against()->how));
+  const bool zeros = seen.quantity() == Quantity::weights && octaves && seen.zeros() > 0;
   const MapRect& rect = scene.state.rect;
   const bool evicted = std::any_of(scene.call.evicted.begin(), scene.call.evicted.end(),
                                    [&](const EvictedKeys& each) { return is_seen(each, rect); });

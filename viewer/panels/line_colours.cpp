@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "viewer/panels/widgets.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/prompt_words.h"
 
 namespace attnscope {
@@ -42,7 +43,10 @@ std::string chosen_line_text(const Scene& scene) {
 
 std::string line_unit(const Scene& scene) {
   const LineRequest& request = scene.line->request;
-  const std::string unit = unit_name(scene.state.product, scene.call.score);
+  std::string unit = unit_name(scene.state.product, scene.call.score);
+  if (const auto against = scene.state.against()) {
+    unit = difference_sign(against->how) + ", " + unit;
+  }
   if (request.tokens.size() < 2 || !is_of_words(scene)) return unit;
   return fmt::format("{} of {} words' {}", request.sum ? "sum" : "mean", request.tokens.size(),
                      unit);
@@ -59,6 +63,22 @@ bool is_masked(const MapLine& line, size_t at) {
          line.values[at] == -std::numeric_limits<float>::infinity();
 }
 
+namespace {
+
+/// Of a difference as the map's: signed ones as far below 0 as above.
+ColourScale fit_colours(const Scene& scene, ColourChoice choice, std::span<const float> seen) {
+  const std::optional<Against> against = scene.state.against();
+  if (!against || !is_signed(against->how)) return ColourScale::fit(choice, seen);
+  double end = 0;
+  for (const float v : seen) {
+    if (std::isfinite(v)) end = std::max(end, std::abs(static_cast<double>(v)));
+  }
+  if (end == 0) return ColourScale::of_nothing(choice.map, choice.scale);
+  return {choice.map, choice.scale, {-end, end}};
+}
+
+}  // namespace
+
 ColourScale line_scale(const Scene& scene, const TokenGrid& filmed) {
   const std::vector<float>& values = scene.line->values;
   std::vector<float> scaled(values.size());
@@ -68,10 +88,11 @@ ColourScale line_scale(const Scene& scene, const TokenGrid& filmed) {
   ColourChoice choice;
   choice.map = scene.scale.map();
   choice.scale = scene.scale.kind();
-  if (!filmed.has_grid()) return ColourScale::fit(choice, scaled);
+  if (!filmed.has_grid()) return fit_colours(scene, choice, scaled);
   const IndexRange video = filmed.video_range();
-  return ColourScale::fit(choice, std::span(scaled).subspan(static_cast<size_t>(video.begin),
-                                                            static_cast<size_t>(video.size())));
+  return fit_colours(scene, choice,
+                     std::span(scaled).subspan(static_cast<size_t>(video.begin),
+                                               static_cast<size_t>(video.size())));
 }
 
 SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRange drawn) {

@@ -2,13 +2,22 @@
 
 #include <imgui.h>
 
+#include "viewer/textures/tile_textures.h"
+#include "viewer/view/wanted_tiles.h"
+
 namespace attnscope {
 
 gl::MapColours painter_colours(const ViewState& state, const ColourScale& scale, double factor,
                                const Theme& theme) {
   gl::MapColours colours;
-  colours.texels_are_log2 = state.product != ViewProduct::logits;
+  const std::optional<Against> against = state.against();
+  colours.texels_are_log2 = state.product != ViewProduct::logits && !against;
   colours.use_mean = state.pool == Pool::mean;
+  colours.by_size = against && is_signed(against->how);
+  if (against) {
+    factor /=
+        static_cast<double>(difference_texel_factor(product_quantity(state.product), against->how));
+  }
   colours.scale = shader_scale(scale, factor);
   const auto parts = [](ImU32 colour) -> gl::MapColours::Colour {
     const ImVec4 of = to_vec4(colour);

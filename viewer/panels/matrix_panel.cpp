@@ -9,6 +9,7 @@
 #include "viewer/panels/crosshair.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/rulers.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -29,9 +30,38 @@ RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
   return {scene.queries, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
 }
 
+/// What the colours of a difference are: of which heads, of how many entries, taken how.
+std::string difference_caption(const Scene& scene, int level) {
+  const ViewState& s = scene.state;
+  const Difference how = s.other->difference;
+  std::string text = difference_sign(how) + ": " +
+                     sides_text(scene.picker.values(s.head), scene.others.values(s.other->head),
+                                scene.of_two_captures) +
+                     ", ";
+  text += how == Difference::log_ratio ? "weights" : unit_name(s.product, scene.call.score) + "s";
+  text += ", " + std::string(scale_kind_name(scene.scale.kind()));
+  if (level == 0) return text;
+  const int64_t side = int64_t{1} << level;
+  const char* const pooled = s.pool == Pool::mean ? "mean"
+                             : is_signed(how)     ? "largest in size"
+                                                  : "max";
+  return text + fmt::format(" \u00b7 {0} of {1}\u00d7{1} differences", pooled, side);
+}
+
 std::string texel_text(int level, int64_t block) {
   const int64_t side = std::max(block, int64_t{1} << level);
   return side == 1 ? "" : fmt::format("{0}\u00d7{0} entries", side);
+}
+
+/// What the colours of the map are.
+std::string map_caption(const Scene& scene, int level) {
+  const ViewState& s = scene.state;
+  if (s.against()) return difference_caption(scene, level);
+  std::string caption =
+      unit_name(s.product, scene.call.score) + ", " + std::string(scale_kind_name(s.scale));
+  const std::string texel = texel_text(level, scene.call.block);
+  if (!texel.empty()) caption += fmt::format(" \u00b7 {} of {}", pool_name(s.pool), texel);
+  return caption;
 }
 
 }  // namespace
@@ -67,40 +97,115 @@ MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect) c
   return a;
 }
 
-void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view) {
-  const DrawPlan plan = plan_drawing(scene.state, scene.geometry, pane_,
+/// The tiles of a view, clipped; how well it is known.
+SeenExactness MatrixPanel::draw_tiles(const Ui& ui, const Scene& scene, const ViewState& state,
+                                      const ColourScale& scale, const ScreenRect& clip,
+                                      const ViewTransform& view, MapLayer& layer) {
+  const DrawPlan plan = plan_drawing(state, scene.geometry, pane_,
                                      [&](const TileId& id) { return textures_->has(id); });
-  map_layer_.quads.clear();
-  seen_ = {plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0,
-           !scene.source.tiles_problem.empty()};
+  layer.quads.clear();
+  SeenExactness seen{plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0,
+                     !scene.source.tiles_problem.empty()};
   for (const DrawnTile& piece : plan.tiles) {
     const TileTextures::Drawn drawn = textures_->use(piece.source);
     if (piece.source.level == plan.level && !drawn.tile->exact) {
-      seen_.sampled_rows = seen_.sampled_rows == 0
-                               ? drawn.tile->rows_per_texel
-                               : std::min(seen_.sampled_rows, drawn.tile->rows_per_texel);
+      seen.sampled_rows = seen.sampled_rows == 0
+                              ? drawn.tile->rows_per_texel
+                              : std::min(seen.sampled_rows, drawn.tile->rows_per_texel);
     }
-    seen_.exact = seen_.exact && drawn.tile->exact;
-    map_layer_.quads.push_back(
-        {view.x(piece.place.k0), view.y(piece.place.q0), view.x(piece.place.k1),
-         view.y(piece.place.q1), static_cast<float>(piece.col0), static_cast<float>(piece.row0),
-         static_cast<float>(piece.col1), static_cast<float>(piece.row1), drawn.slot});
+    seen.exact = seen.exact && drawn.tile->exact;
+    layer.quads.push_back({view.x(piece.place.k0), view.y(piece.place.q0), view.x(piece.place.k1),
+                           view.y(piece.place.q1), static_cast<float>(piece.col0),
+                           static_cast<float>(piece.row0), static_cast<float>(piece.col1),
+                           static_cast<float>(piece.row1), drawn.slot});
   }
-  seen_.exact = seen_.exact && seen_.complete;
-  map_layer_.add_tiles(textures_->pool(),
-                       painter_colours(scene.state, scene.scale, scene.factor, ui.theme),
-                       scene.scale.map(), view.area);
+  seen.exact = seen.exact && seen.complete;
+  layer.add_tiles(textures_->pool(), painter_colours(state, scale, scene.factor, ui.theme),
+                  scale.map(), clip);
+  return seen;
 }
 
-void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& view,
+void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view) {
+  if (!scene.other_state) {
+    seen_ = draw_tiles(ui, scene, scene.state, scene.scale, view.area, view, map_layer_);
+    return;
+  }
+  ScreenRect left = view.area, right = view.area;
+  left.x1 = right.x0 = line_x(scene, view);
+  seen_ = draw_tiles(ui, scene, scene.state, scene.scale, left, view, map_layer_);
+  const ViewTransform other{scene.other_state->rect, view.area};
+  const SeenExactness seen =
+      draw_tiles(ui, scene, *scene.other_state, *scene.other_scale, right, other, other_layer_);
+  seen_.complete = seen_.complete && seen.complete;
+  seen_.exact = seen_.exact && seen.exact;
+  if (seen.sampled_rows > 0 &&
+      (seen_.sampled_rows == 0 || seen.sampled_rows < seen_.sampled_rows)) {
+    seen_.sampled_rows = seen.sampled_rows;
+  }
+}
+
+float MatrixPanel::line_x(const Scene& scene, const ViewTransform& view) {
+  return std::round(view.area.x0 + view.area.width() * scene.state.other->split.value_or(0.5f));
+}
+
+/// The line between A and B, which can be dragged, and which side is which.
+void MatrixPanel::draw_split_line(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                                  PanelRequests& requests) const {
+  const float x = line_x(scene, view), half = ui.px(5);
+  const ScreenRect& area = view.area;
+  ImGui::SetCursorScreenPos({x - half, area.y0});
+  ImGui::InvisibleButton("split line", {2 * half, area.height()});
+  mark(ui, "Matrix/Split");
+  const bool held = ImGui::IsItemActive();
+  if (held || ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+  if (held && ImGui::GetIO().MouseDelta.x != 0) {
+    requests.act(action::SetSplitLine{
+        std::clamp((ImGui::GetIO().MousePos.x - area.x0) / area.width(), 0.0f, 1.0f)});
+  }
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.AddRectFilled({x - ui.px(1.5f), area.y0}, {x + ui.px(1.5f), area.y1},
+                     IM_COL32(0, 0, 0, 160));
+  draw.AddRectFilled({x - ui.px(0.5f), area.y0}, {x + ui.px(0.5f), area.y1}, ui.theme.side_b);
+  const float middle = std::round((area.y0 + area.y1) / 2);
+  draw.AddRectFilled({x - ui.px(4), middle - ui.px(14)}, {x + ui.px(4), middle + ui.px(14)},
+                     ui.theme.side_b, ui.px(3));
+  ImFont* const font = ui.fonts.secondary;
+  const auto tag = [&](const std::string& text, float at, bool right, ImU32 colour) {
+    const ImVec2 size = text_size(font, text);
+    const float left = right ? at + ui.px(8) : at - ui.px(8) - size.x;
+    if (left < area.x0 || left + size.x > area.x1) return;
+    draw.AddRectFilled({left - ui.px(4), area.y0 + ui.px(6)},
+                       {left + size.x + ui.px(4), area.y0 + ui.px(8) + size.y + ui.px(2)},
+                       ui.theme.pane, ui.px(3));
+    put_text(ui, font, left, area.y0 + ui.px(8), colour, text);
+  };
+  tag("A", x, false, ui.theme.text);
+  tag("B", x, true, ui.theme.side_b);
+}
+
+void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
                              PanelRequests& requests) {
-  ImGui::SetCursorScreenPos({view.area.x0, view.area.y0});
-  ImGui::InvisibleButton("map", {view.area.width(), view.area.height()});
-  ui.labels.add("Matrix/Map", view.area);
+  ImGui::SetCursorScreenPos({whole.area.x0, whole.area.y0});
+  ImGui::InvisibleButton("map", {whole.area.width(), whole.area.height()});
+  ImGui::SetItemAllowOverlap();
+  ui.labels.add("Matrix/Map", whole.area);
   const ImGuiIO& io = ImGui::GetIO();
   const bool hovered = ImGui::IsItemHovered();
+  if (ImGui::IsItemActivated() || !ImGui::IsItemActive()) {
+    on_other_ = scene.other_state && io.MousePos.x > line_x(scene, whole);
+  }
+  const bool own_zoom = on_other_ && !scene.state.other->lock_zoom;
+  const ViewTransform view{on_other_ ? scene.other_state->rect : whole.rect, whole.area};
   const double key = view.key(io.MousePos.x);
   const double query = view.query(io.MousePos.y);
+  /// Moves and zooms B's own part of the map, by what would do so with A's.
+  const auto move = [&](const Action& by) {
+    if (!own_zoom) return requests.act(by);
+    ViewState moved = *scene.other_state;
+    const CallLimits size{scene.geometry.rows, scene.geometry.cols, 1, 1};
+    moved.head = {};
+    requests.act(action::SetOtherRect{apply_action(moved, by, {{size}}).rect});
+  };
   const bool inside = key >= 0 && query >= 0 && key < static_cast<double>(scene.geometry.cols) &&
                       query < static_cast<double>(scene.geometry.rows);
   interacting_ = false;
@@ -108,20 +213,21 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, ui.px(3))) {
     dragged_ = interacting_ = true;
     if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) {
-      requests.act(action::Pan{-static_cast<double>(io.MouseDelta.y) * view.queries_per_pixel(),
-                               -static_cast<double>(io.MouseDelta.x) * view.keys_per_pixel()});
+      move(action::Pan{-static_cast<double>(io.MouseDelta.y) * view.queries_per_pixel(),
+                       -static_cast<double>(io.MouseDelta.x) * view.keys_per_pixel()});
     }
   }
   if (hovered && io.MouseWheel != 0) {
     interacting_ = true;
-    requests.act(action::ZoomAt{query, key, std::pow(1.25, static_cast<double>(io.MouseWheel))});
+    move(action::ZoomAt{query, key, std::pow(1.25, static_cast<double>(io.MouseWheel))});
   }
   if (!hovered || !inside) return;
   const MapPoint point{static_cast<int64_t>(query), static_cast<int64_t>(key)};
   requests.hovered = point;
+  requests.hovered_other = on_other_;
   requests.follow = scene.state.reverse ? point.key : point.query;
   if (ImGui::IsMouseDoubleClicked(0)) {
-    requests.act(action::ZoomAt{query, key, 2});
+    move(action::ZoomAt{query, key, 2});
   } else if (ImGui::IsItemDeactivated() && !dragged_) {
     requests.act(action::PickQuery{{{*requests.follow}}});
   }
@@ -170,7 +276,7 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
                                 PanelRequests& requests) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const MapGeometry& g = scene.geometry;
-  TileId top{scene.state.head, product_quantity(scene.state.product), g.top_level, 0, 0};
+  const TileId top = tile_of(scene.state, g.top_level, 0, 0);
   // The whole map, in its own proportions within the square.
   const double longest = static_cast<double>(std::max(g.rows, g.cols));
   const auto share = [&](int64_t n) {
@@ -213,12 +319,7 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
 
 void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
   const ViewState& s = scene.state;
-  std::string caption =
-      unit_name(s.product, scene.call.score) + ", " + std::string(scale_kind_name(s.scale));
-  const std::string texel = texel_text(seen_.level, scene.call.block);
-  if (!texel.empty()) {
-    caption += fmt::format(" \u00b7 {} of {}", pool_name(s.pool), texel);
-  }
+  std::string caption = map_caption(scene, seen_.level);
   caption += " \u00b7 " + resolution_text(seen_, scene.call);
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
@@ -226,7 +327,9 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
               caption, room, nothing_text(specials));
   ImFont* const small = ui.fonts.secondary;
-  std::string about = scene.picker.title(s.head);
+  std::string about =
+      scene.shows_other ? "B: " + scene.others.title(s.head) : scene.picker.title(s.head);
+  if (s.other) about = "A: " + about + "   B: " + scene.others.title(s.other->head);
   for (const std::string& part : {scene.call.about, softmax_text(scene.call)}) {
     if (!part.empty()) about += " \u00b7 " + part;
   }
@@ -262,6 +365,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
   draw_query_line(ui, scene, view);
   if (scene.readout) draw_crosshair(ui, scene, view);
+  if (scene.other_state) draw_split_line(ui, scene, view, requests);
   if (seen_.failed && !seen_.complete) {
     put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
   }

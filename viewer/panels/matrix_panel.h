@@ -25,7 +25,7 @@ std::string resolution_text(const SeenExactness& seen, const MapSource& call);
 class MatrixPanel {
  public:
   MatrixPanel(gl::MapPainter& painter, TileTextures& textures)
-      : textures_(&textures), map_layer_(painter), mini_layer_(painter) {}
+      : textures_(&textures), map_layer_(painter), other_layer_(painter), mini_layer_(painter) {}
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
@@ -38,8 +38,14 @@ class MatrixPanel {
  private:
   struct Areas;
   Areas areas_of(const Ui& ui, const ScreenRect& rect) const;
+  SeenExactness draw_tiles(const Ui& ui, const Scene& scene, const ViewState& state,
+                           const ColourScale& scale, const ScreenRect& clip,
+                           const ViewTransform& view, MapLayer& layer);
   void draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view);
-  void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& view,
+  static float line_x(const Scene& scene, const ViewTransform& view);
+  void draw_split_line(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                       PanelRequests& requests) const;
+  void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
                   PanelRequests& requests);
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
@@ -48,11 +54,12 @@ class MatrixPanel {
   void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
 
   TileTextures* textures_;
-  MapLayer map_layer_, mini_layer_;
+  MapLayer map_layer_, other_layer_, mini_layer_;
   PaneSize pane_;
   SeenExactness seen_;
   bool interacting_ = false;
-  bool dragged_ = false;  ///< since the button went down
+  bool dragged_ = false;   ///< since the button went down
+  bool on_other_ = false;  ///< the mouse is, or went down, right of a split line
 };
 
 }  // namespace attnscope

@@ -8,9 +8,11 @@
 #include <numeric>
 
 #include "core/products/line_summary.h"
+#include "io/pictures/shader_scale.h"
 #include "viewer/panels/line_colours.h"
 #include "viewer/panels/volume_panel.h"
 #include "viewer/textures/tile_textures.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
 
@@ -29,8 +31,8 @@ std::string how_text(const Scene& scene) {
 
 /// Uploads the line and fits its colours, where something of that has changed.
 void QueryPanel::take_line(const Scene& scene) {
-  const Made wanted{scene.line, scene.state.product, scene.state.scale, scene.state.colormap,
-                    scene.state.segment};
+  const Made wanted{scene.line,           scene.state.product, scene.state.scale,
+                    scene.state.colormap, scene.state.segment, scene.state.against()};
   if (wanted == made_) return;
   const bool new_line = wanted.line != made_.line || wanted.segment != made_.segment;
   made_ = wanted;
@@ -53,7 +55,7 @@ void QueryPanel::take_line(const Scene& scene) {
   const int64_t lines = (frames + atlas_columns_ - 1) / atlas_columns_;
   const int64_t columns = atlas_columns_ * width;
   std::vector<float> texels(static_cast<size_t>(columns * lines * height));
-  const bool logs = scene.line->request.quantity == Quantity::weights;
+  const bool logs = scene.line->request.quantity == Quantity::weights && !scene.state.against();
   for (int64_t t = 0; t < frames; ++t) {
     for (int64_t y = 0; y < height; ++y) {
       const int64_t row = t / atlas_columns_ * height + y;
@@ -245,6 +247,8 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   }
   gl::MapColours colours = painter_colours(scene.state, *scale_, scene.factor, ui.theme);
   colours.use_mean = false;
+  // The line's numbers are as they are, in whatever the map's tiles are kept.
+  colours.scale = shader_scale(*scale_, scene.factor);
   layer_.add_grid(grid_, colours, scale_->map(), area);
   draw_evicted(ui);
   outline_chosen(ui, scene);
@@ -296,8 +300,8 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   const MapLine& line = *scene.line;
   const IndexRange text = side.grid->text_range();
   const bool weights = line.request.quantity == Quantity::weights;
-  const bool sums = !line.request.reverse && weights && !line.request.sum &&
-                    scene.call.score != ScoreFunction::sigmoid;
+  const bool sums = !scene.state.against() && !line.request.reverse && weights &&
+                    !line.request.sum && scene.call.score != ScoreFunction::sigmoid;
   const auto missing = static_cast<size_t>(
       std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
   std::string words;
@@ -375,7 +379,7 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     draw_list(ui, area, scene, side);
   }
   const std::string caption =
-      line_unit(scene) + ", " + std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+      line_unit(scene) + ", " + std::string(scale_kind_name(scale_->kind())) + " \u00b7 " +
       exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,

@@ -46,6 +46,7 @@ class QueryPanel {
     ViewProduct product = ViewProduct::weights;
     ScaleKind scale = ScaleKind::log2;
     std::string colormap, segment;
+    std::optional<Against> against = {};
     friend bool operator==(const Made&, const Made&) = default;
   } made_;
   TokenGrid filmed_;  ///< the tokens of the line, with the segment that is filmed as their video

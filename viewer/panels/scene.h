@@ -35,6 +35,7 @@ struct MapPoint {
 struct PointReadout {
   MapPoint point;
   std::optional<ProbedEntry> entry;  ///< none: not computed yet
+  std::optional<ProbedEntry> other;  ///< of side B, where that is read as well
   std::optional<int64_t> rank;       ///< of the key among the row's keys, from 1
 };
 
@@ -59,6 +60,17 @@ struct Scene {
   HeadId locked = {};                 ///< that is seen when the mouse points at no other
   TileSourceStatus source;
   double texture_mib = 0;
+  // Side B.
+  const HeadPicker& others;                   ///< of its heads
+  const MapSource* other_call = nullptr;      ///< null: there is none
+  std::optional<ViewState> other_state = {};  ///< B as it is seen right of a split line
+  std::optional<ColourScale> other_scale = {};
+  std::optional<HeadId> other_head = {};
+  bool shows_other = false;      ///< in place of A
+  bool of_two_captures = false;  ///< B is of another capture than A
+  std::shared_ptr<const RowDivergence> divergence = {};
+  std::string divergence_problem = {};
+
   std::string notice;                  ///< what was just done, for the status line; empty: nothing
   std::string warning;                 ///< about the capture; empty: none, or dismissed
   double now = 0;                      ///< in seconds, of a clock that goes on
@@ -71,6 +83,7 @@ struct Scene {
 struct PanelRequests {
   std::vector<Action> actions;
   std::optional<MapPoint> hovered;  ///< the entry under the mouse
+  bool hovered_other = false;       ///< it was pointed at on side B
   std::optional<int64_t> follow;    ///< the query (reverse: key) to show while none is picked
   std::optional<HeadId> preview;    ///< a head to be seen as long as the mouse is on it
   std::optional<std::string> open;  ///< a capture

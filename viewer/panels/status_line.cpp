@@ -35,12 +35,32 @@ std::string work_text(const Scene& scene) {
                             static_cast<double>(s.host_bytes) / 0x1p20, scene.texture_mib);
 }
 
+/// The same entry of side B, and A's less B's.
+void write_other(LineWriter& line, const Scene& scene, const ProbedEntry& a) {
+  if (!scene.readout->other) return;
+  const ProbedEntry& b = *scene.readout->other;
+  const Fonts& fonts = line.ui.fonts;
+  const bool logits = scene.state.product == ViewProduct::logits;
+  const double of_b = logits ? b.logit : b.weight;
+  if (!std::isfinite(of_b)) return;
+  line.word(fonts.secondary, line.ui.theme.side_b, logits ? "B logit " : "B weight ");
+  line.word(fonts.mono, line.ui.theme.text, fmt::format("{:<10.4g}", of_b));
+  const double difference = (logits ? a.logit : a.weight) - of_b;
+  if (std::isfinite(difference)) {
+    line.word(fonts.secondary, line.ui.theme.secondary, " A \u2212 B ");
+    line.word(fonts.mono, line.ui.theme.text, fmt::format("{:<10.4g}", difference));
+  }
+  line.gap();
+}
+
 void write_readout(LineWriter& line, const Scene& scene, const std::string& resolution) {
   const Fonts& fonts = line.ui.fonts;
   const Theme& theme = line.ui.theme;
   if (!scene.readout) {
     line.word(fonts.secondary, theme.secondary,
-              scene.picker.title(scene.state.head) + "   point at the map to read it");
+              (scene.shows_other ? "B: " + scene.others.title(scene.state.head)
+                                 : scene.picker.title(scene.state.head)) +
+                  "   point at the map to read it");
     return;
   }
   const PointReadout& r = *scene.readout;
@@ -69,6 +89,7 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
     }
     if (std::isnan(e.weight) && std::isnan(e.logit)) value("", "not in the file");
     if (r.rank) value("rank ", fmt::format("{}", *r.rank));
+    write_other(line, scene, e);
   } else {
     line.word(fonts.secondary, theme.secondary, "\u2026");
     line.gap();

@@ -56,19 +56,19 @@ float segmented_width(const Ui& ui, const std::vector<std::string>& words) {
 
 }  // namespace
 
-void Toolbar::add_head_choices(const Ui& ui, const Scene& scene, PanelRequests& requests,
-                               Controls& to) {
-  const HeadId here = scene.state.head;
-  const HeadValues values = scene.picker.values(here);
+void Toolbar::add_head_choices(const Ui& ui, const HeadPicker& picker, const HeadId& here,
+                               const std::string& pane,
+                               const std::function<void(const HeadId&)>& take, Controls& to) {
+  const HeadValues values = picker.values(here);
   for (const HeadAxis axis :
        {HeadAxis::step, HeadAxis::chunk, HeadAxis::layer, HeadAxis::block, HeadAxis::slot,
         HeadAxis::head, HeadAxis::kind, HeadAxis::branch, HeadAxis::batch}) {
-    const std::vector<std::string> words = scene.picker.choices(here, axis);
+    const std::vector<std::string> words = picker.choices(here, axis);
     const bool always = axis == HeadAxis::step || axis == HeadAxis::layer || axis == HeadAxis::head;
     // What there is only one of needs no control.
     if (words.size() < (always ? 1 : 2)) continue;
     // Layers name the blocks of the main stack, and slots have their kinds.
-    if (axis == HeadAxis::block && !scene.picker.leaves_main_stack()) continue;
+    if (axis == HeadAxis::block && !picker.leaves_main_stack()) continue;
     if (axis == HeadAxis::kind && !values.place.slot.empty()) continue;
     const std::string caption = capitalised(head_axis_name(axis));
     float widest = 0;
@@ -78,11 +78,10 @@ void Toolbar::add_head_choices(const Ui& ui, const Scene& scene, PanelRequests& 
     const float box = std::clamp(widest / ui.scale, 12.0f, 140.0f) + 44;
     const float whole = ui.px(box + 6) + text_size(ui.fonts.secondary, caption).x;
     const int chosen = place_of(words, value_on(values, axis));
-    to.push_back({whole, to.empty() ? 0.0f : 12.0f, [=, &ui, &scene, &requests] {
-                    const int taken = choice(ui, "Toolbar", caption, words, chosen, box);
+    to.push_back({whole, to.empty() ? 0.0f : 12.0f, [=, &ui, &picker] {
+                    const int taken = choice(ui, pane, caption, words, chosen, box);
                     if (taken < 0) return;
-                    const std::string& word = words[static_cast<size_t>(taken)];
-                    requests.act(action::SelectHead{scene.picker.select(here, axis, word)});
+                    take(picker.select(here, axis, words[static_cast<size_t>(taken)]));
                   }});
   }
 }
@@ -241,9 +240,12 @@ void Toolbar::draw(const Ui& ui, const ScreenRect& rect, float most, const Scene
                    PanelRequests& requests) {
   begin_pane(ui, "toolbar", rect);
   Controls controls;
-  add_head_choices(ui, scene, requests, controls);
+  add_head_choices(
+      ui, scene.picker, scene.state.head, "Toolbar",
+      [&](const HeadId& head) { requests.act(action::SelectHead{head}); }, controls);
   add_appearance(ui, scene, requests, controls);
   add_pane_buttons(ui, scene, requests, controls);
+  add_comparison(ui, scene, requests, controls);
   add_window_buttons(ui, scene, requests, controls);
   rect_ = rect;
   const bool folds = controls_height(ui, controls, rect.width()) > most;

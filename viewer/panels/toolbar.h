@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "viewer/panels/scene.h"
@@ -27,7 +28,14 @@ class Toolbar {
   };
   using Controls = std::vector<Control>;
 
-  void add_head_choices(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
+  /// What tells the heads of a picker apart; labels begin with `pane`.
+  void add_head_choices(const Ui& ui, const HeadPicker& picker, const HeadId& here,
+                        const std::string& pane, const std::function<void(const HeadId&)>& take,
+                        Controls& to);
+  /// Side B: whether there is one, which head it is, how the two are shown.
+  void add_comparison(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
+  void add_difference_choice(const Ui& ui, const OtherSide& other, const ViewState& state,
+                             PanelRequests& requests, Controls& to);
   void add_appearance(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
   void add_pane_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
   void add_window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);

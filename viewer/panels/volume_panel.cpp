@@ -356,7 +356,7 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
                              PanelRequests& requests) {
   const VolumeLook& look = scene.state.volume;
   const std::string caption = line_unit(scene) + ", " +
-                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+                              std::string(scale_kind_name(scale_->kind())) + " \u00b7 " +
                               exactness_text(scene) + ", one range for all frames";
   const float width = std::min(ui.px(360), rect.width());
   const ScreenRect legend{rect.x0, rect.y0, rect.x0 + width, rect.y0 + ui.px(kLegendHeight)};
@@ -382,6 +382,12 @@ bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, const Scene
     put_problem(ui, "Volume", room,
                 scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
                 scene.source.line_problem);
+    return true;
+  }
+  if (const auto against = scene.state.against(); against && is_signed(against->how)) {
+    put_problem(
+        ui, "Volume", room, "A difference of either sign has no volume",
+        "a ray cannot tell what is below 0 from what is empty: take |A \u2212 B|, or the film");
     return true;
   }
   if (scene.line) return false;

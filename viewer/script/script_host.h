@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "viewer/script/script.h"
+#include "viewer/view/head_picker.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 
@@ -26,6 +27,17 @@ class ScriptHost {
   virtual const std::vector<MapSource>* calls() const = 0;
   virtual const ViewState& state() const = 0;
   virtual void act(const Action& action) = 0;
+
+  /// Finds heads of what is open, and those that can be side B: of a second capture where one is
+  /// open. Something must be open.
+  virtual HeadPicker picker() const { return HeadPicker(*calls()); }
+  virtual HeadPicker other_picker() const { return picker(); }
+  /// Opens a second capture or export, whose heads can be side B.
+  virtual void open_other(const std::string& path) {
+    throw usage_error("b capture " + one_line(path) + ": this window shows one capture");
+  }
+  /// B in place of A.
+  virtual void show_other(bool on) { (void)on; }
 
   /// Clicks the middle of what was drawn with this label in the last frame; false where there was
   /// none. The click may take a few frames: input_done() says when it is over.
@@ -58,6 +70,11 @@ class ScriptHost {
 
   /// Nothing while it is not there; to be asked again then, in a later frame.
   virtual std::optional<ProbedEntry> probe(int64_t query, int64_t key) = 0;
+  /// The same entry of side B.
+  virtual std::optional<ProbedEntry> probe_other(int64_t query, int64_t key) {
+    (void)query, (void)key;
+    return std::nullopt;
+  }
   /// A line for standard output.
   virtual void print(const std::string& line) = 0;
   /// Writes the window as a picture; the frame that is written may be the next one: shot_done().

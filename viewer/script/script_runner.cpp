@@ -4,11 +4,13 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest_word.h"
 #include "viewer/script/script_values.h"
 #include "viewer/view/commands.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/prompt_words.h"
 #include "viewer/view/query_words.h"
@@ -58,6 +60,24 @@ nlohmann::ordered_json probed_json(const ProbedEntry& entry) {
     json["block_mean"] = number(entry.mean);
   }
   return json;
+}
+
+/// A number as JSON, which has no infinities and no NaN: null.
+nlohmann::ordered_json number_json(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+/// What `probe` prints of side B, and of A against it.
+void add_other(const ProbedEntry& a, const ProbedEntry& b, nlohmann::ordered_json& json) {
+  const bool entries = a.block == 1 && b.block == 1;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  json["b"] = {{"weight", number_json(b.block == 1 ? b.weight : none)},
+               {"logit", number_json(b.logit)}};
+  const double weight = entries ? a.weight - b.weight : none;
+  const bool ratio = entries && a.weight > 0 && b.weight > 0;
+  json["difference"] = {{"weight", number_json(weight)},
+                        {"logit", number_json(a.logit - b.logit)},
+                        {"log2_ratio", number_json(ratio ? std::log2(a.weight / b.weight) : none)}};
 }
 
 /// Labels that hold the wanted one or its last part, or differ by little; at most eight.
@@ -116,11 +136,13 @@ struct ScriptRunner::Step {
     return After::frame;
   }
   After operator()(const word::Select& w) const {
-    const HeadPicker picker(calls());
+    calls();
+    const HeadPicker picker = host.picker();
     return act(action::SelectHead{picker.select(host.state().head, w.axis, w.value)});
   }
   After operator()(const word::SelectLayerHead& w) const {
-    const HeadPicker picker(calls());
+    calls();
+    const HeadPicker picker = host.picker();
     const HeadId layer = picker.select(host.state().head, HeadAxis::layer, w.layer);
     return act(action::SelectHead{picker.select(layer, HeadAxis::head, w.head)});
   }
@@ -204,8 +226,23 @@ struct ScriptRunner::Step {
     }
     return host.input_done() ? After::frame : After::again;
   }
-  After operator()(const word::NotYet& w) const {
-    throw usage_error(w.name + ": not in this window yet");
+  After operator()(const word::SelectOther& w) const {
+    calls();
+    const HeadPicker picker = host.other_picker();
+    HeadId head = first_other(host.state(), host.picker(), picker);
+    for (const auto& [axis, value] : w.values) head = picker.select(head, axis, value);
+    return act(action::SetOther{head});
+  }
+  After operator()(const word::OpenOther& w) const {
+    calls();
+    host.open_other(w.path);
+    return After::frame;
+  }
+  After operator()(const word::ShowOther& w) const {
+    calls();
+    if (w.on && !host.state().other) throw usage_error("b show: there is no side B");
+    host.show_other(w.on);
+    return After::frame;
   }
   /// For what comes by itself: throws when that takes longer than `limit` seconds.
   After again_within(double limit, const std::string& what) const {
@@ -244,6 +281,11 @@ struct ScriptRunner::Step {
     if (!probed) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
     nlohmann::ordered_json json = probed_json(*probed);
     if (call.is_evicted(w.query, w.key)) json["evicted"] = true;
+    if (host.state().other) {
+      const std::optional<ProbedEntry> other = host.probe_other(w.query, w.key);
+      if (!other) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
+      add_other(*probed, *other, json);
+    }
     host.print(json.dump());
     return After::take_up;
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_names.h"
@@ -45,7 +46,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::words:
     case ScriptName::word_mass:
     case ScriptName::text_mass:
-    case ScriptName::special_mass: {
+    case ScriptName::special_mass:
+    case ScriptName::js:
+    case ScriptName::js_max:
+    case ScriptName::js_rows: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
@@ -101,6 +105,11 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return state.volume.shown ? std::string(volume_mode_name(state.volume.mode)) : "off";
     case ScriptName::playing:
       return host.playing() ? "on" : "off";
+    case ScriptName::b:
+      shown_call(name, host);
+      return state.other ? other_text(host.other_picker().values(state.other->head)) : "none";
+    case ScriptName::difference:
+      return std::string(difference_name(state.other ? state.other->difference : Difference::off));
     case ScriptName::upload:
       return host.upload_way();
   }

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
+#include "viewer/script/compare_words.h"
 #include "viewer/script/script_arguments.h"
 #include "viewer/script/timeline_words.h"
 #include "viewer/script/volume_words.h"
@@ -26,7 +27,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 39> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 44> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -50,6 +51,9 @@ constexpr std::array<std::string_view, 39> kNames{"first_picture_ms",
                                                   "text_mass",
                                                   "special_mass",
                                                   "curve_points",
+                                                  "js",
+                                                  "js_max",
+                                                  "js_rows",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -64,7 +68,9 @@ constexpr std::array<std::string_view, 39> kNames{"first_picture_ms",
                                                   "colormap",
                                                   "volume",
                                                   "playing",
-                                                  "upload"};
+                                                  "upload",
+                                                  "b",
+                                                  "difference"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
 template <size_t kCount>
@@ -224,22 +230,6 @@ ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
 ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
 
-ScriptWord make_other(const Words& w) {
-  if (w[1] == "capture") return word::NotYet{w[0]};
-  const std::vector<std::string> kinds{"capture", "step", "layer", "head"};
-  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end())
-    throw unknown_name(w[0], w[1], kinds);
-  whole(w, 2);
-  return word::NotYet{w[0]};
-}
-
-ScriptWord make_difference(const Words& w) {
-  const std::vector<std::string> kinds{"off", "signed", "abs", "logratio"};
-  if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end())
-    throw unknown_name(w[0], w[1], kinds);
-  return word::NotYet{w[0]};
-}
-
 /// Of a wait, where word `at` says them.
 double seconds_at(const Words& w, size_t at) {
   if (w.size() <= at) return kWaitSeconds;
@@ -291,6 +281,8 @@ std::vector<std::string> values_of(ScriptName name) {
       return scale_kind_names();
     case ScriptName::colormap:
       return colormap_names();
+    case ScriptName::difference:
+      return difference_names();
     case ScriptName::upload:
       return {"interop", "staging", "measuring"};
     default:
@@ -416,12 +408,18 @@ const std::vector<WordRule>& rules() {
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
-      {"b", 2, 2, make_other, {"b capture|step|layer|head V", "what side B shows (not here yet)"}},
+      {"b",
+       1,
+       3,
+       make_other,
+       {"b capture PATH | b step|layer|chunk|branch|block|slot|batch|head V | b head L H | b split "
+        "SHARE|off | b show on|off | b lock|release zoom|range|cursor | b ranked on|off | b off",
+        "side B: which head it is; where the map shows it; what it has in common with A"}},
       {"difference",
        1,
        1,
        make_difference,
-       {"difference off|signed|abs|logratio", "A against B (not here yet)"}},
+       {"difference off|signed|abs|logratio", "show A - B, its size, or log2(A / B)"}},
       {"wait",
        1,
        3,

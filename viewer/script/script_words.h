@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -48,6 +49,9 @@ enum class ScriptName : uint8_t {
   text_mass,
   special_mass,
   curve_points,
+  js,
+  js_max,
+  js_rows,
   exact,
   branch,
   block,
@@ -62,7 +66,9 @@ enum class ScriptName : uint8_t {
   colormap,
   volume,
   playing,
-  upload
+  upload,
+  b,
+  difference
 };
 std::string_view script_name_text(ScriptName name);
 /// Whether its value is a number (they come first in ScriptName) or a word.
@@ -124,9 +130,17 @@ struct Click {
 struct PressKey {
   KeyChord chord;
 };
-/// Read, but for a window that has the panels for it.
-struct NotYet {
-  std::string name;
+/// `b layer 3`, `b head 3 2`: side B, one value after the other.
+struct SelectOther {
+  std::vector<std::pair<HeadAxis, std::string>> values;
+};
+/// `b capture PATH`.
+struct OpenOther {
+  std::string path;
+};
+/// `b show on`: B in place of A, as while its key is held.
+struct ShowOther {
+  bool on = false;
 };
 struct Wait {
   WaitFor what = WaitFor::picture;
@@ -161,8 +175,9 @@ using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
                  word::ChooseWords, word::ShowVolume, word::ShowTimeline, word::Play, word::Act,
-                 word::Click, word::PressKey, word::NotYet, word::Wait, word::WaitCalls,
-                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::Click, word::PressKey, word::SelectOther, word::OpenOther, word::ShowOther,
+                 word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
+                 word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -32,6 +32,10 @@ float texel_number(float value, bool log2) {
   return std::clamp(log2 ? std::log2(value) : value, gl::kZeroTexel, -gl::kZeroTexel);
 }
 
+float difference_texel_factor(Quantity quantity, Difference how) {
+  return quantity == Quantity::weights && how != Difference::log_ratio ? 0x1p15f : 1.0f;
+}
+
 TileTextures::Drawn TileTextures::use(const TileId& id) {
   const auto at = entries_.at(id);
   order_.splice(order_.begin(), order_, at);
@@ -129,10 +133,12 @@ void TileTextures::stage(const Entry& entry) {
 void TileTextures::convert(const MapTile& tile) {
   const size_t texels = tile.max.size();
   scratch_.resize(texels * 2);
-  const bool logs = tile.id.quantity == Quantity::weights;
+  const std::optional<Against>& against = tile.id.against;
+  const bool logs = tile.id.quantity == Quantity::weights && !against;
+  const float factor = against ? difference_texel_factor(tile.id.quantity, against->how) : 1;
   for (size_t i = 0; i < texels; ++i) {
-    scratch_[2 * i] = to_f16(texel_number(tile.max[i], logs)).bits;
-    scratch_[2 * i + 1] = to_f16(texel_number(tile.mean[i], logs)).bits;
+    scratch_[2 * i] = to_f16(texel_number(tile.max[i] * factor, logs)).bits;
+    scratch_[2 * i + 1] = to_f16(texel_number(tile.mean[i] * factor, logs)).bits;
   }
 }
 

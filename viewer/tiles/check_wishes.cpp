@@ -62,7 +62,29 @@ void check_wishes(const WantedTiles& wishes,
     if (!fits) throw usage_error("no picture of the video has such a size");
   }
   for (const ProbeRequest& probe : wishes.probes) check_probe(probe, geometry(probe.head));
-  for (const TileId& tile : wishes.tiles) check_tile(tile, geometry(tile.head));
+  const auto check_pair = [&](const HeadId& a, const HeadId& b) {
+    const MapGeometry of_a = geometry(a), of_b = geometry(b);
+    if (of_a.rows != of_b.rows || of_a.cols != of_b.cols) {
+      throw usage_error("maps of different sizes cannot be compared (A has " +
+                        std::to_string(of_a.rows) + " queries and " + std::to_string(of_a.cols) +
+                        " keys, B " + std::to_string(of_b.rows) + " and " +
+                        std::to_string(of_b.cols) + ")");
+    }
+  };
+  const auto check_against = [&](const HeadId& head, Quantity quantity, const Against& against) {
+    check_pair(head, against.other);
+    if (against.how == Difference::off || !difference_suits(against.how, quantity)) {
+      throw usage_error("there is no such difference of these numbers");
+    }
+  };
+  for (const TileId& tile : wishes.tiles) {
+    check_tile(tile, geometry(tile.head));
+    if (tile.against) check_against(tile.head, tile.quantity, *tile.against);
+  }
+  for (const DifferenceId& each : wishes.exact_differences) {
+    check_against(each.head, each.quantity, each.against);
+  }
+  if (wishes.divergence) check_pair(wishes.divergence->a, wishes.divergence->b);
   for (const auto* heads : {&wishes.exact, &wishes.sketches, &wishes.exact_sketches}) {
     for (const HeadId& head : *heads) geometry(head);
   }

@@ -164,7 +164,7 @@ class ReadTile : public OnePieceJob {
 class ReadPass : public PassJob {
  public:
   ReadPass(const HeadId& id, Quantity quantity, Reader reader)
-      : PassJob(id, quantity), reader_(std::move(reader)) {}
+      : PassJob(id, MapNumbers{quantity}), reader_(std::move(reader)) {}
   bool needs_bound() const override { return false; }
 
  private:

@@ -36,17 +36,21 @@ void NormTable::set(std::span<const int64_t> rows, std::span<const RowNorm> norm
 }
 
 TilePtr HeadCache::exact_tile(const TileId& tile) const {
-  const auto& exact = quantities[static_cast<size_t>(tile.quantity)].exact;
-  const auto found = exact.find(tile);
-  return found == exact.end() ? nullptr : found->second;
+  const OfQuantity* const of = find({tile.quantity, tile.against});
+  if (of == nullptr) return nullptr;
+  const auto found = of->exact.find(tile);
+  return found == of->exact.end() ? nullptr : found->second;
 }
 
 int64_t HeadCache::bytes() const {
   int64_t bytes = norms.reserved();
-  for (const OfQuantity& of : quantities) {
+  const auto add = [&bytes](const OfQuantity& of) {
     bytes += of.exact_memory.bytes();
     if (of.sampled) bytes += of.sampled->reservation.bytes();
-  }
+  };
+  for (const OfQuantity& of : quantities) add(of);
+  for (const auto& [numbers, of] : differences) add(of);
+  for (const auto& [other, progress] : divergences) bytes += progress->reservation.bytes();
   return bytes;
 }
 
@@ -55,6 +59,10 @@ bool HeadCache::drop(Quantity quantity) {
   const bool any = of.exact_memory.bytes() > 0 || of.sampled != nullptr;
   of = {};
   return any;
+}
+
+bool HeadCache::drop_differences(const std::function<bool(const MapNumbers&)>& is_kept) {
+  return std::erase_if(differences, [&](const auto& each) { return !is_kept(each.first); }) > 0;
 }
 
 bool HeadCache::drop_sketch() {
@@ -68,6 +76,8 @@ void HeadCache::drop() {
   bound = nullptr;
   norms = {};
   for (OfQuantity& of : quantities) of = {};
+  differences.clear();
+  divergences.clear();
   asked_cache = false;
 }
 

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,10 +39,19 @@ class NormTable {
   int64_t count_ = 0;
 };
 
+/// Which numbers of a head: its own, or their difference from another's.
+struct MapNumbers {
+  Quantity quantity = Quantity::weights;
+  std::optional<Against> against = {};
+  friend auto operator<=>(const MapNumbers&, const MapNumbers&) = default;
+};
+
 /// Sampled rows on their way into an overview, by batches of a stage.
 struct OverviewProgress {
-  OverviewProgress(const MapGeometry& geometry, Quantity quantity, MemoryReservation memory)
-      : reservation(std::move(memory)), plan(geometry.rows), overview(geometry, quantity) {}
+  OverviewProgress(const MapGeometry& geometry, const MapNumbers& numbers, MemoryReservation memory)
+      : reservation(std::move(memory)),
+        plan(geometry.rows),
+        overview(geometry, numbers.quantity, numbers.against.has_value()) {}
   MemoryReservation reservation;
   SamplePlan plan;
   SampledOverview overview;
@@ -58,12 +69,23 @@ struct OverviewProgress {
 
 /// A pass over all rows of a head on its way to exact tiles.
 struct PassProgress {
-  PassProgress(const HeadId& head, Quantity quantity, const MapGeometry& geometry)
-      : tiles(head, quantity, geometry) {}
+  PassProgress(const HeadId& head, const MapNumbers& numbers, const MapGeometry& geometry)
+      : tiles(head, numbers.quantity, geometry, numbers.against) {}
   PyramidTiles tiles;
   int64_t next_row = 0;
   int64_t rows_done = 0;
   double worker_seconds = 0;  ///< spent on rows_done
+};
+
+/// Rows of a head that are compared with another's.
+struct DivergenceProgress {
+  MemoryReservation reservation;
+  std::vector<double> rows;       ///< NaN while a row is not compared
+  std::vector<uint8_t> is_taken;  ///< handed out, or done
+  size_t next = 0;                ///< of the sample
+  int64_t next_row = 0;           ///< after the sample
+  int64_t computed = 0;
+  std::shared_ptr<const RowDivergence> published;
 };
 
 /// All that is kept of one head but its finer tiles. Not thread-safe.
@@ -82,6 +104,8 @@ struct HeadCache {
   NormTable norms;
   std::shared_ptr<const BoundMap> bound;
   std::array<OfQuantity, 2> quantities;
+  std::map<MapNumbers, OfQuantity> differences;                       ///< from other heads
+  std::map<HeadId, std::shared_ptr<DivergenceProgress>> divergences;  ///< the same
   bool binding = false, checked = false;
   bool asked_cache = false;  ///< for its norms
   bool norms_on_disk = false;
@@ -95,6 +119,15 @@ struct HeadCache {
   uint64_t used = 0;
 
   OfQuantity& of(Quantity quantity) { return quantities[static_cast<size_t>(quantity)]; }
+  OfQuantity& of(const MapNumbers& numbers) {
+    return numbers.against ? differences[numbers] : of(numbers.quantity);
+  }
+  /// Null where nothing is kept of these numbers.
+  const OfQuantity* find(const MapNumbers& numbers) const {
+    if (!numbers.against) return &quantities[static_cast<size_t>(numbers.quantity)];
+    const auto found = differences.find(numbers);
+    return found == differences.end() ? nullptr : &found->second;
+  }
   TilePtr exact_tile(const TileId& tile) const;
   /// Forgets the sketch; true where there was one.
   bool drop_sketch();
@@ -105,6 +138,8 @@ struct HeadCache {
   void drop();
   /// Forgets the tiles of one quantity; true where there were any.
   bool drop(Quantity quantity);
+  /// Forgets the differences that are not to be kept; true where there were any.
+  bool drop_differences(const std::function<bool(const MapNumbers&)>& is_kept);
 };
 
 }  // namespace attnscope

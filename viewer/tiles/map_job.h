@@ -20,6 +20,8 @@ using WorkItem = std::function<Completion(WorkerScratch* scratch)>;
 /// What jobs may use; with the service's lock held.
 struct JobTools {
   Reserve reserve;
+  /// What is kept of another head.
+  std::function<HeadCache&(const HeadId& id)> head;
 };
 
 /// A tile, line, entry, overview or pass that is wanted, cut into pieces for the workers. Members
@@ -32,6 +34,8 @@ class MapJob {
   const HeadId& head() const { return head_; }
   /// Whether its pieces need the head to be bound.
   virtual bool needs_bound() const { return true; }
+  /// A second head that has to be bound as well.
+  virtual std::optional<HeadId> other_head() const { return std::nullopt; }
   virtual bool done(const HeadCache& head) const = 0;
   /// Pieces that are not done.
   virtual int64_t pieces_left(const HeadCache& head) const = 0;

@@ -101,10 +101,10 @@ class ComputedPass : public PassJob {
   }
 };
 
-bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result, Quantity quantity,
-             HeadCache& to, TileStore& store) {
+bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result,
+             const MapNumbers& numbers, HeadCache& to, TileStore& store) {
   if (!result.norms.empty()) to.norms.set(rows.begin, result.norms);
-  HeadCache::OfQuantity& of = to.of(quantity);
+  HeadCache::OfQuantity& of = to.of(numbers);
   // A pass that failed elsewhere, or was dropped with its head.
   if (of.pass.get() != &pass) return false;
   pass.rows_done += rows.size();
@@ -123,51 +123,55 @@ bool take_in(PassProgress& pass, IndexRange rows, const PanelResult& result, Qua
 }  // namespace
 
 bool PassJob::done(const HeadCache& head) const {
-  return head.quantities[static_cast<size_t>(quantity_)].complete;
+  const HeadCache::OfQuantity* const of = head.find(numbers_);
+  return of != nullptr && of->complete;
 }
 
 int64_t PassJob::pieces_left(const HeadCache& head) const {
-  const HeadCache::OfQuantity& of = head.quantities[static_cast<size_t>(quantity_)];
-  if (of.complete) return 0;
-  const int64_t done = of.pass ? of.pass->rows_done : 0;
+  const HeadCache::OfQuantity* const of = head.find(numbers_);
+  if (of != nullptr && of->complete) return 0;
+  const int64_t done = of != nullptr && of->pass ? of->pass->rows_done : 0;
   return ceil_div(head.geometry.rows - done, panel_rows(head));
 }
 
 std::optional<WorkItem> PassJob::take(HeadCache& head, const JobTools& tools) {
-  HeadCache::OfQuantity& of = head.of(quantity_);
+  HeadCache::OfQuantity& of = head.of(numbers_);
   if (!of.pass) {
     prepare(head, tools);
     of.exact_memory =
         tools.reserve(PyramidTiles::bytes(head.geometry), "the exact overview of a map");
-    of.pass = std::make_shared<PassProgress>(head.id, quantity_, head.geometry);
+    of.pass = std::make_shared<PassProgress>(head.id, numbers_, head.geometry);
   }
   const int64_t first = of.pass->next_row;
   if (first == head.geometry.rows) return std::nullopt;
   const IndexRange rows{first, std::min(head.geometry.rows, first + panel_rows(head))};
   const Panel work = panel(head, rows, tools);
   of.pass->next_row = rows.end;
-  return
-      [shared = of.pass, rows, work, quantity = quantity_](WorkerScratch* scratch) -> Completion {
-        const auto start = std::chrono::steady_clock::now();
-        auto result = std::make_shared<PanelResult>();
-        work(scratch, shared->tiles, *result);
-        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-        result->seconds = spent.count();
-        return [shared, rows, result, quantity](HeadCache& to, TileStore& store) {
-          return take_in(*shared, rows, *result, quantity, to, store);
-        };
-      };
+  return [shared = of.pass, rows, work, numbers = numbers_,
+          other = tools.head](WorkerScratch* scratch) -> Completion {
+    const auto start = std::chrono::steady_clock::now();
+    auto result = std::make_shared<PanelResult>();
+    work(scratch, shared->tiles, *result);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    result->seconds = spent.count();
+    return [shared, rows, result, numbers, other](HeadCache& to, TileStore& store) {
+      if (!result->other_norms.empty()) {
+        other(numbers.against->other).norms.set(rows.begin, result->other_norms);
+      }
+      return take_in(*shared, rows, *result, numbers, to, store);
+    };
+  };
 }
 
 void PassJob::abandon(HeadCache& head) {
-  HeadCache::OfQuantity& of = head.of(quantity_);
+  HeadCache::OfQuantity& of = head.of(numbers_);
   of.pass = nullptr;
   of.exact.clear();
   of.exact_memory = {};
 }
 
 std::shared_ptr<MapJob> make_pass_job(const HeadId& id, Quantity quantity) {
-  return std::make_shared<ComputedPass>(id, quantity);
+  return std::make_shared<ComputedPass>(id, MapNumbers{quantity});
 }
 
 }  // namespace attnscope

@@ -11,7 +11,8 @@ namespace attnscope {
 /// What a panel of rows gives.
 struct PanelResult {
   std::vector<TilePtr> completed;
-  std::vector<RowNorm> norms;  ///< of the rows, or none
+  std::vector<RowNorm> norms;             ///< of the rows, or none
+  std::vector<RowNorm> other_norms = {};  ///< of a second head's rows, or none
   double seconds = 0;
 };
 
@@ -19,7 +20,7 @@ struct PanelResult {
 /// all above exact. Where a panel's rows come from is its heirs'.
 class PassJob : public MapJob {
  public:
-  PassJob(const HeadId& id, Quantity quantity) : MapJob(id), quantity_(quantity) {}
+  PassJob(const HeadId& id, const MapNumbers& numbers) : MapJob(id), numbers_(numbers) {}
 
   bool done(const HeadCache& head) const final;
   int64_t pieces_left(const HeadCache& head) const final;
@@ -27,7 +28,8 @@ class PassJob : public MapJob {
   void abandon(HeadCache& head) final;
 
  protected:
-  Quantity quantity() const { return quantity_; }
+  Quantity quantity() const { return numbers_.quantity; }
+  const MapNumbers& numbers() const { return numbers_; }
   /// Of a panel: whole rows of texels.
   virtual int64_t panel_rows(const HeadCache& head) const = 0;
   /// Makes room for what the pass finds beside tiles.
@@ -38,7 +40,7 @@ class PassJob : public MapJob {
   virtual Panel panel(HeadCache& head, IndexRange rows, const JobTools& tools) = 0;
 
  private:
-  const Quantity quantity_;
+  const MapNumbers numbers_;
 };
 
 /// Computes the rows; of weights it finds all row norms.

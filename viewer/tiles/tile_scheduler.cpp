@@ -6,6 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "viewer/tiles/check_wishes.h"
+#include "viewer/tiles/difference_jobs.h"
 #include "viewer/tiles/overview_job.h"
 
 namespace attnscope {
@@ -24,6 +25,19 @@ int64_t& running_on(HeadCache& head, const JobKey& key) {
 
 const HeadId& head_of(const JobKey& key) {
   return std::visit([](const auto& k) -> const HeadId& { return k.head; }, key);
+}
+
+/// The second head of what compares two.
+std::optional<HeadId> other_of(const JobKey& key) {
+  return std::visit(
+      [](const auto& k) -> std::optional<HeadId> {
+        if constexpr (requires { k.against; }) {
+          if (k.against) return k.against->other;
+        }
+        if constexpr (requires { k.other; }) return k.other;
+        return std::nullopt;
+      },
+      key);
 }
 
 /// A failure has a text, whatever threw it.
@@ -50,7 +64,8 @@ constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 TileScheduler::TileScheduler(std::unique_ptr<MapWork> work, int64_t memory)
     : work_(std::move(work)),
       budget_(memory),
-      tools_{[this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); }} {}
+      tools_{[this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); },
+             [this](const HeadId& id) -> HeadCache& { return head(id); }} {}
 
 HeadCache& TileScheduler::head(const HeadId& id) {
   const auto found = heads_.find(id);
@@ -128,7 +143,18 @@ void TileScheduler::want(WantedTiles wishes) {
   }
   if (wishes_.masses) mark(wishes_.masses->head);
   for (const ProbeRequest& probe : wishes_.probes) mark(probe.head);
-  for (const TileId& tile : wishes_.tiles) mark(tile.head);
+  for (const TileId& tile : wishes_.tiles) {
+    mark(tile.head);
+    if (tile.against) mark(tile.against->other);
+  }
+  for (const DifferenceId& each : wishes_.exact_differences) {
+    mark(each.head);
+    mark(each.against.other);
+  }
+  if (wishes_.divergence) {
+    mark(wishes_.divergence->a);
+    mark(wishes_.divergence->b);
+  }
   for (const HeadId& id : wishes_.exact) mark(id);
   for (const auto* heads : {&wishes_.sketches, &wishes_.exact_sketches}) {
     for (const HeadId& id : *heads) head(id).sketch_wanted = true;
@@ -157,6 +183,8 @@ void TileScheduler::order_jobs() {
   if (wishes_.masses) order_masses(*wishes_.masses);
   for (const TileId& tile : wishes_.tiles) order_tile(tile);
   for (const HeadId& id : wishes_.sketches) order_sketch(id, false);
+  order_divergence(false);
+  for (const DifferenceId& id : wishes_.exact_differences) order_difference(id);
   for (const HeadId& id : wishes_.exact) {
     for (const Quantity quantity : {Quantity::logits, Quantity::weights}) {
       if (wants_pass(id, quantity)) order_pass(id, quantity);
@@ -165,9 +193,51 @@ void TileScheduler::order_jobs() {
   for (const auto& line : {wishes_.line, wishes_.other_line, wishes_.words_line}) {
     if (line && waits_for_norms(*line)) order_pass(line->head, Quantity::weights);
   }
+  order_divergence(true);
   const auto& masses = wishes_.masses;
   if (masses && waits_for_norms(*masses)) order_pass(masses->head, Quantity::weights);
   for (const HeadId& id : wishes_.exact_sketches) order_sketch(id, true);
+}
+
+void TileScheduler::order_difference(const DifferenceId& id) {
+  HeadCache& of = head(id.head);
+  if (of.of(MapNumbers{id.quantity, id.against}).complete) return;
+  order(PassKey{id.head, id.quantity, id.against}, [&] { return make_difference_pass_job(id); });
+}
+
+void TileScheduler::order_divergence(bool all) {
+  if (!wishes_.divergence) return;
+  const HeadsCompared& heads = *wishes_.divergence;
+  const auto job = make_divergence_job(heads, all);
+  if (job->done(head(heads.a))) return;
+  order(DivergenceKey{heads.a, heads.b, all}, [&] { return job; });
+}
+
+std::shared_ptr<const RowDivergence> TileScheduler::find_divergence(
+    const HeadsCompared& heads) const {
+  const HeadCache* const of = find_head(heads.a);
+  if (of == nullptr) return nullptr;
+  const auto found = of->divergences.find(heads.b);
+  return found == of->divergences.end() ? nullptr : found->second->published;
+}
+
+std::string TileScheduler::divergence_problem() const {
+  if (!wishes_.divergence) return "";
+  const auto& [a, b] = *wishes_.divergence;
+  const std::string cause = cause_of(DivergenceKey{a, b, false});
+  return cause.empty() ? cause_of(DivergenceKey{a, b, true}) : cause;
+}
+
+/// Whether some tile or pass of these numbers is wanted.
+bool TileScheduler::is_wanted(const HeadId& id, const MapNumbers& numbers) const {
+  const auto is_tile = [&](const TileId& tile) {
+    return tile.head == id && tile.quantity == numbers.quantity && tile.against == numbers.against;
+  };
+  const auto is_pass = [&](const DifferenceId& each) {
+    return each.head == id && each.quantity == numbers.quantity && each.against == numbers.against;
+  };
+  return std::any_of(wishes_.tiles.begin(), wishes_.tiles.end(), is_tile) ||
+         std::any_of(wishes_.exact_differences.begin(), wishes_.exact_differences.end(), is_pass);
 }
 
 void TileScheduler::order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make) {
@@ -198,19 +268,27 @@ void TileScheduler::order_masses(const MassRequest& request) {
 void TileScheduler::order_tile(const TileId& id) {
   HeadCache& of = head(id.head);
   if (id.level < of.geometry.base_level) {
-    if (store_.find(id) == nullptr) order(id, [&] { return work_->tile_job(id, of); });
+    if (store_.find(id) != nullptr) return;
+    order(id,
+          [&] { return id.against ? make_difference_tile_job(id, of) : work_->tile_job(id, of); });
     return;
   }
   if (of.exact_tile(id) != nullptr) return;
   // What is read is not sampled.
   const int stages = of.problem == nullptr ? 0 : SamplePlan(of.geometry.rows).stages();
+  if (stages == 0 && id.against) {
+    return order_difference({id.head, id.quantity, *id.against});
+  }
   if (stages == 0) return order_pass(id.head, id.quantity);
-  const auto& sampled = of.of(id.quantity).sampled;
+  const auto& sampled = of.of(MapNumbers{id.quantity, id.against}).sampled;
   if (sampled && store_.find(id) == nullptr) sampled->cut.erase(id);
   // Cutting comes first: each stage of the overview is shown before the next begins.
   if (!sampled || sampled->stages_of(id) < stages) order(id, [&] { return make_cut_job(id); });
   if (sampled && sampled->stages_done == stages) return;
-  order(OverviewKey{id.head, id.quantity}, [&] { return make_overview_job(id.head, id.quantity); });
+  order(OverviewKey{id.head, id.quantity, id.against}, [&] {
+    return id.against ? make_difference_overview_job({id.head, id.quantity, *id.against})
+                      : make_overview_job(id.head, id.quantity);
+  });
 }
 
 void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
@@ -250,12 +328,18 @@ std::string TileScheduler::sketch_problem(const HeadId& id) const {
 }
 
 bool TileScheduler::is_failed(const JobKey& key) const {
-  return failed_heads_.contains(head_of(key)) || failed_.contains(key);
+  const std::optional<HeadId> other = other_of(key);
+  return failed_heads_.contains(head_of(key)) || (other && failed_heads_.contains(*other)) ||
+         failed_.contains(key);
 }
 
 std::string TileScheduler::cause_of(const JobKey& key) const {
   if (const auto found = failed_heads_.find(head_of(key)); found != failed_heads_.end()) {
     return found->second;
+  }
+  if (const std::optional<HeadId> other = other_of(key)) {
+    const auto found = failed_heads_.find(*other);
+    if (found != failed_heads_.end()) return "side B: " + found->second;
   }
   const auto found = failed_.find(key);
   return found == failed_.end() ? "" : found->second;
@@ -267,8 +351,8 @@ std::string TileScheduler::tile_problem(const TileId& id) const {
   const HeadCache& of = heads_.at(id.head);
   if (id.level < of.geometry.base_level) return store_.holds(id) ? "" : cause_of(id);
   if (of.exact_tile(id) != nullptr) return "";
-  const JobKey pass = PassKey{id.head, id.quantity};
-  return cause_of(ordered_.contains(pass) ? pass : OverviewKey{id.head, id.quantity});
+  const JobKey pass = PassKey{id.head, id.quantity, id.against};
+  return cause_of(ordered_.contains(pass) ? pass : OverviewKey{id.head, id.quantity, id.against});
 }
 
 /// An atlas and the pass of the head that is looked at take turns: neither waits for all of the
@@ -297,6 +381,16 @@ std::optional<Assignment> TileScheduler::choose(const std::function<bool(const J
       head.binding = true;
       ++head.running;
       return Assignment{ordered.key, ordered.job, &head, nullptr, std::nullopt};
+    }
+    if (const std::optional<HeadId> second = ordered.job->other_head()) {
+      HeadCache& other = this->head(*second);
+      other.used = store_.tick();
+      if (other.bound == nullptr && other.problem != nullptr) {
+        if (other.binding || only_bound) continue;
+        other.binding = true;
+        ++other.running;
+        return Assignment{ordered.key, ordered.job, &other, nullptr, std::nullopt};
+      }
     }
     if (auto assignment = take_piece(ordered, head)) return assignment;
   }
@@ -378,11 +472,11 @@ bool TileScheduler::waits_for(const JobKey& waiting, const JobKey& key) const {
   const auto* pass = std::get_if<PassKey>(&key);
   const auto* overview = std::get_if<OverviewKey>(&key);
   return (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
-          waits_for_norms(*line)) ||
+          !pass->against && waits_for_norms(*line)) ||
          (pass && masses && masses->head == pass->head && pass->quantity == Quantity::weights &&
-          waits_for_norms(*masses)) ||
+          !pass->against && waits_for_norms(*masses)) ||
          (overview && tile && tile->head == overview->head &&
-          tile->quantity == overview->quantity &&
+          tile->quantity == overview->quantity && tile->against == overview->against &&
           tile->level >= heads_.at(tile->head).geometry.base_level);
 }
 
@@ -427,6 +521,10 @@ bool TileScheduler::make_room() {
     const bool idle_logits = other.running_on[static_cast<size_t>(Quantity::logits)] == 0;
     if (other.wanted && idle_logits && !wants_pass(id, Quantity::logits) &&
         other.drop(Quantity::logits)) {
+      return true;
+    }
+    // Pieces of them that are still under way find themselves forgotten.
+    if (other.drop_differences([&](const MapNumbers& of) { return is_wanted(id, of); })) {
       return true;
     }
     if (other.running > 0) continue;
@@ -483,6 +581,21 @@ TileSourceStatus TileScheduler::status(int workers) const {
   const bool any_failed = !failed_.empty() || !failed_heads_.empty();
   for (size_t i = 0; any_failed && status.tiles_problem.empty() && i < wishes_.tiles.size(); ++i) {
     status.tiles_problem = tile_problem(wishes_.tiles[i]);
+  }
+  if (!wishes_.exact_differences.empty()) {
+    const DifferenceId& first = wishes_.exact_differences.front();
+    const HeadCache& head = heads_.at(first.head);
+    const HeadCache::OfQuantity* const of = head.find({first.quantity, first.against});
+    const auto rows = static_cast<double>(head.geometry.rows);
+    if (of != nullptr && of->complete) {
+      status.exact_progress = 1;
+      status.exact_seconds_left = 0;
+    } else if (of != nullptr && of->pass && of->pass->rows_done > 0) {
+      const auto done = static_cast<double>(of->pass->rows_done);
+      status.exact_progress = done / rows;
+      status.exact_seconds_left = of->pass->worker_seconds / done * (rows - done) / workers;
+    }
+    return status;
   }
   if (wishes_.exact.empty()) return status;
   const HeadId& first = wishes_.exact.front();

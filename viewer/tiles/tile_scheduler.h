@@ -20,11 +20,13 @@ namespace attnscope {
 struct OverviewKey {
   HeadId head;
   Quantity quantity = Quantity::weights;
+  std::optional<Against> against = {};
   friend auto operator<=>(const OverviewKey&, const OverviewKey&) = default;
 };
 struct PassKey {
   HeadId head;
   Quantity quantity = Quantity::weights;
+  std::optional<Against> against = {};
   friend auto operator<=>(const PassKey&, const PassKey&) = default;
 };
 struct SketchKey {
@@ -32,9 +34,15 @@ struct SketchKey {
   bool exact = false;
   friend auto operator<=>(const SketchKey&, const SketchKey&) = default;
 };
+/// Rows of `head` against those of another; not all: of a sample.
+struct DivergenceKey {
+  HeadId head, other;
+  bool all = false;
+  friend auto operator<=>(const DivergenceKey&, const DivergenceKey&) = default;
+};
 /// What a job makes.
-using JobKey =
-    std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey, MassRequest>;
+using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey,
+                            MassRequest, DivergenceKey>;
 
 /// What a worker is to do next: a piece of a job, or, without one, binding the head.
 struct Assignment {
@@ -80,6 +88,8 @@ class TileScheduler {
   MassPtr find(const MassRequest& request) { return store_.find(request); }
   std::shared_ptr<const HeadSketch> find_sketch(const HeadId& id) const;
   std::string sketch_problem(const HeadId& id) const;
+  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const;
+  std::string divergence_problem() const;
   /// No sketches of a batch item of a call are made until they are let go: somebody looks for kept
   /// ones.
   void hold_sketches(int64_t call, int64_t batch) { held_.insert({call, batch}); }
@@ -109,6 +119,9 @@ class TileScheduler {
   void order_tile(const TileId& id);
   void order_pass(const HeadId& id, Quantity quantity);
   void order_sketch(const HeadId& id, bool exact);
+  void order_difference(const DifferenceId& id);
+  void order_divergence(bool all);
+  bool is_wanted(const HeadId& head, const MapNumbers& numbers) const;
   void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
   /// Why this job, or its head as a whole, failed; empty: it did not.
   std::string cause_of(const JobKey& key) const;

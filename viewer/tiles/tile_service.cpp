@@ -39,6 +39,7 @@ class TileService::Impl {
                  : backend != nullptr ? backend->workers()
                                       : kReaders),
         buffer_bytes_(settings.memory / kBufferShare / workers_),
+        kept_calls_(settings.kept_calls),
         wake_(std::move(wake)),
         scheduler_(std::move(maps), settings.memory) {
     if (backend != nullptr && !settings.cache_folders.empty()) {
@@ -137,6 +138,9 @@ class TileService::Impl {
   void take_sketches(const SketchKeeper::Source& of, const SketchKeeper::Sketches& found);
   void keep_sketches(const Assignment& done);
   void take_warning(const std::string& problem);
+  bool is_kept(const HeadId& id) const {
+    return keeper_ && (kept_calls_ < 0 || id.call < kept_calls_);
+  }
   NormCache::Source source_of(const HeadCache& head) const {
     return {head.id, head.problem, scheduler_.work().call(head.id)->mask.get()};
   }
@@ -144,6 +148,7 @@ class TileService::Impl {
   const TileBackend* const backend_;
   const int workers_;
   const int64_t buffer_bytes_;
+  const int64_t kept_calls_;
   const std::function<void()> wake_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -275,8 +280,8 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
 void TileService::Impl::look_up_norms(const Assignment& assignment) {
   const auto* pass = std::get_if<PassKey>(&assignment.key);
   HeadCache& head = *assignment.head;
-  if (!keeper_ || pass == nullptr || head.asked_cache || head.norms.complete() ||
-      !needs_norms(head.problem->score(), pass->quantity)) {
+  if (!is_kept(head.id) || pass == nullptr || pass->against || head.asked_cache ||
+      head.norms.complete() || !needs_norms(head.problem->score(), pass->quantity)) {
     return;
   }
   head.asked_cache = true;
@@ -284,7 +289,7 @@ void TileService::Impl::look_up_norms(const Assignment& assignment) {
 }
 
 void TileService::Impl::keep_norms(HeadCache& head) {
-  if (!keeper_ || head.norms_on_disk || !head.norms.complete()) return;
+  if (!is_kept(head.id) || head.norms_on_disk || !head.norms.complete()) return;
   head.norms_on_disk = true;
   try {
     MemoryReservation memory = scheduler_.reserve(NormTable::bytes(head.geometry.rows),
@@ -399,6 +404,15 @@ bool TileService::exact(const HeadId& head) const {
 
 std::optional<ProbedEntry> TileService::find_probe(const ProbeRequest& request) const {
   return impl_->locked([&](TileScheduler& s) { return s.find(request); });
+}
+
+std::shared_ptr<const RowDivergence> TileService::find_divergence(
+    const HeadsCompared& heads) const {
+  return impl_->locked([&](TileScheduler& s) { return s.find_divergence(heads); });
+}
+
+std::string TileService::divergence_problem() const {
+  return impl_->locked([&](TileScheduler& s) { return s.divergence_problem(); });
 }
 
 std::shared_ptr<const HeadSketch> TileService::find_sketch(const HeadId& head) const {

@@ -44,6 +44,9 @@ class TileService : public TileSource {
     std::vector<std::filesystem::path> cache_folders = {};
     /// What the maps are computed from: norms are kept while it is as it was when it was opened.
     std::shared_ptr<const InputSet> sources = nullptr;
+    /// Calls, the first ones, whose norms are kept: those of `sources`, where there are others. −1:
+    /// all.
+    int64_t kept_calls = -1;
     /// Capture::call_stamps() of all calls that there are by now, under which sketches are kept
     /// beside row norms; asked on another thread. None: they are not.
     std::function<std::vector<std::string>()> call_stamps = {};
@@ -76,6 +79,8 @@ class TileService : public TileSource {
   bool exact(const HeadId& head) const override;
   /// Scores without logits have NaN.
   std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
+  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const override;
+  std::string divergence_problem() const override;
   std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
   std::string sketch_problem(const HeadId& head) const override;
   bool has_sketches() const override;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numbers>
 
+#include "viewer/view/comparison.h"
+
 namespace attnscope {
 namespace {
 
@@ -105,6 +107,9 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetTimeline{look};
     }
+    case CommandId::difference:
+      if (!state.other) return std::nullopt;
+      return action::SetDifference{next_difference(state)};
     default:
       return std::nullopt;
   }

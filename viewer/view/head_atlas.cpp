@@ -67,7 +67,7 @@ std::vector<AtlasLine> sorted_heads(const std::vector<AtlasLine>& lines, const H
 
 }  // namespace
 
-std::vector<AtlasLine> atlas_lines(const std::vector<MapSource>& calls, const HeadId& from) {
+std::vector<AtlasLine> atlas_lines(std::span<const MapSource> calls, const HeadId& from) {
   const MapSource& own = calls[static_cast<size_t>(from.call)];
   const std::string& branch = own.branch(from.batch);
   const int64_t number = own.batch[static_cast<size_t>(from.batch)];

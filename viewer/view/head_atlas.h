@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct AtlasLine {
 
 /// The calls that stand beside the one of `from`, by layer: those of its step, chunk, kind and
 /// slot, with its branch and number of the batch. `from` is among them.
-std::vector<AtlasLine> atlas_lines(const std::vector<MapSource>& calls, const HeadId& from);
+std::vector<AtlasLine> atlas_lines(std::span<const MapSource> calls, const HeadId& from);
 
 /// Finds a head's sketch; null while there is none.
 using FindSketch = std::function<std::shared_ptr<const HeadSketch>(const HeadId&)>;

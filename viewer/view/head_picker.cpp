@@ -99,7 +99,8 @@ struct HeadPicker::Wish {
 std::string_view head_axis_name(HeadAxis axis) { return kAxes[static_cast<size_t>(axis)]; }
 
 bool HeadPicker::leaves_main_stack() const {
-  return std::any_of(calls_.begin(), calls_.end(),
+  const auto calls = chosen();
+  return std::any_of(calls.begin(), calls.end(),
                      [](const MapSource& call) { return call.layer == kNoLayer; });
 }
 
@@ -135,7 +136,7 @@ std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) 
   if (axis == HeadAxis::head) return texts_of(current.heads);
   std::vector<std::string> names;
   if (is_named(axis)) {
-    for (const MapSource& call : calls_) {
+    for (const MapSource& call : chosen()) {
       const std::string& block = call.place.block;
       const std::string& slot = call.place.slot;
       if (axis == HeadAxis::kind) add_once(names, std::string(kind_name(call.kind)));
@@ -149,7 +150,7 @@ std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) 
     return names;
   }
   std::vector<int64_t> numbers;
-  for (const MapSource& call : calls_) {
+  for (const MapSource& call : chosen()) {
     if (axis == HeadAxis::layer && call.layer == kNoLayer) continue;
     if (axis == HeadAxis::chunk && !call.place.has_chunk()) continue;
     numbers.push_back(axis == HeadAxis::step    ? call.step
@@ -169,8 +170,8 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
   using Distance = std::tuple<int, int, int, int64_t, int, int64_t, int64_t, int64_t, int64_t>;
   std::optional<Distance> best;
   HeadId found = from;
-  for (size_t c = 0; c < calls_.size(); ++c) {
-    const MapSource& call = calls_[c];
+  for (int64_t place = chosen_.begin; place < chosen_.end; ++place) {
+    const MapSource& call = calls_[static_cast<size_t>(place)];
     for (int64_t item = 0; item < static_cast<int64_t>(call.batch.size()); ++item) {
       const bool other_branch = call.branch(item) != w.branch;
       const bool fits = (wish.must != HeadAxis::step || call.step == w.step) &&
@@ -181,7 +182,6 @@ HeadId HeadPicker::nearest(const HeadId& from, const Wish& wish) const {
                         (wish.must != HeadAxis::chunk || call.place.chunk == w.place.chunk) &&
                         (wish.must != HeadAxis::branch || !other_branch);
       if (!fits) continue;
-      const auto place = static_cast<int64_t>(c);
       // A slot has its kind.
       const bool other_kind = wish.must != HeadAxis::slot && call.kind != w.kind;
       const bool other_slot = wish.must != HeadAxis::kind && call.place.slot != w.place.slot;
@@ -262,8 +262,13 @@ HeadId HeadPicker::move(const HeadId& from, HeadAxis axis, int64_t by) const {
   return target == place ? from : select(from, axis, names[static_cast<size_t>(target)]);
 }
 
+HeadId HeadPicker::nearest_to(const HeadValues& values) const {
+  // The number of a head excludes no call.
+  return nearest({chosen_.begin, 0, 0}, {values, HeadAxis::head});
+}
+
 HeadId HeadPicker::find(const HeadValues& wanted) const {
-  const HeadId start;
+  const HeadId start{chosen_.begin, 0, 0};
   HeadId found = select(start, HeadAxis::kind, kind_name(wanted.kind));
   found = nearest(found, {wanted, HeadAxis::kind});
   // Each of these is in the capture by itself, or the error says what is.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,12 @@ std::string_view head_axis_name(HeadAxis axis);
 class HeadPicker {
  public:
   /// Not empty.
-  explicit HeadPicker(std::vector<MapSource> calls) : calls_(std::move(calls)) {}
+  explicit HeadPicker(std::vector<MapSource> calls) : calls_(std::move(calls)) {
+    chosen_ = {0, static_cast<int64_t>(calls_.size())};
+  }
+  /// Knows all of the calls, and picks among some of them: those of one of two captures.
+  HeadPicker(std::vector<MapSource> calls, IndexRange chosen)
+      : calls_(std::move(calls)), chosen_(chosen) {}
 
   const std::vector<MapSource>& calls() const { return calls_; }
   /// Adds calls behind those that there are.
@@ -53,14 +59,21 @@ class HeadPicker {
   HeadId select(const HeadId& from, HeadAxis axis, std::string_view value) const;
   /// The head `by` places further along the values of an axis, the last or first one beyond that.
   HeadId move(const HeadId& from, HeadAxis axis, int64_t by) const;
+  /// The head whose values differ least from these.
+  HeadId nearest_to(const HeadValues& values) const;
   /// The head with exactly these values. Throws Error(usage) naming the first that does not exist.
   HeadId find(const HeadValues& values) const;
 
  private:
   struct Wish;
   HeadId nearest(const HeadId& from, const Wish& wish) const;
+  std::span<const MapSource> chosen() const {
+    return std::span(calls_).subspan(static_cast<size_t>(chosen_.begin),
+                                     static_cast<size_t>(chosen_.size()));
+  }
 
   std::vector<MapSource> calls_;
+  IndexRange chosen_;  ///< of calls_
 };
 
 }  // namespace attnscope

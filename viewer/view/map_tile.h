@@ -9,6 +9,7 @@
 
 #include "core/base/index_range.h"
 #include "core/problem/score.h"
+#include "core/products/map_difference.h"
 #include "viewer/view/map_geometry.h"
 
 namespace attnscope {
@@ -24,6 +25,13 @@ struct HeadId {
   friend auto operator<=>(const HeadId&, const HeadId&) = default;
 };
 
+/// What a map is compared with: the head of side B, whose map has the same size.
+struct Against {
+  HeadId other;
+  Difference how = Difference::signed_difference;  ///< not off
+  friend auto operator<=>(const Against&, const Against&) = default;
+};
+
 /// A tile of the map's pyramid: texel (r, c) of level L covers the 2^L × 2^L entries from row
 /// (row·kTileSide + r)·2^L and column (col·kTileSide + c)·2^L on; fewer at the map's far edges.
 struct TileId {
@@ -32,6 +40,7 @@ struct TileId {
   int level = 0;
   int64_t row = 0;
   int64_t col = 0;
+  std::optional<Against> against = {};  ///< of the difference from this map, entry by entry
   friend auto operator<=>(const TileId&, const TileId&) = default;
 };
 
@@ -46,6 +55,8 @@ struct MapTile {
   /// [rows, cols]: over the entries computed, masked ones included as weight 0, or left out
   /// (logits); −inf where the mask leaves none of a texel's entries (of an export's weights nobody
   /// knows), NaN where an export has none of them.
+  /// Of differences `max` is the one of the largest size, with its sign; entries that have no
+  /// difference are left out, and texels of none are −inf.
   std::vector<float> max, mean;
   /// The same on the device that computed them, until they are on the screen; may be null.
   std::shared_ptr<DeviceTexels> device;
@@ -86,6 +97,30 @@ struct KeyMasses {
   MassRequest request;
   int64_t rows = 0;            ///< that count
   std::vector<double> masses;  ///< [keys]: means over these rows; NaN where there are none
+};
+
+/// The difference of a head's map from another's.
+struct DifferenceId {
+  HeadId head;
+  Quantity quantity = Quantity::weights;
+  Against against;
+  friend auto operator<=>(const DifferenceId&, const DifferenceId&) = default;
+};
+
+/// Two heads whose rows are compared: of side A and of side B.
+struct HeadsCompared {
+  HeadId a, b;
+  friend auto operator<=>(const HeadsCompared&, const HeadsCompared&) = default;
+};
+
+/// How far each row of one map is from that of another. Immutable once it was published.
+struct RowDivergence {
+  HeadsCompared heads;
+  /// Jensen–Shannon divergence in bits, [queries]; NaN of rows that are not computed yet, and of
+  /// those that have no weight in one of the maps.
+  std::vector<double> rows;
+  int64_t computed = 0;  ///< rows
+  bool exact = false;    ///< all of them
 };
 
 /// One entry of the map, exact but where an export has rounded it. Numbers that are not known (of

@@ -73,6 +73,39 @@ OrderedJson volume_json(const VolumeLook& look) {
   return json;
 }
 
+OrderedJson head_values_json(const HeadValues& head) {
+  OrderedJson json{{"step", head.step},     {"layer", head.layer}, {"kind", kind_name(head.kind)},
+                   {"branch", head.branch}, {"batch", head.batch}, {"head", head.head}};
+  if (head.place.is_recorded()) {
+    json["block"] = head.place.block;
+    json["slot"] = head.place.slot;
+  }
+  if (head.place.has_chunk()) json["chunk"] = head.place.chunk;
+  return json;
+}
+
+/// Side B; what is as at first is left out.
+OrderedJson other_side_json(const Session& session, const path& folder) {
+  OrderedJson json = OrderedJson::object();
+  if (!session.other_capture.empty()) {
+    json["capture"] = stored_path(session.other_capture.string(), folder);
+  }
+  if (!session.view.other) return json;
+  const OtherSide& other = *session.view.other;
+  json["head"] = head_values_json(session.other_head);
+  if (other.difference != Difference::off) json["difference"] = difference_name(other.difference);
+  // The shortest number that is this float.
+  if (other.split) json["split"] = std::stod(fmt::format("{}", *other.split));
+  if (!other.range.automatic) json["range"] = {other.range.low, other.range.high};
+  if (!other.lock_zoom) {
+    json["rect"] = {other.rect.q0, other.rect.q1, other.rect.k0, other.rect.k1};
+  }
+  if (!other.lock_range) json["lock_range"] = false;
+  if (!other.lock_cursor) json["lock_cursor"] = false;
+  if (other.ranked) json["ranked"] = true;
+  return json;
+}
+
 OrderedJson view_json(const ViewState& view) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
@@ -139,18 +172,11 @@ std::string session_text(const Session& session, const path& folder) {
   const OrderedJson facts = facts_json(session.facts, folder);
   if (!facts.empty()) json["facts"] = facts;
   json["window"] = {{"width", session.width}, {"height", session.height}};
-  json["head"] = {{"step", session.head.step},
-                  {"layer", session.head.layer},
-                  {"kind", kind_name(session.head.kind)},
-                  {"branch", session.head.branch},
-                  {"batch", session.head.batch},
-                  {"head", session.head.head}};
-  if (session.head.place.is_recorded()) {
-    json["head"]["block"] = session.head.place.block;
-    json["head"]["slot"] = session.head.place.slot;
-  }
-  if (session.head.place.has_chunk()) json["head"]["chunk"] = session.head.place.chunk;
+  json["head"] = head_values_json(session.head);
   json["view"] = view_json(session.view);
+  if (session.view.other || !session.other_capture.empty()) {
+    json["b"] = other_side_json(session, folder);
+  }
   try {
     return json.dump(2) + "\n";
   } catch (const nlohmann::json::exception&) {
@@ -181,8 +207,8 @@ Session read_session(const path& file) {
 void write_session(const Session& session, const path& file, bool force) {
   const std::string text = session_text(session, folder_of_session(file));
   std::vector<path> inputs;
-  for (const std::string& input :
-       {session.capture.string(), session.tensors.q, session.tensors.k, session.tensors.v}) {
+  for (const std::string& input : {session.capture.string(), session.other_capture.string(),
+                                   session.tensors.q, session.tensors.k, session.tensors.v}) {
     // Of FILE:KEY the file too.
     if (!input.empty()) inputs.emplace_back(input);
     if (const size_t key = input.rfind(':'); key != std::string::npos && key > 0) {
@@ -195,8 +221,27 @@ void write_session(const Session& session, const path& file, bool force) {
   out.commit();
 }
 
-ViewState restored_view(const Session& session, const HeadPicker& picker,
-                        const ViewLimits& limits) {
+namespace {
+
+/// What brings side B back.
+std::vector<Action> other_side_actions(const OtherSide& other, const HeadId& head) {
+  std::vector<Action> actions{action::SetOther{head},
+                              action::SetDifference{other.difference},
+                              action::SetSplitLine{other.split},
+                              action::SetLock{action::Lock::zoom, other.lock_zoom},
+                              action::SetLock{action::Lock::range, other.lock_range},
+                              action::SetLock{action::Lock::cursor, other.lock_cursor},
+                              action::ShowRanked{other.ranked}};
+  if (!other.lock_zoom) actions.emplace_back(action::SetOtherRect{other.rect});
+  // It belongs to the difference, where there is one.
+  if (other.difference != Difference::off) actions.emplace_back(action::SetRange{other.range});
+  return actions;
+}
+
+}  // namespace
+
+ViewState restored_view(const Session& session, const HeadPicker& picker, const ViewLimits& limits,
+                        const HeadPicker& others) {
   const ViewState& view = session.view;
   ViewState state = opened_view(limits);
   try {
@@ -219,6 +264,10 @@ ViewState restored_view(const Session& session, const HeadPicker& picker,
                                 action::SetFilm{view.film},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
+    if (view.other) {
+      const auto more = other_side_actions(*view.other, others.find(session.other_head));
+      actions.insert(actions.end(), more.begin(), more.end());
+    }
     for (const Action& each : actions) state = apply_action(state, each, limits);
   } catch (const Error& error) {
     throw usage_error(std::string("session: ") + error.what());

@@ -18,7 +18,10 @@ struct Session {
   FactOverrides facts;
   int width = 1280, height = 800;  ///< of the window, in its own units
   HeadValues head;
-  ViewState view;  ///< but for its head
+  ViewState view;  ///< but for its head, and that of side B
+  /// Of side B, where view.other is there; a second capture that is open has its path.
+  HeadValues other_head;
+  std::filesystem::path other_capture;
 };
 
 /// `{"format": "attnscope-session/1", …}` with paths relative to `folder` (absolute) where they are
@@ -36,8 +39,14 @@ Session read_session(const std::filesystem::path& file);
 /// Through FILE.part; replaces FILE only with `force`. Throws Error(file).
 void write_session(const Session& session, const std::filesystem::path& file, bool force);
 
-/// The state that a session asks for in the capture that it names. Throws Error(usage) "session: …"
-/// where the capture does not have its head, tokens or values.
-ViewState restored_view(const Session& session, const HeadPicker& picker, const ViewLimits& limits);
+/// The state that a session asks for in the capture that it names; side B's head is one of
+/// `others`. Throws Error(usage) "session: …" where a capture does not have its head, tokens or
+/// values.
+ViewState restored_view(const Session& session, const HeadPicker& picker, const ViewLimits& limits,
+                        const HeadPicker& others);
+inline ViewState restored_view(const Session& session, const HeadPicker& picker,
+                               const ViewLimits& limits) {
+  return restored_view(session, picker, limits, picker);
+}
 
 }  // namespace attnscope

@@ -204,14 +204,61 @@ FilmLook read_film(Fields fields) {
   return look;
 }
 
+ColourRange ends_of(const Fields& fields, const std::vector<double>& ends) {
+  if (!(ends[0] < ends[1])) throw fields.fail("range", "the low end must be below the high end");
+  return {false, ends[0], ends[1]};
+}
+
 ColourRange read_range(Fields& fields) {
   if (fields.at("range") == "auto") return {};
   if (!fields.at("range").is_array()) {
     throw fields.fail("range", "expected \"auto\" or two numbers");
   }
-  const auto ends = fields.numbers("range", 2);
-  if (!(ends[0] < ends[1])) throw fields.fail("range", "the low end must be below the high end");
-  return {false, ends[0], ends[1]};
+  return ends_of(fields, fields.numbers("range", 2));
+}
+
+MapRect read_rect(Fields& fields) {
+  const auto rect = fields.numbers("rect", 4);
+  if (!(rect[0] < rect[1]) || !(rect[2] < rect[3])) {
+    throw fields.fail("rect", "expected Q0 < Q1 and K0 < K1");
+  }
+  return {rect[0], rect[1], rect[2], rect[3]};
+}
+
+/// Side B into the session; its second capture alone where no head is named.
+void read_other_side(Fields fields, const std::filesystem::path& folder, Session& session) {
+  if (fields.has("capture")) {
+    const std::string name = fields.text("capture");
+    if (name.empty()) throw fields.fail("capture", "is empty");
+    session.other_capture = opened_path(name, folder);
+  }
+  if (!fields.has("head")) {
+    if (session.other_capture.empty()) throw fields.fail("head", "is missing");
+    return fields.check_all_known();
+  }
+  session.other_head = read_head(fields.object("head"));
+  OtherSide other;
+  other.rect = session.view.rect;
+  if (fields.has("difference")) {
+    other.difference = fields.name("difference", parse_difference, difference_names());
+  }
+  if (fields.has("split")) {
+    const double share = fields.number("split");
+    if (!(share >= 0) || !(share <= 1)) {
+      throw fields.fail("split", "expected a share of the map's width from 0 to 1");
+    }
+    other.split = static_cast<float>(share);
+  }
+  if (fields.has("range")) other.range = ends_of(fields, fields.numbers("range", 2));
+  if (fields.has("rect")) {
+    other.rect = read_rect(fields);
+    other.lock_zoom = false;
+  }
+  if (fields.has("lock_range")) other.lock_range = fields.boolean("lock_range");
+  if (fields.has("lock_cursor")) other.lock_cursor = fields.boolean("lock_cursor");
+  if (fields.has("ranked")) other.ranked = fields.boolean("ranked");
+  fields.check_all_known();
+  session.view.other = other;
 }
 
 AtlasLook read_atlas(Fields fields) {
@@ -257,11 +304,7 @@ TimelineLook read_timeline(Fields fields) {
 
 ViewState read_view(Fields fields) {
   ViewState view;
-  const auto rect = fields.numbers("rect", 4);
-  view.rect = {rect[0], rect[1], rect[2], rect[3]};
-  if (!(rect[0] < rect[1]) || !(rect[2] < rect[3])) {
-    throw fields.fail("rect", "expected Q0 < Q1 and K0 < K1");
-  }
+  view.rect = read_rect(fields);
   view.query = read_query(fields);
   view.reverse = fields.boolean("reverse");
   if (fields.has("segment")) view.segment = fields.text("segment");
@@ -323,6 +366,7 @@ Session parse_session(std::string_view text, const std::string& file,
   window.check_all_known();
   session.head = read_head(fields.object("head"));
   session.view = read_view(fields.object("view"));
+  if (fields.has("b")) read_other_side(fields.object("b"), folder, session);
   fields.check_all_known();
   return session;
 }

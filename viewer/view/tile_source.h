@@ -37,6 +37,11 @@ struct WantedTiles {
   std::optional<LineRequest> words_line = {};  ///< of the words' list, after the other lines
   std::optional<MassRequest> masses = {};      ///< of the words; waits for the head's row norms
   std::vector<FrameRequest> frames = {};  ///< of the video, in the order in which they are read
+  /// Differences whose exact pyramid should be computed when nothing else is to be done, before
+  /// those of `exact`.
+  std::vector<DifferenceId> exact_differences = {};
+  /// Rows that should be compared, a sample of them first, when there are no tiles to be made.
+  std::optional<HeadsCompared> divergence = {};
   friend bool operator==(const WantedTiles&, const WantedTiles&) = default;
 };
 
@@ -71,6 +76,13 @@ class TileSource {
   virtual bool exact(const HeadId& head) const = 0;
   /// The entry, or nothing while it is not there. The last ones stay.
   virtual std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const = 0;
+  /// How far rows are from one another, as far as they are compared by now, or null.
+  virtual std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const {
+    (void)heads;
+    return nullptr;
+  }
+  /// Why the wanted divergence will not come, one line; empty: it is there or may still come.
+  virtual std::string divergence_problem() const { return ""; }
   /// The head's sketch as good as it is by now, or null.
   virtual std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const = 0;
   /// Why a wanted sketch will not come, one line; empty: it is there or may still come.

@@ -80,7 +80,8 @@ ValueHistogram ValueHistogram::of(std::span<const std::shared_ptr<const MapTile>
   }
   if (used.empty()) return histogram;
   histogram.quantity_ = used.front()->id.quantity;
-  if (histogram.quantity_ == Quantity::weights) {
+  histogram.against_ = used.front()->id.against;
+  if (histogram.counts_octaves()) {
     histogram.low_ = kLowestOctave;
     histogram.high_ = kHighestOctave;
     histogram.fill(used, view, pool);
@@ -115,14 +116,14 @@ void ValueHistogram::fill_logits(const std::vector<const MapTile*>& tiles, const
 
 void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRect& view,
                           Pool pool) {
-  const bool weights = quantity_ == Quantity::weights;
+  const bool weights = counts_octaves();
   const int bins = weights ? (kHighestOctave - kLowestOctave) * kBinsPerOctave : kLinearBins;
   counts_.assign(static_cast<size_t>(bins), 0);
   total_ = zeros_ = masked_ = missing_ = 0;
   const auto count_other = [this](float value, double entries) {
     if (std::isnan(value)) {
       missing_ += entries;
-    } else if (value < 0) {
+    } else if (std::isinf(value) && value < 0) {
       masked_ += entries;
     }
   };
@@ -154,7 +155,7 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
 
 double ValueHistogram::place(double bins) const {
   const double at = low_ + bins * (high_ - low_) / static_cast<double>(counts_.size());
-  return quantity_ == Quantity::weights ? std::exp2(at) : at;
+  return counts_octaves() ? std::exp2(at) : at;
 }
 
 double ValueHistogram::edge(size_t i) const { return place(static_cast<double>(i)); }

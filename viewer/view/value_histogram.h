@@ -13,7 +13,7 @@
 namespace attnscope {
 
 /// How often which values are seen. Weights are counted by their base-2 logarithm, 16 bins an
-/// octave from 2^−64 to 2^16, logits evenly over all that are no outliers
+/// octave from 2^−64 to 2^16, logits and signed differences evenly over all that are no outliers
 /// (which count in the first and last bin). A value.
 class ValueHistogram {
  public:
@@ -31,6 +31,8 @@ class ValueHistogram {
                            const MapRect& view, Pool pool);
 
   Quantity quantity() const { return quantity_; }
+  /// What the tiles were compared with, and how; nothing: they show the map as it is.
+  const std::optional<Against>& against() const { return against_; }
   bool exact() const { return exact_; }
   bool empty() const { return total_ == 0; }
   /// Of the values counted in bins, which are not 0.
@@ -55,7 +57,13 @@ class ValueHistogram {
   double place(double bins) const;
   double value_at(double share) const;
 
+  /// By their logarithm: what cannot be below 0.
+  bool counts_octaves() const {
+    return quantity_ == Quantity::weights && !(against_ && is_signed(against_->how));
+  }
+
   Quantity quantity_ = Quantity::weights;
+  std::optional<Against> against_;
   bool exact_ = false;
   double low_ = 0, high_ = 1;  ///< of the axis: log₂ of weights, or logits
   std::vector<double> counts_;

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/base/error.h"
 #include "viewer/view/wanted_tiles.h"
 
@@ -17,12 +20,44 @@ double product_factor(ViewProduct product, int64_t keys) {
   return product == ViewProduct::lift ? static_cast<double>(keys) : 1;
 }
 
+namespace {
+
+/// Whether it has counted what the state shows.
+bool counts_shown(const ViewState& state, const ValueHistogram& histogram) {
+  return histogram.quantity() == product_quantity(state.product) &&
+         histogram.against() == state.against();
+}
+
+/// As far below 0 as above.
+ValueRange signed_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
+  constexpr double kTail = 0.001;
+  const double factor = shown_factor(state, keys);
+  const auto seen =
+      counts_shown(state, histogram) ? histogram.quantiles(kTail, 1 - kTail) : std::nullopt;
+  double end = 0;
+  if (seen) end = std::max(std::abs(seen->low), std::abs(seen->high)) * factor;
+  if (end > 0) return {-end, end};
+  const bool of_weights = state.product != ViewProduct::logits &&
+                          state.other->difference == Difference::signed_difference;
+  const double usual = of_weights ? factor / static_cast<double>(keys) : 1;
+  return {-usual, usual};
+}
+
+}  // namespace
+
+double shown_factor(const ViewState& state, int64_t keys) {
+  const bool ratio = state.against() && state.against()->how == Difference::log_ratio;
+  return ratio ? 1 : product_factor(state.product, keys);
+}
+
 ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
-  if (!state.range.automatic) return {state.range.low, state.range.high};
+  const ColourRange& chosen = state.against() ? state.other->range : state.range;
+  if (!chosen.automatic) return {chosen.low, chosen.high};
+  if (state.against() && is_signed(state.other->difference)) {
+    return signed_range(state, histogram, keys);
+  }
   const double factor = product_factor(state.product, keys);
-  const auto seen = histogram.quantity() == product_quantity(state.product)
-                        ? histogram.automatic_range()
-                        : std::nullopt;
+  const auto seen = counts_shown(state, histogram) ? histogram.automatic_range() : std::nullopt;
   if (seen) {
     return widened_range({seen->low * factor, seen->high * factor}, state.scale);
   }
@@ -34,14 +69,16 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
 ColourScale shown_scale(const ViewState& state, const ValueRange& range) {
   const auto map = parse_colormap(state.colormap);
   if (!map) throw usage_error(fmt::format("colormap {}: no such name", one_line(state.colormap)));
-  return {*map, state.scale, range};
+  if (!state.against()) return {*map, state.scale, range};
+  const Difference how = state.other->difference;
+  return {is_signed(how) ? Colormap::coolwarm : *map, difference_scale(state.scale, how), range};
 }
 
 ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
   const ColourScale scale = shown_scale(state, shown_range(state, histogram, keys));
-  const bool nothing = state.range.automatic &&
-                       histogram.quantity() == product_quantity(state.product) &&
-                       histogram.has_nothing_to_scale();
+  const ColourRange& chosen = state.against() ? state.other->range : state.range;
+  const bool nothing =
+      chosen.automatic && counts_shown(state, histogram) && histogram.has_nothing_to_scale();
   return nothing ? ColourScale::of_nothing(scale.map(), scale.kind()) : scale;
 }
 

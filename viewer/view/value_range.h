@@ -11,10 +11,15 @@ namespace attnscope {
 /// What weights are multiplied by to give the product that is shown: the keys for lift, else 1.
 double product_factor(ViewProduct product, int64_t keys);
 
+/// What the numbers of tiles are multiplied by to give what is shown: product_factor(), but 1 for
+/// ratios, which have no unit.
+double shown_factor(const ViewState& state, int64_t keys);
+
 /// The values at the ends of the colours: those that were set, or the histogram's automatic range,
 /// widened where that is next to nothing (as ColourScale::fit does). With nothing in the histogram,
-/// a sixteenth to sixteen times an even row's weight, or logits of −1 to 1. In the units of the
-/// product.
+/// a sixteenth to sixteen times an even row's weight, or logits of −1 to 1. Of signed differences
+/// the ends are as far below 0 as above: 99.8 % of what is seen lies between them. In the units of
+/// the product.
 ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys);
 
 /// The colours of a state over a range: units, values, colours and ticks. Throws Error(usage) where

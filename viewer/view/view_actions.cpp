@@ -45,9 +45,11 @@ class Applier {
     if (!before.weights && there.weights) there.logits = false;
     fit_product(state_, there);
     if (call().text != before.text) state_.words.chosen.clear();
-    if (call().rows == before.rows && call().cols == before.cols) return;
-    state_.rect = fit_rect(call().rows, call().cols);
-    state_.query.reset();
+    if (call().rows != before.rows || call().cols != before.cols) {
+      state_.rect = fit_rect(call().rows, call().cols);
+      state_.query.reset();
+    }
+    if (state_.other && !other_problem(state_.other->head).empty()) state_.other.reset();
   }
 
   void operator()(const action::SetRect& a) { show(a.rect); }
@@ -110,6 +112,7 @@ class Applier {
       throw usage_error(fmt::format("product {}: there are {} only", product_name(a.product),
                                     wants_logits ? "weights" : "logits"));
     }
+    if (state_.other) take_product_of_other(a.product);
     const ViewProduct before = state_.product;
     const bool logits = before == ViewProduct::logits || a.product == ViewProduct::logits;
     state_.product = a.product;
@@ -126,6 +129,10 @@ class Applier {
     }
     state_.scale = a.scale;
     if (!range_suits(state_.range, a.scale)) state_.range = {};
+    if (state_.against() && !is_signed(state_.other->difference) &&
+        !range_suits(state_.other->range, a.scale)) {
+      state_.other->range = {};
+    }
   }
 
   void operator()(const action::SetColormap& a) {
@@ -140,14 +147,20 @@ class Applier {
   }
 
   void operator()(const action::SetRange& a) {
+    ColourRange& range = state_.against() ? state_.other->range : state_.range;
     if (a.range.automatic) {
-      state_.range = {};
+      range = {};
       return;
     }
     const std::string text = fmt::format("range {:g} {:g}: ", a.range.low, a.range.high);
     if (!std::isfinite(a.range.low) || !std::isfinite(a.range.high) ||
         !(a.range.low < a.range.high)) {
       throw usage_error(text + "the low end must be below the high end");
+    }
+    if (state_.against() && is_signed(state_.other->difference)) {
+      const double end = std::max(std::abs(a.range.low), std::abs(a.range.high));
+      range = {false, -end, end};
+      return;
     }
     if (!range_suits(a.range, state_.scale)) {
       throw usage_error(text +
@@ -156,7 +169,7 @@ class Applier {
                              : "a sqrt scale needs a low end of 0 or more") +
                         "; take another scale or range");
     }
-    state_.range = a.range;
+    range = a.range;
   }
 
   void operator()(const action::SetTheme& a) { state_.theme = a.theme; }
@@ -242,12 +255,110 @@ class Applier {
     state_.film.moment = a.moment;
   }
 
+  void operator()(const action::SetOther& a) {
+    if (const std::string problem = other_problem(a.head); !problem.empty()) {
+      throw usage_error("side B: " + problem);
+    }
+    if (!state_.other) state_.other = OtherSide{.head = a.head, .rect = state_.rect};
+    state_.other->head = a.head;
+  }
+
+  void operator()(const action::DropOther&) { state_.other.reset(); }
+
+  void operator()(const action::SetDifference& a) {
+    if (a.how == Difference::off && !state_.other) return;
+    OtherSide& other = other_side();
+    if (!difference_suits(a.how, quantity())) {
+      throw usage_error("difference logratio: logits have no ratio; take product weights");
+    }
+    if (other.difference == a.how) return;
+    other.difference = a.how;
+    other.range = {};
+    if (a.how != Difference::off) other.split.reset();
+  }
+
+  void operator()(const action::SetSplitLine& a) {
+    if (!a.share && !state_.other) return;
+    if (a.share && !std::isfinite(*a.share)) {
+      throw usage_error("a split line needs a share of the map's width between 0 and 1");
+    }
+    OtherSide& other = other_side();
+    other.split.reset();
+    if (!a.share) return;
+    other.split = std::clamp(*a.share, 0.0f, 1.0f);
+    other.difference = Difference::off;
+    other.range = {};
+  }
+
+  void operator()(const action::SetLock& a) {
+    OtherSide& other = other_side();
+    if (a.lock == action::Lock::range) other.lock_range = a.on;
+    if (a.lock == action::Lock::cursor) other.lock_cursor = a.on;
+    if (a.lock != action::Lock::zoom) return;
+    // Released, B begins with what it showed.
+    if (other.lock_zoom) other.rect = state_.rect;
+    other.lock_zoom = a.on;
+  }
+
+  void operator()(const action::SetOtherRect& a) {
+    OtherSide& other = other_side();
+    if (other.lock_zoom) return show(a.rect);
+    other.rect = clamped_rect(a.rect, call().rows, call().cols);
+  }
+
+  void operator()(const action::ShowRanked& a) {
+    if (!a.on && !state_.other) return;
+    other_side().ranked = a.on;
+  }
+
  private:
   static void check_moment(int64_t moment) {
     if (moment >= 0) return;
     throw usage_error(fmt::format("film frame {}: expected a number from 0 on", moment));
   }
   const CallLimits& call() const { return limits_.of_call(state_.head); }
+  Quantity quantity() const {
+    return state_.product == ViewProduct::logits ? Quantity::logits : Quantity::weights;
+  }
+
+  OtherSide& other_side() {
+    if (!state_.other) throw usage_error("there is no side B to compare with");
+    return *state_.other;
+  }
+
+  /// Why this head cannot be side B; empty: it can.
+  std::string other_problem(const HeadId& head) const {
+    if (!limits_.has(head)) {
+      return fmt::format("no such head: call {}, batch item {}, head {}", head.call, head.batch,
+                         head.head);
+    }
+    const CallLimits& a = call();
+    const CallLimits& b = limits_.of_call(head);
+    if (a.rows != b.rows || a.cols != b.cols) {
+      return fmt::format(
+          "maps of different sizes cannot be compared (A has {} queries and {} keys, B {} and {})",
+          a.rows, a.cols, b.rows, b.cols);
+    }
+    const bool logits = quantity() == Quantity::logits;
+    if (logits ? !b.logits : !b.weights) {
+      return fmt::format("there are no {} of it", logits ? "logits" : "weights");
+    }
+    return "";
+  }
+
+  void take_product_of_other(ViewProduct product) {
+    const CallLimits& b = limits_.of_call(state_.other->head);
+    const bool logits = product == ViewProduct::logits;
+    if (logits ? !b.logits : !b.weights) {
+      throw usage_error(fmt::format("product {}: there are no {} of side B", product_name(product),
+                                    logits ? "logits" : "weights"));
+    }
+    state_.other->range = {};
+    if (logits && state_.other->difference == Difference::log_ratio) {
+      state_.other->difference = Difference::signed_difference;
+    }
+  }
+
   void show(const MapRect& rect) { state_.rect = clamped_rect(rect, call().rows, call().cols); }
 
   ViewState state_;

@@ -88,6 +88,30 @@ struct SetFilm {
 struct SetMoment {
   int64_t moment;
 };
+/// Side B.
+struct SetOther {
+  HeadId head;
+};
+struct DropOther {};
+struct SetDifference {
+  Difference how;
+};
+/// Nothing: one map all over.
+struct SetSplitLine {
+  std::optional<float> share;
+};
+enum class Lock : uint8_t { zoom, range, cursor };
+struct SetLock {
+  Lock lock;
+  bool on;
+};
+/// The part of the map that B shows while its zoom is its own.
+struct SetOtherRect {
+  MapRect rect;
+};
+struct ShowRanked {
+  bool on;
+};
 }  // namespace action
 using Action =
     std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
@@ -95,7 +119,9 @@ using Action =
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
                  action::SetRange, action::SetTheme, action::Maximise, action::ShowHistogram,
                  action::SetAtlas, action::SetSplit, action::SetWords, action::SetFilm,
-                 action::SetMoment, action::SetVolume, action::SetTimeline, action::Scrub>;
+                 action::SetMoment, action::SetVolume, action::SetTimeline, action::Scrub,
+                 action::SetOther, action::DropOther, action::SetDifference, action::SetSplitLine,
+                 action::SetLock, action::SetOtherRect, action::ShowRanked>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and
@@ -104,6 +130,10 @@ using Action =
 /// - a product takes its usual scale where logits come or go and the scale is log, sqrt or linear
 ///   (symlog suits all); the range of another product becomes automatic;
 /// - a range that the new scale cannot show becomes automatic;
+/// - side B stays while its map has A's size and the numbers that are shown, else it goes; logits
+///   have no ratio, so that a log ratio of them becomes a difference; a split line shows both maps,
+///   a difference one, so that each ends the other; the colours' range is the
+///   difference's where one is shown, and of signed ones as far below 0 as above;
 /// - a pane that is maximised is shown, and one that is hidden is not maximised.
 /// Throws Error(usage), one line without a place, for what cannot be meant: a head, token or colour
 /// map that is not there, an empty rectangle or choice, a range, scale or number of the atlas that

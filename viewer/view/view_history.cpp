@@ -16,6 +16,8 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
     return Gesture::volume;
   }
   if (std::holds_alternative<action::Scrub>(action)) return Gesture::scrub;
+  if (std::holds_alternative<action::SetSplitLine>(action)) return Gesture::line;
+  if (std::holds_alternative<action::SetOtherRect>(action)) return Gesture::other;
   return Gesture::none;
 }
 

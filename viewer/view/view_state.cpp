@@ -86,6 +86,12 @@ bool scale_suits(ScaleKind scale, ViewProduct product) {
   return product != ViewProduct::logits || (scale != ScaleKind::log2 && scale != ScaleKind::sqrt);
 }
 
+ScaleKind difference_scale(ScaleKind scale, Difference how) {
+  const bool bent = scale == ScaleKind::log2 || scale == ScaleKind::sqrt;
+  if (!bent || how == Difference::off || how == Difference::absolute) return scale;
+  return how == Difference::log_ratio ? ScaleKind::linear : ScaleKind::symlog;
+}
+
 ViewState opened_view(const ViewLimits& limits) {
   const CallLimits& call = limits.calls.front();
   ViewState state;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/products/map_difference.h"
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/film_look.h"
@@ -62,6 +63,20 @@ struct AtlasLook {
   friend bool operator==(const AtlasLook&, const AtlasLook&) = default;
 };
 
+/// Another head that is looked at beside the state's own (side A), and how the two are told apart.
+struct OtherSide {
+  HeadId head;  ///< of side B; of a second capture, its calls stand behind those of the first
+  Difference difference = Difference::off;
+  /// Share of the map's width: left of it A is seen, right of it B; none: one map all over.
+  std::optional<float> split = {};
+  /// Locked: B has A's part of the map, the ends of A's colours, and is read where A is read.
+  bool lock_zoom = true, lock_range = true, lock_cursor = true;
+  MapRect rect = {};       ///< of B, where its zoom is its own
+  ColourRange range = {};  ///< of the difference's colours; of signed ones as far below 0 as above
+  bool ranked = false;     ///< rows are listed by their divergence
+  friend bool operator==(const OtherSide&, const OtherSide&) = default;
+};
+
 /// Everything that is looked at, and how. A value without window, GL or threads; saved as the
 /// session. Defaults are those of a capture that was just opened.
 struct ViewState {
@@ -84,7 +99,14 @@ struct ViewState {
   FilmLook film = {};
   VolumeLook volume = {};
   TimelineLook timeline = {};
-  float split_query = 0.36f;  ///< share of the window's width that the right column takes
+  float split_query = 0.36f;            ///< share of the window's width that the right column takes
+  std::optional<OtherSide> other = {};  ///< none: nothing is compared
+
+  /// What the map is compared with; nothing where it is shown as it is.
+  std::optional<Against> against() const {
+    if (!other || other->difference == Difference::off) return std::nullopt;
+    return Against{other->head, other->difference};
+  }
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };
 
@@ -124,6 +146,10 @@ ScaleKind usual_scale(ViewProduct product);
 void fit_product(ViewState& state, const CallLimits& call);
 /// Whether a product's values have a place on a scale: logits have none on log and sqrt.
 bool scale_suits(ScaleKind scale, ViewProduct product);
+
+/// The scale that a difference is shown on where weights are shown on `scale`: one that has a place
+/// for all of its values.
+ScaleKind difference_scale(ScaleKind scale, Difference how);
 
 /// A capture that was just opened: its first head, all of it. The limits must not be empty.
 ViewState opened_view(const ViewLimits& limits);

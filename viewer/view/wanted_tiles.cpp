@@ -81,6 +81,10 @@ bool draw_finer(const TileId& wanted, const TileId& id, int levels, const MapGeo
 
 }  // namespace
 
+TileId tile_of(const ViewState& state, int level, int64_t row, int64_t col) {
+  return {state.head, product_quantity(state.product), level, row, col, state.against()};
+}
+
 Quantity product_quantity(ViewProduct product) {
   return product == ViewProduct::logits ? Quantity::logits : Quantity::weights;
 }
@@ -116,7 +120,7 @@ std::vector<TileId> seen_tiles(const ViewState& state, const MapGeometry& geomet
   std::sort(order.begin(), order.end());
   std::vector<TileId> tiles;
   for (const auto& [distance, r, c] : order) {
-    tiles.push_back({state.head, product_quantity(state.product), level, r, c});
+    tiles.push_back(tile_of(state, level, r, c));
   }
   return tiles;
 }

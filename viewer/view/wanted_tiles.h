@@ -18,6 +18,10 @@ struct PaneSize {
 /// Tiles of one level that a view may take before a coarser one is chosen.
 inline constexpr int64_t kMaxViewTiles = 1024;
 
+/// A tile of what the state shows of the map: of its head's numbers, or of their difference from
+/// side B's.
+TileId tile_of(const ViewState& state, int level, int64_t row, int64_t col);
+
 /// Which numbers of the map a product is made of.
 Quantity product_quantity(ViewProduct product);
 

@@ -70,6 +70,11 @@ class FakeHost : public ScriptHost {
     const double logit = key == 0 ? -std::numeric_limits<double>::infinity() : -1.5;
     return ProbedEntry{query, key, std::exp(logit), logit};
   }
+  std::optional<ProbedEntry> probe_other(int64_t query, int64_t key) override {
+    if (frame < probed_from + 3) return std::nullopt;
+    return ProbedEntry{query, key, std::exp(-2.5), key == 0 ? std::nan("") : -2.5};
+  }
+  void show_other(bool on) override { log.push_back(on ? "show b" : "show a"); }
   void print(const std::string& line) override { printed.push_back(line); }
   void shot(const std::string& path) override {
     log.push_back("shot " + path);
@@ -187,9 +192,7 @@ TEST_CASE("errors carry file and line") {
   CHECK(has(error_of("query 9 0 0"), "s:1: query 9 0 0: outside the grid"));
   CHECK(has(error_of("range 0 1"), "s:1: range 0 1: a log scale"));
   CHECK(has(error_of("product logits\nscale log"), "s:2: scale log: logits"));
-  CHECK(error_of("b layer 1") == "s:1: b: not in this window yet");
-  CHECK(error_of("difference signed") == "s:1: difference: not in this window yet");
-  CHECK(error_of("key X") == "s:1: key X: difference: not in this window yet");
+  CHECK(error_of("difference signed") == "s:1: there is no side B to compare with");
   CHECK(error_of("save-session refused") == "s:1: refused: already exists");
   CHECK(has(error_of("probe 26 0"), "s:1: probe 26 0: outside the map (queries 0 to 25"));
 }
@@ -277,4 +280,30 @@ TEST_CASE("a probe waits until its numbers are there") {
   Run never("probe 3 4");
   never.host.probed_from = 1 << 20;
   CHECK(never.go() == "s:1: probe 3 4: not there after 60 s (queue 12)");
+}
+
+TEST_CASE("a script compares, and probes tell both sides") {
+  Run run(
+      "b layer 3\nexpect b == step 0 layer 3 branch uncond head 0\nb head 1 2\n"
+      "expect b == step 0 layer 1 branch uncond head 2\ndifference abs\n"
+      "expect difference == abs\nb show on\nb show off\nprobe 3 4\nprobe 3 0\nb off\n"
+      "expect b == none\nexpect difference == off\nprobe 3 4\n");
+  CHECK(run.go().empty());
+  CHECK(run.host.log == std::vector<std::string>{"open", "show b", "show a"});
+  REQUIRE(run.host.printed.size() == 3);
+  const auto json = nlohmann::json::parse(run.host.printed[0]);
+  CHECK(json["weight"].get<double>() == std::exp(-1.5));
+  CHECK(json["b"]["weight"].get<double>() == std::exp(-2.5));
+  CHECK(json["b"]["logit"] == -2.5);
+  CHECK(json["difference"]["weight"].get<double>() == std::exp(-1.5) - std::exp(-2.5));
+  CHECK(json["difference"]["logit"] == 1);
+  CHECK(json["difference"]["log2_ratio"].get<double>() == Approx(1 / std::log(2.0)));
+  // A masked entry of A: no ratio to 0, and no logit.
+  const auto masked = nlohmann::json::parse(run.host.printed[1]);
+  CHECK(masked["difference"]["log2_ratio"].is_null());
+  CHECK(masked["difference"]["logit"].is_null());
+  CHECK_FALSE(nlohmann::json::parse(run.host.printed[2]).contains("b"));
+  CHECK(error_of("b show on") == "s:1: b show: there is no side B");
+  CHECK(has(error_of("b capture elsewhere"), "s:1: b capture elsewhere: this window"));
+  CHECK(has(error_of("b layer 9"), "s:1: layer 9: not in this capture (it has 1, 3)"));
 }

@@ -65,7 +65,8 @@ TEST_CASE("every command has a name, help and keys of its own") {
   CHECK_FALSE(command_on(parse_chord("Ctrl+W")));
   const std::string table = key_table();
   CHECK(has(table, "| `Ctrl+Z`, `Alt+Left` | one step back |"));
-  CHECK_FALSE(has(table, "difference"));
+  CHECK(has(table, "| `X` | next difference"));
+  CHECK_FALSE(has(table, "palette"));
 }
 
 TEST_CASE("keys change the state") {

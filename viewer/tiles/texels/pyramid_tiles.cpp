@@ -34,8 +34,9 @@ void store_texels(MapTile& tile, const MapGeometry& geometry, int64_t row, int64
   }
 }
 
-PyramidTiles::PyramidTiles(const HeadId& head, Quantity quantity, const MapGeometry& geometry)
-    : head_(head), quantity_(quantity), geometry_(geometry) {}
+PyramidTiles::PyramidTiles(const HeadId& head, Quantity quantity, const MapGeometry& geometry,
+                           const std::optional<Against>& against)
+    : head_(head), quantity_(quantity), geometry_(geometry), against_(against) {}
 
 int64_t PyramidTiles::bytes(const MapGeometry& geometry) {
   int64_t bytes = 0;
@@ -59,7 +60,7 @@ PyramidTiles::TileRow& PyramidTiles::tile_row(int level, int64_t row) {
   TileRow& found = open_[{level, row}];
   if (!found.tiles.empty()) return found;
   for (int64_t col = 0; col < geometry_.tile_cols(level); ++col) {
-    found.tiles.push_back(make_tile({head_, quantity_, level, row, col}, geometry_));
+    found.tiles.push_back(make_tile({head_, quantity_, level, row, col, against_}, geometry_));
   }
   found.missing = found.tiles.front()->rows;
   return found;

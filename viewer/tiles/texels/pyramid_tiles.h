@@ -19,7 +19,8 @@ using TilePtr = std::shared_ptr<const MapTile>;
 /// Thread-safe.
 class PyramidTiles {
  public:
-  PyramidTiles(const HeadId& head, Quantity quantity, const MapGeometry& geometry);
+  PyramidTiles(const HeadId& head, Quantity quantity, const MapGeometry& geometry,
+               const std::optional<Against>& against = {});
 
   /// Bytes of all tiles, and of rows that wait for their partner.
   static int64_t bytes(const MapGeometry& geometry);
@@ -40,6 +41,7 @@ class PyramidTiles {
   const HeadId head_;
   const Quantity quantity_;
   const MapGeometry geometry_;
+  const std::optional<Against> against_;
   std::mutex mutex_;
   std::map<std::pair<int, int64_t>, TileRow> open_;
   std::map<std::pair<int, int64_t>, TexelRow> waiting_;

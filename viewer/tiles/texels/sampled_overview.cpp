@@ -57,10 +57,13 @@ std::vector<int64_t> SamplePlan::new_rows(int stage) const {
   return rows;
 }
 
-SampledOverview::SampledOverview(const MapGeometry& geometry, Quantity quantity)
-    : geometry_(geometry), quantity_(quantity), cols_(geometry.texel_cols(geometry.base_level)) {
+SampledOverview::SampledOverview(const MapGeometry& geometry, Quantity quantity, bool differences)
+    : geometry_(geometry),
+      quantity_(quantity),
+      differences_(differences),
+      cols_(geometry.texel_cols(geometry.base_level)) {
   const int64_t rows = geometry.texel_rows(geometry.base_level);
-  const bool logits = quantity == Quantity::logits;
+  const bool logits = quantity == Quantity::logits || differences;
   max_.assign(static_cast<size_t>(rows * cols_),
               logits ? -std::numeric_limits<float>::infinity() : 0.0f);
   sum_.assign(max_.size(), 0);
@@ -68,10 +71,14 @@ SampledOverview::SampledOverview(const MapGeometry& geometry, Quantity quantity)
   rows_.assign(static_cast<size_t>(rows), 0);
 }
 
-int64_t SampledOverview::bytes(const MapGeometry& geometry, Quantity quantity) {
+int64_t SampledOverview::bytes(const MapGeometry& geometry, Quantity quantity, bool differences) {
   const int64_t rows = geometry.texel_rows(geometry.base_level);
   const int64_t cols = geometry.texel_cols(geometry.base_level);
-  return rows * cols * (quantity == Quantity::logits ? 12 : 8) + rows * 4;
+  return rows * cols * (quantity == Quantity::logits || differences ? 12 : 8) + rows * 4;
+}
+
+float SampledOverview::extreme(float a, float b) const {
+  return differences_ ? larger_in_size(a, b) : std::max(a, b);
 }
 
 void SampledOverview::add(int64_t row, const TexelRow& texels) {
@@ -81,7 +88,7 @@ void SampledOverview::add(int64_t row, const TexelRow& texels) {
   for (int64_t c = 0; c < cols_; ++c) {
     const auto at = static_cast<size_t>(base_row * cols_ + c);
     const auto texel = static_cast<size_t>(c);
-    max_[at] = std::max(max_[at], texels.max[texel]);
+    max_[at] = extreme(max_[at], texels.max[texel]);
     sum_[at] += static_cast<float>(texels.sum[texel]);
     if (!count_.empty()) count_[at] += static_cast<int32_t>(texels.count[texel]);
   }
@@ -97,7 +104,7 @@ void SampledOverview::add_up(int64_t first, int64_t end, IndexRange cols, TexelR
     for (int64_t c = cols.begin; c < cols.end; ++c) {
       const auto at = static_cast<size_t>(row * cols_ + c);
       const auto texel = static_cast<size_t>(c - cols.begin);
-      total.max[texel] = std::max(total.max[texel], max_[at]);
+      total.max[texel] = extreme(total.max[texel], max_[at]);
       total.sum[texel] += static_cast<double>(sum_[at]);
       if (!count_.empty()) total.count[texel] += count_[at];
     }
@@ -120,7 +127,8 @@ std::shared_ptr<MapTile> SampledOverview::cut(const TileId& id, int exponent) co
     const int64_t stratum = ((id.row * kTileSide + r) << halvings) >> group;
     if (stratum != held) {
       held = stratum;
-      texels = TexelRow(cols.size(), quantity_);
+      texels =
+          differences_ ? TexelRow::of_differences(cols.size()) : TexelRow(cols.size(), quantity_);
       const int64_t all = geometry_.texel_rows(base);
       add_up(stratum << group, std::min(all, (stratum + 1) << group), cols, texels, rows);
       for (int i = 0; i < halvings; ++i) texels = texels.halved();

@@ -35,8 +35,9 @@ class SamplePlan {
 /// and all coarser levels are cut. Thread-safe.
 class SampledOverview {
  public:
-  SampledOverview(const MapGeometry& geometry, Quantity quantity);
-  static int64_t bytes(const MapGeometry& geometry, Quantity quantity);
+  /// `differences`: texels of TexelRow::of_differences().
+  SampledOverview(const MapGeometry& geometry, Quantity quantity, bool differences = false);
+  static int64_t bytes(const MapGeometry& geometry, Quantity quantity, bool differences = false);
 
   /// A row of the map, pooled to texel columns of the base level.
   void add(int64_t row, const TexelRow& texels);
@@ -45,14 +46,16 @@ class SampledOverview {
   std::shared_ptr<MapTile> cut(const TileId& id, int exponent) const;
 
  private:
+  float extreme(float a, float b) const;
   void add_up(int64_t first, int64_t end, IndexRange cols, TexelRow& total, int64_t& rows) const;
 
   const MapGeometry geometry_;
   const Quantity quantity_;
+  const bool differences_;
   const int64_t cols_;
   mutable std::mutex mutex_;
   std::vector<float> max_, sum_;  ///< [texel_rows(base), texel_cols(base)]
-  std::vector<int32_t> count_;    ///< the same, logits only
+  std::vector<int32_t> count_;    ///< the same, logits and differences only
   std::vector<int32_t> rows_;     ///< rows added, [texel_rows(base)]
 };
 

@@ -1,6 +1,7 @@
 #include "viewer/tiles/texels/texel_row.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/mask/masked_bias.h"
 
@@ -44,6 +45,26 @@ void add_run(const float* values, int64_t entries, Totals& totals) {
   }
 }
 
+/// Of differences: what is largest in size; −inf is left out.
+Totals signed_totals_of(const float* values, int64_t entries) {
+  Totals totals;
+  float largest = -1;
+  for (int64_t i = 0; i < entries; i += kRun) {
+    float sum = 0;
+    for (int64_t j = i; j < std::min(entries, i + kRun); ++j) {
+      const float value = values[j];
+      if (value == kMasked) continue;
+      sum += value;
+      ++totals.count;
+      if (std::abs(value) <= largest) continue;
+      largest = std::abs(value);
+      totals.max = value;
+    }
+    totals.sum += static_cast<double>(sum);
+  }
+  return totals;
+}
+
 template <bool kLogits>
 Totals totals_of(const float* values, int64_t entries) {
   Totals totals;
@@ -62,18 +83,31 @@ Totals totals_of(const float* values, int64_t entries) {
 
 }  // namespace
 
+float larger_in_size(float a, float b) {
+  if (a == kMasked || b == kMasked) return std::max(a, b);
+  return std::abs(a) >= std::abs(b) ? a : b;
+}
+
 TexelRow::TexelRow(int64_t texels, Quantity quantity)
     : max(static_cast<size_t>(texels), quantity == Quantity::logits ? kMasked : 0.0f),
       sum(static_cast<size_t>(texels), 0.0),
       count(quantity == Quantity::logits ? static_cast<size_t>(texels) : 0, 0) {}
 
+TexelRow TexelRow::of_differences(int64_t texels) {
+  TexelRow row(texels, Quantity::logits);
+  row.by_size = true;
+  return row;
+}
+
 void TexelRow::add(const float* row, int64_t entries, int64_t width, int64_t first) {
   auto texel = static_cast<size_t>(first);
   for (int64_t begin = 0; begin < entries; begin += width, ++texel) {
     const int64_t size = std::min(width, entries - begin);
-    const Totals totals =
-        count.empty() ? totals_of<false>(row + begin, size) : totals_of<true>(row + begin, size);
-    max[texel] = std::max(max[texel], totals.max);
+    const Totals totals = by_size         ? signed_totals_of(row + begin, size)
+                          : count.empty() ? totals_of<false>(row + begin, size)
+                                          : totals_of<true>(row + begin, size);
+    max[texel] =
+        by_size ? larger_in_size(max[texel], totals.max) : std::max(max[texel], totals.max);
     sum[texel] += totals.sum;
     if (!count.empty()) count[texel] += totals.count;
   }
@@ -81,7 +115,7 @@ void TexelRow::add(const float* row, int64_t entries, int64_t width, int64_t fir
 
 void TexelRow::add(const TexelRow& other) {
   for (size_t i = 0; i < max.size(); ++i) {
-    max[i] = std::max(max[i], other.max[i]);
+    max[i] = by_size ? larger_in_size(max[i], other.max[i]) : std::max(max[i], other.max[i]);
     sum[i] += other.sum[i];
   }
   for (size_t i = 0; i < count.size(); ++i) count[i] += other.count[i];
@@ -90,8 +124,10 @@ void TexelRow::add(const TexelRow& other) {
 TexelRow TexelRow::halved() const {
   TexelRow coarse(static_cast<int64_t>((max.size() + 1) / 2),
                   count.empty() ? Quantity::weights : Quantity::logits);
+  coarse.by_size = by_size;
   for (size_t i = 0; i < max.size(); ++i) {
-    coarse.max[i / 2] = std::max(coarse.max[i / 2], max[i]);
+    float& most = coarse.max[i / 2];
+    most = by_size ? larger_in_size(most, max[i]) : std::max(most, max[i]);
     coarse.sum[i / 2] += sum[i];
     if (!count.empty()) coarse.count[i / 2] += count[i];
   }

@@ -12,10 +12,13 @@ namespace attnscope {
 struct TexelRow {
   std::vector<float> max;
   std::vector<double> sum;
-  std::vector<int64_t> count;  ///< logits only
+  std::vector<int64_t> count;  ///< logits and differences only
+  bool by_size = false;        ///< `max` is the one of the largest size, with its sign
 
   TexelRow() = default;
   TexelRow(int64_t texels, Quantity quantity);
+  /// Of differences, which may be below 0: −inf is left out, as of logits.
+  static TexelRow of_differences(int64_t texels);
 
   /// Adds `entries` entries of one row of the map, the first of which is at the left edge of texel
   /// `first`; a texel is `width` entries wide.
@@ -27,5 +30,8 @@ struct TexelRow {
   /// The mean of texel i, where weights were added `entries` of; −inf where every logit is masked.
   float mean(int64_t i, int64_t entries) const;
 };
+
+/// The larger in size of two differences, either of which may be none (−inf).
+float larger_in_size(float a, float b);
 
 }  // namespace attnscope

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "core/problem/head_name.h"
+#include "core/products/head_difference.h"
+#include "io/capture/capture.h"
+
+namespace attnscope {
+
+/// The values that side B has in place of A's; empty: A's own. Numbers as they were recorded.
+struct OtherValues {
+  std::string step, layer, chunk, branch, block, slot, batch, head;
+  bool any() const;
+};
+
+/// Two heads that are compared, and what names them.
+struct NamedPair {
+  HeadName a, b;
+  HeadPair heads;
+};
+
+/// What is compared, and what its tasks borrow.
+struct DiffPairs {
+  std::vector<std::vector<int64_t>> rows;  ///< of each selected call: a sample, or none (all rows)
+  std::vector<NamedPair> pairs;
+  /// Every head once, for the scans before the work.
+  std::vector<HeadTask> tasks() const;
+};
+
+/// Each of the selected heads of `a` with the head of `b` that has its name, but for `other`.
+/// `sample` rows of each, 0: all. Borrows the captures. Throws Error(usage) where `b` has no such
+/// head, where a pair is a head and itself, or where the maps cannot be compared.
+DiffPairs make_diff_pairs(const Capture& a, const SelectionOptions& selection, const Capture& b,
+                          const OtherValues& other, int64_t sample);
+
+}  // namespace attnscope

@@ -1,0 +1,194 @@
+#include "cli/diff/diff_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/head_table.h"
+#include "core/base/error.h"
+#include "io/files/staged_file.h"
+#include "io/results/csv_field.h"
+#include "io/results/table_hdf5.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json();
+}
+
+Json name_json(const HeadName& name) {
+  Json json{{"step", name.step},     {"layer", name.layer == kNoLayer ? Json() : Json(name.layer)},
+            {"branch", name.branch}, {"kind", name.kind},
+            {"batch", name.batch},   {"head", name.head}};
+  if (name.place.is_recorded()) {
+    json["block"] = name.place.block;
+    json["slot"] = name.place.slot;
+  }
+  if (name.place.has_chunk()) json["chunk"] = name.place.chunk;
+  return json;
+}
+
+Json pair_json(const DiffRow& row) {
+  const HeadDifference& d = row.found;
+  const bool rows = d.divergence_max.has_value(), lse = d.lse_max_abs.has_value();
+  Json json{{"a", name_json(row.a)},
+            {"b", name_json(row.b)},
+            {"rows", d.rows},
+            {"rows_of", d.rows_of},
+            {"masked_rows", d.masked_rows},
+            {"mean_abs", d.mean_abs},
+            {"max_abs", d.max_abs},
+            {"max_query", d.max_row},
+            {"max_key", d.max_key},
+            {"total_variation", d.total_variation},
+            {"js_mean", number(d.divergence_mean)},
+            {"js_max", number(d.divergence_max)},
+            {"js_query", rows ? Json(d.divergence_row) : Json()},
+            {"lse_mean", number(d.lse_mean)},
+            {"lse_max_abs", number(d.lse_max_abs)},
+            {"lse_query", lse ? Json(d.lse_row) : Json()}};
+  Json& top = json["top"] = Json::array();
+  for (const RankedRow& each : d.top) {
+    top.push_back({{"query", each.row}, {"js", each.divergence}});
+  }
+  return json;
+}
+
+/// A pair as the fields of one line: those of its heads with a_ and b_ before them; lists are left
+/// out.
+std::vector<std::pair<std::string, Json>> flat(const Json& pair) {
+  std::vector<std::pair<std::string, Json>> fields;
+  for (const auto& [name, value] : pair.items()) {
+    if (value.is_array()) continue;
+    if (!value.is_object()) {
+      fields.emplace_back(name, value);
+      continue;
+    }
+    for (const auto& [part, own] : value.items()) fields.emplace_back(name + "_" + part, own);
+  }
+  return fields;
+}
+
+/// The names that any line has, in the order of the longest.
+std::vector<std::string> column_names(const Json& pairs) {
+  std::vector<std::string> names;
+  for (const Json& pair : pairs) {
+    const auto fields = flat(pair);
+    if (fields.size() <= names.size()) continue;
+    names.clear();
+    for (const auto& [name, value] : fields) names.push_back(name);
+  }
+  return names;
+}
+
+Json value_at(const std::vector<std::pair<std::string, Json>>& fields, const std::string& name) {
+  for (const auto& [own, value] : fields) {
+    if (own == name) return value;
+  }
+  return {};
+}
+
+std::string csv_of(const Json& json) {
+  const std::vector<std::string> names = column_names(json["pairs"]);
+  std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
+  for (const Json& pair : json["pairs"]) {
+    const auto fields = flat(pair);
+    std::vector<std::string> cells;
+    for (const std::string& name : names) cells.push_back(csv_value(value_at(fields, name)));
+    text += fmt::format("{}\r\n", fmt::join(cells, ","));
+  }
+  return text;
+}
+
+std::vector<TableColumn> columns_of(const Json& json) {
+  std::vector<TableColumn> columns;
+  for (const std::string& name : column_names(json["pairs"])) {
+    TableColumn column{name, {}, {}};
+    for (const Json& pair : json["pairs"]) {
+      const Json value = value_at(flat(pair), name);
+      if (value.is_string()) {
+        column.words.push_back(value.get<std::string>());
+      } else {
+        column.numbers.push_back(value.is_number() ? value.get<double>()
+                                                   : std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+    // Of words that only some pairs have.
+    if (column.has_words() && !column.numbers.empty()) column.words.resize(json["pairs"].size());
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+std::string extension_of_diff(const std::filesystem::path& path) {
+  return path.extension().string();
+}
+
+std::string cell(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
+
+}  // namespace
+
+Json diff_json(const std::string& a, const std::string& b, const std::vector<DiffRow>& rows) {
+  Json json{{"format", "attnscope-diff/1"}, {"a", a}, {"b", b}};
+  Json& pairs = json["pairs"] = Json::array();
+  for (const DiffRow& row : rows) pairs.push_back(pair_json(row));
+  return json;
+}
+
+void print_diff_table(const std::vector<DiffRow>& rows) {
+  for (const DiffRow& row : rows) {
+    const HeadDifference& d = row.found;
+    fmt::print("A  {}\nB  {}\n", head_label(row.a), head_label(row.b));
+    fmt::print(
+        "   |A - B|   mean {:.4g}   max {:.4g} at query {}, key {}   total variation {:.4g}\n",
+        d.mean_abs, d.max_abs, d.max_row, d.max_key, d.total_variation);
+    if (d.divergence_max) {
+      fmt::print("   JS bits   mean {}   max {} at query {}\n", cell(d.divergence_mean),
+                 cell(d.divergence_max), d.divergence_row);
+    }
+    if (d.lse_max_abs) {
+      fmt::print("   LSE A-B   mean {}   largest size {} at query {}\n", cell(d.lse_mean),
+                 cell(d.lse_max_abs), d.lse_row);
+    }
+    if (d.rows < d.rows_of) fmt::print("   of {} of {} rows\n", d.rows, d.rows_of);
+    if (d.masked_rows > 0) {
+      fmt::print("   {} rows have no weight in one of the maps\n", d.masked_rows);
+    }
+    for (const RankedRow& each : d.top) {
+      fmt::print("     query {:>7}   JS {:.4f}\n", each.row, each.divergence);
+    }
+  }
+}
+
+void check_diff_name(const std::string& path) {
+  const std::string extension = extension_of_diff(path);
+  if (extension == ".json" || extension == ".csv" || extension == ".h5") return;
+  throw usage_error(
+      fmt::format("-o {}: the name must end in .json, .csv or .h5 (got \"{}\")", path, extension));
+}
+
+void write_diff(const Json& json, const std::filesystem::path& path, bool force) {
+  StagedFile file(path, force);
+  const std::string extension = extension_of_diff(path);
+  if (extension == ".h5") {
+    write_table_hdf5({{"format", json["format"].get<std::string>()},
+                      {"a", json["a"].get<std::string>()},
+                      {"b", json["b"].get<std::string>()}},
+                     "pair", columns_of(json), file.part_path());
+  } else {
+    const std::string text = extension == ".csv"
+                                 ? csv_of(json)
+                                 : json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    file.append(std::as_bytes(std::span(text)));
+  }
+  file.commit();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,140 @@
+#include "core/products/map_difference.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/mask/masked_bias.h"
+
+namespace attnscope {
+namespace {
+
+constexpr std::array<std::string_view, 4> kDifferenceNames{"off", "signed", "abs", "logratio"};
+
+/// Lanes that a compiler may hold in vectors.
+constexpr size_t kSumLanes = 8;
+
+/// log₂ x, relative error below 10⁻¹², of a normal x; some finite number of 0. Without branches or
+/// calls, so that many are computed at once.
+inline double fast_log2(double x) {
+  constexpr uint64_t kOne = 0x3ff0000000000000, kRootHalf = 0x3fe6a09e667f3bcd;
+  constexpr double kTwo52 = 0x1p52, kPerNat = 1.4426950408889634;
+  const auto bits = std::bit_cast<uint64_t>(x);
+  // x = m · 2^(k − 1023) with m in [√½, √2).
+  const uint64_t k = (bits + (kOne - kRootHalf)) >> 52;
+  const auto m = std::bit_cast<double>(bits - (k << 52) + kOne);
+  const double exponent =
+      std::bit_cast<double>(k | std::bit_cast<uint64_t>(kTwo52)) - (kTwo52 + 1023);
+  // ln m = 2·artanh z, |z| ≤ 0.172.
+  const double z = (m - 1) / (m + 1);
+  const double s = z * z;
+  double series = 1.0 / 15;
+  for (const double part : {1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0}) {
+    series = series * s + part;
+  }
+  return exponent + 2 * kPerNat * z * series;
+}
+
+/// The part of a pair of weights in the divergence: with s = a + b and r = |a − b| / s,
+/// s/4·((1 + r)·log₂(1 + r) + (1 − r)·log₂(1 − r)). What rounding adds is some 10⁻¹⁶ of s, where
+/// Σ s is 2.
+inline double divergence_part(double a, double b) {
+  const double s = a + b;
+  const double r = std::abs(a - b) / (s + std::numeric_limits<double>::min());
+  const double more = 1 + r, less = 1 - r;
+  return s / 4 * (more * fast_log2(more) + less * fast_log2(less));
+}
+
+struct RowPairSums {
+  double difference = 0, divergence = 0, a = 0, b = 0;
+};
+
+template <bool kDivergence>
+RowPairSums sum_pair(std::span<const float> a, std::span<const float> b) {
+  std::array<double, kSumLanes> difference{}, divergence{}, of_a{}, of_b{};
+  const size_t whole = a.size() / kSumLanes * kSumLanes;
+  for (size_t i = 0; i < whole; i += kSumLanes) {
+    for (size_t lane = 0; lane < kSumLanes; ++lane) {
+      const double x = a[i + lane], y = b[i + lane];
+      difference[lane] += std::abs(x - y);
+      of_a[lane] += x;
+      of_b[lane] += y;
+      if constexpr (kDivergence) divergence[lane] += divergence_part(x, y);
+    }
+  }
+  for (size_t i = whole; i < a.size(); ++i) {
+    const double x = a[i], y = b[i];
+    difference[0] += std::abs(x - y);
+    of_a[0] += x;
+    of_b[0] += y;
+    if constexpr (kDivergence) divergence[0] += divergence_part(x, y);
+  }
+  RowPairSums sums;
+  for (size_t lane = 0; lane < kSumLanes; ++lane) {
+    sums.difference += difference[lane];
+    sums.divergence += divergence[lane];
+    sums.a += of_a[lane];
+    sums.b += of_b[lane];
+  }
+  return sums;
+}
+
+}  // namespace
+
+std::string_view difference_name(Difference how) {
+  return kDifferenceNames[static_cast<size_t>(how)];
+}
+
+std::optional<Difference> parse_difference(std::string_view name) {
+  for (size_t i = 0; i < kDifferenceNames.size(); ++i) {
+    if (kDifferenceNames[i] == name) return static_cast<Difference>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> difference_names() {
+  return {kDifferenceNames.begin(), kDifferenceNames.end()};
+}
+
+void take_difference(Difference how, std::span<const float> a, std::span<const float> b,
+                     std::span<float> out) {
+  const size_t count = out.size();
+  if (how == Difference::log_ratio) {
+    for (size_t i = 0; i < count; ++i) {
+      const bool none = a[i] == 0 || b[i] == 0;
+      out[i] = none ? kMasked : std::log2(a[i]) - std::log2(b[i]);
+    }
+    return;
+  }
+  const bool absolute = how == Difference::absolute;
+  for (size_t i = 0; i < count; ++i) {
+    const float difference = a[i] - b[i];
+    const bool none = a[i] == kMasked || b[i] == kMasked;
+    out[i] = none ? kMasked : absolute ? std::abs(difference) : difference;
+  }
+}
+
+RowDifference compare_rows(std::span<const float> a, std::span<const float> b, bool distributions) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const RowPairSums sums = distributions ? sum_pair<true>(a, b) : sum_pair<false>(a, b);
+  RowDifference row;
+  row.sum_abs = sums.difference;
+  if (std::isnan(sums.difference)) return {kNone, kNone, 0, kNone, kNone};
+  const bool both = distributions && sums.a > 0 && sums.b > 0;
+  // Rounding may leave a hair beyond the ends.
+  row.divergence = both ? std::clamp(sums.divergence, 0.0, 1.0) : kNone;
+  row.lse = kNone;
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float difference = std::abs(a[i] - b[i]);
+    if (difference <= largest) continue;
+    largest = difference;
+    row.max_key = static_cast<int64_t>(i);
+  }
+  row.max_abs = largest;
+  return row;
+}
+
+}  // namespace attnscope

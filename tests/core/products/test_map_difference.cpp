@@ -1,0 +1,113 @@
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/products/map_difference.h"
+#include "tests/support/catch.h"
+
+using namespace attnscope;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// Weights of a peaked row: exp of `spread` times a normal number, normalised; some are 0.
+std::vector<float> random_row(size_t keys, double spread, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> values(keys);
+  double sum = 0;
+  for (double& value : values) {
+    value = random() % 16 == 0 ? 0 : std::exp(spread * normal(random));
+    sum += value;
+  }
+  std::vector<float> row;
+  for (const double value : values) row.push_back(static_cast<float>(value / sum));
+  return row;
+}
+
+/// The definition, with the C library's logarithm in long double.
+double divergence(const std::vector<float>& a, const std::vector<float>& b) {
+  long double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const long double x = a[i], y = b[i], m = (x + y) / 2;
+    if (x > 0) sum += x * std::log2(x / m) / 2;
+    if (y > 0) sum += y * std::log2(y / m) / 2;
+  }
+  return static_cast<double>(sum);
+}
+
+}  // namespace
+
+TEST_CASE("a difference is read back from its name") {
+  CHECK(difference_names() == std::vector<std::string>{"off", "signed", "abs", "logratio"});
+  for (const std::string& name : difference_names()) {
+    CHECK(difference_name(*parse_difference(name)) == name);
+  }
+  CHECK_FALSE(parse_difference("Signed"));
+  CHECK(difference_suits(Difference::log_ratio, Quantity::weights));
+  CHECK_FALSE(difference_suits(Difference::log_ratio, Quantity::logits));
+  CHECK(is_signed(Difference::log_ratio));
+  CHECK_FALSE(is_signed(Difference::absolute));
+}
+
+TEST_CASE("entries are taken from one another as each difference says") {
+  const std::vector<float> a{0.5f, 0.25f, 0, 0, kNan}, b{0.125f, 0.5f, 0.25f, 0, 0.5f};
+  std::vector<float> out(a.size());
+  const auto taken = [&](Difference how) {
+    take_difference(how, a, b, out);
+    CHECK(std::isnan(out[4]));
+    return std::vector<float>(out.begin(), out.begin() + 4);
+  };
+  CHECK(taken(Difference::signed_difference) == std::vector<float>{0.375f, -0.25f, -0.25f, 0});
+  CHECK(taken(Difference::absolute) == std::vector<float>{0.375f, 0.25f, 0.25f, 0});
+  // There is no ratio to 0, of either side.
+  CHECK(taken(Difference::log_ratio) == std::vector<float>{2, -1, -kInf, -kInf});
+  // A masked logit has no difference, not an infinite one.
+  take_difference(Difference::signed_difference, std::vector<float>{-kInf, 1, -kInf},
+                  std::vector<float>{2, -kInf, -kInf}, std::span(out).first(3));
+  CHECK(std::vector<float>(out.begin(), out.begin() + 3) ==
+        std::vector<float>{-kInf, -kInf, -kInf});
+}
+
+TEST_CASE("the divergence of rows is the definition's") {
+  for (const double spread : {0.01, 1.0, 6.0}) {
+    for (unsigned seed = 1; seed < 8; ++seed) {
+      const std::vector<float> a = random_row(991, spread, seed);
+      const std::vector<float> b = random_row(991, spread, seed + 100);
+      const double expected = divergence(a, b);
+      INFO("spread " << spread << " seed " << seed);
+      CHECK(expected > 1e-3);
+      // Float32 rows add up to 1 but for 10⁻⁶ or so, which the definition sees as well.
+      CHECK(std::abs(compare_rows(a, b).divergence - expected) < 1e-12);
+      CHECK(compare_rows(a, b).divergence == compare_rows(b, a).divergence);
+    }
+  }
+  // Rows that are next to the same: far below what a sum of logarithms would leave.
+  std::vector<float> a = random_row(500, 1, 3), b = a;
+  for (size_t i = 0; i < b.size(); ++i) b[i] *= i % 2 == 0 ? 1.0001f : 0.9999f;
+  const double expected = divergence(a, b);
+  CHECK(expected > 1e-10);
+  CHECK(std::abs(compare_rows(a, b).divergence - expected) < 1e-6 * expected);
+}
+
+TEST_CASE("divergences end at 0 and at a bit") {
+  const std::vector<float> a{0.5f, 0.5f, 0, 0}, b{0, 0, 0.25f, 0.75f}, none(4, 0.0f);
+  CHECK(compare_rows(a, a).divergence == 0);
+  CHECK(compare_rows(a, b).divergence == Approx(1).epsilon(1e-12));
+  const RowDifference row = compare_rows(a, b);
+  CHECK(row.sum_abs == 2);
+  CHECK(row.max_abs == 0.75);
+  CHECK(row.max_key == 3);
+  // A masked row is no distribution, nor are rows that need not add up to 1.
+  CHECK(std::isnan(compare_rows(a, none).divergence));
+  CHECK(compare_rows(a, none).sum_abs == 1);
+  CHECK(std::isnan(compare_rows(a, b, false).divergence));
+  CHECK(compare_rows(a, b, false).max_abs == 0.75);
+  // What is not there makes a row's numbers unknown, not 0.
+  const std::vector<float> missing{0.5f, kNan, 0, 0};
+  CHECK(std::isnan(compare_rows(missing, b).sum_abs));
+  CHECK(std::isnan(compare_rows(missing, b).max_abs));
+  CHECK(std::isnan(compare_rows(missing, b).divergence));
+}

@@ -1,0 +1,218 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_captures.h"
+#include "viewer/view/command_actions.h"
+#include "viewer/view/comparison.h"
+#include "viewer/view/session.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/view_history.h"
+#include "viewer/view/wanted_tiles.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+/// The joint calls of three_calls() have one size, the cross call another.
+constexpr HeadId kOther{2, 1, 3}, kCross{1, 0, 0};
+
+ViewState compared(const std::vector<Action>& actions) {
+  ViewState state =
+      apply_action(opened_view(three_calls()), action::SetOther{kOther}, three_calls());
+  for (const Action& each : actions) state = apply_action(state, each, three_calls());
+  return state;
+}
+
+std::string refused(const ViewState& state, const Action& action) {
+  return usage_text([&] { apply_action(state, action, three_calls()); });
+}
+
+}  // namespace
+
+TEST_CASE("side B is a head of another map of the same size") {
+  const ViewState state = compared({});
+  REQUIRE(state.other);
+  CHECK(state.other->head == kOther);
+  CHECK(state.other->lock_zoom);
+  CHECK_FALSE(state.against());
+  const ViewState plain = opened_view(three_calls());
+  CHECK(refused(plain, action::SetOther{kCross}) ==
+        "side B: maps of different sizes cannot be compared (A has 1000 queries and 1000 keys, B "
+        "1000 and 20)");
+  CHECK(has(refused(plain, action::SetOther{{9, 0, 0}}), "no such head: call 9"));
+  // Moving A elsewhere keeps B while the sizes agree.
+  CHECK(compared({action::SelectHead{{2, 0, 0}}}).other->head == kOther);
+  CHECK_FALSE(compared({action::SelectHead{kCross}}).other);
+  CHECK_FALSE(compared({action::DropOther{}}).other);
+  for (const Action& each :
+       {Action{action::SetDifference{Difference::absolute}}, Action{action::SetSplitLine{0.5f}},
+        Action{action::SetLock{action::Lock::zoom, false}}, Action{action::ShowRanked{true}}}) {
+    CHECK(refused(plain, each) == "there is no side B to compare with");
+  }
+}
+
+TEST_CASE("tiles are of the difference where one is shown") {
+  const ViewState state = compared({action::SetDifference{Difference::signed_difference}});
+  const TileId tile = tile_of(state, 1, 0, 0);
+  REQUIRE(tile.against);
+  CHECK(tile.against->other == kOther);
+  CHECK(tile.head == HeadId{});
+  CHECK(seen_tiles(state, MapGeometry::of(1000, 1000), 0).front().against == tile.against);
+  CHECK_FALSE(tile_of(seen_as_other(state), 1, 0, 0).against);
+  CHECK(tile_of(seen_as_other(state), 1, 0, 0).head == kOther);
+}
+
+TEST_CASE("a difference has a range and a scale of its own") {
+  ViewState state = compared({action::SetRange{{false, 0.25, 4}},
+                              action::SetDifference{Difference::signed_difference},
+                              action::SetRange{{false, -0.5, 0.125}}});
+  CHECK(state.other->range == ColourRange{false, -0.5, 0.5});
+  CHECK(state.range == ColourRange{false, 0.25, 4});
+  // Another difference has other values.
+  state = apply_action(state, action::SetDifference{Difference::absolute}, three_calls());
+  CHECK(state.other->range.automatic);
+  CHECK(has(refused(state, action::SetRange{{false, -1, 1}}), "log scale"));
+  CHECK(difference_scale(ScaleKind::log2, Difference::signed_difference) == ScaleKind::symlog);
+  CHECK(difference_scale(ScaleKind::log2, Difference::log_ratio) == ScaleKind::linear);
+  CHECK(difference_scale(ScaleKind::log2, Difference::absolute) == ScaleKind::log2);
+  CHECK(difference_scale(ScaleKind::linear, Difference::signed_difference) == ScaleKind::linear);
+}
+
+TEST_CASE("logits have no ratio") {
+  const ViewState ratio = compared({action::SetDifference{Difference::log_ratio}});
+  const ViewState logits =
+      apply_action(ratio, action::SetProduct{ViewProduct::logits}, three_calls());
+  CHECK(logits.other->difference == Difference::signed_difference);
+  CHECK(has(refused(logits, action::SetDifference{Difference::log_ratio}), "take product weights"));
+  // The key passes over it.
+  std::vector<Difference> seen;
+  ViewState state = compared({action::SetProduct{ViewProduct::logits}});
+  for (int i = 0; i < 3; ++i) {
+    state.other->difference = next_difference(state);
+    seen.push_back(state.other->difference);
+  }
+  CHECK(seen == std::vector<Difference>{Difference::signed_difference, Difference::absolute,
+                                        Difference::off});
+}
+
+TEST_CASE("an export that lacks numbers can be compared by those it has") {
+  ViewLimits limits = three_calls();
+  limits.calls[2].logits = false;
+  ViewState state = opened_view(limits);
+  state = apply_action(state, action::SetOther{kOther}, limits);
+  CHECK(
+      has(usage_text([&] { apply_action(state, action::SetProduct{ViewProduct::logits}, limits); }),
+          "no logits of side B"));
+  state = apply_action(opened_view(limits), action::SetProduct{ViewProduct::logits}, limits);
+  CHECK(has(usage_text([&] { apply_action(state, action::SetOther{kOther}, limits); }),
+            "side B: there are no logits of it"));
+}
+
+TEST_CASE("released, B has a part of the map of its own") {
+  ViewState state =
+      compared({action::SetRect{{0, 100, 0, 100}}, action::SetLock{action::Lock::zoom, false},
+                action::SetRect{{500, 600, 500, 600}}});
+  CHECK(other_rect(state) == MapRect{0, 100, 0, 100});
+  state = apply_action(state, action::SetOtherRect{{10, 60, 20, 70}}, three_calls());
+  CHECK(other_rect(state) == MapRect{10, 60, 20, 70});
+  CHECK(seen_as_other(state).rect == MapRect{10, 60, 20, 70});
+  CHECK(state.rect == MapRect{500, 600, 500, 600});
+  state = apply_action(state, action::SetLock{action::Lock::zoom, true}, three_calls());
+  CHECK(other_rect(state) == state.rect);
+  // Locked, one moves both.
+  state = apply_action(state, action::SetOtherRect{{1, 51, 1, 51}}, three_calls());
+  CHECK(state.rect == MapRect{1, 51, 1, 51});
+}
+
+TEST_CASE("comparing is undone step by step, dragging the line at once") {
+  ViewHistory history(opened_view(three_calls()));
+  history.apply(action::SetOther{kOther}, three_calls(), 0);
+  history.apply(action::SetDifference{Difference::absolute}, three_calls(), 1);
+  history.apply(action::SetSplitLine{0.5f}, three_calls(), 2);
+  history.apply(action::SetSplitLine{0.6f}, three_calls(), 2.1);
+  CHECK(history.undo());
+  CHECK_FALSE(history.now().other->split);
+  CHECK(history.undo());
+  CHECK(history.now().other->difference == Difference::off);
+  CHECK(history.undo());
+  CHECK_FALSE(history.now().other);
+  CHECK(history.redo());
+  CHECK(history.now().other->head == kOther);
+}
+
+TEST_CASE("heads of a second capture are found among its own calls") {
+  const TemporaryFolder folder;
+  write_video_capture(folder);
+  std::vector<MapSource> calls = map_sources(Capture::open(folder.path()));
+  const std::vector<MapSource> first = calls;
+  // The second has one step alone, which the first does not have.
+  for (size_t i = 0; i < 2; ++i) {
+    calls.push_back(first[i]);
+    calls.back().step = 20;
+  }
+  const HeadPicker own(calls, {0, 4}), others(calls, {4, 6});
+  CHECK(own.choices({}, HeadAxis::step) == std::vector<std::string>{"0", "10"});
+  CHECK(others.choices({4, 0, 0}, HeadAxis::step) == std::vector<std::string>{"20"});
+  CHECK(has(usage_text([&] { own.select({}, HeadAxis::step, "20"); }), "it has 0, 10"));
+  ViewState state = opened_view(ViewLimits::of(calls));
+  state.head = own.select({0, 1, 2}, HeadAxis::layer, "3");
+  const HeadId b = first_other(state, own, others);
+  CHECK(b == HeadId{5, 1, 2});
+  CHECK(others.values(b).layer == 3);
+  CHECK(other_text(others.values(b)) == "step 20 layer 3 branch cond head 2");
+  CHECK(others.select(b, HeadAxis::layer, "1") == HeadId{4, 1, 2});
+  CHECK(sides_text(own.values(state.head), others.values({5, 1, 0}), true) ==
+        "S0 L3 H2 \u2212 S20 L3 H0 of B's capture");
+}
+
+TEST_CASE("a session brings side B back, and one without is as before") {
+  const TemporaryFolder folder;
+  write_video_capture(folder);
+  const Capture capture = Capture::open(folder.path());
+  const HeadPicker picker(map_sources(capture));
+  const ViewLimits limits = ViewLimits::of(map_sources(capture));
+  Session session;
+  session.capture = folder.path();
+  session.head = picker.values({});
+  session.view = opened_view(limits);
+  CHECK_FALSE(has(session_text(session, folder.path()), "\"b\""));
+  session.other_head = picker.values({3, 1, 2});
+  OtherSide other{.head = {3, 1, 2}, .rect = {1, 9, 2, 10}};
+  other.difference = Difference::signed_difference;
+  other.lock_zoom = other.lock_cursor = false;
+  other.range = {false, -0.25, 0.25};
+  other.ranked = true;
+  session.view.other = other;
+  session.other_capture = folder.path() / "second";
+  const std::string text = session_text(session, folder.path());
+  CHECK(nlohmann::json::parse(text)["b"]["capture"] == "second");
+  const Session back = parse_session(text, "s.json", folder.path());
+  CHECK(back.other_capture == folder.path() / "second");
+  CHECK(restored_view(back, picker, limits).other == other);
+  // A line between the two maps leaves no room for a difference.
+  session.view.other->split = 0.3f;
+  session.view.other->difference = Difference::off;
+  session.view.other->range = {};
+  const Session split = parse_session(session_text(session, folder.path()), "s", folder.path());
+  CHECK(restored_view(split, picker, limits).other == session.view.other);
+  const auto changed = [&](const char* key, const nlohmann::json& value) {
+    auto json = nlohmann::json::parse(text);
+    json["b"][key] = value;
+    return thrown_text(ErrorCode::file, [&] { parse_session(json.dump(), "s", folder.path()); });
+  };
+  CHECK(has(changed("difference", "sign"), "s: b.difference: sign: no such name"));
+  CHECK(has(changed("split", 1.5), "s: b.split"));
+  CHECK(has(changed("rangd", 1), "did you mean range?"));
+  CHECK(has(changed("range", {2, 1}), "low end"));
+  CHECK(has(changed("capture", ""), "s: b.capture: is empty"));
+  auto json = nlohmann::json::parse(text);
+  json["b"].erase("capture");
+  json["b"].erase("head");
+  CHECK(has(thrown_text(ErrorCode::file, [&] { parse_session(json.dump(), "s", folder.path()); }),
+            "b.head: is missing"));
+  json = nlohmann::json::parse(text);
+  json["b"]["head"]["layer"] = 7;
+  const Session lost = parse_session(json.dump(), "s", folder.path());
+  CHECK(has(usage_text([&] { restored_view(lost, picker, limits); }), "session: layer 7"));
+}

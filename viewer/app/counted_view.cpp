@@ -1,0 +1,31 @@
+#include "viewer/app/counted_view.h"
+
+#include <chrono>
+#include <utility>
+
+namespace attnscope {
+
+void CountedView::take(Key key, bool moved, const std::function<void()>& wake) {
+  if (counting_.valid() &&
+      counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    histogram_ = counting_.get();
+    key_ = std::move(counting_key_);
+  }
+  stale_ = !(key == key_);
+  if (!stale_ || counting_.valid() || moved) return;
+  // The first tiles are counted at once, so that the first picture has its colours.
+  if (histogram_.empty() && key.tiles.size() <= 2) {
+    histogram_ = ValueHistogram::of(key.tiles, key.rect, key.pool);
+    key_ = std::move(key);
+    stale_ = false;
+    return;
+  }
+  counting_key_ = key;
+  counting_ = std::async(std::launch::async, [key = std::move(key), wake] {
+    ValueHistogram counted = ValueHistogram::of(key.tiles, key.rect, key.pool);
+    wake();
+    return counted;
+  });
+}
+
+}  // namespace attnscope

@@ -1,0 +1,90 @@
+#include "viewer/panels/toolbar.h"
+
+#include "viewer/panels/widgets.h"
+#include "viewer/view/comparison.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/wanted_tiles.h"
+
+namespace attnscope {
+namespace {
+
+/// Of a button with this word.
+float word_width(const Ui& ui, const std::string& word) {
+  return text_size(ui.fonts.body, word).x + ui.px(17);
+}
+
+/// The words of the differences, as buttons have them.
+std::string button_text(Difference how) {
+  return how == Difference::off ? "A" : difference_sign(how);
+}
+
+}  // namespace
+
+void Toolbar::add_difference_choice(const Ui& ui, const OtherSide& other, const ViewState& state,
+                                    PanelRequests& requests, Controls& to) {
+  std::vector<Difference> suiting;
+  float width = 0;
+  for (const Difference how : {Difference::off, Difference::signed_difference, Difference::absolute,
+                               Difference::log_ratio}) {
+    if (!difference_suits(how, product_quantity(state.product))) continue;
+    suiting.push_back(how);
+    width += word_width(ui, button_text(how));
+  }
+  to.push_back({width, 12, [=, &ui, &requests] {
+                  for (const Difference how : suiting) {
+                    if (how != suiting.front()) ImGui::SameLine(0, ui.px(1));
+                    const bool on = other.difference == how;
+                    if (tool_button(ui, "Difference/" + std::string(difference_name(how)),
+                                    button_text(how), on,
+                                    "what the map shows of A against B, entry by entry (X)")) {
+                      requests.act(action::SetDifference{how});
+                    }
+                  }
+                }});
+}
+
+void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& requests,
+                             Controls& to) {
+  const std::optional<OtherSide>& other = scene.state.other;
+  to.push_back({word_width(ui, "B"), 20, [&ui, &scene, &requests] {
+                  const bool on = scene.other_head.has_value();
+                  if (!tool_button(ui, "Toolbar/B", "B", on,
+                                   "compare with another head; hold B to see it in place of A")) {
+                    return;
+                  }
+                  if (on) {
+                    requests.act(action::DropOther{});
+                  } else {
+                    requests.act(
+                        action::SetOther{first_other(scene.state, scene.picker, scene.others)});
+                  }
+                }});
+  if (!other) return;
+  add_head_choices(
+      ui, scene.others, other->head, "B",
+      [&](const HeadId& head) { requests.act(action::SetOther{head}); }, to);
+  add_difference_choice(ui, *other, scene.state, requests, to);
+  const auto add_switch = [&](const std::string& word, bool on, const std::string& hint, float gap,
+                              const Action& off_action, const Action& on_action) {
+    to.push_back({word_width(ui, word), gap, [=, &ui, &requests] {
+                    if (tool_button(ui, "B/" + word, word, on, hint)) {
+                      requests.actions.push_back(on ? off_action : on_action);
+                    }
+                  }});
+  };
+  add_switch("Split", other->split.has_value(), "A left of a line, B right of it", 12,
+             action::SetSplitLine{}, action::SetSplitLine{0.5f});
+  add_switch("Rows", other->ranked, "rows by their Jensen\u2013Shannon divergence", 4,
+             action::ShowRanked{false}, action::ShowRanked{true});
+  if (!other->split) return;
+  const auto add_lock = [&](const std::string& word, action::Lock lock, bool on,
+                            const std::string& hint) {
+    add_switch(word, on, hint, lock == action::Lock::zoom ? 12 : 4, action::SetLock{lock, false},
+               action::SetLock{lock, true});
+  };
+  add_lock("Zoom", action::Lock::zoom, other->lock_zoom, "B shows the part of the map that A does");
+  add_lock("Range", action::Lock::range, other->lock_range, "B has the ends of A's colours");
+  add_lock("Cursor", action::Lock::cursor, other->lock_cursor, "B is read where A is read");
+}
+
+}  // namespace attnscope
