@@ -155,7 +155,7 @@ ReadControl read_control(const CaptureOptions& o, const RunOptions& run, const C
             return std::make_unique<MemberProgress>(console, what, bytes);
           },
           o.links == "follow" ? Links::follow : Links::refuse,
-          std::max(memory_limit(run), kLeastHeadBytes)};
+          std::max(memory_limit(run), kLeastHeadBytes), o.growing};
 }
 
 Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {

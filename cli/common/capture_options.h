@@ -19,6 +19,7 @@ struct CaptureOptions {
   std::string links = "refuse";
   std::string score = "softmax";
   std::string mask_option = "--mask";  ///< what `mask` is called
+  bool growing = false;                ///< a recorder may still add to the capture
 };
 /// What the options that say *how to compute* hold.
 struct RunOptions {

@@ -3,21 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/pictures/film_over.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/picture_style.h"
 
 namespace attnscope {
-namespace {
-
-/// How much of a weight's colour covers the video, at the low and at the high end of the scale.
-constexpr double kLeastCover = 0.15;
-constexpr double kMostCover = 0.85;
-
-}  // namespace
-
 Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale) {
-  const double unit = std::clamp(scale.unit(weight), 0.0, 1.0);
-  const double cover = kLeastCover + unit * (kMostCover - kLeastCover);
+  const double cover = film_cover(scale.unit(weight), 1);
   const Rgb colour = scale.colour(weight);
   const auto mixed = [&](uint8_t channel) {
     return static_cast<uint8_t>(std::lround(grey + cover * (channel - grey)));

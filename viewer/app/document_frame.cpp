@@ -24,7 +24,11 @@ int64_t first_followed(const TokenGrid& grid, IndexRange there) {
 }  // namespace
 
 DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
-    : document_(document), wake_(std::move(wake)), shown_(document.shown()) {}
+    : document_(document),
+      wake_(std::move(wake)),
+      shown_(document.shown()),
+      timeline_(Timeline::of(document.calls, shown_.head)),
+      timeline_of_(shown_.head) {}
 
 MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
@@ -40,6 +44,12 @@ bool DocumentFrame::follow(int64_t token) {
   return other;
 }
 
+bool DocumentFrame::point(const std::optional<int64_t>& token) {
+  const bool other = pointed_ != token;
+  pointed_ = token;
+  return other;
+}
+
 void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, double now) {
   now_ = now;
   shown_ = document_.shown();
@@ -50,7 +60,14 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   wishes.tiles = wanted_tiles(state, geometry(), pane);
   wishes.exact = {state.head};
   ask_for_atlas(seen_heads, wishes);
+  ask_for_words(wishes);
+  ask_for_curve(wishes);
   wish(std::move(wishes));
+}
+
+void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
+  wishes.words_line = words_line(shown_, document_.call(), pointed_);
+  if (document_.tiles->has_masses()) wishes.masses = words_masses(shown_, document_.call());
 }
 
 /// Every head of the atlas, those that are seen first.
@@ -73,6 +90,24 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
   wishes.sketches = std::move(heads);
 }
 
+/// The heads of a curve come after those of the atlas.
+void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
+  if (timeline_of_ != shown_.head) {
+    timeline_ = Timeline::of(document_.calls, shown_.head);
+    timeline_of_ = shown_.head;
+  }
+  curve_.reset();
+  const TimelineLook& look = shown_.timeline;
+  if (!look.shown || look.metric.empty()) return;
+  curve_ = HeadCurve::of(document_.calls, timeline_, shown_.head, look,
+                         [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
+  if (!document_.tiles->has_sketches()) return;
+  const std::set<HeadId> named(wishes.sketches.begin(), wishes.sketches.end());
+  for (const HeadId& id : curve_->wanted()) {
+    if (!named.contains(id)) wishes.sketches.push_back(id);
+  }
+}
+
 /// Tells the source, where that is news to it.
 void DocumentFrame::wish(WantedTiles wishes) {
   wishes.probes.clear();
@@ -92,7 +127,7 @@ void DocumentFrame::choose_line() {
     followed_ = first_followed(side, state.reverse ? call.cols : call.rows);
     if (call.first_row >= 0 && !state.reverse) followed_ = call.first_row;
   }
-  std::optional<LineRequest> wanted = wanted_line(state, followed_);
+  std::optional<LineRequest> wanted = film_line(state, call, followed_);
   if (call.block > 1) wanted.reset();
   if (wanted == line_wanted_) return;
   line_wanted_ = wanted;
@@ -101,6 +136,7 @@ void DocumentFrame::choose_line() {
 
 void DocumentFrame::take(PaneSize pane, bool moved) {
   take_line();
+  take_words();
   take_entry();
   take_histogram(pane, moved);
 }
@@ -118,9 +154,33 @@ void DocumentFrame::take_line() {
     // An older line stays until the new one is there, unless it belongs to something else.
     const LineRequest& shown = line_->request;
     const bool related = shown.head == request.head && shown.quantity == request.quantity &&
-                         shown.reverse == request.reverse;
+                         shown.reverse == request.reverse && shown.sum == request.sum;
     if (!related) line_.reset();
   }
+}
+
+/// The list is made anew where something of it has changed. An older row of the same head stays
+/// until the new one is there.
+void DocumentFrame::take_words() {
+  if (!shown_.words.shown && shown_.words.chosen.empty()) {
+    words_.reset();
+    words_key_ = {};
+    return;
+  }
+  WordsKey key{shown_.head, shown_.reverse, shown_.words, nullptr, nullptr};
+  words_line_is_wanted_ = false;
+  if (wishes_.words_line) {
+    key.line = document_.tiles->find_line(*wishes_.words_line);
+    words_line_is_wanted_ = key.line != nullptr;
+    const auto& before = words_key_.line;
+    const bool related =
+        before && before->request.head == shown_.head && before->request.reverse == shown_.reverse;
+    if (!key.line && related) key.line = before;
+  }
+  if (wishes_.masses) key.masses = document_.tiles->find_masses(*wishes_.masses);
+  if (words_ && key == words_key_) return;
+  words_key_ = std::move(key);
+  words_ = words_view(shown_, document_.call(), words_key_.line.get(), words_key_.masses.get());
 }
 
 /// The entry under the mouse.
@@ -195,6 +255,8 @@ void DocumentFrame::take_histogram(PaneSize pane, bool moved) {
 
 bool DocumentFrame::has_news() const {
   if (!has_entry() && document_.tiles->find_probe(*readout_of_)) return true;
+  if (!has_words_line() && document_.tiles->find_line(*wishes_.words_line)) return true;
+  if (!has_masses() && document_.tiles->find_masses(*wishes_.masses)) return true;
   return line_pending() && document_.tiles->find_line(*line_wanted_) != nullptr;
 }
 

@@ -10,7 +10,9 @@
 
 #include "viewer/app/document.h"
 #include "viewer/panels/scene.h"
+#include "viewer/view/timeline.h"
 #include "viewer/view/wanted_tiles.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 
@@ -32,6 +34,8 @@ class DocumentFrame {
   /// What is followed by the mouse from now on; true where it is another than before.
   bool hover(const std::optional<MapPoint>& point);
   bool follow(int64_t token);
+  /// The token that the mouse points at in this moment, for the words' list; the same.
+  bool point(const std::optional<int64_t>& token);
   /// The token whose line is shown while none is picked.
   const std::optional<int64_t>& followed() const { return followed_; }
 
@@ -40,6 +44,15 @@ class DocumentFrame {
   const ViewState& shown() const { return shown_; }
   /// Nothing while the atlas is not shown.
   const std::optional<AtlasCells>& atlas() const { return atlas_; }
+  /// Nothing while neither the words are shown nor some of them chosen.
+  const std::optional<WordsView>& words() const { return words_; }
+  /// Whether the row of the words' list is the wanted one, and the means over the video too.
+  bool has_words_line() const { return !wishes_.words_line || words_line_is_wanted_; }
+  bool has_masses() const { return !wishes_.masses || words_key_.masses != nullptr; }
+  /// Of the head that is shown.
+  const Timeline& timeline() const { return timeline_; }
+  /// Nothing while the time line has none.
+  const std::optional<HeadCurve>& curve() const { return curve_; }
   const std::optional<PointReadout>& readout() const { return readout_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
   const ValueHistogram& histogram() const { return histogram_; }
@@ -70,8 +83,11 @@ class DocumentFrame {
   MapGeometry geometry() const;
   std::optional<ProbeRequest> hovered_probe() const;
   void ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes);
+  void ask_for_curve(WantedTiles& wishes);
   void choose_line();
   void take_line();
+  void ask_for_words(WantedTiles& wishes) const;
+  void take_words();
   void take_entry();
   void take_histogram(PaneSize pane, bool moved);
   HistogramKey histogram_key(PaneSize pane) const;
@@ -81,6 +97,9 @@ class DocumentFrame {
   const std::function<void()> wake_;
   ViewState shown_;
   std::optional<AtlasCells> atlas_;
+  Timeline timeline_;
+  HeadId timeline_of_;
+  std::optional<HeadCurve> curve_;
   WantedTiles wishes_;
   std::optional<int64_t> followed_;
   std::optional<LineRequest> line_wanted_;
@@ -90,6 +109,19 @@ class DocumentFrame {
   std::optional<MapPoint> hovered_;
   std::optional<PointReadout> readout_;
   std::optional<ProbeRequest> readout_of_, script_probe_;
+  std::optional<int64_t> pointed_;
+  /// What the words' list was made of.
+  struct WordsKey {
+    HeadId head;
+    bool reverse = false;
+    WordsLook look;
+    std::shared_ptr<const MapLine> line;
+    std::shared_ptr<const KeyMasses> masses;
+    friend bool operator==(const WordsKey&, const WordsKey&) = default;
+  };
+  std::optional<WordsView> words_;
+  WordsKey words_key_;
+  bool words_line_is_wanted_ = false;
   ValueHistogram histogram_;
   HistogramKey histogram_key_, counting_key_;
   bool histogram_stale_ = false;

@@ -5,13 +5,17 @@
 #include "viewer/panels/matrix_panel.h"
 #include "viewer/panels/query_panel.h"
 #include "viewer/panels/status_line.h"
+#include "viewer/panels/timeline_panel.h"
 #include "viewer/panels/toolbar.h"
+#include "viewer/panels/volume_panel.h"
 #include "viewer/panels/warning_banner.h"
+#include "viewer/panels/words_panel.h"
 
 namespace attnscope {
 
 /// The panels of an open capture and where they stand: toolbar, the heads where they are shown,
-/// matrix, query and histogram, status line, with splitters between them.
+/// matrix, query (its film or its volume) and histogram, status line, with splitters between them;
+/// the steps under the toolbar where there are several.
 class PanelSet {
  public:
   PanelSet(gl::MapPainter& painter, TileTextures& textures)
@@ -22,10 +26,11 @@ class PanelSet {
   const MatrixPanel& matrix() const { return matrix_; }
   const QueryPanel& query() const { return query_; }
   const AtlasPanel& atlas() const { return atlas_; }
+  const VolumePanel& volume() const { return volume_; }
 
  private:
-  ScreenRect draw_atlas(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                        PanelRequests& requests);
+  ScreenRect draw_left(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                       PanelRequests& requests);
   void draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                   PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
@@ -35,9 +40,13 @@ class PanelSet {
   AtlasPanel atlas_;
   MatrixPanel matrix_;
   QueryPanel query_;
+  VolumePanel volume_;
+  TimelinePanel timeline_;
   HistogramPanel histogram_;
+  WordsPanel words_;
   float histogram_share_ = 0.27f;  ///< of the right column's height
   float atlas_share_ = 0.3f;       ///< of the window's width
+  float words_share_ = 0.45f;      ///< of the left column's height, below the atlas
 };
 
 }  // namespace attnscope

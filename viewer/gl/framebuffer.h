@@ -28,6 +28,8 @@ class Framebuffer {
 
   int width() const { return width_; }
   int height() const { return height_; }
+  /// What is drawn into, for who shows it elsewhere; its first row is the lowest.
+  GLuint texture() const { return colour_.get(); }
   /// Drawing goes here until unbind(), which gives it back to the window.
   void bind() const;
   static void unbind();

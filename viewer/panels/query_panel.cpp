@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "core/products/line_summary.h"
+#include "viewer/panels/line_colours.h"
+#include "viewer/panels/volume_panel.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/wanted_tiles.h"
@@ -15,46 +17,12 @@
 namespace attnscope {
 namespace {
 
-/// The tokens that the line has a number for.
-const TokenNames& shown_side(const Scene& scene) {
-  return scene.line->request.reverse ? scene.queries : scene.keys;
-}
-
-/// The tokens that the line belongs to.
-const TokenNames& chosen_side(const Scene& scene) {
-  return scene.line->request.reverse ? scene.keys : scene.queries;
-}
-
-std::string chosen_text(const Scene& scene) {
-  const auto& tokens = scene.line->request.tokens;
-  if (tokens.size() > 1) return fmt::format("mean of {} tokens", tokens.size());
-  return token_text(chosen_side(scene), tokens.front());
-}
-
-/// "exact row", "column of u8 codes, ± 3.3 %".
-std::string exactness_text(const Scene& scene) {
-  const std::string what = scene.line->request.reverse ? "column" : "row";
-  const std::string& rounding = scene.call.rounding;
-  return rounding.empty() ? "exact " + what : what + " of " + rounding;
-}
-
-bool is_masked(const MapLine& line, size_t at) {
-  return (!line.masked.empty() && line.masked[at] != 0) ||
-         line.values[at] == -std::numeric_limits<float>::infinity();
-}
-
-/// Of the tokens that are drawn.
-SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRange drawn) {
-  SeenSpecials seen;
-  for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
-    const bool masked = is_masked(line, at);
-    seen.masked = seen.masked || masked;
-    seen.zeros = seen.zeros || (line.values[at] == 0 && !masked);
-    seen.missing = seen.missing || std::isnan(line.values[at]);
+/// What stands behind the name of what is filmed.
+std::string how_text(const Scene& scene) {
+  if (is_of_words(scene)) {
+    return scene.line->request.reverse ? "which tokens look for it" : "where it looks";
   }
-  seen.zeros = seen.zeros && line.request.quantity == Quantity::weights &&
-               (scale.kind() == ScaleKind::log2 || scale.is_of_nothing());
-  return seen;
+  return scene.state.query ? "picked" : "follows the mouse, click to pick";
 }
 
 }  // namespace
@@ -73,20 +41,9 @@ void QueryPanel::take_line(const Scene& scene) {
                             scene.line->request.reverse);
   }
   const std::vector<float>& values = scene.line->values;
-  std::vector<float> scaled(values.size());
-  std::transform(values.begin(), values.end(), scaled.begin(), [&](float v) {
-    return static_cast<float>(static_cast<double>(v) * scene.factor);
-  });
-  ColourChoice choice;
-  choice.map = scene.scale.map();
-  choice.scale = scene.scale.kind();
   const TokenGrid& grid = filmed_;
   const IndexRange video = grid.video_range();
-  const std::span<const float> seen =
-      grid.has_grid() ? std::span(scaled).subspan(static_cast<size_t>(video.begin),
-                                                  static_cast<size_t>(video.size()))
-                      : std::span<const float>(scaled);
-  scale_ = ColourScale::fit(choice, seen);
+  scale_ = line_scale(scene, grid);
   specials_ =
       specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   tell_evicted(scene, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
@@ -115,10 +72,11 @@ void QueryPanel::take_line(const Scene& scene) {
 
 void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
                           PanelRequests& requests) {
-  const std::vector<std::string> words{"Attends to", "Attended by"};
+  const std::vector<std::string> ways{"Attends to", "Attended by"};
   float width = ui.px(17 * 2);
-  for (const std::string& word : words) width += text_size(ui.fonts.secondary, word).x;
-  bool picked = scene.state.query.has_value();
+  for (const std::string& word : ways) width += text_size(ui.fonts.secondary, word).x;
+  const bool words = !scene.state.words.chosen.empty();
+  bool picked = words || scene.state.query.has_value();
   const float release = text_size(ui.fonts.secondary, "Release").x + ui.px(24);
   // Where there is no room, Esc and the right mouse button release the query too.
   if (rect.x1 - ui.px(8) - width - release < from) picked = false;
@@ -129,14 +87,21 @@ void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, cons
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   ImGui::SetCursorScreenPos({x, rect.y0 + ui.px(4)});
   if (picked) {
-    if (tool_button(ui, "Query/Release", "Release", false, "follow the mouse again (Q)")) {
-      requests.act(action::DropQuery{});
+    const char* const hint = words ? "the query's film again (Esc)" : "follow the mouse again (Q)";
+    if (tool_button(ui, "Query/Release", "Release", false, hint)) {
+      if (words) {
+        WordsLook look = scene.state.words;
+        look.chosen.clear();
+        requests.act(action::SetWords{look});
+      } else {
+        requests.act(action::DropQuery{});
+      }
     }
     ImGui::SameLine(0, ui.px(8));
   }
-  const int taken = segmented(ui, "Query", words, scene.state.reverse ? 1 : 0,
+  const int taken = segmented(ui, "Query", ways, film_of_columns(scene.state) ? 1 : 0,
                               "where the token looks, or which tokens look at it (R)");
-  if (taken >= 0) requests.act(action::SetReverse{taken == 1});
+  if (taken >= 0) requests.act(action::SetReverse{(taken == 1) != words});
   ImGui::PopStyleVar();
   ImGui::PopFont();
 }
@@ -206,12 +171,17 @@ void QueryPanel::draw_evicted(const Ui& ui) const {
   }
 }
 
-/// Outlines the tokens that the line belongs to where they are among the cells.
+/// Outlines the tokens that the line belongs to where they are among the cells; in a film of words
+/// the query that is picked.
 void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene) const {
-  if (!scene.call.same_tokens()) return;
+  const bool words = is_of_words(scene);
+  if (!scene.call.same_tokens() && !words) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
-  for (const int64_t token : scene.line->request.tokens) {
+  const bool keys = words ? scene.state.reverse : scene.line->request.reverse;
+  const ImU32 colour = keys ? ui.theme.key : ui.theme.query;
+  static const ChosenQuery kNone;
+  const ChosenQuery& picked = scene.state.query ? *scene.state.query : kNone;
+  for (const int64_t token : words ? picked.tokens : scene.line->request.tokens) {
     const auto at = filmed_.coord(token);
     if (!at) continue;
     ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
@@ -250,8 +220,9 @@ void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, PanelRequests& req
     };
     const int64_t token =
         grid.index_of({t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
-    const bool same_tokens = scene.call.same_tokens();
-    const bool reverse = scene.state.reverse;
+    // A word's film shows the side that queries are picked on.
+    const bool same_tokens = scene.call.same_tokens() || is_of_words(scene);
+    const bool reverse = scene.line->request.reverse;
     const int64_t chosen = scene.line->request.tokens.front();
     if (clicked && same_tokens) requests.act(action::PickQuery{{{token}}});
     if (!scene.state.query && same_tokens) requests.follow = token;
@@ -336,7 +307,8 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   ImFont* const small = ui.fonts.secondary;
   const MapLine& line = *scene.line;
   const IndexRange text = side.grid->text_range();
-  const bool sums = !line.request.reverse && line.request.quantity == Quantity::weights &&
+  const bool weights = line.request.quantity == Quantity::weights;
+  const bool sums = !line.request.reverse && weights && !line.request.sum &&
                     scene.call.score != ScoreFunction::sigmoid;
   const auto missing = static_cast<size_t>(
       std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
@@ -344,6 +316,10 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   if (missing > 0) {
     words =
         fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
+  } else if (is_of_words(scene) && line.request.reverse && weights && filmed_.has_grid()) {
+    const IndexRange video = filmed_.video_range();
+    const double mean = mass_on(line.values, video) / static_cast<double>(video.size());
+    words = fmt::format("{} of a row on average over these frames", short_number(mean));
   } else if (!text.empty() && sums) {
     const int64_t best = largest_tokens(line.values, text, 1).front();
     words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * mass_on(line.values, text),
@@ -356,12 +332,15 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
 void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "query", rect);
-  const bool picked = scene.state.query.has_value();
   const bool failed = !scene.source.line_problem.empty();
+  const bool columns = film_of_columns(scene.state);
+  // A column waits for the norms of all rows.
+  const double progress = columns ? std::max(0.0, scene.source.exact_progress) : 1.0;
   const float from = pane_header(
-      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? 1.0 : -1.0},
+      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? progress : -1.0},
       scene.state, requests);
-  controls(ui, rect, from + ui.px(8), scene, requests);
+  const BesideButton beside = volume_button(ui, "Query", rect, scene, requests);
+  controls(ui, beside.header, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;
   const float left = rect.x0 + ui.px(12);
@@ -369,30 +348,34 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float top = rect.y0 + ui.px(kHeaderHeight + 10);
   if (failed) {
     put_problem(ui, "Query", {left, top, right, rect.y1},
-                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
+                columns ? "This column cannot be shown" : "This row cannot be shown",
                 scene.source.line_problem);
     end_pane();
     return;
   }
-  if (!scene.line) {
+  const std::string no_film = no_words_film(scene.state, scene.call);
+  if (!scene.line || !no_film.empty()) {
     put_text(ui, small, left, top, ui.theme.secondary,
-             scene.call.block > 1 ? "an export of blocks has no single rows"
-             : scene.line_pending ? "computing \u2026"
-                                  : "point at a row of the map");
+             !no_film.empty()                ? fit_text(small, no_film, right - left)
+             : scene.call.block > 1          ? "an export of blocks has no single rows"
+             : scene.line_pending && columns ? "computing the row sums of all queries \u2026"
+             : scene.line_pending            ? "computing \u2026"
+                                             : "point at a row of the map");
     end_pane();
     return;
   }
   shown_ = true;
   take_line(scene);
   const TokenNames& side = shown_side(scene);
-  const std::string who = chosen_text(scene);
+  const std::string who = fit_text(small, chosen_line_text(scene), right - left);
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   put_text(ui, small, left, top, colour, who);
-  const std::string how = picked ? "picked" : "follows the mouse, click to pick";
   const float after = left + text_size(small, who).x + ui.px(12);
+  const std::string how = fit_text(small, how_text(scene), beside.line_end - after);
   put_text(ui, small, after, top, ui.theme.secondary, how);
-  segment_choice(ui, {after + text_size(small, how).x + ui.px(12), top, right, top + ui.px(20)},
-                 scene, requests);
+  segment_choice(
+      ui, {after + text_size(small, how).x + ui.px(12), top, beside.line_end, top + ui.px(20)},
+      scene, requests);
   const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
   const float bottom = rect.y1 - ui.px(kLegendHeight + 34) - swatches;
   const ScreenRect area{left, top + ui.px(24), right, bottom};
@@ -403,10 +386,9 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption = unit_name(scene.state.product, scene.call.score) + ", " +
-                              std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
-                              exactness_text(scene) +
-                              (filmed_.has_grid() ? ", one range for all frames" : "");
+  const std::string caption =
+      line_unit(scene) + ", " + std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+      exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left, nothing_text(specials_));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,9 +16,11 @@
 #include "viewer/view/key_chord.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/tile_source.h"
+#include "viewer/view/timeline.h"
 #include "viewer/view/value_range.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 
@@ -51,11 +54,17 @@ struct Scene {
   std::shared_ptr<const MapLine> line;
   bool line_pending = false;
   const AtlasCells* atlas = nullptr;  ///< null: not shown
+  const WordsView* words = nullptr;   ///< null: neither shown nor any chosen
+  bool words_pending = false;         ///< some of their numbers are still to come
   HeadId locked = {};                 ///< that is seen when the mouse points at no other
   TileSourceStatus source;
   double texture_mib = 0;
-  std::string notice;   ///< what was just done, for the status line; empty: nothing
-  std::string warning;  ///< about the capture; empty: none, or dismissed
+  std::string notice;                  ///< what was just done, for the status line; empty: nothing
+  std::string warning;                 ///< about the capture; empty: none, or dismissed
+  double now = 0;                      ///< in seconds, of a clock that goes on
+  const Timeline* timeline = nullptr;  ///< null: not shown
+  const HeadCurve* curve = nullptr;    ///< null: no number is chosen
+  bool playing = false;
 };
 
 /// What a panel asks for beyond the state.
@@ -68,7 +77,12 @@ struct PanelRequests {
   bool show_browser = false;
   bool show_help = false;
   bool dismiss_warning = false;
+  std::optional<bool> play;        ///< go through the steps, or stop that
+  std::optional<double> again_in;  ///< seconds after which a frame is due though nothing happens
 
+  void draw_again_in(double seconds) {
+    again_in = again_in ? std::min(*again_in, seconds) : seconds;
+  }
   template <class T>
   void act(T action) {
     actions.emplace_back(std::move(action));

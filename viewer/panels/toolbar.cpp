@@ -140,6 +140,20 @@ void Toolbar::add_appearance(const Ui& ui, const Scene& scene, PanelRequests& re
                 }});
 }
 
+void Toolbar::add_pane_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests,
+                               Controls& to) {
+  const WordsLook& words = scene.state.words;
+  to.push_back({segmented_width(ui, {"Words"}), 12, [=, &ui, &requests] {
+                  if (!tool_button(ui, "Toolbar/Words", "Words", words.shown,
+                                   "the words of the prompt and what they get (K)")) {
+                    return;
+                  }
+                  WordsLook look = words;
+                  look.shown = !look.shown;
+                  requests.act(action::SetWords{look});
+                }});
+}
+
 void Toolbar::add_window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests,
                                  Controls& to) {
   const bool light = scene.state.theme == ViewTheme::light;
@@ -229,6 +243,7 @@ void Toolbar::draw(const Ui& ui, const ScreenRect& rect, float most, const Scene
   Controls controls;
   add_head_choices(ui, scene, requests, controls);
   add_appearance(ui, scene, requests, controls);
+  add_pane_buttons(ui, scene, requests, controls);
   add_window_buttons(ui, scene, requests, controls);
   rect_ = rect;
   const bool folds = controls_height(ui, controls, rect.width()) > most;

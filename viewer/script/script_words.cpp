@@ -10,6 +10,8 @@
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
 #include "viewer/script/script_arguments.h"
+#include "viewer/script/timeline_words.h"
+#include "viewer/script/volume_words.h"
 #include "viewer/view/atlas_filter.h"
 #include "viewer/view/head_atlas.h"
 #include "viewer/view/view_actions.h"
@@ -24,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 39> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -32,6 +34,7 @@ constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
                                                   "host_mib",
                                                   "queue",
                                                   "level",
+                                                  "calls",
                                                   "rows",
                                                   "cols",
                                                   "step",
@@ -42,6 +45,11 @@ constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
                                                   "atlas_heads",
                                                   "atlas_sketched",
                                                   "atlas_exact",
+                                                  "words",
+                                                  "word_mass",
+                                                  "text_mass",
+                                                  "special_mass",
+                                                  "curve_points",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -49,10 +57,13 @@ constexpr std::array<std::string_view, 30> kNames{"first_picture_ms",
                                                   "query",
                                                   "reverse",
                                                   "segment",
+                                                  "word",
                                                   "product",
                                                   "pool",
                                                   "scale",
                                                   "colormap",
+                                                  "volume",
+                                                  "playing",
                                                   "upload"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
@@ -157,6 +168,12 @@ ScriptWord make_atlas(const Words& w) {
   return word::ShowAtlas{"cells", atlas_number(w, 1, "thumbnails")};
 }
 
+ScriptWord make_words(const Words& w) { return parse_words(w); }
+ScriptWord make_word(const Words& w) { return parse_word(w); }
+ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
+ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
+ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
+
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
 }
@@ -223,14 +240,26 @@ ScriptWord make_difference(const Words& w) {
   return word::NotYet{w[0]};
 }
 
-ScriptWord make_wait(const Words& w) {
-  word::Wait wait{choose<WaitFor>(w[0], kWaits, w[1]), kWaitSeconds};
-  if (w.size() == 3) wait.seconds = number(w, 2);
-  if (!(wait.seconds > 0) || wait.seconds > kMostSeconds) {
+/// Of a wait, where word `at` says them.
+double seconds_at(const Words& w, size_t at) {
+  if (w.size() <= at) return kWaitSeconds;
+  const double seconds = number(w, at);
+  if (!(seconds > 0) || seconds > kMostSeconds) {
     throw usage_error(
-        fmt::format("wait: expected seconds above 0 and at most {}, got {}", kMostSeconds, w[2]));
+        fmt::format("wait: expected seconds above 0 and at most {}, got {}", kMostSeconds, w[at]));
   }
-  return wait;
+  return seconds;
+}
+
+ScriptWord make_wait(const Words& w) {
+  if (w[1] == "calls") {
+    if (w.size() == 2) throw usage_error("wait calls: expected how many calls");
+    const word::WaitCalls wait{whole(w, 2), seconds_at(w, 3)};
+    if (wait.calls < 1) throw usage_error("wait calls: expected 1 or more, got " + one_line(w[2]));
+    return wait;
+  }
+  if (w.size() == 4) throw usage_error("wait: expected wait " + w[1] + " [SECONDS], got 3 words");
+  return word::Wait{choose<WaitFor>(w[0], kWaits, w[1]), seconds_at(w, 2)};
 }
 
 ScriptWord make_probe(const Words& w) {
@@ -249,6 +278,10 @@ std::vector<std::string> values_of(ScriptName name) {
     case ScriptName::exact:
       return {"true", "false"};
     case ScriptName::reverse:
+      return {"on", "off"};
+    case ScriptName::volume:
+      return {"off", "max", "emission"};
+    case ScriptName::playing:
       return {"on", "off"};
     case ScriptName::product:
       return product_names();
@@ -334,6 +367,34 @@ const std::vector<WordRule>& rules() {
        {"atlas on|off|exact|sampled|thumbnails|METRIC | atlas sort METRIC|layers | atlas filter "
         "WORDS|none",
         "all heads of the step, as pictures or by a number of stats"}},
+      {"words",
+       1,
+       kAny,
+       make_words,
+       {"words on|off | words special on|off | words sort prompt|mass | words filter TEXT|none",
+        "the prompt's words and what they get"}},
+      {"word",
+       1,
+       1,
+       make_word,
+       {"word N[,N...]|A-B|\"TEXT\"|none",
+        "the film of these words, added up; none: the query's again"}},
+      {"volume",
+       1,
+       3,
+       make_volume,
+       {"volume on|off|max|emission | volume threshold V | volume orbit AZ EL | volume zoom Z | "
+        "volume slice t|y|x N|none",
+        "the query's row as a volume in the film's place: angles in degrees, V from 0 to 1 on the "
+        "colours"}},
+      {"timeline",
+       1,
+       2,
+       make_timeline,
+       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop on|off | "
+        "timeline speed N",
+        "the strip of steps, a number of the head as a curve, how it plays (steps a second)"}},
+      {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",
@@ -349,7 +410,9 @@ const std::vector<WordRule>& rules() {
        1,
        1,
        make_pane,
-       {"pane NAME", "show one pane alone: matrix, query, histogram, atlas; or all of them"}},
+       {"pane NAME",
+        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline; or all of "
+        "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
@@ -361,9 +424,10 @@ const std::vector<WordRule>& rules() {
        {"difference off|signed|abs|logratio", "A against B (not here yet)"}},
       {"wait",
        1,
-       2,
+       3,
        make_wait,
-       {"wait picture|query|exact|atlas|idle [SECONDS]", "go on when it is there; 60 s at most"}},
+       {"wait picture|query|exact|atlas|idle [SECONDS] | wait calls N [SECONDS]",
+        "go on when it is there; 60 s at most"}},
       {"probe",
        2,
        2,
@@ -385,7 +449,7 @@ const std::vector<WordRule>& rules() {
 
 std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
 std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
-bool is_number(ScriptName name) { return name <= ScriptName::atlas_exact; }
+bool is_number(ScriptName name) { return name < ScriptName::exact; }
 std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
 
 const std::vector<ScriptWordHelp>& script_word_help() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
+#include "viewer/script/pane_words.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/key_chord.h"
 #include "viewer/view/view_actions.h"
@@ -31,6 +32,7 @@ enum class ScriptName : uint8_t {
   host_mib,
   queue,
   level,
+  calls,
   rows,
   cols,
   step,
@@ -41,6 +43,11 @@ enum class ScriptName : uint8_t {
   atlas_heads,
   atlas_sketched,
   atlas_exact,
+  words,
+  word_mass,
+  text_mass,
+  special_mass,
+  curve_points,
   exact,
   branch,
   block,
@@ -48,10 +55,13 @@ enum class ScriptName : uint8_t {
   query,
   reverse,
   segment,
+  word,
   product,
   pool,
   scale,
   colormap,
+  volume,
+  playing,
   upload
 };
 std::string_view script_name_text(ScriptName name);
@@ -93,6 +103,17 @@ struct ShowAtlas {
   std::string part;   ///< "on", "off", "cells", "sort", "filter", "exact", "sampled"
   std::string value;  ///< a number's name, or a filter; empty: thumbnails, by layer, no filter
 };
+/// `volume max`, `volume orbit 30 20` …
+struct ShowVolume {
+  VolumeChange change;
+};
+/// `timeline entropy`, `timeline over layers` …
+struct ShowTimeline {
+  TimelineChange change;
+};
+struct Play {
+  bool on = true;
+};
 struct Act {
   Action action;
 };
@@ -109,6 +130,11 @@ struct NotYet {
 };
 struct Wait {
   WaitFor what = WaitFor::picture;
+  double seconds = 0;
+};
+/// Until the capture has so many calls.
+struct WaitCalls {
+  int64_t calls = 1;
   double seconds = 0;
 };
 struct Probe {
@@ -133,9 +159,10 @@ struct Quit {};
 }  // namespace word
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::Act, word::Click,
-                 word::PressKey, word::NotYet, word::Wait, word::Probe, word::Print, word::Expect,
-                 word::Shot, word::SaveSession, word::Quit>;
+                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
+                 word::ChooseWords, word::ShowVolume, word::ShowTimeline, word::Play, word::Act,
+                 word::Click, word::PressKey, word::NotYet, word::Wait, word::WaitCalls,
+                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

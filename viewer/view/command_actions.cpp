@@ -90,6 +90,21 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetAtlas{look};
     }
+    case CommandId::toggle_words: {
+      WordsLook look = state.words;
+      look.shown = !look.shown;
+      return action::SetWords{look};
+    }
+    case CommandId::toggle_volume: {
+      VolumeLook look = state.volume;
+      look.shown = !look.shown;
+      return action::SetVolume{look};
+    }
+    case CommandId::toggle_timeline: {
+      TimelineLook look = state.timeline;
+      look.shown = !look.shown;
+      return action::SetTimeline{look};
+    }
     default:
       return std::nullopt;
   }

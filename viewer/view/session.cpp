@@ -42,6 +42,37 @@ OrderedJson facts_json(const FactOverrides& facts, const path& folder) {
   return json;
 }
 
+void add_words_and_film(const ViewState& view, OrderedJson& json) {
+  if (view.words != WordsLook{}) {
+    json["words"] = {{"shown", view.words.shown},
+                     {"special", view.words.special},
+                     {"by_mass", view.words.by_mass},
+                     {"filter", view.words.filter},
+                     {"chosen", view.words.chosen}};
+  }
+  if (view.film != FilmLook{}) {
+    json["film"] = {{"over", view.film.over},
+                    {"mode", film_mode_name(view.film.mode)},
+                    {"opacity", std::stod(fmt::format("{}", view.film.opacity))},
+                    {"time", film_time_name(view.film.time)},
+                    {"one", view.film.one},
+                    {"loop", view.film.loop},
+                    {"moment", view.film.moment}};
+  }
+}
+
+OrderedJson volume_json(const VolumeLook& look) {
+  OrderedJson json{{"shown", look.shown},
+                   {"mode", volume_mode_name(look.mode)},
+                   {"threshold", look.threshold},
+                   {"azimuth", look.azimuth},
+                   {"elevation", look.elevation},
+                   {"zoom", look.zoom},
+                   {"slice", nullptr}};
+  if (look.slice) json["slice"] = {volume_axis_name(look.slice->axis), look.slice->at};
+  return json;
+}
+
 OrderedJson view_json(const ViewState& view) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
@@ -65,6 +96,15 @@ OrderedJson view_json(const ViewState& view) {
                      {"sort", view.atlas.sort},
                      {"filter", view.atlas.filter},
                      {"exact", view.atlas.exact}};
+  }
+  add_words_and_film(view, json);
+  if (view.volume != VolumeLook{}) json["volume"] = volume_json(view.volume);
+  if (view.timeline != TimelineLook{}) {
+    json["timeline"] = {{"shown", view.timeline.shown},
+                        {"metric", view.timeline.metric},
+                        {"over", curve_axis_name(view.timeline.over)},
+                        {"loop", view.timeline.loop},
+                        {"speed", view.timeline.speed}};
   }
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
@@ -172,7 +212,11 @@ ViewState restored_view(const Session& session, const HeadPicker& picker,
                                 action::Maximise{view.maximised},
                                 action::ShowHistogram{view.show_histogram},
                                 action::SetAtlas{view.atlas},
+                                action::SetVolume{view.volume},
+                                action::SetTimeline{view.timeline},
                                 action::SetSplit{view.split_query},
+                                action::SetWords{view.words},
+                                action::SetFilm{view.film},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
     for (const Action& each : actions) state = apply_action(state, each, limits);

@@ -11,14 +11,19 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
   }
   if (std::holds_alternative<action::SetSplit>(action)) return Gesture::split;
   if (std::holds_alternative<action::SetRange>(action)) return Gesture::range;
+  if (std::holds_alternative<action::SetMoment>(action)) return Gesture::moment;
+  if (const auto* volume = std::get_if<action::SetVolume>(&action); volume && volume->dragged) {
+    return Gesture::volume;
+  }
+  if (std::holds_alternative<action::Scrub>(action)) return Gesture::scrub;
   return Gesture::none;
 }
 
 void ViewHistory::apply(const Action& action, const ViewLimits& limits, double seconds) {
   ViewState next = apply_action(now_, action, limits);
   const Gesture gesture = gesture_of(action);
-  const bool goes_on =
-      gesture != Gesture::none && gesture == gesture_ && seconds - last_ <= kGestureGap;
+  const double gap = gesture == Gesture::scrub ? kScrubGap : kGestureGap;
+  const bool goes_on = gesture != Gesture::none && gesture == gesture_ && seconds - last_ <= gap;
   // A move against the edge changes nothing, and still is part of the gesture.
   gesture_ = gesture;
   last_ = seconds;

@@ -8,9 +8,11 @@
 
 namespace attnscope {
 
-/// Moves and zooms (and the drags of a splitter or of the colours' ends) that follow each other
-/// within so many seconds are one gesture, and one step of undo.
+/// Moves and zooms (and the drags of a splitter, of the colours' ends or of the volume) that follow
+/// each other within so many seconds are one gesture, and one step of undo.
 inline constexpr double kGestureGap = 0.7;
+/// The same of steps that are played or scrubbed through.
+inline constexpr double kScrubGap = 12;
 /// Steps that can be undone; older ones are forgotten.
 inline constexpr size_t kHistorySteps = 500;
 
@@ -35,7 +37,7 @@ class ViewHistory {
   void restart(ViewState start);
 
  private:
-  enum class Gesture : uint8_t { none, move, split, range };
+  enum class Gesture : uint8_t { none, move, split, range, moment, volume, scrub };
   static Gesture gesture_of(const Action& action);
 
   ViewState now_;

@@ -29,10 +29,10 @@ void move_within(double& begin, double& end, double extent) {
 ViewLimits ViewLimits::of(const std::vector<MapSource>& calls) {
   ViewLimits limits;
   for (const MapSource& call : calls) {
-    limits.calls.push_back({call.queries.tokens(), call.keys.tokens(),
-                            static_cast<int64_t>(call.batch.size()),
-                            static_cast<int64_t>(call.heads.size()), call.queries == call.keys,
-                            call.weights, call.logits});
+    limits.calls.push_back(
+        {call.queries.tokens(), call.keys.tokens(), static_cast<int64_t>(call.batch.size()),
+         static_cast<int64_t>(call.heads.size()), call.queries == call.keys, call.weights,
+         call.logits, std::max(call.keys.text_range().size(), call.queries.text_range().size())});
   }
   return limits;
 }

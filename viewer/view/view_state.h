@@ -10,7 +10,11 @@
 
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
+#include "viewer/view/film_look.h"
 #include "viewer/view/map_tile.h"
+#include "viewer/view/timeline_look.h"
+#include "viewer/view/volume_look.h"
+#include "viewer/view/words_look.h"
 
 namespace attnscope {
 
@@ -19,7 +23,15 @@ struct MapSource;
 /// What is drawn: weights, logits, or weights times the number of keys (lift, a scaling of the
 /// weights that drawing does).
 enum class ViewProduct : uint8_t { weights, logits, lift };
-enum class ViewPane : uint8_t { matrix, query, histogram, atlas };  ///< grows with later panels
+enum class ViewPane : uint8_t {
+  matrix,
+  query,
+  histogram,
+  atlas,
+  words,
+  volume,
+  timeline
+};  ///< grows
 enum class ViewTheme : uint8_t { dark, light };
 
 /// A part of the map in entries, half-open and not rounded: queries [q0, q1) × keys [k0, k1).
@@ -28,7 +40,7 @@ struct MapRect {
   friend bool operator==(const MapRect&, const MapRect&) = default;
 };
 
-/// The tokens whose attention the query volume shows.
+/// The tokens whose attention the query volume shows, where no words are chosen.
 struct ChosenQuery {
   std::vector<int64_t> tokens;  ///< places in the sequence, ascending; several: their mean
   friend bool operator==(const ChosenQuery&, const ChosenQuery&) = default;
@@ -68,6 +80,10 @@ struct ViewState {
   std::optional<ViewPane> maximised;
   bool show_histogram = true;
   AtlasLook atlas = {};
+  WordsLook words = {};
+  FilmLook film = {};
+  VolumeLook volume = {};
+  TimelineLook timeline = {};
   float split_query = 0.36f;  ///< share of the window's width that the right column takes
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };
@@ -80,6 +96,7 @@ struct CallLimits {
   int64_t heads = 0;
   bool one_sequence = true;            ///< queries and keys are the same tokens
   bool weights = true, logits = true;  ///< what there is of its maps
+  int64_t text = 0;                    ///< tokens of the prompt, among keys or queries
   friend bool operator==(const CallLimits&, const CallLimits&) = default;
 };
 struct ViewLimits {

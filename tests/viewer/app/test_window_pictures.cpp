@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/picture_compare.h"
+#include "tests/support/program.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/skip.h"
 #include "tests/support/stream_call.h"
@@ -105,6 +106,33 @@ TEST_CASE("weights of either sign have colours on both sides of 0 and no logits 
   call.write(folder.path() / "linear.safetensors");
   check_golden("linear-normaliser", "size 800 520\nhead 1\nquery 6 0 1", {},
                folder / "linear.safetensors");
+}
+
+TEST_CASE("the words of the prompt look as they did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("words", "layer 2\nhead 0\nquery 3 8 7\nwords on\nword \"red circle\"", {});
+}
+
+TEST_CASE("a token's row as a volume, cut open at its frame") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("volume",
+               "size 800 600\nlayer 2\nhead 0\nquery 3 8 7\nvolume threshold 0.4\n"
+               "volume slice t 3\nvolume orbit -40 20\npane volume",
+               {});
+}
+
+TEST_CASE("steps under the toolbar with a number of a head as a curve") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  const TemporaryFolder folder;
+  const std::string capture = (folder.path() / "steps").string();
+  const ProgramResult made =
+      run_attnscope({"synth", "--grid", "4x8x10", "--text", "8@start", "--layers", "3", "--steps",
+                     "9", "--heads", "2", "--quiet", "-o", capture});
+  REQUIRE(made.exit_code == 0);
+  check_golden("timeline",
+               "size 800 600\nlayer 1\nstep 4\nhead 1\nquery 1 4 5\nvolume emission\n"
+               "timeline entropy",
+               {}, capture);
 }
 
 TEST_CASE("pictures that differ are told apart") {

@@ -50,6 +50,8 @@ class FakeHost : public ScriptHost {
     input_until_ = frame + 2;
   }
   bool input_done() const override { return frame >= input_until_; }
+  void play(bool on) override { playing_ = on; }
+  bool playing() const override { return playing_; }
   bool reached(WaitFor what) const override { return frame >= reached_from.at(what); }
   std::string problem_before(WaitFor) const override { return problem; }
   std::string waiting_for() const override { return "queue 12"; }
@@ -91,6 +93,7 @@ class FakeHost : public ScriptHost {
   std::optional<std::vector<MapSource>> calls_;
   ViewState state_;
   int input_until_ = 0, shot_until_ = 0;
+  bool playing_ = false;
 };
 
 /// Runs a script at ten frames a second, for 2000 frames at most.

@@ -33,6 +33,8 @@ Session unusual(const path& capture) {
   session.view.maximised = ViewPane::query;
   session.view.show_histogram = false;
   session.view.atlas = {true, "entropy", "text_mass", "layers=0-3 temporal", true};
+  session.view.words = {true, false, true, "re", {0, 1}};
+  session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
   session.view.split_query = 0.41f;
   return session;
 }
@@ -203,7 +205,7 @@ TEST_CASE("what is wrong in a session is named by file and key") {
       {[](Json& j) { j["view"]["atlas"]["shwon"] = true; },
        "view.atlas.shwon: no such key, did you mean shown?"},
       {[](Json& j) { j["view"]["atlas"]["exact"] = 1; }, "view.atlas.exact"},
-      {[](Json& j) { j["view"]["maximised"] = "volume"; }, "view.maximised: volume"},
+      {[](Json& j) { j["view"]["maximised"] = "nowhere"; }, "view.maximised: nowhere"},
       {[](Json& j) { j["view"]["split_query"] = 1.5; }, "view.split_query"},
       {[](Json& j) { j["facts"]["gird"] = "1x1x1"; },
        "facts.gird: no such key, did you mean grid?"},

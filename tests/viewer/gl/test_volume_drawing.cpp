@@ -1,0 +1,191 @@
+// Needs a display: run by ctest under xvfb-run.
+#include <random>
+
+#include "core/base/dtype.h"
+#include "tests/support/catch.h"
+#include "tests/viewer/gl/hidden_app.h"
+#include "viewer/gl/volume_painter.h"
+#include "viewer/view/volume_camera.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+constexpr std::array<int64_t, 3> kSize{5, 9, 6};
+
+gl::VolumeView::Vector floats(const VolumePoint& p) {
+  return {static_cast<float>(p.x), static_cast<float>(p.y), static_cast<float>(p.t)};
+}
+
+VolumeCells random_cells(uint32_t seed) {
+  std::mt19937 random(seed);
+  VolumeCells cells{kSize, {}};
+  for (int64_t i = 0; i < kSize[0] * kSize[1] * kSize[2]; ++i) {
+    // Most of it is empty, as rows are.
+    cells.numbers.push_back(static_cast<uint8_t>(random() % 4 == 0 ? random() % 256 : 3));
+  }
+  return cells;
+}
+
+struct Volume {
+  gl::VolumePainter painter;
+  VolumeCells cells;
+  gl::VolumeColours colours{Colormap::viridis, {0, 0, 1}, {1, 0, 1}, {1, 0, 1}, {0, 1, 1}};
+
+  explicit Volume(uint32_t seed) : cells(random_cells(seed)) {
+    painter.upload(
+        {static_cast<int>(kSize[0]), static_cast<int>(kSize[1]), static_cast<int>(kSize[2])},
+        cells.numbers);
+  }
+  gl::ReadPixels draw(const VolumeCamera& camera, const VolumeLook& look, int width, int height) {
+    gl::VolumeView view;
+    view.start = floats(camera.ray_start({0, 0}));
+    view.across = floats(camera.across());
+    view.down = floats(camera.down());
+    view.way = floats(camera.way());
+    view.emission = look.mode == VolumeMode::emission;
+    view.least = VolumeCells::least_of(look.threshold);
+    if (look.slice) {
+      view.slice_axis = 2 - static_cast<int>(look.slice->axis);
+      view.slice_at = static_cast<int>(look.slice->at);
+    }
+    painter.draw(width, height, view, colours);
+    return painter.framebuffer().read();
+  }
+  Rgb colour_of(uint8_t number) const {
+    if (number == VolumeCells::kNothing) return {0, 0, 255};
+    if (number == VolumeCells::kMasked) return {255, 0, 255};
+    return colormap_at(colours.map, (number - 3) / 252.0);
+  }
+};
+
+int difference(Rgb a, Rgb b) {
+  return std::max({std::abs(a.r - b.r), std::abs(a.g - b.g), std::abs(a.b - b.b)});
+}
+
+}  // namespace
+
+TEST_CASE("every pixel of a volume has the colour of the cell that its ray meets") {
+  const Window window(hidden_window());
+  std::mt19937 random(3);
+  for (uint32_t round = 0; round < 12; ++round) {
+    Volume volume(round);
+    VolumeLook look;
+    look.azimuth = static_cast<double>(random() % 360) - 180;
+    look.elevation = static_cast<double>(random() % 180) - 90;
+    look.threshold = (round % 4) / 4.0;
+    if (round % 3 == 1) look.slice = VolumeSlice{static_cast<VolumeAxis>(round % 2), 2};
+    constexpr int kWidth = 131, kHeight = 97;
+    const VolumeCamera camera(kSize, look, kWidth, kHeight);
+    const gl::ReadPixels picture = volume.draw(camera, look, kWidth, kHeight);
+    int seen = 0, wrong = 0;
+    for (int y = 0; y < kHeight; ++y) {
+      for (int x = 0; x < kWidth; ++x) {
+        const auto cell =
+            seen_cell(volume.cells, camera.ray_start({x + 0.5, y + 0.5}), camera.way(),
+                      VolumeCells::least_of(look.threshold), look.slice);
+        const uint8_t number = cell ? volume.cells.at(*cell) : 0;
+        // Missing cells of a plane are hatched.
+        if (cell && number == VolumeCells::kMissing) continue;
+        seen += cell ? 1 : 0;
+        const Rgb expected = cell ? volume.colour_of(number) : Rgb{0, 0, 0};
+        wrong += difference(picture.at(x, y), expected) > 1 ? 1 : 0;
+      }
+    }
+    INFO("round " << round << ": " << wrong << " of " << seen);
+    CHECK(seen > 300);
+    // Rays that touch an edge may go either side of it.
+    CHECK(wrong * 100 < seen);
+  }
+}
+
+TEST_CASE("blocks have the largest numbers of their cells, also at the far sides") {
+  const VolumeCells cells = random_cells(1);
+  const auto maxima = gl::block_maxima({5, 9, 6}, cells.numbers);
+  REQUIRE(maxima.size() == 2 * 3 * 2);
+  for (int64_t t = 0; t < 5; ++t) {
+    for (int64_t y = 0; y < 9; ++y) {
+      for (int64_t x = 0; x < 6; ++x) {
+        const auto block = static_cast<size_t>((t / 4 * 3 + y / 4) * 2 + x / 4);
+        CHECK(maxima[block] >= cells.at({t, y, x}));
+      }
+    }
+  }
+  CHECK(*std::max_element(maxima.begin(), maxima.end()) ==
+        *std::max_element(cells.numbers.begin(), cells.numbers.end()));
+}
+
+TEST_CASE("what is in front hides more, the larger it is") {
+  const Window window(hidden_window());
+  Volume volume(1);
+  VolumeLook look;
+  look.mode = VolumeMode::emission;
+  look.azimuth = look.elevation = 0;
+  look.threshold = 0;
+  const VolumeCamera camera(kSize, look, 64, 64);
+  const auto middle = [&](uint8_t front) {
+    std::fill(volume.cells.numbers.begin(), volume.cells.numbers.end(), uint8_t{130});
+    std::fill_n(volume.cells.numbers.begin(), 9 * 6, front);
+    volume.painter.upload({5, 9, 6}, volume.cells.numbers);
+    return volume.draw(camera, look, 64, 64).at(32, 32);
+  };
+  const Rgb behind = volume.colour_of(130), bright = volume.colour_of(255);
+  CHECK(difference(middle(255), bright) < difference(middle(200), bright));
+  // Nothing in front: the colour of what stands behind alone.
+  CHECK(difference(middle(0), behind) <= 2);
+  CHECK(difference(middle(3), behind) <= 2);
+}
+
+TEST_CASE("the volume is turned by dragging, and a click on it picks a token") {
+  HiddenApp hidden(false);
+  hidden.open_sample();
+  REQUIRE(hidden.force_size({1000, 700}));
+  hidden.press("V");
+  REQUIRE(hidden.state().volume.shown);
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  hidden.settle();
+  GLFWwindow* const handle = glfwGetCurrentContext();
+  const GLFWcursorposfun moved = glfwSetCursorPosCallback(handle, nullptr);
+  glfwSetCursorPosCallback(handle, moved);
+  const GLFWmousebuttonfun button = glfwSetMouseButtonCallback(handle, nullptr);
+  glfwSetMouseButtonCallback(handle, button);
+  const auto cells = hidden.app.labels().find("Volume/Cells");
+  REQUIRE(cells);
+  const float x = (cells->x0 + cells->x1) / 2, y = (cells->y0 + cells->y1) / 2;
+  const VolumeLook before = hidden.state().volume;
+  moved(handle, x, y);
+  hidden.settle();
+  // The real mouse stands still: moves between two buttons are what GLFW's callbacks tell.
+  button(handle, GLFW_MOUSE_BUTTON_LEFT, GLFW_PRESS, 0);
+  moved(handle, x + 50, y + 20);
+  button(handle, GLFW_MOUSE_BUTTON_LEFT, GLFW_RELEASE, 0);
+  hidden.settle();
+  const VolumeLook after = hidden.state().volume;
+  CHECK(after.azimuth == Approx(before.azimuth - 20));
+  CHECK(after.elevation == Approx(before.elevation + 8));
+  CHECK_FALSE(hidden.state().query);
+  // One step of undo for all of the drag.
+  hidden.press("Ctrl+Z");
+  CHECK(hidden.state().volume == before);
+  // A click picks what its ray meets.
+  moved(handle, x, y);
+  hidden.settle();
+  button(handle, GLFW_MOUSE_BUTTON_LEFT, GLFW_PRESS, 0);
+  button(handle, GLFW_MOUSE_BUTTON_LEFT, GLFW_RELEASE, 0);
+  hidden.settle();
+  CHECK(hidden.state().query);
+  CHECK(hidden.state().volume == before);
+}
+
+TEST_CASE("a volume at rest is drawn once, and no frame is due") {
+  HiddenApp hidden;
+  hidden.open_sample();
+  hidden.press("V");
+  REQUIRE(hidden.wait_for(WaitFor::idle));
+  hidden.settle();
+  const int64_t frames = hidden.app.counters().frames;
+  const double limit = hidden.app.seconds() + 1;
+  while (hidden.app.seconds() < limit) hidden.app.step(0.1);
+  CHECK(hidden.app.counters().frames == frames);
+}

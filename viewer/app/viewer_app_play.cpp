@@ -1,0 +1,41 @@
+// Going through the recorded steps.
+#include "viewer/app/viewer_app.h"
+
+#include "core/base/error.h"
+
+namespace attnscope {
+
+/// Whether what is shown is to be seen, however coarse.
+bool ViewerApp::is_picture_there() const {
+  if (!document_ || changed_) return false;
+  return !is_map_seen() || panels_.matrix().seen().complete;
+}
+
+/// The same of the query's row, where that is all there is to be seen.
+bool ViewerApp::is_line_there() const {
+  const std::optional<ViewPane>& pane = document_->history.now().maximised;
+  const bool alone = pane == ViewPane::query || pane == ViewPane::volume;
+  return !alone || !frame_->line_pending() || !source_status().line_problem.empty();
+}
+
+void ViewerApp::play(bool on) {
+  if (!document_) throw usage_error("no capture is open");
+  if (on) {
+    player_.start(seconds(), document_->history.now().timeline.speed);
+  } else {
+    player_.stop();
+    document_->history.end_gesture();
+  }
+  window_->request_frames();
+}
+
+/// The next step, where playing has come to it.
+void ViewerApp::advance() {
+  if (!playing() || !document_) return;
+  const auto head = player_.next(frame_->timeline(), document_->history.now().timeline,
+                                 is_picture_there() && is_line_there(), seconds());
+  if (head) act(action::Scrub{*head});
+  if (!playing()) window_->request_frames();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attnscope {
+
+/// What a curve of the time line goes over.
+enum class CurveAxis : uint8_t { steps, layers };
+std::string_view curve_axis_name(CurveAxis axis);
+std::optional<CurveAxis> parse_curve_axis(std::string_view name);
+std::vector<std::string> curve_axis_names();
+
+/// Steps a second that playing can be told.
+inline constexpr double kLeastPlaySpeed = 0.1, kMostPlaySpeed = 30;
+
+/// How the strip of steps is shown, where a capture has more than one.
+struct TimelineLook {
+  bool shown = true;
+  std::string metric = {};  ///< of the curve, a name of head_fields(); empty: no curve
+  CurveAxis over = CurveAxis::steps;
+  bool loop = true;  ///< playing goes on with the first step after the last
+  double speed = 2;  ///< steps a second, where they are there in time
+  friend bool operator==(const TimelineLook&, const TimelineLook&) = default;
+};
+
+/// Throws Error(usage) for what is no look.
+void check_timeline_look(const TimelineLook& look);
+
+/// Parts of a look that are to be others.
+struct TimelineChange {
+  std::optional<bool> shown = {};
+  std::optional<std::string> metric = {};
+  std::optional<CurveAxis> over = {};
+  std::optional<bool> loop = {};
+  std::optional<double> speed = {};
+
+  TimelineLook of(TimelineLook look) const;
+  friend bool operator==(const TimelineChange&, const TimelineChange&) = default;
+};
+
+}  // namespace attnscope
