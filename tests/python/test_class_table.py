@@ -12,6 +12,7 @@ import torch
 
 import small_models
 import test_models_encoders
+import test_models_history
 import test_models_image
 import test_models_video
 import test_models_wan
@@ -23,6 +24,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "capture.md"
 HEAD = ["| class | calls (block and slot) | tokens |", "|---|---|---|"]
 CASES: Sequence[Case] = [
     *test_models_video.CASES,
+    *test_models_history.CASES,
     *test_models_image.CASES,
     *test_models_encoders.CASES,
     *test_models_wan.CASES,

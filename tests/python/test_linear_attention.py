@@ -14,8 +14,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+import attnscope_capture
 from attnscope_capture import Call, capture, check_result
 from support import CaptureTest, Recorded, has_program, program, read_capture, weights
+from test_models_image import sana
 from test_models_video import sana_video
 
 ITEMS = 2
@@ -182,6 +184,35 @@ class LinearProgram(Recording):
                         product = torch.from_numpy(made[group.name]["output"][()]).double()
                         wanted = expected @ call["v"][item].double()
                         torch.testing.assert_close(product.reshape(wanted.shape), wanted, rtol=1e-4, atol=1e-5)
+
+    def test_sana_divides_by_the_sum_of_its_own_features(self) -> None:
+        import diffusers
+        import h5py
+
+        for dtype in (torch.float32, torch.bfloat16):
+            torch.manual_seed(5)
+            model, inputs = sana(diffusers.SanaTransformer2DModel)
+            inputs = {n: x.to(dtype) if x.is_floating_point() else x for n, x in inputs.items()}
+            model, out = model.eval().to(dtype), self.folder / "sana"
+            with torch.no_grad(), capture(model, out, branch="both", slots="attn1", force=True) as cap:
+                with cap.branch("cond"):
+                    model(**inputs)
+            self.assertEqual(
+                sum(t.numel() * t.element_size() for c in read_capture(out) for t in c.tensors.values()),
+                attnscope_capture.estimate(model, inputs=inputs, kinds="self"),
+            )
+            file = self.folder / "sana.h5"
+            program("export", out, "--dtype", "f32", "-o", file, "--force", "--quiet")
+            with h5py.File(file) as maps:
+                for call, group in zip(read_capture(out), maps["calls"].values(), strict=True):
+                    self.assertEqual((call.facts["score"], group.attrs["score"]), ("linear:relu", "linear:relu"))
+                    self.assertEqual(call["q"].dtype, dtype)
+                    got = torch.from_numpy(group["weights"][()]).double().reshape(weights(call).shape)
+                    torch.testing.assert_close(got, weights(call), rtol=1e-4, atol=1e-7)
+                    torch.testing.assert_close(got.sum(-1), torch.ones_like(got[..., 0]), rtol=1e-5, atol=1e-5)
+            self.assertIn("agrees: 2 of 2 calls", program("verify", out).stdout)
+            stats = json.loads(program("stats", out, "--json").stdout)
+            self.assertEqual(stats["options"]["score"], "linear:relu")
 
     def test_verify_agrees_and_finds_a_wrong_normaliser(self) -> None:
         from safetensors.torch import load_file, save_file

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 import attnscope_capture
+import test_models_history
 import test_models_image
 import test_models_video
 import test_models_wan
@@ -199,8 +200,8 @@ class Encoders(Models):
         self.assertEqual({c.facts["kind"] for c in read_capture(self.folder / "d")}, {"self"})
 
     def test_every_layout_has_a_case(self) -> None:
-        tables = (CASES, test_models_image.CASES, test_models_video.CASES, test_models_wan.CASES)
-        tested = {case.cls for table in tables for case in table}
+        others = (test_models_history, test_models_image, test_models_video, test_models_wan)
+        tested = {case.cls for table in (CASES, *(o.CASES for o in others)) for case in table}
         self.assertEqual(set(attnscope_capture.LAYOUTS) - tested, set())
 
 

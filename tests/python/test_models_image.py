@@ -179,6 +179,27 @@ def pixart(cls: Any) -> tuple[Any, dict[str, Any]]:
     return model, inputs
 
 
+def sana(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(
+        **SMALL,
+        in_channels=4,
+        out_channels=4,
+        num_layers=2,
+        num_cross_attention_heads=2,
+        cross_attention_head_dim=16,
+        cross_attention_dim=32,
+        caption_channels=12,
+        sample_size=8,
+    )
+    inputs = dict(
+        hidden_states=numbers(1, 4, 3, 5),
+        encoder_hidden_states=numbers(1, 7, 12),
+        timestep=STAMP,
+        encoder_attention_mask=prefix(5, 7),
+    )
+    return model, inputs
+
+
 UNET = dict(block_out_channels=(8, 16), layers_per_block=1, norm_num_groups=4)
 
 
@@ -365,6 +386,14 @@ CASES = (
         2,
         masks={"* attn2": "tensor"},
         probes=[Probe("hidden_states", cell(3, 5), "transformer_blocks.0 attn1", "image", 6)],
+    ),
+    Case(
+        "SanaTransformer2DModel",
+        sana,
+        {"* attn1": "image 1x3x5", "* attn2": "image 1x3x5 > text 7 (5)"},
+        2,
+        masks={"* attn2": "tensor"},
+        probes=[Probe("hidden_states", cell(2, 4), "transformer_blocks.0 attn1", "image", 14)],
     ),
     Case(
         "UNet2DConditionModel",

@@ -30,22 +30,27 @@ def bert() -> Any:
     ).eval()
 
 
-def llama() -> Any:
-    from transformers import LlamaConfig, LlamaForCausalLM
+def language_model(name: str) -> Any:
+    """One of transformers' causal models, eight heads on four of keys."""
+    import transformers
 
     torch.manual_seed(0)
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=20,
-            hidden_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=8,
-            num_key_value_heads=4,
-            intermediate_size=16,
-            initializer_range=0.3,
-            attn_implementation="sdpa",
-        )
-    ).eval()
+    config = getattr(transformers, name + "Config")(
+        vocab_size=20,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=8,
+        intermediate_size=16,
+        initializer_range=0.3,
+        attn_implementation="sdpa",
+    )
+    return getattr(transformers, name + "ForCausalLM")(config).eval()
+
+
+def llama() -> Any:
+    return language_model("Llama")
 
 
 class Words:
@@ -87,12 +92,14 @@ class Transformers(CaptureTest):
             self.assertNotIn("branches", call.facts)
             self.assertEqual(float(weights(call)[0, :, :, 5:].max()), 0.0)
 
-    def test_llama_is_causal_and_shares_keys(self) -> None:
-        calls = self.run_model(llama())
-        for call in calls:
-            self.assertEqual(call.facts["mask"], "causal")
-            self.assertEqual((call["q"].shape[1], call["k"].shape[1]), (8, 4))
-            self.assertEqual(float(weights(call).triu(1).max()), 0.0)
+    def test_language_models_are_causal_and_share_keys(self) -> None:
+        for name in ("Qwen2", "Qwen3", "Llama"):
+            calls = self.run_model(language_model(name), name)
+            self.assertEqual([c.facts["layer"] for c in calls], list(range(len(calls))), name)
+            for call in calls:
+                self.assertEqual(call.facts["mask"], "causal")
+                self.assertEqual((call["q"].shape[1], call["k"].shape[1]), (8, 4))
+                self.assertEqual(float(weights(call).triu(1).max()), 0.0)
         some = self.run_model(llama(), "some", heads="4-7", layers=1)
         (call,) = some
         self.assertEqual((call["q"].shape[1], call["k"].shape[1], call.facts["head_offset"]), (4, 2, 4))

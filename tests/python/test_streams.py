@@ -194,6 +194,35 @@ class Stitched(CaptureTest):
         last = [[6 * FRAME, 8 * FRAME, 0, FRAME, 0], [6 * FRAME, 8 * FRAME, 4 * FRAME, 8 * FRAME, 0]]
         self.assertEqual(call["mask_spans"].tolist()[-2:], last)
         self.assert_rows("w", pieces, 1e-6)
+        self.assert_hatched("w-one", pieces, call["mask_spans"].tolist())
+
+    def assert_hatched(self, name: str, pieces: list[tuple[int, int]], spans: list[list[int]]) -> None:
+        """Pictures hatch the earlier keys that a piece no longer saw, and nothing else."""
+        seen = torch.zeros(8 * FRAME, 8 * FRAME, dtype=torch.bool)
+        for q0, q1, k0, k1, _ in spans:
+            seen[q0:q1, k0:k1] = True
+        earlier = torch.zeros_like(seen)
+        for first, past in pieces:
+            earlier[first * FRAME : past * FRAME, : first * FRAME] = True
+        evicted = earlier & ~seen
+        self.assertGreater(int(evicted.sum()), 0)
+        one = ["--layers", 0, "--heads", 1]
+        png = self.folder / "map.png"
+        facts = program(
+            "render", self.folder / name, *one, "--picture", "matrix", "--block", 1, "-o", png, "--json", "--force"
+        ).stdout  # fmt: skip
+        self.assertEqual(json.loads(facts)["evicted_cells"], int(evicted.sum()))
+        # A film of the last frame's first token: hatched lines where frames were dropped, beside one of a query
+        # that has lost nothing.
+        from PIL import Image
+
+        def hatched(query: str, *more: str) -> int:
+            program("query", self.folder / name, *one, *more, "--query", query, "-o", png, "--force")
+            return sum(n for n, colour in Image.open(png).convert("RGB").getcolors(1 << 20) if colour == (60, 68, 77))
+
+        self.assertGreater(hatched("7,0,0"), 1000)
+        self.assertEqual(hatched("1,0,0"), 0)
+        self.assertGreater(hatched("2,0,0", "--reverse"), 1000)
 
     def assert_rows(self, name: str, pieces: list[tuple[int, int]], rounding: float = 0) -> None:
         """Rows of the joined map are those of the chunks' calls; rounding: of their sums, where keys that were

@@ -139,7 +139,8 @@ void QueryPanel::tell_evicted(const Scene& scene, IndexRange drawn) {
   }
 }
 
-/// Hatches the cells that a cache had dropped, in runs of a line.
+/// Hatches the cells that a cache had dropped: runs of a line, those of the next lines that are
+/// alike with them.
 void QueryPanel::draw_evicted(const Ui& ui) const {
   if (evicted_.empty()) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -147,15 +148,26 @@ void QueryPanel::draw_evicted(const Ui& ui) const {
   const auto is_evicted = [&](int64_t t, int64_t y, int64_t x) {
     return evicted_[static_cast<size_t>(grid.index_of({t, y, x}))] != 0;
   };
+  const auto run_from = [&](int64_t t, int64_t y, int64_t first) {
+    int64_t past = first;
+    while (past < grid.width() && is_evicted(t, y, past)) ++past;
+    return past;
+  };
+  std::vector<int64_t> drawn(static_cast<size_t>(grid.width()));  // down to which line
   for (int64_t t = 0; t < grid.frames(); ++t) {
+    std::fill(drawn.begin(), drawn.end(), 0);
     for (int64_t y = 0; y < grid.height(); ++y) {
       for (int64_t x = 0; x < grid.width(); ++x) {
-        if (!is_evicted(t, y, x)) continue;
-        const int64_t first = x;
-        while (x + 1 < grid.width() && is_evicted(t, y, x + 1)) ++x;
-        const ScreenRect from = film_.cell_rect(t, y, first), to = film_.cell_rect(t, y, x);
-        // The lines of all runs of a frame are parts of the same ones.
+        if (drawn[static_cast<size_t>(x)] > y || !is_evicted(t, y, x)) continue;
+        const int64_t past = run_from(t, y, x);
+        int64_t bottom = y + 1;
+        while (bottom < grid.height() && run_from(t, bottom, x) >= past) ++bottom;
+        std::fill(drawn.begin() + x, drawn.begin() + past, bottom);
+        const ScreenRect from = film_.cell_rect(t, y, x),
+                         to = film_.cell_rect(t, bottom - 1, past - 1);
+        // The lines of all rectangles are parts of the same ones.
         draw_hatch(ui, draw, {from.x0, from.y0, to.x1, to.y1}, -to.y1);
+        x = past - 1;
       }
     }
   }

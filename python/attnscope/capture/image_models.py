@@ -151,6 +151,19 @@ PIXART = Layout(
     masks={"* attn2": ("head_row", "encoder_attention_mask")},
 )
 
+# ---- SANA: linear attention to the picture
+
+
+SANA = Layout(
+    ("transformer_blocks",),
+    _pixart,
+    {"* attn1": "image", "* attn2": "image > text"},
+    unseen_compiled={"* attn1": "linear attention in operations of its own, of which compiled code tells nothing"},
+    guidance="batch",
+    masks={"* attn2": ("head_row", "encoder_attention_mask")},
+    linear={"* attn1": False},
+)
+
 # ---- U-Nets: a level of half the resolution a down block
 
 
@@ -234,6 +247,7 @@ IMAGE_LAYOUTS: Mapping[str, Layout] = {
     "Lumina2Transformer2DModel": LUMINA2,
     "PixArtTransformer2DModel": PIXART,
     "QwenImageTransformer2DModel": QWEN_IMAGE,
+    "SanaTransformer2DModel": SANA,
     "UNet2DConditionModel": UNET,
     "UNet3DConditionModel": MOTION_UNET,
     "UNetMotionModel": MOTION_UNET,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .call_size import CallSize, mask_bytes
-from .choice import head_range
+from .choice import head_range, key_head_range
 from .errors import CaptureError
 from .layouts import Layout, Sequences, sequence_of
 from .selection import Selection
@@ -107,6 +107,8 @@ def _call_bytes(
         )
     channels = channels or projection.weight.shape[0] // count
     first, end = head_range(heads, count)
+    groups = int(getattr(slot.module, "num_key_value_heads", count))
+    own_keys = key_head_range(first, end, count, groups)
     stored = dtype or next(slot.module.parameters()).dtype
     itemsize = torch.empty(0, dtype=stored).element_size()
     style, argument = layout.match(where, layout.masks) or (None, None)
@@ -115,17 +117,26 @@ def _call_bytes(
         style = None
     items_of_mask = items if style not in ("pairs", "uneven") else _padded_rows(keys, items, style)
     mask = mask_bytes(style, items_of_mask, end - first, _count(keys), itemsize)
-    size = CallSize(items, end - first, end - first, _count(queries), _count(keys), channels, itemsize, mask)
-    if layout.match(where, dict.fromkeys(layout.normalisers, True)):
-        return size.payload(values, rows) + _float32_bytes(size, values, rows)
-    return size.payload(values, rows)
+    size = CallSize(
+        items,
+        end - first,
+        own_keys[1] - own_keys[0],
+        _count(queries),
+        _count(keys),
+        channels,
+        itemsize,
+        mask,
+    )
+    normalised = layout.match(where, layout.linear)
+    more = 0 if normalised is None else _float32_bytes(size, normalised, values, rows)
+    return size.payload(values, rows) + more
 
 
-def _float32_bytes(size: CallSize, values: bool, rows: int) -> int:
+def _float32_bytes(size: CallSize, normalised: bool, values: bool, rows: int) -> int:
     """Bytes of linear attention's normaliser, and those that rows of its result take more in float32."""
-    an_item = size.items * size.heads
     stored = min(rows, size.queries) if values else 0
-    return an_item * (size.queries * 4 + stored * size.channels * (4 - size.itemsize))
+    normaliser = size.queries * 4 if normalised else 0
+    return size.items * size.heads * (normaliser + stored * size.channels * (4 - size.itemsize))
 
 
 def _count(segments: Sequence[Segment]) -> int:
@@ -150,6 +161,9 @@ def _list(value: int | list[int]) -> list[int]:
 
 
 def _items_of(inputs: Mapping[str, Any]) -> int:
-    """Batch items of a forward: of its first argument, a tensor or a list of tensors."""
+    """Batch items of a forward: of its first argument, a tensor (one without a batch axis is an item) or a list
+    of tensors."""
     first = next(iter(inputs.values()))
-    return len(first) if isinstance(first, list) else int(first.shape[0])
+    if isinstance(first, list):
+        return len(first)
+    return int(first.shape[0]) if first.ndim > 1 else 1

@@ -32,8 +32,8 @@ class Layout:
     unseen: Mapping[str, str] = field(default_factory=dict)
     # The same where the model is compiled.
     unseen_compiled: Mapping[str, str] = field(default_factory=dict)
-    # "BLOCK SLOT" of linear attention whose normaliser is stored, and whose result is float32.
-    normalisers: Sequence[str] = ()
+    # "BLOCK SLOT" of linear attention, whose result is float32 -> is its normaliser stored?
+    linear: Mapping[str, bool] = field(default_factory=dict)
     # How pipelines of the class guide: in one forward of [uncond; cond] ("batch"), in one of cond, then one
     # of uncond ("forwards"); "told": as their cache_context says, or not known.
     guidance: str = "told"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .encoders import ENCODER_LAYOUTS
+from .history_models import HISTORY_LAYOUTS
 from .image_models import IMAGE_LAYOUTS
 from .layouts import Layout
 from .video_models import VIDEO_LAYOUTS
 
-LAYOUTS: dict[str, Layout] = {**VIDEO_LAYOUTS, **IMAGE_LAYOUTS, **ENCODER_LAYOUTS}
+LAYOUTS: dict[str, Layout] = {**VIDEO_LAYOUTS, **HISTORY_LAYOUTS, **IMAGE_LAYOUTS, **ENCODER_LAYOUTS}

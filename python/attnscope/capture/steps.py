@@ -22,6 +22,7 @@ TIMESTEP_NAMES = (
     "time_step",
     "noise_level",
     "noise_labels",
+    "vision_timesteps",
 )
 # How pipelines spell the two branches of guidance; other names are kept as they are.
 BRANCH_NAMES = {

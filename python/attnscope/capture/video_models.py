@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from .grids import Grid, patched
+from .grids import patched
 from .layouts import Layout, Sequences
-from .tokens import Modality, Segment, argument_count, counted, grid_segment
+from .tokens import Segment, argument_count, counted, grid_segment
 
 Given = Mapping[str, Any]
 NO_FUNCTION = "it computes its attention in operations of its own"
@@ -26,7 +26,7 @@ def text_of(given: Given, name: str = "encoder_hidden_states", mask: str | None 
     return Segment("text", "text", argument_count(given, name), valid=valid)
 
 
-def _cubes(config: Any) -> tuple[int, int, int]:
+def cubes(config: Any) -> tuple[int, int, int]:
     return (getattr(config, "patch_size_t", None) or 1, config.patch_size, config.patch_size)
 
 
@@ -87,7 +87,7 @@ def _hunyuan15(model: Any, a: Given) -> Sequences:
         "glyph_text": a["encoder_attention_mask_2"].bool().cpu(),
         "text": a["encoder_attention_mask"].bool().cpu(),
     }
-    video = video_of(a["hidden_states"], _cubes(model.config))
+    video = video_of(a["hidden_states"], cubes(model.config))
     return {
         "joint": [video, *_valid_first(masks)],
         "text": [Segment("text", "text", masks["text"].shape[1], valid=counted(masks["text"]))],
@@ -171,64 +171,6 @@ WAN_ANIMATE = Layout(
 )
 
 
-# ---- FramePack: history of other cell sizes before the video
-
-
-def _framepack(model: Any, a: Given) -> Sequences:
-    patch, text = _cubes(model.config), text_of(a, mask="encoder_attention_mask")
-    latents = a["hidden_states"]
-    if latents.shape[0] == 1 and isinstance(text.valid, list):  # padding is cut off
-        text = Segment("text", "text", text.valid[0])
-    joint = [
-        *_history("history_4x", a.get("latents_history_4x"), a.get("indices_latents_history_4x"), (4, 8, 8)),
-        *_history("history_2x", a.get("latents_history_2x"), a.get("indices_latents_history_2x"), (2, 4, 4)),
-        *_history("history_1x", a.get("latents_clean"), a.get("indices_latents_clean"), (1, 2, 2)),
-        *_frames("video", "video", patched(latents.shape[2:], patch), a.get("indices_latents"), patch),
-        Segment("image", "image", argument_count(a, "image_embeds")),
-        text,
-    ]
-    refined = [text_of(a, mask="encoder_attention_mask")]
-    return {"joint": joint, "text": refined}
-
-
-def _history(name: str, latents: Any, indices: Any, cell: Grid) -> list[Segment]:
-    """History in cells of `cell` latents, the last of an axis padded to one."""
-    if latents is None or indices is None:
-        return []
-    grid = tuple(-(-n // c) for n, c in zip(latents.shape[2:], cell))
-    return _frames(name, "history", grid, indices, cell)  # type: ignore[arg-type]
-
-
-def _frames(name: str, modality: Modality, grid: Grid, indices: Any, cell: Grid) -> list[Segment]:
-    """A segment for each run of neighbouring frames; indices: the stream's latent frames, [B, T] or [T]."""
-    pixels = (cell[0] * 4, cell[1] * 8, cell[2] * 8)  # HunyuanVideo's VAE
-    if indices is None:
-        return [grid_segment(name, modality, grid, cell=pixels)]
-    every = (indices[0] if indices.ndim == 2 else indices).tolist()
-    starts = [every[i * cell[0]] for i in range(grid[0])]
-    breaks = [i for i in range(1, len(starts)) if starts[i] - starts[i - 1] != cell[0]]
-    runs = list(zip([0, *breaks], [*breaks, len(starts)]))
-    return [
-        grid_segment(
-            name if len(runs) == 1 else f"{name}_{n}",
-            modality,
-            (end - begin, *grid[1:]),
-            cell=pixels,
-            first_frame=int(starts[begin]),
-        )
-        for n, (begin, end) in enumerate(runs)
-    ]
-
-
-FRAMEPACK = Layout(
-    ("transformer_blocks", "single_transformer_blocks"),
-    _framepack,
-    {"*refiner_blocks.* *": "text", "* attn": "joint"},
-    guidance="forwards",
-    masks={"*refiner_blocks.* *": ("dense", "encoder_attention_mask")},
-)
-
-
 # ---- Kandinsky 5: with sparse attention its tokens stand in tiles
 
 
@@ -276,7 +218,7 @@ COSMOS = Layout(
 
 
 def _allegro(model: Any, a: Given) -> Sequences:
-    video = video_of(a["hidden_states"], _cubes(model.config))
+    video = video_of(a["hidden_states"], cubes(model.config))
     return {"video": [video], "text": [text_of(a, mask="encoder_attention_mask")]}
 
 
@@ -291,7 +233,7 @@ ALLEGRO = Layout(
 
 def _easyanimate(model: Any, a: Given) -> Sequences:
     t5 = Segment("t5_text", "text", argument_count(a, "encoder_hidden_states_t5"))
-    return {"joint": [text_of(a), t5, video_of(a["hidden_states"], _cubes(model.config))]}
+    return {"joint": [text_of(a), t5, video_of(a["hidden_states"], cubes(model.config))]}
 
 
 EASYANIMATE = Layout(("transformer_blocks",), _easyanimate, {"* attn1": "joint"}, guidance="batch")
@@ -313,7 +255,7 @@ CONSISID = Layout(
 
 
 def _motif(model: Any, a: Given) -> Sequences:
-    video = video_of(a["hidden_states"], _cubes(model.config))
+    video = video_of(a["hidden_states"], cubes(model.config))
     text = text_of(a, mask="encoder_attention_mask")
     sequences = {
         "joint": [video, Segment("image", "image", argument_count(a, "image_embeds")), text],
@@ -347,7 +289,7 @@ SANA_VIDEO = Layout(
     {"* attn1": "video", "* attn2": "video > text"},
     unseen_compiled={"* attn1": "linear attention in operations of its own, of which compiled code tells nothing"},
     guidance="batch",
-    normalisers=("* attn1",),
+    linear={"* attn1": True},
     masks={"* attn2": ("head_row", "encoder_attention_mask")},
 )
 
@@ -357,7 +299,6 @@ VIDEO_LAYOUTS = {
     "CosmosTransformer3DModel": COSMOS,
     "EasyAnimateTransformer3DModel": EASYANIMATE,
     "HunyuanVideo15Transformer3DModel": HUNYUAN15,
-    "HunyuanVideoFramepackTransformer3DModel": FRAMEPACK,
     "Kandinsky5Transformer3DModel": KANDINSKY5,
     "LTX2VideoTransformer3DModel": LTX2,
     "MotifVideoTransformer3DModel": MOTIF,

@@ -9,28 +9,13 @@
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/reference_call.h"
+#include "tests/support/stream_call.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace attnscope::test;
 using Json = nlohmann::json;
 
 namespace {
-
-constexpr int64_t kTokens = 48;
-
-/// Four chunks of two frames of 2x3 cells; the last ones see a sink and a window of two frames.
-ReferenceCall joined_call(bool positions) {
-  ReferenceCall call({1, 1, 1, kTokens, kTokens, 8}, 5);
-  const std::string place = positions ? R"(,"position":0)" : "";
-  call.version(2)
-      .fact("mask", "spans")
-      .fact("queries",
-            R"([{"name":"video","modality":"video","count":48,"grid":[8,2,3])" + place + "}]");
-  const std::vector<int64_t> rows{0,  12, 0,  12, 0, 12, 24, 0, 24, 0, 24, 36, 0,  6,  0,
-                                  24, 36, 12, 36, 0, 36, 48, 0, 6,  0, 36, 48, 24, 48, 0};
-  call.tensor("mask_spans", "I64", {6, 5}, raw(rows));
-  return call;
-}
 
 std::vector<Json> probes(const TemporaryFolder& folder, const std::string& file) {
   const WindowResult result = run_window(

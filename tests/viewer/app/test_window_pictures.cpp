@@ -7,6 +7,7 @@
 #include "tests/support/program.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/skip.h"
+#include "tests/support/stream_call.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace attnscope;
@@ -85,6 +86,26 @@ TEST_CASE("printed numbers look as they did") {
 TEST_CASE("a picture of every head of the step beside the matrix") {
   if (!can_open_windows() || !fonts_are_installed()) return;
   check_golden("atlas", "size 800 520\natlas on\nlayer 2\nhead 0\nquery 3 8 7\nwait atlas", {});
+}
+
+TEST_CASE("what a cache had dropped is hatched in the map and in the film of a query") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  const TemporaryFolder folder;
+  joined_call(true).write(folder.path() / "joined.safetensors");
+  check_golden("evicted", "size 800 520\nquery 6 0 1", {}, folder / "joined.safetensors");
+}
+
+TEST_CASE("weights of either sign have colours on both sides of 0 and no logits beside them") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  const TemporaryFolder folder;
+  ReferenceCall call({1, 2, 2, 48, 48, 8}, 5);
+  call.version(2)
+      .fact("score", "linear:normaliser")
+      .fact("grid", "8x2x3")
+      .tensor("normaliser", "F32", {1, 2, 48}, raw(std::vector<float>(96, 4)));
+  call.write(folder.path() / "linear.safetensors");
+  check_golden("linear-normaliser", "size 800 520\nhead 1\nquery 6 0 1", {},
+               folder / "linear.safetensors");
 }
 
 TEST_CASE("the words of the prompt look as they did") {
