@@ -206,7 +206,7 @@ int run_convert(const ConvertOptions& o) {
   const int64_t bytes = check_capture_copy(copy, o.out);
   const ConvertSize size{static_cast<int64_t>(copy.calls.size()), count_heads(copy), bytes};
   const int code =
-      convert(o, console, size, capture.files(), copy.notes(),
+      convert(o, console, size, capture.files(), copy.notes(o.out),
               [&](const CopyControl& control) { write_capture_copy(copy, o.out, control); });
   // What could be joined is written; what could not is no success.
   return joined.refusals.empty() ? code : kExitFailure;

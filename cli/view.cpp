@@ -1,6 +1,11 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/common/cache_option.h"
 #include "cli/common/command.h"
@@ -12,7 +17,10 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/device_facet.h"
+#include "io/capture/capture_growth.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/input_set.h"
+#include "io/pictures/png_reader.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/export_texels.h"
@@ -108,7 +116,100 @@ bool selects_something(const ViewRequest& o) {
   return o.selection != SelectionOptions() || !o.query.empty() || o.reverse;
 }
 
-int run_view(const ViewRequest& o) {
+/// The tiles of a capture that may grow.
+class CaptureTiles : public TileService {
+ public:
+  /// What the captures are of which the calls come, and what they are read from.
+  struct Grown {
+    std::shared_ptr<InputSet> sources = std::make_shared<InputSet>();
+    std::mutex mutex;
+    std::vector<const Capture*> captures;
+
+    void take(const Capture& capture) {
+      sources->include(capture.inputs());
+      const std::lock_guard lock(mutex);
+      captures.push_back(&capture);
+    }
+    std::vector<std::string> stamps() {
+      const std::lock_guard lock(mutex);
+      std::vector<std::string> all;
+      for (const Capture* capture : captures) {
+        for (std::string& stamp : capture->call_stamps()) all.push_back(std::move(stamp));
+      }
+      return all;
+    }
+  };
+
+  /// Borrows the capture and the backend.
+  CaptureTiles(const Capture& capture, const TileBackend& backend, const ViewRequest& o,
+               std::function<void()> wake)
+      : CaptureTiles(capture, backend, o, std::make_shared<Grown>(), std::move(wake)) {}
+
+  /// Borrows it, too.
+  void add_capture(const Capture& more) {
+    add(map_calls(more), more.held_bytes());
+    grown_->take(more);
+  }
+
+ private:
+  CaptureTiles(const Capture& capture, const TileBackend& backend, const ViewRequest& o,
+               const std::shared_ptr<Grown>& grown, std::function<void()> wake)
+      : TileService(map_calls(capture), backend, settings(capture, o, grown), std::move(wake)),
+        grown_(grown) {}
+
+  static Settings settings(const Capture& capture, const ViewRequest& o,
+                           const std::shared_ptr<Grown>& grown) {
+    grown->take(capture);
+    Settings service;
+    service.memory = memory_beside(capture, o.run);
+    service.threads = o.run.threads;
+    service.cache_folders = cache_folders(o.cache, capture);
+    service.sources = grown->sources;
+    service.call_stamps = [grown] { return grown->stamps(); };
+    if (!capture.frames().empty()) {
+      service.read_frame = [&capture](int64_t number) {
+        return read_png_grey(*capture.open_frame(capture.frames().at(static_cast<size_t>(number))));
+      };
+    }
+    return service;
+  }
+
+  const std::shared_ptr<Grown> grown_;
+};
+
+/// Throws where what is named cannot be one that a recorder adds to.
+void check_followed(const ViewRequest& o) {
+  const std::string& path = o.capture.capture;
+  const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
+  if (bare || (path.empty() && o.session.empty())) {
+    throw usage_error("--follow: expected a CAPTURE, the folder that calls are added to");
+  }
+  if (path.empty() || !has_capture_begun(path)) return;
+  if (!can_grow(path)) {
+    throw usage_error("--follow " + one_line(path) +
+                      ": expected a folder that calls are added to, got a file");
+  }
+}
+
+/// Before there is a window, which opens it once more: its notes, and what is wrong with it.
+void tell_of_capture(const ViewRequest& o, const Console& console) {
+  if (is_export_file(o.capture.capture)) {
+    check_export_options(o.capture, o.run);
+    first_selected(read_export_texels(o.capture.capture)->calls(), o.selection);
+    return;
+  }
+  const Capture capture = open_capture(o.capture, o.run, console);
+  if (o.follow && capture.named_folder()) {
+    throw usage_error("--follow " + one_line(o.capture.capture) +
+                      ": its files are told by their names, which do not say when a call is "
+                      "complete (the capture format does)");
+  }
+  first_selected(capture, o.selection);
+}
+
+int run_view(const ViewRequest& asked) {
+  ViewRequest o = asked;
+  o.capture.growing = o.follow;
   const Console console(o.quiet);
   ViewerSettings settings;
   if (!o.size.empty()) settings.size = parse_window_size(o.size);
@@ -117,15 +218,15 @@ int run_view(const ViewRequest& o) {
   settings.script = o.script;
   settings.screenshot = o.screenshot;
   settings.force = o.force;
+  settings.follow = o.follow;
+  if (o.follow) check_followed(o);
   settings.texture_bytes = parse_size(o.texture_memory, "--texture-memory", int64_t{512} << 20);
   const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
   if (bare || !o.capture.capture.empty()) {
-    // Its notes, and what is wrong with it, are told before there is a window.
-    if (is_export_file(o.capture.capture)) {
-      check_export_options(o.capture, o.run);
-      first_selected(read_export_texels(o.capture.capture)->calls(), o.selection);
+    if (!o.follow || has_capture_begun(o.capture.capture)) {
+      tell_of_capture(o, console);
     } else {
-      first_selected(open_capture(o.capture, o.run, console), o.selection);
+      console.say("waiting for the first call of " + one_line(o.capture.capture));
     }
     settings.origin =
         CaptureOrigin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
@@ -138,13 +239,10 @@ int run_view(const ViewRequest& o) {
   const InterruptWatch interrupt(console);
   const auto backend = make_run_backend(o.run, console);
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
-    TileService::Settings service;
-    service.memory = memory_beside(capture, o.run);
-    service.threads = o.run.threads;
-    service.cache_folders = cache_folders(o.cache, capture);
-    service.sources = capture.inputs();
-    service.call_stamps = [&capture] { return capture.call_stamps(); };
-    return std::make_unique<TileService>(map_calls(capture), *backend, service, std::move(wake));
+    return std::make_unique<CaptureTiles>(capture, *backend, o, std::move(wake));
+  };
+  settings.make_source.add = [](TileSource& tiles, const Capture& more) {
+    dynamic_cast<CaptureTiles&>(tiles).add_capture(more);
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
     // Beside the tiles that the window keeps: for a moment, a head.

@@ -19,6 +19,12 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   command.add_option("--size", o.size, "of the window in pixels (default 1280x800)")
       .type_name("WxH")
       .group(start);
+  command
+      .add_flag(
+          "--follow", o.follow,
+          "show calls as a model that is still running adds them to the folder CAPTURE, which "
+          "need not be there yet")
+      .group(start);
   const std::string files = "Sessions, pictures, scripts";
   command.add_option("--session", o.session, "restore this session, and save it with Ctrl+S")
       .type_name("FILE")
@@ -50,6 +56,7 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       "  attnscope view --q q.npy --k k.npy --preset cogvideox-5b\n"
       "  attnscope view maps.h5         # an export of weights, logits, rows or blocks, or its "
       ".part\n"
+      "  attnscope view dump/ --follow  # while the model runs\n"
       "  attnscope view dump/ --theme light --size 1600x1000 --screenshot map.png\n"
       "  attnscope view dump/ --script tour.txt     # also on a server without a screen");
   return command;

@@ -16,6 +16,7 @@ struct ViewRequest {
   std::string query, script, screenshot, session, theme, size;
   std::string texture_memory = "512MiB";
   bool reverse = false;
+  bool follow = false;
   bool force = false;
   bool quiet = false;
 };

@@ -111,7 +111,7 @@ attnscope_room(viewer/view "What is looked at and what can be done to it: state,
 attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
   MAY core io/files io/export/format io/export/read viewer/view USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read."
-  MAY core kernels io/files io/capture io/check io/export/format io/export/read viewer/view viewer/tiles/texels
+  MAY core kernels io/files io/capture io/check io/export/format io/export/read io/pictures viewer/view viewer/tiles/texels
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
   MAY core io/files io/pictures viewer/view USES fmt json)

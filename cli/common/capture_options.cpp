@@ -25,11 +25,12 @@ std::optional<std::string> given(const std::string& text) {
 
 ScoreFunction score_option(const std::string& name) {
   if (const auto score = parse_score(name)) return *score;
-  const std::vector<std::string> names{"softmax", "sigmoid", "linear:elu1", "linear:relu"};
+  const std::vector<std::string> names{"softmax", "sigmoid", "linear:elu1", "linear:relu",
+                                       "linear:normaliser"};
   const std::string nearest = nearest_word(name, names);
   throw usage_error("--score " + name + ": no such score function" +
                     (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
-                    " (softmax, sigmoid, linear:elu1, linear:relu)");
+                    " (softmax, sigmoid, linear:elu1, linear:relu, linear:normaliser)");
 }
 
 /// A bar of its own for every large member of an archive whose checksum is checked.
@@ -90,7 +91,9 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
                   "none, causal, window:N, block_causal:N, or a tensor file (bool or bias)")
       .type_name("MASK")
       .group(facts);
-  command.add_option("--score", o.score, "softmax, sigmoid, linear:elu1 or linear:relu")
+  command
+      .add_option("--score", o.score,
+                  "softmax, sigmoid, linear:elu1 or linear:relu, where none is recorded")
       .type_name("SCORE")
       .group(facts);
   command
@@ -102,7 +105,7 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
                   "apply rotary embedding to q and k as they are read, where they were recorded\n"
                   "before it: cogvideox, hunyuan, flux, wan, ltx[:HEADS], mochi:FILE[:KEY], gptj,\n"
                   "llama, ltx2, cosmos:scale=TxYxX[,fps=N], kandinsky5, hunyuan-image, krea2,\n"
-                  "z-image, qwen-image, flux2, minimax-h3 (docs/inputs.md)")
+                  "z-image, qwen-image, flux2, minimax-h3, ltx2-audio (docs/inputs.md)")
       .type_name("NAME")
       .group(facts);
   command
@@ -116,6 +119,14 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
                   "the same of the keys, where they are cut elsewhere")
       .type_name("LIST|FILE[:KEY]")
       .group(facts);
+}
+
+std::string score_text(const std::vector<SelectedCall>& calls) {
+  const ScoreFunction first = calls.front().call->problem->score();
+  const bool same = std::all_of(calls.begin(), calls.end(), [&](const SelectedCall& selected) {
+    return selected.call->problem->score() == first;
+  });
+  return same ? std::string(score_name(first)) : "mixed";
 }
 
 FactOverrides fact_overrides(const CaptureOptions& o) {
@@ -144,7 +155,7 @@ ReadControl read_control(const CaptureOptions& o, const RunOptions& run, const C
             return std::make_unique<MemberProgress>(console, what, bytes);
           },
           o.links == "follow" ? Links::follow : Links::refuse,
-          std::max(memory_limit(run), kLeastHeadBytes)};
+          std::max(memory_limit(run), kLeastHeadBytes), o.growing};
 }
 
 Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {

@@ -19,6 +19,7 @@ struct CaptureOptions {
   std::string links = "refuse";
   std::string score = "softmax";
   std::string mask_option = "--mask";  ///< what `mask` is called
+  bool growing = false;                ///< a recorder may still add to the capture
 };
 /// What the options that say *how to compute* hold.
 struct RunOptions {
@@ -35,6 +36,8 @@ struct RunOptions {
 /// A command whose --mask means something else names the call's own mask otherwise.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
+/// The score of the selected calls, recorded or by option; "mixed" where they have several.
+std::string score_text(const std::vector<SelectedCall>& calls);
 /// What the options override. Throws Error(usage) for a score that does not exist.
 FactOverrides fact_overrides(const CaptureOptions& options);
 /// What ends with the command and tells on its console how far long reads are, with the memory and

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "core/base/selection.h"
+#include "core/problem/signed_weights.h"
 #include "io/capture/facts/mask_fact.h"
 
 namespace attnscope {
@@ -66,6 +67,9 @@ void check_output_fits(const ExportOptions& o, const AttentionProblem& problem) 
 void check_products_fit(const ExportOptions& o, ExportProduct product,
                         const AttentionProblem& problem) {
   const ScoreFunction score = problem.score();
+  if (product != ExportProduct::logits && product != ExportProduct::output) {
+    require_one_sign(problem, "--product " + std::string(export_product_name(product)));
+  }
   if (product == ExportProduct::output) check_output_fits(o, problem);
   if (product == ExportProduct::rows && !o.queries.any()) {
     throw usage_error("--product rows needs --queries LIST, --query T,Y,X or --index N");
@@ -119,7 +123,8 @@ void check_products_fit(const ExportOptions& o, ExportProduct product,
 /// Only what decides the content, so that equal files have equal options. Files are not named:
 /// what they hold goes into the capture's hash.
 nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct product,
-                                       Encoding encoding, const std::string& backend) {
+                                       Encoding encoding, const std::string& backend,
+                                       const std::string& score) {
   nlohmann::ordered_json json;
   json["product"] = export_product_name(product);
   json["dtype"] = encoding == Encoding::f32 ? "f32" : encoding == Encoding::u8_log2 ? "u8" : "f16";
@@ -147,7 +152,7 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
     json["pyramid"] = o.pyramid;
   }
   if (o.compress != "none") json["compress"] = o.compress;
-  json["score"] = o.capture.score;
+  json["score"] = score;
   const std::string& mask = o.capture.mask;
   const std::pair<const char*, std::string> facts[] = {
       {"scale", o.capture.scale},   {"mask", mask.empty() || is_mask_word(mask) ? mask : "tensor"},
@@ -183,8 +188,9 @@ ExportSpec make_export_spec(const ExportOptions& o, const Capture& capture,
   }
   spec.capture_name = capture.path().filename().string();
   spec.backend = recorded_backend(backend, spec.selection());
-  spec.options_json = content_options(o, spec.product, spec.encoding, spec.backend)
-                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  spec.options_json =
+      content_options(o, spec.product, spec.encoding, spec.backend, score_text(spec.selection()))
+          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   spec.gzip = o.compress == "gzip";
   if (spec.product == ExportProduct::topk) spec.detail = KeepLargest{o.topk};
   if (spec.product == ExportProduct::threshold) spec.detail = KeepAbove{o.threshold};

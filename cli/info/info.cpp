@@ -79,7 +79,7 @@ Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) 
   json["queries"] = p.num_queries();
   json["keys"] = p.num_keys();
   json["head_dim"] = p.head_dim();
-  json["dtype"] = dtype_name(p.q().dtype());
+  json["dtype"] = dtype_name(call.recorded_dtype());
   json["scale"] = p.scale();
   json["score"] = score_name(p.score());
   json["mask"] = p.mask().describe();
@@ -170,11 +170,12 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
   for (const SelectedCall& s : selected) {
     const AttentionProblem& p = *s.call->problem;
     const std::string signature = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
         s.call->id.place.slot, p.batch(), p.num_heads(), p.num_kv_heads(), p.num_queries(),
-        p.num_keys(), p.head_dim(), p.scale(), dtype_name(p.q().dtype()), p.mask().describe(),
-        p.query_tokens().grid_text(), p.key_tokens().text_text(), layout_name(p.q().layout()),
-        segments_text(p.query_tokens()), segments_text(p.key_tokens()));
+        p.num_keys(), p.head_dim(), p.scale(), dtype_name(s.call->recorded_dtype()),
+        p.mask().describe(), p.query_tokens().grid_text(), p.key_tokens().text_text(),
+        layout_name(p.q().layout()), segments_text(p.query_tokens()), segments_text(p.key_tokens()),
+        score_name(p.score()));
     size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
                                     signatures.begin());
     if (at == groups.size()) {
@@ -255,8 +256,8 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   for (const std::string& b : g.branches) branches += (branches.empty() ? "" : ", ") + b;
   line("branches", call.branch_recorded ? branches : "not recorded");
   line("q", fmt::format("[{}, {}, {}, {}] {} {}{}", p.batch(), p.num_heads(), p.num_queries(),
-                        p.head_dim(), dtype_name(p.q().dtype()), layout_name(p.q().layout()),
-                        origin_note(call, "layout")));
+                        p.head_dim(), dtype_name(g.first->recorded_dtype()),
+                        layout_name(p.q().layout()), origin_note(call, "layout")));
   line("k", fmt::format("[{}, {}, {}, {}]{}", p.k().batch(), p.num_kv_heads(), p.num_keys(),
                         p.head_dim(), p.v() ? ", v recorded" : ""));
   if (p.query_tokens().has_map()) {
@@ -271,6 +272,13 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
                                          ? ": its rows are not whole before attnscope convert "
                                            "--stitch joins the ranks"
                                          : ""));
+  }
+  if (p.score() != ScoreFunction::softmax) {
+    const bool divided = is_signed(p.score());
+    line("score",
+         fmt::format("{}{}{}", score_name(p.score()),
+                     divided ? ": q·k / normaliser, of either sign; rows do not add up to 1" : "",
+                     origin_note(call, "score")));
   }
   line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
   line("mask", mask_text(call) + origin_note(call, "mask"));

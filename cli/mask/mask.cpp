@@ -18,6 +18,7 @@
 #include "core/mask/mask_cover.h"
 #include "core/patterns/mask_measurement.h"
 #include "core/patterns/mask_timing.h"
+#include "core/problem/signed_weights.h"
 #include "core/stream/row_stream.h"
 #include "io/capture/call/block_mask_file.h"
 #include "io/files/output_file.h"
@@ -55,6 +56,7 @@ MaskTasks make_tasks(const MaskOptions& o, const Capture& capture) {
   m.calls = capture.select(parse_selection(o.selection));
   for (const SelectedCall& selected : m.calls) {
     const AttentionProblem& problem = *selected.call->problem;
+    require_one_sign(problem, "a share that a mask keeps");
     if (!is_normalised(problem.score())) {
       throw usage_error(
           "mask: rows of sigmoid scores do not sum to 1, so no share of them is kept");

@@ -11,6 +11,7 @@
 #include "cli/common/console.h"
 #include "cli/common/run_backend.h"
 #include "cli/query/query_compute.h"
+#include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
 #include "cli/query/query_output.h"
 #include "cli/query/query_summary.h"
@@ -65,6 +66,7 @@ int run_query(const QueryRequest& o) {
     if (format) set_values(volume, q.shown(0), std::move(values));
   }
   if (format) {
+    mark_evicted(q, mean.any(), volumes);
     write_volumes(*format, volumes, o.out, o.force);
     console.say(fmt::format("wrote {} ({} {}{}, {})", o.out, volumes.volumes.size(),
                             mean.any() ? "volume" : "head", volumes.volumes.size() == 1 ? "" : "s",

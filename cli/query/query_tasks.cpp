@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
 #include "core/products/text_token.h"
 
@@ -104,6 +105,7 @@ QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture)
   for (size_t c = 0; c < q.calls.size(); ++c) {
     const CallEntry& call = *q.calls[c].call;
     const AttentionProblem& problem = *call.problem;
+    require_one_sign(problem, "a query of weights");
     for (int64_t b : q.calls[c].batch) {
       q.chosen.push_back(choose(request, call, b));
       for (int64_t h : q.calls[c].heads) {

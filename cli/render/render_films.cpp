@@ -7,6 +7,7 @@
 
 #include "cli/common/cache_option.h"
 #include "cli/query/query_compute.h"
+#include "cli/query/query_evictions.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
 #include "core/products/map_reductions.h"
@@ -153,6 +154,7 @@ void render_filmstrip(RenderJob& job) {
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     set_values(volumes.volumes[i], shown, std::move(computed->values[i]));
   }
+  mark_evicted(tasks, mean.any(), volumes);
   FilmStyle style;
   style.video = overlay.take();
   draw_film(job, volumes, std::move(style));

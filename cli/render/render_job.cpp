@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/problem/score.h"
+#include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
 
 namespace attnscope {
@@ -27,6 +28,7 @@ HeadTable table_of(const RenderJob& job) {
 std::vector<RenderHead> selected_heads(const RenderRequest& request, const Capture& capture) {
   std::vector<RenderHead> heads;
   for (const SelectedCall& selected : capture.select(parse_selection(request.selection))) {
+    require_one_sign(*selected.call->problem, "a picture of weights");
     for (const int64_t batch : selected.batch) {
       for (const int64_t head : selected.heads) heads.push_back({selected.call, batch, head});
     }

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "core/products/map_reductions.h"
+#include "io/capture/evictions.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/mosaic_picture.h"
@@ -54,6 +55,18 @@ std::string crop_text(const HeadTask& task) {
   }
   return fmt::format("queries {} to {}, keys {} to {}", task.rows.begin, task.rows.end - 1,
                      task.keys.begin, task.keys.end - 1);
+}
+
+/// Hatches what a cache had dropped before the queries came, and says so.
+void hatch_evicted(RenderJob& job, const HeadTask& task, int64_t block, MatrixContent& content) {
+  const auto evicted = evictions_of(*job.heads.front().call);
+  if (evicted.empty()) return;
+  content.missing = evicted_cells(evicted, task.rows, task.keys, block);
+  const auto cells = std::count(content.missing.begin(), content.missing.end(), uint8_t{1});
+  job.facts["evicted_cells"] = cells;
+  if (cells == 0) return;
+  content.text.lines.push_back(fmt::format("hatched: {} of {} cells were evicted from the cache",
+                                           cells, content.missing.size()));
 }
 
 std::string segment_name(int64_t segment) {
@@ -138,6 +151,7 @@ void render_matrix(RenderJob& job) {
   content.text.title = page_title(job);
   content.text.lines = {
       joined_parts({capture_text(job), head_label(job.heads.front()), crop_text(task)})};
+  hatch_evicted(job, task, block, content);
   job.facts["block"] = block;
   job.facts["pool"] = job.request.pool;
   job.facts["cells"] = {content.map.rows, content.map.cols};

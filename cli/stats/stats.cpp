@@ -32,11 +32,15 @@ using Json = nlohmann::ordered_json;
 
 /// What decides the result beside the capture's content.
 Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
-                     const std::string& backend) {
-  Json json{{"steps", o.selection.steps},     {"layers", o.selection.layers},
-            {"heads", o.selection.heads},     {"batch", o.selection.batch},
-            {"branch", o.selection.branches}, {"kind", o.selection.kinds},
-            {"score", o.capture.score},       {"backend", backend}};
+                     const std::string& backend, const std::string& score) {
+  Json json{{"steps", o.selection.steps},
+            {"layers", o.selection.layers},
+            {"heads", o.selection.heads},
+            {"batch", o.selection.batch},
+            {"branch", o.selection.branches},
+            {"kind", o.selection.kinds},
+            {"score", score},
+            {"backend", backend}};
   // Only where they choose: captures without them, and their unfinished files, are as before.
   if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
   if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
@@ -188,7 +192,8 @@ int run_stats(const StatsOptions& o) {
   const CheckedRun run(console, s.jobs, *backend);
   run.check_logits(s.jobs, *backend, budget);
   const std::string hash = capture.content_hash(s.calls, false, run.stop());
-  const Json options = content_options(o, thresholds, recorded_backend(*backend, s.calls));
+  const Json options =
+      content_options(o, thresholds, recorded_backend(*backend, s.calls), score_text(s.calls));
   const std::string name = capture.path().filename().string();
   const Json identity{{"capture_hash", hash}, {"options", options}};
   const bool complete =

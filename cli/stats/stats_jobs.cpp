@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/problem/sampled_rows.h"
+#include "core/problem/signed_weights.h"
 
 namespace attnscope {
 namespace {
@@ -20,6 +21,7 @@ StatsJobs make_stats_jobs(const StatsOptions& o, const Capture& capture) {
   s.share_rows.reserve(s.calls.size());
   for (const SelectedCall& selected : s.calls) {
     const AttentionProblem& problem = *selected.call->problem;
+    require_one_sign(problem, "stats");
     const int64_t rows = problem.num_queries();
     const bool sampled = o.sample > 0 && o.sample < rows;
     s.rows.push_back(sampled ? sampled_rows(rows, o.sample) : std::vector<int64_t>());

@@ -179,6 +179,9 @@ AttentionProblem AttentionProblem::make(Parts parts) {
   check.require(
       !is_linear(parts.score) || !parts.mask.has_finite_bias(),
       "score " + std::string(score_name(parts.score)) + " has no logits to add a floating mask to");
+  check.require(!is_signed(parts.score) || parts.mask.is_none(),
+                "score " + std::string(score_name(parts.score)) + " takes no mask (got " +
+                    parts.mask.describe() + ")");
   return AttentionProblem(std::move(parts));
 }
 
@@ -201,7 +204,7 @@ AttentionProblem AttentionProblem::with_mask(const Mask& mask) const {
   mask.check_shape(batch(), num_heads(), num_queries(), num_keys());
   Parts parts = parts_;
   parts.mask = parts_.mask & mask;
-  return AttentionProblem(std::move(parts));
+  return make(std::move(parts));
 }
 
 void AttentionProblem::check_finite(int64_t batch, int64_t head,

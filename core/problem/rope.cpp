@@ -12,6 +12,8 @@ namespace {
 constexpr std::array<double, 3> kLtxFactors{8.0 / 25 / 20, 32.0 / 2048, 32.0 / 2048};
 /// LTX-2 as shares of 20 s and 2048 pixels; frames a second by default.
 constexpr double kLtx2Fps = 24;
+/// An audio latent of LTX-2 is 4 hops of 160 samples at 16000 a second; the first is one hop.
+constexpr double kAudioHops = 4, kAudioHop = 160.0 / 16000;
 /// Cosmos counts time in frames of this rate.
 constexpr double kCosmosFps = 24;
 constexpr double kLineBase = 10000;
@@ -27,7 +29,8 @@ double number_or(double number, double otherwise) { return number > 0 ? number :
 std::optional<std::string> stray_number(RopeFamily family, const RopeNumbers& numbers) {
   const bool cosmos = family == RopeFamily::cosmos;
   if (numbers.base != 0 && !is_line_family(family)) return "has a base of its own";
-  if (numbers.fps != 0 && !cosmos && family != RopeFamily::ltx2) return "knows no fps";
+  const bool seconds = cosmos || family == RopeFamily::ltx2 || family == RopeFamily::ltx2_audio;
+  if (numbers.fps != 0 && !seconds) return "knows no fps";
   if (numbers.scale[0] != 0 && !cosmos && family != RopeFamily::kandinsky5) return "knows no scale";
   if (cosmos && numbers.scale[0] == 0) return "it needs the checkpoint's scale";
   return std::nullopt;
@@ -50,6 +53,16 @@ std::optional<std::string> unplaced_tokens(const BandLayout* layout, const Token
     for (int64_t item = 1; item < tokens.valid_items(); ++item) {
       if (!tokens.same_padding(0, item)) return "the text's length differs between batch items";
     }
+  }
+  return std::nullopt;
+}
+
+/// What of a sequence without a grid is no audio.
+std::optional<std::string> unplaced_audio(const TokenGrid& tokens) {
+  for (const TokenSegment& segment : tokens.segments()) {
+    if (!tokens.has_map() || segment.modality == Modality::audio) continue;
+    if (segment.modality == Modality::padding) continue;
+    return "the positions of " + segment.name + " are not known to it";
   }
   return std::nullopt;
 }
@@ -88,12 +101,17 @@ std::optional<std::string> HeadRotation::obstacle(RopeFamily family, const Token
   if (auto stray = stray_number(family, shape.numbers)) return stray;
   if (d < 2 || d % 2 != 0) return "the head dimension must be even";
   if (is_line_family(family)) return std::nullopt;
-  if (!tokens.has_grid()) return "it needs the grid of the video";
+  const bool audio = family == RopeFamily::ltx2_audio && !tokens.has_grid();
+  if (!tokens.has_grid() && !audio) return "it needs the grid of the video";
   if (shape.head >= shape.heads) return "the model has fewer heads";
   if (layout != nullptr && !band_widths(*layout, d)) {
     return "the head dimension cannot be cut into its bands";
   }
   const bool ltx = family == RopeFamily::ltx || family == RopeFamily::ltx2;
+  if (family == RopeFamily::ltx2_audio && d * shape.heads < 4) {
+    return "the model has too few channels";
+  }
+  if (audio) return unplaced_audio(tokens);
   if (ltx && d * shape.heads < 12) return "the model has too few channels";
   if (family == RopeFamily::mochi &&
       static_cast<int64_t>(shape.learnt.size()) != 3 * shape.heads * (d / 2)) {
@@ -121,6 +139,12 @@ std::optional<HeadRotation> HeadRotation::make(RopeFamily family, const TokenGri
   } else if (family == RopeFamily::ltx2) {
     rotation.add_ltx(shape, kLtxBase, RopePairs::halves);
     rotation.fill_tables(rotation.ltx2_positions(number_or(shape.numbers.fps, kLtx2Fps)));
+  } else if (family == RopeFamily::ltx2_audio) {
+    rotation.by_place_ = !tokens.has_grid();
+    rotation.add_ltx(shape, kLtxBase, RopePairs::halves, 1);
+    rotation.fill_tables(rotation.by_place_
+                             ? rotation.audio_positions()
+                             : rotation.ltx2_positions(number_or(shape.numbers.fps, kLtx2Fps)));
   } else {
     rotation.add_mochi(shape);
     // Cells of a square of 192 x 192, scaled to the grid's area; y and x from the middle.
@@ -170,17 +194,17 @@ void HeadRotation::add_line(const Shape& shape, double base, RopePairs pairs) {
   }
 }
 
-void HeadRotation::add_ltx(const Shape& shape, double base, RopePairs pairs) {
+void HeadRotation::add_ltx(const Shape& shape, double base, RopePairs pairs, int64_t axes) {
   const bool halves = pairs == RopePairs::halves;
   const int64_t half = shape.head_dim / 2;
-  const int64_t steps = half * shape.heads / 3;
-  // Pairs that do not fill a turn of t, y, x stand first and are left alone.
-  const int64_t still = half * shape.heads - 3 * steps;
+  const int64_t steps = half * shape.heads / axes;
+  // Pairs that do not fill a turn of the axes stand first and are left alone.
+  const int64_t still = half * shape.heads - axes * steps;
   for (int64_t i = 0; i < half; ++i) {
     const int64_t pair = shape.head * half + i - still;
     if (pair < 0) continue;
-    const double exponent = static_cast<double>(pair / 3) / static_cast<double>(steps - 1);
-    add_pair(halves ? i : 2 * i, halves ? i + half : 2 * i + 1, static_cast<size_t>(pair % 3),
+    const double exponent = static_cast<double>(pair / axes) / static_cast<double>(steps - 1);
+    add_pair(halves ? i : 2 * i, halves ? i + half : 2 * i + 1, static_cast<size_t>(pair % axes),
              std::pow(base, exponent) * std::numbers::pi / 2);
   }
 }
@@ -256,6 +280,16 @@ std::array<HeadRotation::Positions, HeadRotation::kAxes> HeadRotation::ltx2_posi
     const double begin = std::max(0.0, 8 * t - 7);
     const double end = 8 * t + 1;
     t = (begin + end) / 2 / fps / 20 * 2 - 1;
+  }
+  return positions;
+}
+
+std::array<HeadRotation::Positions, HeadRotation::kAxes> HeadRotation::audio_positions() const {
+  std::array<Positions, kAxes> positions = even_positions({1, 1, 1}, {});
+  for (double& t : positions[0].cells) {
+    const double begin = std::max(0.0, kAudioHops * t + 1 - kAudioHops);
+    const double end = kAudioHops * t + 1;
+    t = (begin + end) / 2 * kAudioHop / 20 * 2 - 1;
   }
   return positions;
 }

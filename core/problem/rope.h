@@ -18,7 +18,7 @@ class HeadRotation {
  public:
   struct Shape {
     int64_t head_dim = 0;
-    int64_t heads = 1;  ///< of the model (ltx, ltx2)
+    int64_t heads = 1;  ///< of the model (ltx, ltx2, ltx2_audio)
     int64_t head = 0;   ///< which of them
     RopeNumbers numbers = {};
     /// mochi: the model's pos_frequencies, [3, heads, head_dim / 2]; borrowed for the call.
@@ -61,7 +61,8 @@ class HeadRotation {
   void add_pair(int64_t first, int64_t second, size_t axis, double frequency);
   void add_bands(const BandLayout& layout, const Shape& shape);
   void add_line(const Shape& shape, double base, RopePairs pairs);
-  void add_ltx(const Shape& shape, double base, RopePairs pairs);
+  /// Pairs take `axes` of t, y, x in turn.
+  void add_ltx(const Shape& shape, double base, RopePairs pairs, int64_t axes = 3);
   void add_mochi(const Shape& shape);
   /// angle = frequency · position
   void fill_tables(const std::array<Positions, kAxes>& positions);
@@ -70,6 +71,8 @@ class HeadRotation {
                                               std::array<double, 3> offsets) const;
   std::array<Positions, kAxes> band_positions(const BandLayout& layout, const Shape& shape) const;
   std::array<Positions, kAxes> ltx2_positions(double fps) const;
+  /// Of sequences without a grid.
+  std::array<Positions, kAxes> audio_positions() const;
 
   TokenGrid tokens_;
   bool by_place_ = false;    ///< one axis, the index in the sequence

@@ -6,10 +6,10 @@ namespace attnscope {
 namespace {
 
 /// In the order of RopeFamily.
-constexpr std::array<std::string_view, 17> kRopeNames{
+constexpr std::array<std::string_view, 18> kRopeNames{
     "cogvideox", "hunyuan", "flux",       "wan",    "ltx",        "mochi",
     "gptj",      "llama",   "ltx2",       "cosmos", "kandinsky5", "hunyuan-image",
-    "krea2",     "z-image", "qwen-image", "flux2",  "minimax-h3"};
+    "krea2",     "z-image", "qwen-image", "flux2",  "minimax-h3", "ltx2-audio"};
 
 constexpr auto kRopeFamilies = [] {
   std::array<RopeFamily, kRopeNames.size()> families{};
@@ -64,6 +64,7 @@ constexpr RopeVariant kRopeVariants[] = {
     {"qwen-image", RopeFamily::qwen_image, {}},
     {"flux2", RopeFamily::flux2, {}},
     {"minimax-h3", RopeFamily::minimax_h3, {}},
+    {"ltx2-audio", RopeFamily::ltx2_audio, {}},
 };
 
 }  // namespace

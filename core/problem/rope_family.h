@@ -28,6 +28,7 @@ enum class RopeFamily : uint8_t {
   qwen_image,     ///< flux's bands, y and x centred; t, y, x of the text are the places after them
   flux2,          ///< t, y, x, place in the text: bands of d/4, base 2000
   minimax_h3,     ///< t, y, x bands of d/4, channel i with channel i + 3d/8, the last quarter still
+  ltx2_audio,  ///< ltx2's, of seconds alone: audio by its latents, a video's cells by their frames
 };
 
 /// Which channels are turned together.
@@ -52,7 +53,7 @@ struct BandLayout {
   RopePlaces places = RopePlaces::cells;
 };
 
-/// Nothing for families that are no bands: ltx, ltx2, mochi, gptj, llama.
+/// Nothing for families that are no bands: ltx, ltx2, ltx2_audio, mochi, gptj, llama.
 const BandLayout* band_layout(RopeFamily family);
 /// Channels of the t, y, x and text bands; nothing where the head dimension cannot be cut so.
 std::optional<std::array<int64_t, 4>> band_widths(const BandLayout& layout, int64_t head_dim);
@@ -65,7 +66,7 @@ std::span<const RopeFamily> rope_families();
 /// What a checkpoint or a run sets beside its family; zeros: the family's own.
 struct RopeNumbers {
   double base = 0;
-  double fps = 0;                 ///< frames of the video a second (cosmos, ltx2)
+  double fps = 0;                 ///< frames of the video a second (cosmos, ltx2, ltx2_audio)
   std::array<double, 3> scale{};  ///< of t, y, x (cosmos, kandinsky5)
 };
 

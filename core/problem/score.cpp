@@ -5,8 +5,8 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 4> kScores{"softmax", "sigmoid", "linear:elu1",
-                                                  "linear:relu"};
+constexpr std::array<std::string_view, 5> kScores{"softmax", "sigmoid", "linear:elu1",
+                                                  "linear:relu", "linear:normaliser"};
 
 }  // namespace
 

@@ -11,17 +11,33 @@ namespace attnscope {
 ///   sigmoid      P = 1/(1 + exp(−s)); rows are not normalised
 ///   linear_elu1  P = φ(q)·φ(k)/Σ φ(q)·φ(k), φ(x) = elu(x) + 1 (Katharopoulos et al. 2020)
 ///   linear_relu  the same with φ(x) = max(x, 0)
-/// The linear scores do not use scale; masked entries count 0 and a float bias is refused.
-enum class ScoreFunction : uint8_t { softmax, sigmoid, linear_elu1, linear_relu };
+///   linear_normaliser  P = s, s = scale·q·k: features of linear attention that were mapped, and
+///                turned, already, each query divided by a normaliser of its own that was recorded
+///                (RoFormer's linear attention: it is taken of unturned features). Weights have
+///                either sign and rows do not add up to 1; there is no mask.
+/// elu1 and relu do not use scale; masked entries count 0 and a float bias is refused.
+enum class ScoreFunction : uint8_t {
+  softmax,
+  sigmoid,
+  linear_elu1,
+  linear_relu,
+  linear_normaliser
+};
 
-/// "softmax", "sigmoid", "linear:elu1", "linear:relu".
+/// "softmax", "sigmoid", "linear:elu1", "linear:relu", "linear:normaliser".
 std::string_view score_name(ScoreFunction score);
 std::optional<ScoreFunction> parse_score(std::string_view name);
+/// Whether features are made of q and k, whose products are no logits.
 constexpr bool is_linear(ScoreFunction s) {
   return s == ScoreFunction::linear_elu1 || s == ScoreFunction::linear_relu;
 }
-/// Whether rows are divided by a normaliser (so that an LSE exists).
-constexpr bool is_normalised(ScoreFunction s) { return s != ScoreFunction::sigmoid; }
+/// Whether weights may be below 0. Then a weight is its logit, so that logits are asked for:
+/// shares, entropy and octaves of weights are not defined.
+constexpr bool is_signed(ScoreFunction s) { return s == ScoreFunction::linear_normaliser; }
+/// Whether rows are divided by their own sum (so that an LSE exists).
+constexpr bool is_normalised(ScoreFunction s) {
+  return s != ScoreFunction::sigmoid && s != ScoreFunction::linear_normaliser;
+}
 
 /// What an entry of a tile is: the weight P, or the logit scale·q·k + bias (masked: −inf).
 enum class Quantity : uint8_t { weights, logits };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/checked_math.h"
+
 namespace attnscope {
 namespace {
 
@@ -89,6 +91,55 @@ std::vector<EvictedKeys> evicted_keys(std::span<const QuerySpan> spans, const To
     before = std::move(evicted);
   }
   return all;
+}
+
+std::vector<uint8_t> evicted_cells(std::span<const EvictedKeys> evicted, IndexRange rows,
+                                   IndexRange cols, int64_t block) {
+  const int64_t height = ceil_div(rows.size(), block), width = ceil_div(cols.size(), block);
+  std::vector<int64_t> areas(static_cast<size_t>(height * width), 0);
+  const auto cell_of = [block](IndexRange part, int64_t i) {
+    return IndexRange{part.begin + i * block, std::min(part.begin + (i + 1) * block, part.end)};
+  };
+  for (const EvictedKeys& each : evicted) {
+    const IndexRange queries = intersect(each.queries, rows), keys = intersect(each.keys, cols);
+    if (queries.empty() || keys.empty()) continue;
+    const int64_t last_row = (queries.end - 1 - rows.begin) / block;
+    const int64_t last_col = (keys.end - 1 - cols.begin) / block;
+    for (int64_t r = (queries.begin - rows.begin) / block; r <= last_row; ++r) {
+      const int64_t high = intersect(queries, cell_of(rows, r)).size();
+      for (int64_t c = (keys.begin - cols.begin) / block; c <= last_col; ++c) {
+        areas[static_cast<size_t>(r * width + c)] +=
+            high * intersect(keys, cell_of(cols, c)).size();
+      }
+    }
+  }
+  std::vector<uint8_t> cells(areas.size());
+  for (int64_t r = 0; r < height; ++r) {
+    for (int64_t c = 0; c < width; ++c) {
+      const auto at = static_cast<size_t>(r * width + c);
+      cells[at] = areas[at] == cell_of(rows, r).size() * cell_of(cols, c).size() ? 1 : 0;
+    }
+  }
+  return cells;
+}
+
+std::vector<uint8_t> evicted_line(std::span<const EvictedKeys> evicted,
+                                  std::span<const int64_t> queries, int64_t keys, bool reverse) {
+  std::vector<int64_t> counts(static_cast<size_t>(keys), 0);
+  for (const EvictedKeys& each : evicted) {
+    const IndexRange& of = reverse ? each.keys : each.queries;
+    const IndexRange& seen = reverse ? each.queries : each.keys;
+    const auto held = std::count_if(queries.begin(), queries.end(),
+                                    [&](int64_t token) { return of.contains(token); });
+    for (int64_t i = seen.begin; held > 0 && i < seen.end; ++i) {
+      counts[static_cast<size_t>(i)] += held;
+    }
+  }
+  std::vector<uint8_t> line(counts.size());
+  std::transform(counts.begin(), counts.end(), line.begin(), [&](int64_t count) {
+    return !queries.empty() && count == static_cast<int64_t>(queries.size()) ? 1 : 0;
+  });
+  return line;
 }
 
 }  // namespace attnscope

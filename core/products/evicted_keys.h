@@ -27,4 +27,15 @@ struct EvictedKeys {
 std::vector<EvictedKeys> evicted_keys(std::span<const QuerySpan> spans, const TokenGrid& queries,
                                       const TokenGrid& keys);
 
+/// The cells of `block` × `block` entries of the map's part `rows` × `cols` of which every entry is
+/// evicted, 1, among others, 0: [row cells, column cells]. `evicted` do not overlap.
+std::vector<uint8_t> evicted_cells(std::span<const EvictedKeys> evicted, IndexRange rows,
+                                   IndexRange cols, int64_t block);
+
+/// The keys (of `keys` in all) that were evicted for every one of the queries, 1, among others, 0.
+/// The other way round with `reverse`: the queries (of `keys` in all) for which all of these keys
+/// were.
+std::vector<uint8_t> evicted_line(std::span<const EvictedKeys> evicted,
+                                  std::span<const int64_t> queries, int64_t keys, bool reverse);
+
 }  // namespace attnscope

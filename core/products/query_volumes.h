@@ -24,7 +24,9 @@ struct QueryVolume {
   std::string branch, kind;
   ModelPlace place = {};     ///< empty where members of an average differ in it
   std::vector<float> video;  ///< [T, H, W] row-major; without a grid in sequence order
-  std::vector<float> text;   ///< [text tokens]; may be empty
+  /// Cells of the video that a cache had dropped: 1; empty: none of them.
+  std::vector<uint8_t> evicted = {};
+  std::vector<float> text;                 ///< [text tokens]; may be empty
   std::vector<SegmentValues> others = {};  ///< in the order of the sequence; mostly empty
   std::vector<int64_t> chosen_text;  ///< text tokens that were asked for, counted within the text
   int64_t averaged = 1;              ///< heads that it is the mean of; what they differ in is −1

@@ -33,7 +33,8 @@ void check_layer(const CallHeads& call, const CallHeads& first) {
            "): choose calls of one stack with --layers or --blocks");
   }
   if (!is_normalised(problem.score())) {
-    refuse("rows of sigmoid scores do not sum to 1, so they do not share out influence");
+    refuse("rows of score " + std::string(score_name(problem.score())) +
+           " do not sum to 1, so they do not share out influence");
   }
   if (call.batch.size() != 1) {
     refuse(std::to_string(call.batch.size()) +

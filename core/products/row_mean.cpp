@@ -63,4 +63,11 @@ std::vector<float> RowMean::take() {
   return mean;
 }
 
+std::vector<float> RowMean::take_sum() {
+  assert(complete());
+  std::vector<float> sum = sums_.mean(1);
+  sums_ = {};
+  return sum;
+}
+
 }  // namespace attnscope

@@ -58,10 +58,15 @@ void add_option_files(const FactOverrides& overrides, std::vector<std::filesyste
   }
 }
 
-/// Throws Error(file) where two calls are the same; `hint` ends the message.
-void check_unique(const std::vector<CallEntry>& calls, const std::string& hint) {
-  // Where a place is recorded, it tells calls apart, whatever the layer is called.
-  std::map<std::tuple<int64_t, int64_t, std::string, CallKind, ModelPlace>, std::string> seen;
+/// What tells calls apart, and the file of each. Where a place is recorded, it does, whatever the
+/// layer is called.
+using SeenCalls =
+    std::map<std::tuple<int64_t, int64_t, std::string, CallKind, ModelPlace>, std::string>;
+
+/// Adds the calls to those that were seen. Throws Error(file) where two are the same; `hint` ends
+/// the message.
+SeenCalls check_unique(const std::vector<CallEntry>& calls, const std::string& hint,
+                       SeenCalls seen = {}) {
   for (const CallEntry& call : calls) {
     const std::set<std::string> branches(call.id.branches.begin(), call.id.branches.end());
     for (const std::string& branch : branches) {
@@ -77,6 +82,7 @@ void check_unique(const std::vector<CallEntry>& calls, const std::string& hint) 
                            known->second + hint);
     }
   }
+  return seen;
 }
 
 /// Ascending by step, layer, branch, kind and place.
@@ -143,7 +149,39 @@ Capture Capture::open(const std::filesystem::path& path, const FactOverrides& ov
                       const ReadControl& given) {
   const auto inputs = std::make_shared<InputSet>(capture_folder(path), given.links);
   const ReadControl control = with_files(given, inputs);
+  return of_location(locate_capture(path, overrides.pattern, control), inputs, overrides, control);
+}
+
+std::optional<Capture> Capture::open_added(const std::filesystem::path& path,
+                                           std::span<const Capture* const> before,
+                                           const FactOverrides& overrides,
+                                           const ReadControl& given) {
+  const auto inputs = std::make_shared<InputSet>(capture_folder(path), given.links);
+  const ReadControl control = with_files(given, inputs);
   CaptureLocation location = locate_capture(path, overrides.pattern, control);
+  if (location.named) {
+    throw usage_error(path.string() +
+                      ": cannot be followed: its files are told by their names, which do not say "
+                      "when a call is complete");
+  }
+  std::set<std::filesystem::path> known;
+  for (const Capture* capture : before) {
+    for (const CallEntry& call : capture->calls()) known.insert(call.file);
+  }
+  std::erase_if(location.calls, [&](const auto& place) {
+    const auto* file = std::get_if<CaptureFile>(&place);
+    return file == nullptr || known.contains(file->path);
+  });
+  if (location.calls.empty()) return std::nullopt;
+  Capture added = of_location(std::move(location), inputs, overrides, control);
+  SeenCalls seen;
+  for (const Capture* capture : before) seen = check_unique(capture->calls(), "", std::move(seen));
+  check_unique(added.calls_, "", std::move(seen));
+  return added;
+}
+
+Capture Capture::of_location(CaptureLocation location, const std::shared_ptr<InputSet>& inputs,
+                             const FactOverrides& overrides, const ReadControl& control) {
   std::vector<std::string> warnings = std::move(location.warnings);
   std::vector<std::string> notes = std::move(location.notes);
   std::optional<Error> first_bad;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 namespace attnscope {
 
 class InputFile;
+struct CaptureLocation;
 
 /// The chosen calls of a capture with the batch items and heads chosen in each.
 struct SelectedCall {
@@ -50,6 +52,15 @@ class Capture {
   /// override cannot be meant.
   static Capture open(const std::filesystem::path& path, const FactOverrides& overrides = {},
                       const ReadControl& control = {});
+  /// What was added to a capture since `before`, all of this path, were opened: a capture of the
+  /// calls whose files none of them has, with the pictures that are there by now. Nothing where no
+  /// call was added. `before` is not empty. Throws as open() does, Error(file) also where a call of
+  /// `before` was recorded once more, Error(usage) where files are told by their names, which do
+  /// not say when a call is complete.
+  static std::optional<Capture> open_added(const std::filesystem::path& path,
+                                           std::span<const Capture* const> before,
+                                           const FactOverrides& overrides = {},
+                                           const ReadControl& control = {});
   static Capture from_tensors(const BareTensors& tensors, const FactOverrides& overrides,
                               const ReadControl& control = {});
 
@@ -104,6 +115,9 @@ class Capture {
   std::shared_ptr<const InputFile> open_frame(const FrameFile& frame) const;
 
  private:
+  static Capture of_location(CaptureLocation location, const std::shared_ptr<InputSet>& inputs,
+                             const FactOverrides& overrides, const ReadControl& control);
+
   std::filesystem::path path_;
   std::shared_ptr<const InputSet> inputs_;
   std::string extra_;

@@ -93,8 +93,14 @@ class CallCopy {
   std::vector<TensorToWrite> tensors() const {
     const AttentionProblem& p = *call_.problem;
     const std::vector<int64_t> kv_heads = chosen_kv_heads(s_);
-    std::vector<TensorToWrite> tensors{head_tensor_part("q", p.q(), s_.batch, s_.heads),
-                                       head_tensor_part("k", p.k(), s_.batch, kv_heads)};
+    const auto& undivided = call_.undivided;
+    const HeadTensor& q = undivided ? undivided->q : p.q();
+    const HeadTensor& k = undivided ? undivided->k : p.k();
+    std::vector<TensorToWrite> tensors{head_tensor_part("q", q, s_.batch, s_.heads),
+                                       head_tensor_part("k", k, s_.batch, kv_heads)};
+    if (undivided) {
+      tensors.push_back(tensor_part("normaliser", undivided->normaliser, s_.batch, s_.heads));
+    }
     if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
     if (call_.mask) tensors.push_back(mask());
     for (const auto& [name, source] : call_.map_tensors) tensors.push_back(map_part(name, source));
@@ -196,10 +202,10 @@ class CallCopy {
 void check_recordable(const SelectedCall& s) {
   const CallEntry& call = *s.call;
   const AttentionProblem& p = *call.problem;
-  if (p.score() != ScoreFunction::softmax) {
+  if (p.score() != ScoreFunction::softmax && !call.facts.contains("score")) {
     throw usage_error(
-        fmt::format("--score {}: a score is no fact of a capture; give it to the "
-                    "command that shows or exports the maps",
+        fmt::format("--score {}: is not recorded; give it to the command that shows "
+                    "or exports the maps",
                     score_name(p.score())));
   }
   if (!call.mask_fact) {
@@ -263,7 +269,7 @@ std::vector<PictureToWrite> pictures_of(const CaptureCopy& copy) {
 
 }  // namespace
 
-std::vector<std::string> CaptureCopy::notes() const {
+std::vector<std::string> CaptureCopy::notes(const fs::path& out) const {
   std::set<std::string> lines;
   for (const SelectedCall& s : calls) {
     const AttentionProblem& p = *s.call->problem;
@@ -276,6 +282,18 @@ std::vector<std::string> CaptureCopy::notes() const {
       if (fact.origin.rfind("guessed", 0) == 0) {
         lines.insert(fmt::format("recorded from now on: {} {} ({})", name, fact.json, fact.origin));
       }
+    }
+  }
+  const size_t pictures = capture->frames().size();
+  if (is_single_capture_file(out) && pictures > 0) {
+    lines.insert(
+        fmt::format("not carried over: {} picture{} of the video, which only a folder holds",
+                    pictures, pictures == 1 ? "" : "s"));
+  } else if (frames.empty()) {
+    std::error_code missing;
+    for (const FrameFile& frame : capture->frames()) {
+      if (fs::is_regular_file(frame.file, missing)) continue;
+      lines.insert("not carried over: " + one_line(frame.file.string()) + ", which is missing");
     }
   }
   for (const std::string& key : capture->unknown_keys()) lines.insert("not carried over: " + key);

@@ -21,7 +21,7 @@ struct CaptureCopy {
   std::vector<std::filesystem::path> frames;
 
   /// What a reader would want to know of what the copy leaves out or changes, one line each.
-  std::vector<std::string> notes() const;
+  std::vector<std::string> notes(const std::filesystem::path& out) const;
 };
 
 /// Bytes of all tensors of the copy. Throws Error(usage) for what cannot be recorded: a mask or

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 CaptureLocation locate_catalogue(const fs::path& folder, const ReadControl& control) {
-  CaptureCatalogue catalogue = read_catalogue(folder, *control.files, control.memory);
+  CaptureCatalogue catalogue = read_catalogue(folder, *control.files, control);
   CaptureLocation location;
   location.files = {catalogue.file};
   for (const FrameFile& frame : catalogue.frames) location.files.push_back(frame.file);

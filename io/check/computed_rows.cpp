@@ -40,16 +40,20 @@ class HeadRows {
     task_.row_list = rows;
     const auto count = static_cast<int64_t>(rows.size());
     const QueryBlock queries = read_query_rows(task_, {0, count}, index_.data(), queries_.data());
-    std::vector<RowNorm> norms(rows.size());
-    bound_->row_norms(queries, norms, workspace_);
-    for (const RowNorm& norm : norms) result.lse.push_back(norm.lse());
+    const bool normalised = is_normalised(problem_.score());
+    std::vector<RowNorm> norms(normalised ? rows.size() : 0);
+    if (normalised) bound_->row_norms(queries, norms, workspace_);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      result.lse.push_back(normalised ? norms[r].lse() : 0);
+    }
+    const Quantity quantity = is_signed(problem_.score()) ? Quantity::logits : Quantity::weights;
     std::vector<double> squares(rows.size());
     const size_t first = result.outputs.size();
     result.outputs.resize(first + rows.size() * static_cast<size_t>(width_));
     for (int64_t key = 0; key < problem_.num_keys() && width_ > 0; key += kKeys) {
       const IndexRange keys{key, std::min(key + kKeys, problem_.num_keys())};
       auto* const tile = reinterpret_cast<std::byte*>(weights_.data());
-      bound_->emit(queries, norms, keys, Quantity::weights, {{&tile, 1}, kKeys, kKeys}, workspace_);
+      bound_->emit(queries, norms, keys, quantity, {{&tile, 1}, kKeys, kKeys}, workspace_);
       v_->read(keys, values_.data());
       add_values(keys.size(), count, result.outputs.data() + first, squares.data());
     }

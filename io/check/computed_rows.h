@@ -20,10 +20,10 @@ struct CheckMeans {
 /// Bytes that computed_rows() reserves.
 int64_t computed_rows_bytes(const CallEntry& call, const TileBackend& backend);
 
-/// Rows (indices of the query sequence, in any order) of one head of a softmax call as an export
-/// has them: LSEs, and where the call has outputs to compare with, the weights times V, summed in
-/// double. Throws Error(value) where the backend refuses a row, Error(resource) where the budget
-/// does not hold the head.
+/// Rows (indices of the query sequence, in any order) of one head as an export has them: LSEs (0
+/// where the score has none), and where the call has outputs to compare with, the weights times V,
+/// summed in double. Throws Error(value) where the backend refuses a row, Error(resource) where the
+/// budget does not hold the head.
 AttendedRows computed_rows(const CallEntry& call, int64_t batch, int64_t head,
                            std::span<const int64_t> rows, const CheckMeans& means);
 

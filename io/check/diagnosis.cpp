@@ -165,6 +165,13 @@ AttendInputs Diagnosis::taken_from(const CallEntry& other, int64_t batch, int64_
 }
 
 Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_token stop) {
+  const ScoreFunction score = check.call->problem->score();
+  if (score != ScoreFunction::softmax) {
+    return {"unknown",
+            fmt::format("mistakes are looked for in softmax attention only (score {})",
+                        score_name(score)),
+            check.error};
+  }
   return Diagnosis(check, capture, std::move(stop)).run();
 }
 

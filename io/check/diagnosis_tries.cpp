@@ -217,7 +217,8 @@ bool Diagnosis::try_token_orders() {
 std::vector<Diagnosis::Rotation> Diagnosis::suiting_rotations() const {
   std::vector<Rotation> rotations;
   for (const RopeVariant& variant : rope_variants()) {
-    const bool line = variant.family == RopeFamily::gptj || variant.family == RopeFamily::llama;
+    const bool line = variant.family == RopeFamily::gptj || variant.family == RopeFamily::llama ||
+                      variant.family == RopeFamily::ltx2_audio;
     // Tables of a line grow with the sequence.
     if (line && problem_.num_keys() > 32768) continue;
     const int64_t head = head_ + call_.head_offset;

@@ -26,7 +26,8 @@ bool RecordedRows::has_outputs(const CallEntry& call) {
 }
 
 bool RecordedRows::has_any(const CallEntry& call) {
-  return has_outputs(call) || (call.lse && call.problem->num_queries() > 0);
+  const bool lse = call.lse && is_normalised(call.problem->score());
+  return has_outputs(call) || (lse && call.problem->num_queries() > 0);
 }
 
 int64_t RecordedRows::count(const CallEntry& call) {

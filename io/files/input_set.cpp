@@ -1,6 +1,6 @@
 #include "io/files/input_set.h"
 
-#include <vector>
+#include <utility>
 
 namespace attnscope {
 
@@ -31,13 +31,21 @@ std::shared_ptr<const InputFile> InputSet::open_unlinked(const std::filesystem::
 template <typename Wanted>
 void InputSet::check(const Wanted& wanted) const {
   std::vector<std::shared_ptr<const InputFile>> files;
+  std::vector<std::shared_ptr<const InputSet>> included;
   {
     const std::lock_guard lock(mutex_);
+    included = included_;
     for (const auto& [path, file] : files_) {
       if (wanted(*file)) files.push_back(file);
     }
   }
   for (const auto& file : files) file->require_unchanged();
+  for (const auto& others : included) others->check(wanted);
+}
+
+void InputSet::include(std::shared_ptr<const InputSet> others) {
+  const std::lock_guard lock(mutex_);
+  included_.push_back(std::move(others));
 }
 
 std::map<std::filesystem::path, FileState> InputSet::states() const {

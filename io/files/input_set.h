@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "io/files/input_file.h"
 
@@ -25,6 +26,8 @@ class InputSet {
   /// A file of `folder`, through no link, whatever the set allows. It is none of the set's.
   std::shared_ptr<const InputFile> open_unlinked(const std::filesystem::path& path) const;
 
+  /// Checks are also those of `others` from here on: of what was opened later.
+  void include(std::shared_ptr<const InputSet> others);
   /// The files, as they were when they were opened.
   std::map<std::filesystem::path, FileState> states() const;
   /// InputFile::require_unchanged() of all of them; what was read is forgotten then: from here on
@@ -44,6 +47,7 @@ class InputSet {
   std::shared_ptr<const InputFolder> folder_;
   const Links links_;
   mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<const InputSet>> included_;
   std::map<std::filesystem::path, std::shared_ptr<const InputFile>> files_;
 };
 

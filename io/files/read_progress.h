@@ -36,6 +36,9 @@ struct ReadControl {
   ReadReporter reporter = {};   ///< told of reads of 64 MiB and more; nobody where it is empty
   Links links = Links::refuse;  ///< whether tensors in a capture's folder may be links
   int64_t memory = int64_t{1} << 30;  ///< bytes that the head of one file may take while it is read
+  /// Whether a recorder may still add to the capture: its capture.json is what it was when it was
+  /// read, whatever has replaced it since.
+  bool growing = false;
   /// What tensor files are opened in; null: each stands alone, and its name may be a link.
   std::shared_ptr<InputSet> files = nullptr;
 };

@@ -18,6 +18,11 @@ std::span<const Rgb> Canvas::row(int y) const {
   return std::span(pixels_).subspan(static_cast<size_t>(y) * width, width);
 }
 
+std::span<Rgb> Canvas::row(int y) {
+  const auto width = static_cast<size_t>(width_);
+  return std::span(pixels_).subspan(static_cast<size_t>(y) * width, width);
+}
+
 void Canvas::fill(PixelRect rect, Rgb colour) {
   const int left = std::max(rect.x, 0);
   const int right = std::min(rect.x + rect.width, width_);

@@ -22,6 +22,7 @@ class Canvas {
   Rgb at(int x, int y) const;
   /// One row of pixels.
   std::span<const Rgb> row(int y) const;
+  std::span<Rgb> row(int y);
 
   void fill(PixelRect rect, Rgb colour);
   /// A frame of `thickness` pixels just outside `rect`.

@@ -3,20 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/pictures/film_over.h"
+#include "io/pictures/metric_table.h"
 #include "io/pictures/picture_style.h"
 
 namespace attnscope {
-namespace {
-
-/// How much of a weight's colour covers the video, at the low and at the high end of the scale.
-constexpr double kLeastCover = 0.15;
-constexpr double kMostCover = 0.85;
-
-}  // namespace
-
 Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale) {
-  const double unit = std::clamp(scale.unit(weight), 0.0, 1.0);
-  const double cover = kLeastCover + unit * (kMostCover - kLeastCover);
+  const double cover = film_cover(scale.unit(weight), 1);
   const Rgb colour = scale.colour(weight);
   const auto mixed = [&](uint8_t channel) {
     return static_cast<uint8_t>(std::lround(grey + cover * (channel - grey)));
@@ -25,14 +18,20 @@ Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale) {
 }
 
 void draw_frame_cells(Canvas& canvas, const FrameCells& cells, std::span<const float> weights,
-                      const ColourScale& scale, const GreyImage* video) {
+                      const ColourScale& scale, const GreyImage* video,
+                      std::span<const uint8_t> absent) {
   GreyImage under;
   if (video != nullptr) under = resized(*video, cells.width(), cells.height());
   size_t at = 0;
   for (int row = 0; row < cells.rows; ++row) {
     for (int column = 0; column < cells.columns; ++column) {
+      const bool hatched = !absent.empty() && absent[at] != 0;
       const float weight = weights[at++];
       const PixelRect rect = cells.at(row, column);
+      if (hatched) {
+        draw_stripes(canvas, rect);
+        continue;
+      }
       if (video == nullptr) {
         canvas.fill(rect, scale.colour(weight));
         continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "io/pictures/canvas.h"
@@ -23,9 +24,11 @@ struct FrameCells {
 Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale);
 
 /// Draws weights [rows, columns] as coloured cells, over a frame of the video where there is one
-/// (its size does not matter).
+/// (its size does not matter). Cells of which `absent` is not 0 have no weight and are hatched; it
+/// may be empty.
 void draw_frame_cells(Canvas& canvas, const FrameCells& cells, std::span<const float> weights,
-                      const ColourScale& scale, const GreyImage* video);
+                      const ColourScale& scale, const GreyImage* video,
+                      std::span<const uint8_t> absent = {});
 /// Outlines a cell as the query's.
 void draw_query_cell(Canvas& canvas, PixelRect cell);
 

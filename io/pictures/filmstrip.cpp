@@ -23,7 +23,18 @@ constexpr int kStripGap = 36;
 constexpr int kMaxLineWidth = 1680;
 constexpr int kMostFrameCell = 18;
 
+bool any_evicted(const QueryVolumes& volumes) {
+  return std::any_of(volumes.volumes.begin(), volumes.volumes.end(), [](const QueryVolume& v) {
+    return std::any_of(v.evicted.begin(), v.evicted.end(), [](uint8_t cell) { return cell != 0; });
+  });
+}
+
 }  // namespace
+
+std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t cells) {
+  if (volume.evicted.empty()) return {};
+  return std::span(volume.evicted).subspan(static_cast<size_t>(t) * cells, cells);
+}
 
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
   const bool named = !volumes.model.empty();
@@ -33,6 +44,7 @@ PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
       {joined_parts({named ? volumes.capture : "", volumes.query_text, volumes.domain_text,
                      volumes.domain_text.empty() ? "" : "exact",
                      style.video.empty() ? "" : "over the video in grey",
+                     any_evicted(volumes) ? "hatched: evicted from the cache" : "",
                      log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }
 
@@ -128,7 +140,7 @@ void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
     const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
     draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), scale,
-                     style_.video_frame(t));
+                     style_.video_frame(t), evicted_in(volume, t, size));
   }
 }
 

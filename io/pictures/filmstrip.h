@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct FilmStyle {
 
 /// Title and lines of what the volumes have in common.
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
+
+/// What of frame t's `cells` was evicted; empty where nothing of the volume was.
+std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t cells);
 
 /// A picture of query volumes: a header, and a strip a volume. Each strip has its frames in one or
 /// more rows, every cell enlarged to a square, the query's cell outlined, frame numbers, and a

@@ -101,6 +101,10 @@ class Join {
       throw file_error(file_of(part), "mask",
                        "is " + p.mask().describe() + ", whose parts cannot be joined");
     }
+    if (call.undivided) {
+      throw file_error(file_of(part), "score",
+                       "is linear:normaliser, whose parts cannot be joined");
+    }
     if (part.part.has_some_tokens() != partial()) {
       refuse_difference(part, first_, "part", part_text(part.part), part_text(first_.part));
     }

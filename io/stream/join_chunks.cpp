@@ -68,6 +68,11 @@ class ChunkJoin {
 
   void check_parts() const {
     for (const CallEntry* call : chunks_) {
+      if (call->undivided) {
+        throw usage_error(
+            fmt::format("chunk {} has the score linear:normaliser, whose chunks cannot be joined",
+                        call->id.place.chunk));
+      }
       if (call->facts.count("part") == 0) continue;
       throw usage_error(
           fmt::format("chunk {} is the part of one of several processes: join these first, from "

@@ -302,7 +302,9 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);
   const Buffers buffers = take_buffers(head_.format, head_.num_keys(), total, 0, false, pieces);
-  const Rectangle rectangle{norms, keys, quantity, target};
+  // Encoders of weights know none below 0.
+  const Quantity taken = is_signed(head_.format.score) ? Quantity::logits : quantity;
+  const Rectangle rectangle{norms, keys, taken, target};
   KeyProducts products(head_, blocks_of(keys), buffers.queries);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);

@@ -89,7 +89,11 @@ void CpuHead::add_outputs(const Rows& rows, int64_t group, int64_t block, const 
     KeyBlockProduct meeting = meet(rows, group, block, products, buffers);
     if (meeting.empty()) return;
     meeting.set_output(buffers.scratch.entries, kBlockKeys);
-    meeting.sigmoid();
+    if (is_signed(head_.format.score)) {
+      meeting.logits();
+    } else {
+      meeting.sigmoid();
+    }
   }
   const IndexRange keys = head_.keys_of_block(block);
   head_.kernels.multiply_values({.weights = buffers.scratch.entries,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/checked_math.h"
+#include "core/problem/signed_weights.h"
 #include "kernels/common/flush_denormals.h"
 
 namespace attnscope {
@@ -26,6 +27,7 @@ std::vector<SegmentRun> make_runs(const KeySegments& segments) {
 
 void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
                      std::span<std::byte> workspace) const {
+  require_one_sign(head_.problem, "what a map adds up to");
   const FlushDenormals flush;
   const auto total = static_cast<int64_t>(queries.index.size());
   Workspace pieces(workspace);

@@ -10,6 +10,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/problem/signed_weights.h"
 #include "core/reduce/panel_reduction.h"
 #include "core/stream/value_panels.h"
 #include "kernels/common/emit_runs.h"
@@ -104,6 +105,7 @@ class ReferenceHead : public BoundHead {
 
   void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
               std::span<std::byte> workspace) const override {
+    require_one_sign(problem_, "what a map adds up to");
     Row row(problem_, workspace);
     for (size_t r = 0; r < queries.index.size(); ++r) {
       const int64_t i = first + static_cast<int64_t>(r);
@@ -250,6 +252,7 @@ class ReferenceHead : public BoundHead {
 
   double weight(double score, const RowNorm& norm) const {
     if (problem_.score() == ScoreFunction::sigmoid) return 1 / (1 + std::exp(-score));
+    if (is_signed(problem_.score())) return score;
     if (norm.sum == 0) return 0;
     const auto exponent = static_cast<double>(norm.exponent);
     if (is_linear(problem_.score())) return score * std::exp2(-exponent) / norm.sum;

@@ -183,7 +183,7 @@ TEST_CASE("convert refuses what a capture cannot say, and its own input") {
   const ProgramResult lost = run_attnscope({"convert", packed, "-o", out});
   CHECK(lost.exit_code == 2);
   CHECK(contains(lost.err, "its mask is segments"));
-  refused({"-o", out, "--score", "sigmoid"}, 2, "a score is no fact");
+  refused({"-o", out, "--score", "sigmoid"}, 2, "is not recorded; give it to");
   refused({"-o", out, "--layers", "9"}, 2, "--layers");
   refused({"-o", dump, "--force"}, 1, "is what is read");
   std::ofstream(folder.path() / "many.json") << R"(["a","b","c","d","e"])";
@@ -193,6 +193,23 @@ TEST_CASE("convert refuses what a capture cannot say, and its own input") {
           "entry 1: expected a string");
   refused({"-o", out, "--frames", (folder.path() / "none").string()}, 1, "cannot be read");
   CHECK_FALSE(std::filesystem::exists(out));
+}
+
+TEST_CASE("a copy in one file says that it leaves the pictures behind") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "call.safetensors", copy = folder / "copy";
+  const std::string from = sample("moving-shapes");
+  const ProgramResult one = run_attnscope({"convert", from, "--layers", "2", "-o", out});
+  CHECK(one.exit_code == 0);
+  CHECK(contains(one.err, "not carried over: 7 pictures of the video, which only a folder holds"));
+  const ProgramResult all = run_attnscope({"convert", from, "--layers", "2", "-o", copy});
+  CHECK(all.exit_code == 0);
+  CHECK_FALSE(contains(all.err, "not carried over"));
+  // One that capture.json lists and that is gone.
+  std::filesystem::remove(std::filesystem::path(copy) / "frame0001.png");
+  const ProgramResult less = run_attnscope({"convert", copy, "-o", folder / "less"});
+  CHECK(less.exit_code == 0);
+  CHECK(contains(less.err, "frame0001.png, which is missing"));
 }
 
 TEST_CASE("convert and synth say in JSON what they write, or would") {

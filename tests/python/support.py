@@ -60,6 +60,7 @@ def read_call(path: Path) -> Recorded:
                 "block",
                 "slot",
                 "q_state",
+                "score",
             )
             facts[name] = text if plain else json.loads(text)
         return Recorded(path.name, facts, {n: f.get_tensor(n) for n in f.keys()})
@@ -78,7 +79,7 @@ def read_capture(folder: Path) -> list[Recorded]:
     assert catalogue["format"] == max(c.facts["format"] for c in calls), catalogue["format"]
     for call in calls:
         second = call.facts["mask"] not in ("none", "causal", "tensor")
-        second |= any(name in call.facts for name in ("block", "queries", "approximation", "part"))
+        second |= any(name in call.facts for name in ("block", "queries", "approximation", "part", "score"))
         assert call.facts["format"] == f"attnscope-capture/{2 if second else 1}", call.facts
     return calls
 
@@ -115,10 +116,15 @@ def kept_entries(call: Recorded) -> torch.Tensor:
 
 
 def weights(call: Recorded) -> torch.Tensor:
-    """softmax(scale·QKᵀ + mask) in float64 from what the file states, [B, H, Nq, Nk]; rows without keys are
-    zeros."""
+    """softmax(scale·QKᵀ + mask), or what the score says, in float64 from what the file states,
+    [B, H, Nq, Nk]; rows without keys are zeros."""
     q, k = call["q"].double(), call["k"].double()
     k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+    if call.facts.get("score") == "linear:normaliser":
+        return q @ k.transpose(2, 3) / call["normaliser"].double()[..., None]
+    if call.facts.get("score") == "linear:relu":
+        products = q.relu() @ k.relu().transpose(2, 3)
+        return products / products.sum(-1, keepdim=True).clamp(min=1e-300)
     logits = call.facts["scale"] * q @ k.transpose(2, 3)
     if call.facts["mask"] == "tensor" and call["mask"].dtype != torch.bool:
         logits = logits + call["mask"].double()

@@ -109,6 +109,23 @@ def ltx2(d: int, heads: int, fps: float) -> Turn:
     return lambda x: apply_split_rotary_emb(x, tables)
 
 
+def ltx2_time(d: int, heads: int, fps: float, latents: int) -> tuple[Turn, Turn]:
+    """(of the video's cells, of `latents` of audio) as LTX-2 turns them where they attend to each other: by
+    coordinates that the model prepares as it does for itself."""
+    from diffusers.models.transformers.transformer_ltx2 import LTX2AudioVideoRotaryPosEmbed, apply_split_rotary_emb
+
+    def rope(modality: str, **more: object) -> LTX2AudioVideoRotaryPosEmbed:
+        return LTX2AudioVideoRotaryPosEmbed(
+            d * heads, modality=modality, rope_type="split", num_attention_heads=heads, **more
+        )
+
+    cpu = torch.device("cpu")
+    cells = rope("video").prepare_video_coords(1, *GRID, device=cpu, fps=fps)[:, 0:1]
+    sound = rope("audio", scale_factors=[4]).prepare_audio_coords(1, latents, cpu)
+    tables = rope("video")(cells), rope("audio")(sound)
+    return lambda x: apply_split_rotary_emb(x, tables[0]), lambda x: apply_split_rotary_emb(x, tables[1])
+
+
 def minimax_h3() -> Turn:
     from diffusers.models.transformers.transformer_minimax_h3 import MiniMaxH3RotaryPosEmbed, _apply_rotary_emb
 
@@ -274,6 +291,34 @@ class Rope(CaptureTest):
     def test_ltx2_turns_halves_by_the_middles_of_cells(self) -> None:
         self.check("ltx2", ltx2(128, 4, 24), 128, 4, torch.float32, "none")
         self.check("ltx2:fps=30,heads=5", ltx2(64, 5, 30), 64, 5, torch.float32, "none")
+
+    def test_ltx2_audio_is_turned_by_seconds(self) -> None:
+        """Audio by itself, and with video in both directions; --rope leaves keys that are words alone."""
+        latents, d, heads = 17, 64, 4
+        video, audio = ltx2_time(d, heads, 24, latents)
+        tokens = {
+            "video": {"name": "video", "modality": "video", "count": VIDEO, "grid": list(GRID)},
+            "audio": {"name": "audio", "modality": "audio", "count": latents},
+            "text": {"name": "text", "modality": "text", "count": latents},
+        }
+        turns: dict[str, Turn] = {"video": video, "audio": audio, "text": lambda x: x}
+        for queries, keys in (("audio", "audio"), ("video", "audio"), ("audio", "video"), ("audio", "text")):
+            torch.manual_seed(4)
+            before = {n: torch.randn(1, heads, tokens[s]["count"], d) for n, s in (("q", queries), ("k", keys))}
+            facts = {"format": "attnscope-capture/2", "queries": json.dumps([tokens[queries]]), "q_state": "qk_norm"}
+            if keys != queries:
+                facts |= {"keys": json.dumps([tokens[keys]]), "kind": "cross"}
+            path, out = self.folder / "before.safetensors", self.folder / "after.safetensors"
+            save_file(before, path, facts)
+            said = program("convert", path, "--rope", "ltx2-audio", "-o", out, "--force").stderr
+            after = load_file(out)
+            words = keys == "text"
+            self.assertEqual("leaves cross attention as it is" in said, words)
+            for name, side in (("q", queries), ("k", keys)):
+                expected = before[name] if words else turns[side](before[name])
+                self.assertEqual(float((expected - before[name]).abs().max()) > 1, not words)
+                # Angles reach 15708, as those of ltx.
+                self.assertLess(float((after[name] - expected).abs().max()), 2e-2, (queries, keys, name))
 
     def test_text_that_is_turned(self) -> None:
         for dtype in (torch.float32, torch.bfloat16):

@@ -54,6 +54,7 @@ void AppScriptHost::play(bool on) { app_->play(on); }
 bool AppScriptHost::reached(WaitFor what) const { return app_->reached(what); }
 
 std::string AppScriptHost::waiting_for() const {
+  if (app_->failed()) return app_->failure();
   const TileSourceStatus status = app_->source_status();
   if (!status.problem.empty()) return status.problem;
   return fmt::format("{} pieces of work are left", status.queue);
@@ -91,9 +92,24 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       const bool exact = name == ScriptName::atlas_exact;
       return static_cast<double>(exact ? atlas->exact : atlas->sketched);
     }
+    case ScriptName::words:
+    case ScriptName::word_mass:
+    case ScriptName::text_mass:
+    case ScriptName::special_mass:
+      return of_words(name);
     default:
       return std::nullopt;
   }
+}
+
+std::optional<double> AppScriptHost::of_words(ScriptName name) const {
+  const std::optional<WordsView>& view = app_->words();
+  if (!view || !view->none.empty()) return std::nullopt;
+  const WordList& list = view->list;
+  if (name == ScriptName::words) return static_cast<double>(list.words.size());
+  if (!view->has_masses()) return std::nullopt;
+  if (name == ScriptName::word_mass) return list.chosen_mass;
+  return name == ScriptName::special_mass ? list.special_mass : list.words_mass + list.special_mass;
 }
 
 std::optional<ProbedEntry> AppScriptHost::probe(int64_t query, int64_t key) {

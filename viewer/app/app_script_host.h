@@ -26,6 +26,7 @@ class AppScriptHost : public ScriptHost {
   bool input_done() const override;
   void play(bool on) override;
   bool playing() const override { return app_->playing(); }
+  bool follows() const override { return app_->follows(); }
   bool reached(WaitFor what) const override;
   std::string problem_before(WaitFor what) const override { return app_->problem_before(what); }
   std::string waiting_for() const override;
@@ -39,6 +40,8 @@ class AppScriptHost : public ScriptHost {
   void save_session(const std::string& path) override;
 
  private:
+  std::optional<double> of_words(ScriptName name) const;
+
   ViewerApp* app_;
   bool force_;
   ViewState nothing_;  ///< the state of a window without a capture

@@ -15,14 +15,21 @@ std::filesystem::path CaptureOrigin::name() const {
 
 namespace {
 
-std::unique_ptr<Document> make_document(const CaptureOrigin& origin, std::optional<Capture> capture,
+std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
+                                        std::shared_ptr<const Capture> capture,
                                         const std::vector<MapSource>& calls) {
   HeadPicker picker(calls);
   ViewLimits limits = ViewLimits::of(calls);
   ViewState start = opened_view(limits);
-  return std::unique_ptr<Document>(new Document{origin, std::move(capture), calls,
-                                                std::move(picker), std::move(limits),
-                                                ViewHistory(std::move(start)), nullptr, nullptr});
+  return std::unique_ptr<Document>(new Document{origin,
+                                                std::move(capture),
+                                                {},
+                                                calls,
+                                                std::move(picker),
+                                                std::move(limits),
+                                                ViewHistory(std::move(start)),
+                                                nullptr,
+                                                nullptr});
 }
 
 }  // namespace
@@ -36,7 +43,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
           ": is an export, whose maps are computed already; facts belong to captures");
     }
     std::shared_ptr<const TexelReader> reader = read_export_texels(origin.path);
-    auto document = make_document(origin, std::nullopt, reader->calls());
+    auto document = make_document(origin, nullptr, reader->calls());
     document->tiles = make.of_export(std::move(reader), std::move(wake));
     return document;
   }
@@ -47,13 +54,28 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
                                         : Capture::open(origin.path, origin.facts, own);
   require_whole_calls(capture);
   const std::vector<MapSource> calls = map_sources(capture);
-  auto document = make_document(origin, std::move(capture), calls);
+  auto document = make_document(origin, std::make_shared<const Capture>(std::move(capture)), calls);
   document->stop = std::move(stop);
   document->tiles = make.of_capture(*document->capture, wake);
   if (make.check && !origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
     document->quick_check = make.check(*document->capture, std::move(wake));
   }
   return document;
+}
+
+void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceMaker& make) {
+  require_whole_calls(*more);
+  const std::vector<MapSource> sources = map_sources(*more);
+  added.push_back(more);
+  try {
+    make.add(*tiles, *more);
+  } catch (...) {
+    added.pop_back();
+    throw;
+  }
+  calls.insert(calls.end(), sources.begin(), sources.end());
+  picker.add(sources);
+  for (const CallLimits& call : ViewLimits::of(sources).calls) limits.calls.push_back(call);
 }
 
 Session Document::session(int width, int height) const {

@@ -54,6 +54,9 @@ struct TileSourceMaker {
   std::function<std::unique_ptr<TileSource>(std::shared_ptr<const TexelReader>,
                                             std::function<void()> wake)>
       of_export;
+  /// Adds the calls of a capture that grew to a source that of_capture() made; borrows it. Empty:
+  /// captures cannot be followed. Throws Error(resource) where there is no room for them.
+  std::function<void(TileSource& tiles, const Capture& added)> add = {};
   /// Compares a capture that is shown as it was recorded with its own outputs. Borrows it. Empty:
   /// nobody does.
   std::function<std::unique_ptr<QuickCheck>(const Capture&, std::function<void()> wake)> check = {};
@@ -63,8 +66,10 @@ struct TileSourceMaker {
 /// from the last to the first: the workers end before the capture is closed.
 struct Document {
   CaptureOrigin origin;
-  std::optional<Capture> capture;  ///< none: an export
-  std::vector<MapSource> calls;    ///< of the capture, or of the export
+  std::shared_ptr<const Capture> capture;  ///< null: an export
+  /// What was added to it since; calls() of each stand behind those before.
+  std::vector<std::shared_ptr<const Capture>> added;
+  std::vector<MapSource> calls;  ///< of the capture, or of the export
   HeadPicker picker;
   ViewLimits limits;
   ViewHistory history;
@@ -96,11 +101,16 @@ struct Document {
   const MapSource& call() const {
     return calls[static_cast<size_t>(preview.value_or(history.now().head).call)];
   }
+  /// Takes calls that were added to the capture, with `make` that it was opened with; what is shown
+  /// stays. Throws what TileSourceMaker::add() and require_whole_calls() throw; nothing was taken
+  /// then.
+  void add(const std::shared_ptr<const Capture>& more, const TileSourceMaker& make);
   /// Throws Error(file) where a file that the capture's numbers were read from is not as it was
   /// when it was opened. To be called before they leave the window. What is read of an export is
   /// held against its checksums instead.
   void require_unchanged() const {
     if (capture) capture->require_unchanged();
+    for (const auto& more : added) more->require_unchanged();
   }
   /// The session that would bring it back.
   Session session(int width, int height) const;

@@ -28,7 +28,7 @@ DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
       wake_(std::move(wake)),
       shown_(document.shown()),
       timeline_(Timeline::of(document.calls, shown_.head)),
-      timeline_of_(shown_.head) {}
+      timeline_of_(shown_.head, document.calls.size()) {}
 
 MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
@@ -44,6 +44,12 @@ bool DocumentFrame::follow(int64_t token) {
   return other;
 }
 
+bool DocumentFrame::point(const std::optional<int64_t>& token) {
+  const bool other = pointed_ != token;
+  pointed_ = token;
+  return other;
+}
+
 void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, double now) {
   now_ = now;
   shown_ = document_.shown();
@@ -55,7 +61,13 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   wishes.exact = {state.head};
   ask_for_atlas(seen_heads, wishes);
   ask_for_curve(wishes);
+  ask_for_words(wishes);
   wish(std::move(wishes));
+}
+
+void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
+  wishes.words_line = words_line(shown_, document_.call(), pointed_);
+  if (document_.tiles->has_masses()) wishes.masses = words_masses(shown_, document_.call());
 }
 
 /// Every head of the atlas, those that are seen first.
@@ -65,7 +77,8 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
   const std::vector<AtlasLine> lines = atlas_lines(document_.calls, shown_.head);
   atlas_ = AtlasCells::of(lines, shown_.atlas,
                           [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
-  if (!document_.tiles->has_sketches()) return;
+  const MapSource& call = document_.calls[static_cast<size_t>(shown_.head.call)];
+  if (!document_.tiles->has_sketches() || !call.weights) return;
   std::vector<HeadId> heads(seen.begin(), seen.end());
   std::set<HeadId> named(seen.begin(), seen.end());
   for (const AtlasLine& line : lines) {
@@ -79,9 +92,10 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
 
 /// The heads of a curve come after those of the atlas.
 void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
-  if (timeline_of_ != shown_.head) {
+  const std::pair of(shown_.head, document_.calls.size());
+  if (timeline_of_ != of) {
     timeline_ = Timeline::of(document_.calls, shown_.head);
-    timeline_of_ = shown_.head;
+    timeline_of_ = of;
   }
   curve_.reset();
   const TimelineLook& look = shown_.timeline;
@@ -114,7 +128,7 @@ void DocumentFrame::choose_line() {
     followed_ = first_followed(side, state.reverse ? call.cols : call.rows);
     if (call.first_row >= 0 && !state.reverse) followed_ = call.first_row;
   }
-  std::optional<LineRequest> wanted = wanted_line(state, followed_);
+  std::optional<LineRequest> wanted = film_line(state, call, followed_);
   if (call.block > 1) wanted.reset();
   if (wanted == line_wanted_) return;
   line_wanted_ = wanted;
@@ -123,6 +137,7 @@ void DocumentFrame::choose_line() {
 
 void DocumentFrame::take(PaneSize pane, bool moved) {
   take_line();
+  take_words();
   take_entry();
   take_histogram(pane, moved);
 }
@@ -140,9 +155,33 @@ void DocumentFrame::take_line() {
     // An older line stays until the new one is there, unless it belongs to something else.
     const LineRequest& shown = line_->request;
     const bool related = shown.head == request.head && shown.quantity == request.quantity &&
-                         shown.reverse == request.reverse;
+                         shown.reverse == request.reverse && shown.sum == request.sum;
     if (!related) line_.reset();
   }
+}
+
+/// The list is made anew where something of it has changed. An older row of the same head stays
+/// until the new one is there.
+void DocumentFrame::take_words() {
+  if (!shown_.words.shown && shown_.words.chosen.empty()) {
+    words_.reset();
+    words_key_ = {};
+    return;
+  }
+  WordsKey key{shown_.head, shown_.reverse, shown_.words, nullptr, nullptr};
+  words_line_is_wanted_ = false;
+  if (wishes_.words_line) {
+    key.line = document_.tiles->find_line(*wishes_.words_line);
+    words_line_is_wanted_ = key.line != nullptr;
+    const auto& before = words_key_.line;
+    const bool related =
+        before && before->request.head == shown_.head && before->request.reverse == shown_.reverse;
+    if (!key.line && related) key.line = before;
+  }
+  if (wishes_.masses) key.masses = document_.tiles->find_masses(*wishes_.masses);
+  if (words_ && key == words_key_) return;
+  words_key_ = std::move(key);
+  words_ = words_view(shown_, document_.call(), words_key_.line.get(), words_key_.masses.get());
 }
 
 /// The entry under the mouse.
@@ -217,6 +256,8 @@ void DocumentFrame::take_histogram(PaneSize pane, bool moved) {
 
 bool DocumentFrame::has_news() const {
   if (!has_entry() && document_.tiles->find_probe(*readout_of_)) return true;
+  if (!has_words_line() && document_.tiles->find_line(*wishes_.words_line)) return true;
+  if (!has_masses() && document_.tiles->find_masses(*wishes_.masses)) return true;
   return line_pending() && document_.tiles->find_line(*line_wanted_) != nullptr;
 }
 

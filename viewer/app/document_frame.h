@@ -12,6 +12,7 @@
 #include "viewer/panels/scene.h"
 #include "viewer/view/timeline.h"
 #include "viewer/view/wanted_tiles.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 
@@ -33,6 +34,8 @@ class DocumentFrame {
   /// What is followed by the mouse from now on; true where it is another than before.
   bool hover(const std::optional<MapPoint>& point);
   bool follow(int64_t token);
+  /// The token that the mouse points at in this moment, for the words' list; the same.
+  bool point(const std::optional<int64_t>& token);
   /// The token whose line is shown while none is picked.
   const std::optional<int64_t>& followed() const { return followed_; }
 
@@ -45,6 +48,11 @@ class DocumentFrame {
   const Timeline& timeline() const { return timeline_; }
   /// Nothing while the time line has none.
   const std::optional<HeadCurve>& curve() const { return curve_; }
+  /// Nothing while neither the words are shown nor some of them chosen.
+  const std::optional<WordsView>& words() const { return words_; }
+  /// Whether the row of the words' list is the wanted one, and the means over the video too.
+  bool has_words_line() const { return !wishes_.words_line || words_line_is_wanted_; }
+  bool has_masses() const { return !wishes_.masses || words_key_.masses != nullptr; }
   const std::optional<PointReadout>& readout() const { return readout_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
   const ValueHistogram& histogram() const { return histogram_; }
@@ -78,6 +86,8 @@ class DocumentFrame {
   void ask_for_curve(WantedTiles& wishes);
   void choose_line();
   void take_line();
+  void ask_for_words(WantedTiles& wishes) const;
+  void take_words();
   void take_entry();
   void take_histogram(PaneSize pane, bool moved);
   HistogramKey histogram_key(PaneSize pane) const;
@@ -88,7 +98,7 @@ class DocumentFrame {
   ViewState shown_;
   std::optional<AtlasCells> atlas_;
   Timeline timeline_;
-  HeadId timeline_of_;
+  std::pair<HeadId, size_t> timeline_of_;  ///< the head, and how many calls there were
   std::optional<HeadCurve> curve_;
   WantedTiles wishes_;
   std::optional<int64_t> followed_;
@@ -99,6 +109,19 @@ class DocumentFrame {
   std::optional<MapPoint> hovered_;
   std::optional<PointReadout> readout_;
   std::optional<ProbeRequest> readout_of_, script_probe_;
+  std::optional<int64_t> pointed_;
+  /// What the words' list was made of.
+  struct WordsKey {
+    HeadId head;
+    bool reverse = false;
+    WordsLook look;
+    std::shared_ptr<const MapLine> line;
+    std::shared_ptr<const KeyMasses> masses;
+    friend bool operator==(const WordsKey&, const WordsKey&) = default;
+  };
+  std::optional<WordsView> words_;
+  WordsKey words_key_;
+  bool words_line_is_wanted_ = false;
   ValueHistogram histogram_;
   HistogramKey histogram_key_, counting_key_;
   bool histogram_stale_ = false;

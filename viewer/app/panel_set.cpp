@@ -30,25 +30,37 @@ float PanelSet::splitter(const Ui& ui, const char* label, const ScreenRect& rect
   return upright ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
 }
 
-/// The atlas takes the left of `rect`; gives what it leaves.
-ScreenRect PanelSet::draw_atlas(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                                PanelRequests& requests) {
-  if (scene.atlas == nullptr) return rect;
+/// The atlas, and the words below it, take the left of `rect`; gives what they leave.
+ScreenRect PanelSet::draw_left(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                               PanelRequests& requests) {
+  const bool words = scene.words != nullptr && scene.state.words.shown;
+  if (scene.atlas == nullptr && !words) return rect;
   const float gap = ui.px(kGap);
   const float least = std::min(ui.px(160), rect.width() * 0.3f);
   const float width =
       std::round(std::clamp(rect.width() * atlas_share_, least, rect.width() - 2 * least));
-  const ScreenRect atlas{rect.x0, rect.y0, rect.x0 + width, rect.y1};
+  ScreenRect atlas{rect.x0, rect.y0, rect.x0 + width, rect.y1};
   const float moved =
       splitter(ui, "Split/Atlas", {atlas.x1, rect.y0, atlas.x1 + gap, rect.y1}, true);
   if (moved != 0) atlas_share_ = std::clamp((width + moved) / rect.width(), 0.1f, 0.8f);
-  atlas_.draw(ui, atlas, scene, requests);
+  if (words) {
+    ScreenRect list = atlas;
+    if (scene.atlas != nullptr) {
+      const float height = std::round(rect.height() * words_share_);
+      list.y0 = rect.y1 - height;
+      atlas.y1 = list.y0 - gap;
+      const float up = splitter(ui, "Split/Words", {atlas.x0, atlas.y1, atlas.x1, list.y0}, false);
+      if (up != 0) words_share_ = std::clamp((height - up) / rect.height(), 0.15f, 0.85f);
+    }
+    words_.draw(ui, list, scene, requests);
+  }
+  if (scene.atlas != nullptr) atlas_.draw(ui, atlas, scene, requests);
   return {atlas.x1 + gap, rect.y0, rect.x1, rect.y1};
 }
 
 void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                           PanelRequests& requests) {
-  const ScreenRect rect = draw_atlas(ui, whole, scene, requests);
+  const ScreenRect rect = draw_left(ui, whole, scene, requests);
   const ViewState& state = scene.state;
   const float gap = ui.px(kGap);
   const float least = std::min(ui.px(240), rect.width() * 0.3f);
@@ -112,6 +124,9 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       break;
     case ViewPane::timeline:
       timeline_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::words:
+      if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);
       break;
     case ViewPane::matrix:
       if (scene.state.maximised) {

@@ -9,6 +9,7 @@
 #include "viewer/panels/toolbar.h"
 #include "viewer/panels/volume_panel.h"
 #include "viewer/panels/warning_banner.h"
+#include "viewer/panels/words_panel.h"
 
 namespace attnscope {
 
@@ -28,8 +29,8 @@ class PanelSet {
   const VolumePanel& volume() const { return volume_; }
 
  private:
-  ScreenRect draw_atlas(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                        PanelRequests& requests);
+  ScreenRect draw_left(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                       PanelRequests& requests);
   void draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                   PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
@@ -42,8 +43,10 @@ class PanelSet {
   VolumePanel volume_;
   TimelinePanel timeline_;
   HistogramPanel histogram_;
+  WordsPanel words_;
   float histogram_share_ = 0.27f;  ///< of the right column's height
   float atlas_share_ = 0.3f;       ///< of the window's width
+  float words_share_ = 0.45f;      ///< of the left column's height, below the atlas
 };
 
 }  // namespace attnscope

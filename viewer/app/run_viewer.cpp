@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
+#include "io/capture/capture_growth.h"
 #include "io/files/output_file.h"
 #include "viewer/app/app_script_host.h"
 #include "viewer/app/picture_file.h"
@@ -16,6 +17,10 @@ namespace {
 constexpr double kScriptSeconds = 0.02;
 
 void open_first(ViewerApp& app, const ViewerSettings& settings) {
+  if (settings.origin && settings.follow && !has_capture_begun(settings.origin->path)) {
+    app.await(*settings.origin, settings.prepare);
+    return;
+  }
   if (settings.origin) {
     app.open(*settings.origin);
   } else if (!settings.session.empty() && is_session_file(settings.session)) {
@@ -88,6 +93,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   app_settings.texture_bytes = settings.texture_bytes;
   app_settings.session = settings.session;
   app_settings.force = settings.force;
+  app_settings.follow = settings.follow;
   app_settings.theme = settings.theme;
   app_settings.scripted_mouse = hidden;
   // Scripts and pictures of before the atlas look as they did.

@@ -22,6 +22,7 @@ struct ViewerSettings {
   std::optional<WindowSize> size;  ///< of the window
   int64_t texture_bytes = int64_t{512} << 20;
   bool force = false;
+  bool follow = false;  ///< see ViewerApp::Settings; the origin need not be there yet
   TileSourceMaker make_source;
   ReadControl read_control;  ///< for the captures that are opened
   /// Changes the first capture's view (which head, which query) before it is shown.

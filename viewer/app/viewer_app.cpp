@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/capture/capture_growth.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/panels/empty_state.h"
 #include "viewer/panels/error_dialog.h"
@@ -35,7 +36,9 @@ ScreenRect window_rect(float scale) {
 }
 
 bool has_atlas_of_many(const Document& document) {
-  const auto lines = atlas_lines(document.calls, document.history.now().head);
+  const HeadId& head = document.history.now().head;
+  if (!document.calls[static_cast<size_t>(head.call)].weights) return false;
+  const auto lines = atlas_lines(document.calls, head);
   return document.tiles->has_sketches() && (lines.size() > 1 || lines.front().heads.size() > 1);
 }
 
@@ -96,6 +99,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
   // The old workers end before the old capture does, and before anything of the new one is drawn.
+  follower_.reset();
+  awaited_.reset();
   frame_.reset();
   player_.stop();
   again_at_.reset();
@@ -107,13 +112,82 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   counters_.frame_ms_max = 0;
   opened_at_ = clock_.milliseconds();
   changed_ = true;
-  window_->set_letters(shown_letters(document_->calls));
+  letters_ = shown_letters(document_->calls);
+  window_->set_letters(letters_);
   window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
   if (!settings_.recent_list.empty() && !document_->origin.path.empty()) {
     remember_file(settings_.recent_list, document_->origin.path);
     recent_ = recent_files(settings_.recent_list);
   }
   window_->request_frames();
+  follow();
+}
+
+/// Where a recorder may still add to what was opened. Names of files do not say when a call is
+/// complete.
+void ViewerApp::follow() {
+  const Document& d = *document_;
+  if (!settings_.follow || !d.capture || d.origin.path.empty() || d.capture->named_folder() ||
+      !can_grow(d.origin.path)) {
+    return;
+  }
+  ReadControl control = settings_.read_control;
+  control.stop = d.stop->token();
+  follower_ = std::make_unique<CaptureFollower>(d.origin.path, d.origin.facts, control,
+                                                CaptureFollower::Captures{d.capture},
+                                                [window = window_] { window->wake(); });
+}
+
+void ViewerApp::await(const CaptureOrigin& origin, std::function<void(Document&)> opened) {
+  awaited_ = Awaited{origin, std::move(opened)};
+  follower_ = std::make_unique<CaptureFollower>(origin.path, origin.facts, settings_.read_control,
+                                                CaptureFollower::Captures{},
+                                                [window = window_] { window->wake(); });
+  window_->request_frames();
+}
+
+void ViewerApp::open_awaited() {
+  const Awaited awaited = *awaited_;
+  try {
+    open(awaited.origin);
+    if (awaited.opened) awaited.opened(*document_);
+  } catch (const Error& e) {
+    // What was waited for is there, and is not what can be shown.
+    follower_.reset();
+    awaited_.reset();
+    fail("This capture cannot be opened", e.what());
+  }
+}
+
+/// What the follower has found since the last frame.
+void ViewerApp::take_added() {
+  if (!follower_) return;
+  if (awaited_) {
+    if (follower_->begun()) open_awaited();
+    return;
+  }
+  try {
+    int64_t calls = 0;
+    for (const auto& more : follower_->take()) {
+      document_->add(more, settings_.make_source);
+      calls += static_cast<int64_t>(more->calls().size());
+      const std::u32string letters = shown_letters(map_sources(*more));
+      if (std::includes(letters_.begin(), letters_.end(), letters.begin(), letters.end())) continue;
+      letters_ = shown_letters(document_->calls);
+      window_->set_letters(letters_);
+    }
+    if (calls > 0) {
+      changed_ = true;
+      if (document_->history.now().timeline.follow) go_to_newest();
+      tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +
+           std::to_string(document_->calls.size()) + " now");
+    }
+    const std::string problem = follower_->take_problem();
+    if (!problem.empty()) fail("What is added to the capture cannot be read", problem);
+  } catch (const Error& e) {
+    follower_.reset();
+    fail("The capture is not followed any more", e.what());
+  }
 }
 
 void ViewerApp::fail(const std::string& title, const std::string& message) {
@@ -219,7 +293,19 @@ ViewerApp::Front ViewerApp::dialog() const {
 void ViewerApp::press_on_panels(const KeyChord& chord) {
   if (const auto command = command_on(chord)) {
     run_command(*command);
-  } else if (chord.key == Key::escape && document_ && document_->history.now().query) {
+  } else if (chord.key == Key::escape && document_) {
+    release_choice();
+  }
+}
+
+/// The words that were chosen last, else the query.
+void ViewerApp::release_choice() {
+  const ViewState& state = document_->history.now();
+  if (!state.words.chosen.empty()) {
+    WordsLook look = state.words;
+    look.chosen.clear();
+    act(action::SetWords{look});
+  } else if (state.query) {
     act(action::DropQuery{});
   }
 }
@@ -270,6 +356,7 @@ ViewTheme ViewerApp::theme() const {
 void ViewerApp::apply(PanelRequests& requests) {
   if (frame_ && frame_->hover(requests.hovered)) window_->request_frames();
   if (frame_ && requests.follow && frame_->follow(*requests.follow)) window_->request_frames();
+  if (frame_ && frame_->point(requests.follow)) window_->request_frames();
   if (document_ && document_->preview != requests.preview) {
     document_->preview = requests.preview;
     window_->request_frames();
@@ -351,7 +438,11 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
   if (document_) {
     draw_document(ui, window, requests);
   } else {
-    draw_empty_state(ui, window, recent_, notice(), requests);
+    const std::string waiting =
+        awaited_ ? "waiting for the first call of " +
+                       one_line(std::filesystem::absolute(awaited_->origin.path).string())
+                 : notice();
+    draw_empty_state(ui, window, recent_, waiting, requests);
   }
   ImGui::EndDisabled();
   ImGui::PopStyleVar();
@@ -405,6 +496,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line = frame_->line(),
       .line_pending = frame_->line_pending(),
       .atlas = frame_->atlas() ? &*frame_->atlas() : nullptr,
+      .words = frame_->words() ? &*frame_->words() : nullptr,
+      .words_pending = !frame_->has_words_line() || !frame_->has_masses(),
       .locked = d.history.now().head,
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
@@ -414,6 +507,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .timeline = &frame_->timeline(),
       .curve = frame_->curve() ? &*frame_->curve() : nullptr,
       .playing = playing(),
+      .follows = follows(),
   };
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
     d.warning_told = true;
@@ -448,6 +542,7 @@ bool ViewerApp::is_awaited() const {
 bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
+  take_added();
   const double began = seconds();
   advance();
   if (again_at_ && began >= *again_at_) {
@@ -528,14 +623,18 @@ bool ViewerApp::exact() const {
 
 bool ViewerApp::reached(WaitFor what) const {
   if (!document_ || changed_) return false;
-  const bool followed = (document_->call().block > 1 || frame_->has_line()) && frame_->has_entry();
+  const bool no_film =
+      document_->call().block > 1 || !no_words_film(frame_->shown(), document_->call()).empty();
+  const bool followed =
+      (no_film || frame_->has_line()) && frame_->has_words_line() && frame_->has_entry();
   switch (what) {
     case WaitFor::picture:
       return is_picture_there();
     case WaitFor::query:
       return followed;
     case WaitFor::exact:
-      return exact() && followed && window_->frames_due() == 0 && !again_at_;
+      return exact() && followed && frame_->has_masses() && window_->frames_due() == 0 &&
+             !again_at_;
     case WaitFor::atlas:
       return has_atlas();
     case WaitFor::idle: {

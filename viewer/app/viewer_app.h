@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "viewer/app/capture_follower.h"
 #include "viewer/app/document.h"
 #include "viewer/app/document_frame.h"
 #include "viewer/app/frame_counters.h"
@@ -37,6 +38,8 @@ class ViewerApp {
     std::function<std::unique_ptr<TextureLink>()> link_textures;
     std::function<void(const std::string&)> note;  ///< gets lines for people that are no warnings
     bool scripted_mouse = false;                   ///< the real mouse is ignored
+    /// Calls that are added to the capture that is open are shown as they come.
+    bool follow = false;
     /// Captures of several heads are shown with the atlas; sessions as they were saved.
     bool begin_with_atlas = false;
   };
@@ -46,6 +49,11 @@ class ViewerApp {
 
   /// Throws where the capture cannot be opened; what was open stays then.
   void open(const CaptureOrigin& origin);
+  /// Opens a capture as soon as there is something of it; `opened` is called then. Errors are shown
+  /// in a dialog.
+  void await(const CaptureOrigin& origin, std::function<void(Document&)> opened);
+  /// Whether calls may come by themselves: of what is open, or of what is waited for.
+  bool follows() const { return follower_ != nullptr; }
   /// A capture or a session; the same.
   void open(const std::filesystem::path& path);
   /// The same, but what went wrong is shown in a dialog.
@@ -69,6 +77,8 @@ class ViewerApp {
   const FrameCounters& counters() const { return counters_; }
   /// Whether a dialog tells what went wrong.
   bool failed() const { return failure_.has_value(); }
+  /// What it tells, one line; empty: there is none.
+  std::string failure() const { return failure_ ? failure_->message : ""; }
   /// What the status line says was just done; empty: nothing.
   std::string notice() const { return notice_ ? notice_->text : ""; }
   const LabelRegistry& labels() const { return labels_; }
@@ -86,6 +96,8 @@ class ViewerApp {
   /// Goes through the recorded steps by itself, or stops that.
   void play(bool on);
   bool playing() const { return player_.playing(); }
+  /// Nothing while neither they are shown nor any of them chosen.
+  const std::optional<WordsView>& words() const { return frame_->words(); }
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
   /// How tiles come to their textures, see TileTextures.
@@ -100,6 +112,9 @@ class ViewerApp {
  private:
   void show(std::unique_ptr<Document> document);
   void link_textures();
+  void follow();
+  void take_added();
+  void open_awaited();
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
   /// What stands in front, whose the keys and the mouse are.
@@ -111,6 +126,7 @@ class ViewerApp {
   void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
+  void release_choice();
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
@@ -129,6 +145,7 @@ class ViewerApp {
   bool is_picture_there() const;
   bool is_line_there() const;
   void advance();
+  void go_to_newest();
 
   Window* window_;
   Settings settings_;
@@ -147,6 +164,13 @@ class ViewerApp {
   ScriptedMouse mouse_;
   std::unique_ptr<Document> document_;
   std::optional<DocumentFrame> frame_;  ///< of the document
+  struct Awaited {
+    CaptureOrigin origin;
+    std::function<void(Document&)> opened;
+  };
+  std::optional<Awaited> awaited_;             ///< nothing is open until then
+  std::unique_ptr<CaptureFollower> follower_;  ///< of the document, or of what is waited for
+  std::u32string letters_;                     ///< that the fonts have
 
   struct Failure {
     std::string title, message;

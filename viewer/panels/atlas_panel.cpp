@@ -74,6 +74,9 @@ void AtlasPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else if (!scene.tiles.has_sketches()) {
     put_problem(ui, "Atlas", area, "An export has no heads at a glance",
                 "they are computed from Q and K: open the capture");
+  } else if (!scene.call.weights) {
+    put_problem(ui, "Atlas", area, "Weights of either sign",
+                "heads at a glance are shares of rows, which these do not have");
   } else if (atlas.shown == 0) {
     const bool waits = atlas.sketched < atlas.heads;
     put_text(ui, ui.fonts.secondary, area.x0 + ui.px(8), area.y0 + ui.px(8), ui.theme.secondary,
@@ -99,7 +102,7 @@ void AtlasPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& 
   const float title = text_size(ui.fonts.title, "Heads").x + ui.px(32);
   detail = fit_text(ui.fonts.secondary, detail, rect.width() - title);
   const int64_t wanted = scene.state.atlas.exact ? atlas.exact : atlas.sketched;
-  const bool busy = scene.tiles.has_sketches() && wanted < atlas.heads;
+  const bool busy = scene.tiles.has_sketches() && scene.call.weights && wanted < atlas.heads;
   const double progress =
       busy ? static_cast<double>(wanted) / static_cast<double>(atlas.heads) : -1;
   pane_header(ui, rect, {"Heads", detail, ViewPane::atlas, progress}, scene.state, requests);

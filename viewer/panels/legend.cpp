@@ -136,6 +136,7 @@ void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecia
 
 std::string nothing_text(const SeenSpecials& seen) {
   if (seen.masked) return seen.zeros ? "every value is 0 or masked" : "all of it is masked";
+  if (seen.evicted) return "every value is 0 or evicted";
   if (seen.missing) return seen.zeros ? "every stored value is 0" : "the file has none of it";
   return "every value is 0";
 }

@@ -1,7 +1,5 @@
 #include "viewer/panels/line_colours.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,18 +12,6 @@ const TokenNames& shown_side(const Scene& scene) {
 
 const TokenNames& chosen_side(const Scene& scene) {
   return scene.line->request.reverse ? scene.keys : scene.queries;
-}
-
-std::string chosen_text(const Scene& scene) {
-  const auto& tokens = scene.line->request.tokens;
-  if (tokens.size() > 1) return fmt::format("mean of {} tokens", tokens.size());
-  return token_text(chosen_side(scene), tokens.front());
-}
-
-std::string exactness_text(const Scene& scene) {
-  const std::string what = scene.line->request.reverse ? "column" : "row";
-  const std::string& rounding = scene.call.rounding;
-  return rounding.empty() ? "exact " + what : what + " of " + rounding;
 }
 
 bool is_masked(const MapLine& line, size_t at) {
@@ -48,11 +34,20 @@ ColourScale line_scale(const Scene& scene, const TokenGrid& filmed) {
                                                             static_cast<size_t>(video.size())));
 }
 
-SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRange drawn) {
+std::vector<uint8_t> evicted_of(const Scene& scene, const TokenGrid& filmed) {
+  if (scene.call.evicted.empty()) return {};
+  return evicted_line(scene.call.evicted, scene.line->request.tokens, filmed.tokens(),
+                      scene.line->request.reverse);
+}
+
+SeenSpecials specials_of(const MapLine& line, const ColourScale& scale,
+                         const std::vector<uint8_t>& evicted, IndexRange drawn) {
   SeenSpecials seen;
   for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
     const bool masked = is_masked(line, at);
-    seen.masked = seen.masked || masked;
+    const bool dropped = !evicted.empty() && evicted[at] != 0;
+    seen.evicted = seen.evicted || dropped;
+    seen.masked = seen.masked || (masked && !dropped);
     seen.zeros = seen.zeros || (line.values[at] == 0 && !masked);
     seen.missing = seen.missing || std::isnan(line.values[at]);
   }

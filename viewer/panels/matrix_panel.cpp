@@ -213,7 +213,8 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
 
 void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
   const ViewState& s = scene.state;
-  std::string caption = unit_name(s.product) + ", " + std::string(scale_kind_name(s.scale));
+  std::string caption =
+      unit_name(s.product, scene.call.score) + ", " + std::string(scale_kind_name(s.scale));
   const std::string texel = texel_text(seen_.level, scene.call.block);
   if (!texel.empty()) {
     caption += fmt::format(" \u00b7 {} of {}", pool_name(s.pool), texel);

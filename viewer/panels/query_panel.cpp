@@ -9,6 +9,8 @@
 
 #include "core/products/line_summary.h"
 #include "viewer/panels/line_colours.h"
+#include "viewer/panels/line_controls.h"
+#include "viewer/panels/line_text.h"
 #include "viewer/panels/volume_panel.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
@@ -24,12 +26,13 @@ void QueryPanel::take_line(const Scene& scene) {
   const bool new_line = wanted.line != made_.line || wanted.segment != made_.segment;
   made_ = wanted;
   filmed_ = filmed(*shown_side(scene).grid, scene.state.segment);
+  evicted_ = evicted_of(scene, filmed_);
   const std::vector<float>& values = scene.line->values;
   const TokenGrid& grid = filmed_;
   const IndexRange video = grid.video_range();
   scale_ = line_scale(scene, grid);
-  specials_ =
-      specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
+  specials_ = specials_of(*scene.line, *scale_, evicted_,
+                          grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   if (!new_line || !grid.has_grid()) return;
   const int64_t frames = grid.frames(), height = grid.height(), width = grid.width();
   atlas_columns_ = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(frames))));
@@ -53,34 +56,6 @@ void QueryPanel::take_line(const Scene& scene) {
   grid_.upload(static_cast<int>(lines * height), static_cast<int>(columns), texels);
 }
 
-void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
-                          PanelRequests& requests) {
-  const std::vector<std::string> words{"Attends to", "Attended by"};
-  float width = ui.px(17 * 2);
-  for (const std::string& word : words) width += text_size(ui.fonts.secondary, word).x;
-  bool picked = scene.state.query.has_value();
-  const float release = text_size(ui.fonts.secondary, "Release").x + ui.px(24);
-  // Where there is no room, Esc and the right mouse button release the query too.
-  if (rect.x1 - ui.px(8) - width - release < from) picked = false;
-  if (picked) width += release;
-  const float x = rect.x1 - ui.px(8) - width;
-  if (x < from) return;
-  ImGui::PushFont(ui.fonts.secondary);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
-  ImGui::SetCursorScreenPos({x, rect.y0 + ui.px(4)});
-  if (picked) {
-    if (tool_button(ui, "Query/Release", "Release", false, "follow the mouse again (Q)")) {
-      requests.act(action::DropQuery{});
-    }
-    ImGui::SameLine(0, ui.px(8));
-  }
-  const int taken = segmented(ui, "Query", words, scene.state.reverse ? 1 : 0,
-                              "where the token looks, or which tokens look at it (R)");
-  if (taken >= 0) requests.act(action::SetReverse{taken == 1});
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
-}
-
 /// Which grid of a token map is filmed, where there are several and room.
 void QueryPanel::segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
                                 PanelRequests& requests) const {
@@ -102,12 +77,39 @@ void QueryPanel::segment_choice(const Ui& ui, const ScreenRect& room, const Scen
   ImGui::PopFont();
 }
 
-/// Outlines the tokens that the line belongs to where they are among the cells.
-void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene) const {
-  if (!scene.call.same_tokens()) return;
+/// Hatches the cells that a cache had dropped, in runs of a line.
+void QueryPanel::draw_evicted(const Ui& ui) const {
+  if (evicted_.empty()) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
-  for (const int64_t token : scene.line->request.tokens) {
+  const TokenGrid& grid = filmed_;
+  const auto is_evicted = [&](int64_t t, int64_t y, int64_t x) {
+    return evicted_[static_cast<size_t>(grid.index_of({t, y, x}))] != 0;
+  };
+  for (int64_t t = 0; t < grid.frames(); ++t) {
+    for (int64_t y = 0; y < grid.height(); ++y) {
+      for (int64_t x = 0; x < grid.width(); ++x) {
+        if (!is_evicted(t, y, x)) continue;
+        const int64_t first = x;
+        while (x + 1 < grid.width() && is_evicted(t, y, x + 1)) ++x;
+        const ScreenRect from = film_.cell_rect(t, y, first), to = film_.cell_rect(t, y, x);
+        // The lines of all runs of a frame are parts of the same ones.
+        draw_hatch(ui, draw, {from.x0, from.y0, to.x1, to.y1}, -to.y1);
+      }
+    }
+  }
+}
+
+/// Outlines the tokens that the line belongs to where they are among the cells; in a film of words
+/// the query that is picked.
+void QueryPanel::outline_chosen(const Ui& ui, const Scene& scene) const {
+  const bool words = is_of_words(scene);
+  if (!scene.call.same_tokens() && !words) return;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const bool keys = words ? scene.state.reverse : scene.line->request.reverse;
+  const ImU32 colour = keys ? ui.theme.key : ui.theme.query;
+  static const ChosenQuery kNone;
+  const ChosenQuery& picked = scene.state.query ? *scene.state.query : kNone;
+  for (const int64_t token : words ? picked.tokens : scene.line->request.tokens) {
     const auto at = filmed_.coord(token);
     if (!at) continue;
     ScreenRect cell = film_.cell_rect(at->t, at->y, at->x);
@@ -146,8 +148,9 @@ void QueryPanel::film_mouse(const Ui& ui, const Scene& scene, PanelRequests& req
     };
     const int64_t token =
         grid.index_of({t, cell(mouse.y, f.y0, grid.height()), cell(mouse.x, f.x0, grid.width())});
-    const bool same_tokens = scene.call.same_tokens();
-    const bool reverse = scene.state.reverse;
+    // A word's film shows the side that queries are picked on.
+    const bool same_tokens = scene.call.same_tokens() || is_of_words(scene);
+    const bool reverse = scene.line->request.reverse;
     const int64_t chosen = scene.line->request.tokens.front();
     if (clicked && same_tokens) requests.act(action::PickQuery{{{token}}});
     if (!scene.state.query && same_tokens) requests.follow = token;
@@ -183,6 +186,7 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   gl::MapColours colours = painter_colours(scene.state, *scale_, scene.factor, ui.theme);
   colours.use_mean = false;
   layer_.add_grid(grid_, colours, scale_->map(), area);
+  draw_evicted(ui);
   outline_chosen(ui, scene);
   film_mouse(ui, scene, requests);
 }
@@ -212,7 +216,9 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
              fit_text(ui.fonts.secondary, token_text(side, token), bar - area.x0 - ui.px(80)));
     const double shown = static_cast<double>(value(token)) * scene.factor;
     const auto at = static_cast<size_t>(token);
+    const bool dropped = !evicted_.empty() && evicted_[at] != 0;
     const std::string number = std::isnan(values[at])       ? "not there"
+                               : dropped                    ? "evicted"
                                : is_masked(*scene.line, at) ? "masked"
                                                             : short_number(shown);
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary, number,
@@ -229,7 +235,8 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   ImFont* const small = ui.fonts.secondary;
   const MapLine& line = *scene.line;
   const IndexRange text = side.grid->text_range();
-  const bool sums = !line.request.reverse && line.request.quantity == Quantity::weights &&
+  const bool weights = line.request.quantity == Quantity::weights;
+  const bool sums = !line.request.reverse && weights && !line.request.sum &&
                     scene.call.score != ScoreFunction::sigmoid;
   const auto missing = static_cast<size_t>(
       std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
@@ -237,6 +244,10 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   if (missing > 0) {
     words =
         fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
+  } else if (is_of_words(scene) && line.request.reverse && weights && filmed_.has_grid()) {
+    const IndexRange video = filmed_.video_range();
+    const double mean = mass_on(line.values, video) / static_cast<double>(video.size());
+    words = fmt::format("{} of a row on average over these frames", short_number(mean));
   } else if (!text.empty() && sums) {
     const int64_t best = largest_tokens(line.values, text, 1).front();
     words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * mass_on(line.values, text),
@@ -249,13 +260,15 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
 void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "query", rect);
-  const bool picked = scene.state.query.has_value();
   const bool failed = !scene.source.line_problem.empty();
+  const bool columns = film_of_columns(scene.state);
+  // A column waits for the norms of all rows.
+  const double progress = columns ? std::max(0.0, scene.source.exact_progress) : 1.0;
   const float from = pane_header(
-      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? 1.0 : -1.0},
+      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? progress : -1.0},
       scene.state, requests);
   const BesideButton beside = volume_button(ui, "Query", rect, scene, requests);
-  controls(ui, beside.header, from + ui.px(8), scene, requests);
+  draw_line_controls(ui, "Query", beside.header, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;
   const float left = rect.x0 + ui.px(12);
@@ -263,28 +276,24 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float top = rect.y0 + ui.px(kHeaderHeight + 10);
   if (failed) {
     put_problem(ui, "Query", {left, top, right, rect.y1},
-                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
+                columns ? "This column cannot be shown" : "This row cannot be shown",
                 scene.source.line_problem);
     end_pane();
     return;
   }
-  if (!scene.line) {
-    put_text(ui, small, left, top, ui.theme.secondary,
-             scene.call.block > 1 ? "an export of blocks has no single rows"
-             : scene.line_pending ? "computing \u2026"
-                                  : "point at a row of the map");
+  if (const std::string why = no_line_text(scene); !why.empty()) {
+    put_text(ui, small, left, top, ui.theme.secondary, fit_text(small, why, right - left));
     end_pane();
     return;
   }
   shown_ = true;
   take_line(scene);
   const TokenNames& side = shown_side(scene);
-  const std::string who = chosen_text(scene);
+  const std::string who = fit_text(small, chosen_line_text(scene), right - left);
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   put_text(ui, small, left, top, colour, who);
   const float after = left + text_size(small, who).x + ui.px(12);
-  const std::string how = fit_text(small, picked ? "picked" : "follows the mouse, click to pick",
-                                   beside.line_end - after);
+  const std::string how = fit_text(small, how_text(scene), beside.line_end - after);
   put_text(ui, small, after, top, ui.theme.secondary, how);
   segment_choice(
       ui, {after + text_size(small, how).x + ui.px(12), top, beside.line_end, top + ui.px(20)},
@@ -300,8 +309,8 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     draw_list(ui, area, scene, side);
   }
   const std::string caption =
-      unit_name(scene.state.product) + ", " + std::string(scale_kind_name(scene.state.scale)) +
-      " \u00b7 " + exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
+      line_unit(scene) + ", " + std::string(scale_kind_name(scene.state.scale)) + " \u00b7 " +
+      exactness_text(scene) + (filmed_.has_grid() ? ", one range for all frames" : "");
   const float width = std::min(ui.px(360), right - left);
   draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
               caption, right - left, nothing_text(specials_));

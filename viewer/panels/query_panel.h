@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "viewer/panels/film_layout.h"
 #include "viewer/panels/legend.h"
@@ -21,12 +23,11 @@ class QueryPanel {
 
  private:
   void take_line(const Scene& scene);
-  void controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
-                PanelRequests& requests);
   void draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene, PanelRequests& requests);
   void film_mouse(const Ui& ui, const Scene& scene, PanelRequests& requests);
   void segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
                       PanelRequests& requests) const;
+  void draw_evicted(const Ui& ui) const;
   void outline_chosen(const Ui& ui, const Scene& scene) const;
   void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);
   void draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
@@ -46,8 +47,9 @@ class QueryPanel {
   } made_;
   TokenGrid filmed_;  ///< the tokens of the line, with the segment that is filmed as their video
   std::optional<ColourScale> scale_;
-  SeenSpecials specials_;      ///< of the line
-  int64_t atlas_columns_ = 1;  ///< frames side by side in the texture
+  std::vector<uint8_t> evicted_;  ///< tokens that a cache had dropped: 1; empty: none
+  SeenSpecials specials_;         ///< of the line
+  int64_t atlas_columns_ = 1;     ///< frames side by side in the texture
 };
 
 }  // namespace attnscope

@@ -2,10 +2,10 @@
 
 namespace attnscope {
 
-std::string unit_name(ViewProduct product) {
+std::string unit_name(ViewProduct product, ScoreFunction score) {
   switch (product) {
     case ViewProduct::logits:
-      return "logit";
+      return is_signed(score) ? "weight" : "logit";
     case ViewProduct::lift:
       return "lift (weight \u00d7 keys)";
     case ViewProduct::weights:

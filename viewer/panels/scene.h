@@ -20,6 +20,7 @@
 #include "viewer/view/value_range.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 
@@ -53,6 +54,8 @@ struct Scene {
   std::shared_ptr<const MapLine> line;
   bool line_pending = false;
   const AtlasCells* atlas = nullptr;  ///< null: not shown
+  const WordsView* words = nullptr;   ///< null: neither shown nor any chosen
+  bool words_pending = false;         ///< some of their numbers are still to come
   HeadId locked = {};                 ///< that is seen when the mouse points at no other
   TileSourceStatus source;
   double texture_mib = 0;
@@ -62,6 +65,7 @@ struct Scene {
   const Timeline* timeline = nullptr;  ///< null: not shown
   const HeadCurve* curve = nullptr;    ///< null: no number is chosen
   bool playing = false;
+  bool follows = false;  ///< calls may be added to the capture
 };
 
 /// What a panel asks for beyond the state.
@@ -99,6 +103,6 @@ struct Ui {
 };
 
 /// "weight", "logit", "lift (weight × keys)".
-std::string unit_name(ViewProduct product);
+std::string unit_name(ViewProduct product, ScoreFunction score);
 
 }  // namespace attnscope

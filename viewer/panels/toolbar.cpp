@@ -99,7 +99,9 @@ void Toolbar::add_appearance(const Ui& ui, const Scene& scene, PanelRequests& re
     products.emplace_back(word);
   };
   if (scene.call.weights) offer(ViewProduct::weights, "Weight");
-  if (scene.call.logits) offer(ViewProduct::logits, "Logit");
+  if (scene.call.logits) {
+    offer(ViewProduct::logits, is_signed(scene.call.score) ? "Weight" : "Logit");
+  }
   if (scene.call.weights) offer(ViewProduct::lift, "Lift");
   to.push_back({segmented_width(ui, products), 20, [=, &ui, &requests] {
                   const int taken = segmented(
@@ -135,6 +137,20 @@ void Toolbar::add_appearance(const Ui& ui, const Scene& scene, PanelRequests& re
                       choice(ui, "Toolbar", "Colours", maps, place_of(maps, state.colormap), 96);
                   if (taken >= 0)
                     requests.act(action::SetColormap{maps[static_cast<size_t>(taken)]});
+                }});
+}
+
+void Toolbar::add_pane_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests,
+                               Controls& to) {
+  const WordsLook& words = scene.state.words;
+  to.push_back({segmented_width(ui, {"Words"}), 12, [=, &ui, &requests] {
+                  if (!tool_button(ui, "Toolbar/Words", "Words", words.shown,
+                                   "the words of the prompt and what they get (K)")) {
+                    return;
+                  }
+                  WordsLook look = words;
+                  look.shown = !look.shown;
+                  requests.act(action::SetWords{look});
                 }});
 }
 
@@ -227,6 +243,7 @@ void Toolbar::draw(const Ui& ui, const ScreenRect& rect, float most, const Scene
   Controls controls;
   add_head_choices(ui, scene, requests, controls);
   add_appearance(ui, scene, requests, controls);
+  add_pane_buttons(ui, scene, requests, controls);
   add_window_buttons(ui, scene, requests, controls);
   rect_ = rect;
   const bool folds = controls_height(ui, controls, rect.width()) > most;

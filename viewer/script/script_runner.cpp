@@ -10,8 +10,10 @@
 #include "viewer/script/script_values.h"
 #include "viewer/view/commands.h"
 #include "viewer/view/map_source.h"
+#include "viewer/view/prompt_words.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_actions.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 namespace {
@@ -146,7 +148,7 @@ struct ScriptRunner::Step {
   After operator()(const word::ShowVolume& w) const {
     if (w.change.slice && *w.change.slice) {
       const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
-      const TokenGrid& side = host.state().reverse ? call.queries : call.keys;
+      const TokenGrid& side = film_of_columns(host.state()) ? call.queries : call.keys;
       check_volume_slice(filmed(side, host.state().segment), **w.change.slice);
     }
     return act(action::SetVolume{w.change.of(host.state().volume)});
@@ -158,6 +160,25 @@ struct ScriptRunner::Step {
     calls();
     host.play(w.on);
     return After::frame;
+  }
+  After operator()(const word::ShowWords& w) const {
+    WordsLook look = host.state().words;
+    look.shown = w.part != "off";
+    if (w.part == "special") look.special = w.value == "on";
+    if (w.part == "sort") look.by_mass = w.value == "mass";
+    if (w.part == "filter") look.filter = w.value;
+    return act(action::SetWords{look});
+  }
+  After operator()(const word::ChooseWords& w) const {
+    const HeadId& head = host.state().head;
+    const MapSource& call = calls()[static_cast<size_t>(head.call)];
+    WordsLook look = host.state().words;
+    look.chosen.clear();
+    if (!w.text.empty()) {
+      const bool keys = !call.keys.text_range().empty();
+      look.chosen = chosen_words(TokenNames::of(call, head.batch, keys), w.text);
+    }
+    return act(action::SetWords{look});
   }
   After operator()(const word::Act& w) const { return act(w.action); }
 
@@ -202,6 +223,16 @@ struct ScriptRunner::Step {
       throw usage_error(fmt::format("wait {}: {}", wait_name(w.what), one_line(problem)));
     }
     return again_within(w.seconds, "wait " + std::string(wait_name(w.what)));
+  }
+  After operator()(const word::WaitCalls& w) const {
+    const int64_t there = host.calls() ? static_cast<int64_t>(host.calls()->size()) : 0;
+    if (there >= w.calls) return After::take_up;
+    const std::string what = fmt::format("wait calls {}", w.calls);
+    if (!host.follows()) {
+      throw usage_error(
+          fmt::format("{}: there are {}, and nothing is followed (--follow)", what, there));
+    }
+    return again_within(w.seconds, what);
   }
   After operator()(const word::Probe& w) const {
     const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];

@@ -1,6 +1,6 @@
 #include "viewer/script/script_values.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -41,11 +41,17 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::atlas_heads:
     case ScriptName::atlas_sketched:
     case ScriptName::atlas_exact:
-    case ScriptName::curve_points: {
+    case ScriptName::curve_points:
+    case ScriptName::words:
+    case ScriptName::word_mass:
+    case ScriptName::text_mass:
+    case ScriptName::special_mass: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
     }
+    case ScriptName::calls:
+      return std::to_string(host.calls() == nullptr ? 0 : host.calls()->size());
     case ScriptName::rows:
       return std::to_string(shown_call(name, host).queries.tokens());
     case ScriptName::cols:
@@ -80,6 +86,9 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return state.reverse ? "on" : "off";
     case ScriptName::segment:
       return state.segment.empty() ? "none" : state.segment;
+    case ScriptName::word:
+      return state.words.chosen.empty() ? "none"
+                                        : fmt::format("{}", fmt::join(state.words.chosen, ","));
     case ScriptName::product:
       return std::string(product_name(state.product));
     case ScriptName::pool:

@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 33> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 39> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -34,6 +34,7 @@ constexpr std::array<std::string_view, 33> kNames{"first_picture_ms",
                                                   "host_mib",
                                                   "queue",
                                                   "level",
+                                                  "calls",
                                                   "rows",
                                                   "cols",
                                                   "step",
@@ -45,6 +46,10 @@ constexpr std::array<std::string_view, 33> kNames{"first_picture_ms",
                                                   "atlas_sketched",
                                                   "atlas_exact",
                                                   "curve_points",
+                                                  "words",
+                                                  "word_mass",
+                                                  "text_mass",
+                                                  "special_mass",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -52,6 +57,7 @@ constexpr std::array<std::string_view, 33> kNames{"first_picture_ms",
                                                   "query",
                                                   "reverse",
                                                   "segment",
+                                                  "word",
                                                   "product",
                                                   "pool",
                                                   "scale",
@@ -165,6 +171,8 @@ ScriptWord make_atlas(const Words& w) {
 ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
 ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
 ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
+ScriptWord make_words(const Words& w) { return parse_words(w); }
+ScriptWord make_word(const Words& w) { return parse_word(w); }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -232,14 +240,26 @@ ScriptWord make_difference(const Words& w) {
   return word::NotYet{w[0]};
 }
 
-ScriptWord make_wait(const Words& w) {
-  word::Wait wait{choose<WaitFor>(w[0], kWaits, w[1]), kWaitSeconds};
-  if (w.size() == 3) wait.seconds = number(w, 2);
-  if (!(wait.seconds > 0) || wait.seconds > kMostSeconds) {
+/// Of a wait, where word `at` says them.
+double seconds_at(const Words& w, size_t at) {
+  if (w.size() <= at) return kWaitSeconds;
+  const double seconds = number(w, at);
+  if (!(seconds > 0) || seconds > kMostSeconds) {
     throw usage_error(
-        fmt::format("wait: expected seconds above 0 and at most {}, got {}", kMostSeconds, w[2]));
+        fmt::format("wait: expected seconds above 0 and at most {}, got {}", kMostSeconds, w[at]));
   }
-  return wait;
+  return seconds;
+}
+
+ScriptWord make_wait(const Words& w) {
+  if (w[1] == "calls") {
+    if (w.size() == 2) throw usage_error("wait calls: expected how many calls");
+    const word::WaitCalls wait{whole(w, 2), seconds_at(w, 3)};
+    if (wait.calls < 1) throw usage_error("wait calls: expected 1 or more, got " + one_line(w[2]));
+    return wait;
+  }
+  if (w.size() == 4) throw usage_error("wait: expected wait " + w[1] + " [SECONDS], got 3 words");
+  return word::Wait{choose<WaitFor>(w[0], kWaits, w[1]), seconds_at(w, 2)};
 }
 
 ScriptWord make_probe(const Words& w) {
@@ -359,10 +379,23 @@ const std::vector<WordRule>& rules() {
        1,
        2,
        make_timeline,
-       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop on|off | "
+       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop|follow on|off | "
         "timeline speed N",
-        "the strip of steps, a number of the head as a curve, how it plays (steps a second)"}},
+        "the strip of steps, a number of the head as a curve, how it plays (steps a second), and "
+        "whether it goes to steps as they are added"}},
       {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
+      {"words",
+       1,
+       kAny,
+       make_words,
+       {"words on|off | words special on|off | words sort prompt|mass | words filter TEXT|none",
+        "the prompt's words and what they get"}},
+      {"word",
+       1,
+       1,
+       make_word,
+       {"word N[,N...]|A-B|\"TEXT\"|none",
+        "the film of these words, added up; none: the query's again"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",
@@ -379,7 +412,8 @@ const std::vector<WordRule>& rules() {
        1,
        make_pane,
        {"pane NAME",
-        "show one pane alone: matrix, query, histogram, atlas, volume, timeline; or all of them"}},
+        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline; or all of "
+        "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
@@ -391,9 +425,10 @@ const std::vector<WordRule>& rules() {
        {"difference off|signed|abs|logratio", "A against B (not here yet)"}},
       {"wait",
        1,
-       2,
+       3,
        make_wait,
-       {"wait picture|query|exact|atlas|idle [SECONDS]", "go on when it is there; 60 s at most"}},
+       {"wait picture|query|exact|atlas|idle [SECONDS] | wait calls N [SECONDS]",
+        "go on when it is there; 60 s at most"}},
       {"probe",
        2,
        2,
@@ -415,7 +450,7 @@ const std::vector<WordRule>& rules() {
 
 std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
 std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
-bool is_number(ScriptName name) { return name <= ScriptName::curve_points; }
+bool is_number(ScriptName name) { return name < ScriptName::exact; }
 std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
 
 const std::vector<ScriptWordHelp>& script_word_help() {

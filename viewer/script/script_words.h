@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
+#include "viewer/script/pane_words.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/key_chord.h"
 #include "viewer/view/view_actions.h"
@@ -31,6 +32,7 @@ enum class ScriptName : uint8_t {
   host_mib,
   queue,
   level,
+  calls,
   rows,
   cols,
   step,
@@ -42,6 +44,10 @@ enum class ScriptName : uint8_t {
   atlas_sketched,
   atlas_exact,
   curve_points,
+  words,
+  word_mass,
+  text_mass,
+  special_mass,
   exact,
   branch,
   block,
@@ -49,6 +55,7 @@ enum class ScriptName : uint8_t {
   query,
   reverse,
   segment,
+  word,
   product,
   pool,
   scale,
@@ -125,6 +132,11 @@ struct Wait {
   WaitFor what = WaitFor::picture;
   double seconds = 0;
 };
+/// Until the capture has so many calls.
+struct WaitCalls {
+  int64_t calls = 1;
+  double seconds = 0;
+};
 struct Probe {
   int64_t query = 0, key = 0;
 };
@@ -148,9 +160,9 @@ struct Quit {};
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowVolume,
-                 word::ShowTimeline, word::Play, word::Act, word::Click, word::PressKey,
-                 word::NotYet, word::Wait, word::Probe, word::Print, word::Expect, word::Shot,
-                 word::SaveSession, word::Quit>;
+                 word::ShowTimeline, word::Play, word::ShowWords, word::ChooseWords, word::Act,
+                 word::Click, word::PressKey, word::NotYet, word::Wait, word::WaitCalls,
+                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

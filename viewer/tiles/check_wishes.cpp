@@ -15,6 +15,20 @@ void check_line(const LineRequest& request, const MapGeometry& geometry) {
   if (tokens.empty() || !ascending || tokens.front() < 0 || tokens.back() >= count) {
     throw usage_error("a line's tokens must ascend within 0 … " + std::to_string(count - 1));
   }
+  if (request.sum && request.quantity != Quantity::weights) {
+    throw usage_error("lines of logits have means, and no sum");
+  }
+}
+
+void check_masses(const MassRequest& request, const MapGeometry& geometry) {
+  const auto within = [](IndexRange range, int64_t count) {
+    return range.begin >= 0 && range.begin < range.end && range.end <= count;
+  };
+  if (!within(request.rows, geometry.rows) || !within(request.keys, geometry.cols) ||
+      request.keys.size() > kMostMassKeys) {
+    throw usage_error("masses are of 1 to " + std::to_string(kMostMassKeys) +
+                      " keys over rows of the map");
+  }
 }
 
 void check_probe(const ProbeRequest& probe, const MapGeometry& geometry) {
@@ -38,8 +52,14 @@ void check_tile(const TileId& id, const MapGeometry& geometry) {
 
 void check_wishes(const WantedTiles& wishes,
                   const std::function<MapGeometry(const HeadId&)>& geometry) {
-  for (const auto& line : {wishes.line, wishes.other_line}) {
+  for (const auto& line : {wishes.line, wishes.other_line, wishes.words_line}) {
     if (line) check_line(*line, geometry(line->head));
+  }
+  if (wishes.masses) check_masses(*wishes.masses, geometry(wishes.masses->head));
+  for (const FrameRequest& frame : wishes.frames) {
+    const bool fits = frame.width > 0 && frame.height > 0 && frame.width <= kMostFrameSide &&
+                      frame.height <= kMostFrameSide;
+    if (!fits) throw usage_error("no picture of the video has such a size");
   }
   for (const ProbeRequest& probe : wishes.probes) check_probe(probe, geometry(probe.head));
   for (const TileId& tile : wishes.tiles) check_tile(tile, geometry(tile.head));

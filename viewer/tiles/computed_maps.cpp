@@ -1,8 +1,11 @@
 #include "viewer/tiles/computed_maps.h"
 
+#include <deque>
+
 #include "core/base/error.h"
 #include "viewer/tiles/fine_tile_job.h"
 #include "viewer/tiles/line_job.h"
+#include "viewer/tiles/mass_job.h"
 #include "viewer/tiles/pass_job.h"
 #include "viewer/tiles/probe_job.h"
 #include "viewer/tiles/sketch_job.h"
@@ -12,13 +15,19 @@ namespace {
 
 class ComputedMaps : public MapWork {
  public:
-  explicit ComputedMaps(std::vector<MapCall> calls) : calls_(std::move(calls)) {}
+  explicit ComputedMaps(std::vector<MapCall> calls) { add(std::move(calls)); }
+
+  void add(std::vector<MapCall> calls) override {
+    for (MapCall& call : calls) calls_.push_back(std::move(call));
+  }
 
   MapGeometry geometry(const HeadId& id) const override {
     const AttentionProblem& problem = *call(id)->problem;
     return MapGeometry::of(problem.num_queries(), problem.num_keys());
   }
-  bool has(const HeadId&, Quantity) const override { return true; }
+  bool has(const HeadId& id, Quantity quantity) const override {
+    return quantity == Quantity::logits || !is_signed(call(id)->problem->score());
+  }
 
   const MapCall* call(const HeadId& id) const override {
     const bool known = id.call >= 0 && id.call < static_cast<int64_t>(calls_.size());
@@ -43,12 +52,17 @@ class ComputedMaps : public MapWork {
   std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
     return make_pass_job(id, quantity);
   }
+  std::shared_ptr<MapJob> mass_job(const MassRequest& request,
+                                   const HeadCache& head) const override {
+    return make_mass_job(request, head);
+  }
   std::shared_ptr<MapJob> sketch_job(const HeadId& id, bool exact) const override {
+    if (!has(id, Quantity::weights)) return nullptr;
     return exact ? make_exact_sketch_job(id) : make_sketch_job(id);
   }
 
  private:
-  const std::vector<MapCall> calls_;
+  std::deque<MapCall> calls_;
 };
 
 }  // namespace

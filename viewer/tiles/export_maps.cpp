@@ -63,8 +63,8 @@ TilePtr read_tile(const TileId& id, const MapGeometry& geometry, const TexelRead
   return tile;
 }
 
-/// The mean of the tokens' lines; masked logits are left out of it, and what one of them lacks is
-/// missing.
+/// The mean of the tokens' lines, or their sum; masked logits are left out of it, and what one of
+/// them lacks is missing.
 LinePtr read_line(const LineRequest& request, const TexelReader& reader) {
   auto line = std::make_shared<MapLine>();
   line->request = request;
@@ -76,7 +76,7 @@ LinePtr read_line(const LineRequest& request, const TexelReader& reader) {
     }
     sums.add(values);
   }
-  line->values = sums.mean(static_cast<int64_t>(request.tokens.size()));
+  line->values = sums.mean(request.sum ? 1 : static_cast<int64_t>(request.tokens.size()));
   return line;
 }
 

@@ -16,7 +16,7 @@ constexpr int64_t kRunKeys = 256;
 constexpr int64_t kMostSlabRows = 8192;
 constexpr int64_t kLineSlabEntries = int64_t{1} << 21;
 
-/// Rows of the map, or their mean: the bits of RowCollector. A piece is a group of rows.
+/// Rows of the map, their mean (the bits of RowCollector) or their sum. A piece is a group of rows.
 class RowLineJob : public MapJob {
  public:
   RowLineJob(const LineRequest& request, const HeadCache& head)
@@ -99,7 +99,7 @@ class RowLineJob : public MapJob {
     if (!mean_.complete()) return false;
     auto line = std::make_shared<MapLine>();
     line->request = request_;
-    line->values = mean_.take();
+    line->values = request_.sum ? mean_.take_sum() : mean_.take();
     line->masked = std::move(masked_);
     store.put(std::move(line), std::move(line_));
     return true;
@@ -113,8 +113,8 @@ class RowLineJob : public MapJob {
   std::vector<uint8_t> masked_;  ///< MapLine::masked over the groups so far
 };
 
-/// Columns of the map, or their mean: of weights the bits of ReverseQuery, of logits over those
-/// that are not masked.
+/// Columns of the map, their mean (of weights the bits of ReverseQuery, of logits over those that
+/// are not masked) or their sum.
 class ColumnLineJob : public MapJob {
  public:
   ColumnLineJob(const LineRequest& request, const HeadCache& head)
@@ -122,7 +122,8 @@ class ColumnLineJob : public MapJob {
         request_(request),
         rows_(head.geometry.rows),
         runs_(key_runs(request.tokens, 0, request.tokens.size())),
-        factors_(request.tokens.size(), 1.0 / static_cast<double>(request.tokens.size())) {
+        factors_(request.tokens.size(),
+                 request.sum ? 1.0 : 1.0 / static_cast<double>(request.tokens.size())) {
     int64_t most = 1, work = 0;
     for (const KeyRun& run : runs_) {
       most = std::max(most, run.keys.size());

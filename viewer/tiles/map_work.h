@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
+#include <vector>
 
 #include "viewer/tiles/map_call.h"
 #include "viewer/tiles/map_job.h"
@@ -9,11 +11,16 @@
 namespace attnscope {
 
 /// Which maps a tile source has, and the jobs that bring them: all in which computing from Q and K
-/// and reading an export differ. Immutable; jobs are made with the service's lock held.
+/// and reading an export differ. Used with the service's lock held.
 class MapWork {
  public:
   virtual ~MapWork() = default;
 
+  /// Adds calls behind those that are there; references to these stay what they are. Of maps that
+  /// are computed alone.
+  virtual void add(std::vector<MapCall>) {
+    throw std::logic_error("nothing can be added to maps that are read");
+  }
   /// Throws Error(usage) where there is no such head.
   virtual MapGeometry geometry(const HeadId& id) const = 0;
   /// Whether there are such numbers of a head.
@@ -30,6 +37,12 @@ class MapWork {
   /// Of a tile finer than the base level.
   virtual std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache& head) const = 0;
   virtual std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const = 0;
+  /// Null where masses are not computed.
+  virtual std::shared_ptr<MapJob> mass_job(const MassRequest& request,
+                                           const HeadCache& head) const {
+    (void)request, (void)head;
+    return nullptr;
+  }
   /// Null where sketches are not made.
   virtual std::shared_ptr<MapJob> sketch_job(const HeadId& id, bool exact) const {
     (void)id, (void)exact;

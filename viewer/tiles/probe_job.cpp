@@ -31,6 +31,10 @@ class ProbeJob : public OnePieceJob {
     ProbedEntry entry{request.query, request.key, 0, std::numeric_limits<double>::quiet_NaN()};
     const IndexRange keys{request.key, request.key + 1};
     const QueryBlock queries = scratch.read(row);
+    if (is_signed(scratch.problem().score())) {
+      entry.logit = entry.weight = *scratch.entries(queries, {}, true, keys, Quantity::logits);
+      return entry;
+    }
     entry.weight = *scratch.entries(queries, {&norm, 1}, known, keys, Quantity::weights);
     if (!is_linear(scratch.problem().score())) {
       entry.logit = *scratch.entries(queries, {}, true, keys, Quantity::logits);

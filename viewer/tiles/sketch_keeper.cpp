@@ -21,8 +21,9 @@ SketchKeeper::SketchKeeper(SketchCache cache, Stamps stamps, const TileBackend& 
               }) {}
 
 const std::string& SketchKeeper::stamp(int64_t call) {
-  if (stamps_.empty()) stamps_ = make_stamps_();
-  return stamps_[static_cast<size_t>(call)];
+  const auto place = static_cast<size_t>(call);
+  if (place >= stamps_.size()) stamps_ = make_stamps_();
+  return stamps_[place];
 }
 
 void SketchKeeper::serve(const Request& request) {

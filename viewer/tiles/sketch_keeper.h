@@ -23,7 +23,8 @@ class SketchKeeper {
     int64_t call = 0, batch = 0;
     const AttentionProblem* problem = nullptr;
   };
-  /// Gives a stamp for each call, see Capture::call_stamps(); asked once, on the keeper's thread.
+  /// Gives a stamp for each call, see Capture::call_stamps(); asked on the keeper's thread, again
+  /// where calls were added.
   using Stamps = std::function<std::vector<std::string>()>;
   /// What was found, one a head, or nothing. From the keeper's thread, without locks.
   using Answer = std::function<void(const Source& source, Sketches sketches)>;

@@ -47,7 +47,7 @@ constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-TileScheduler::TileScheduler(std::unique_ptr<const MapWork> work, int64_t memory)
+TileScheduler::TileScheduler(std::unique_ptr<MapWork> work, int64_t memory)
     : work_(std::move(work)),
       budget_(memory),
       tools_{[this](int64_t bytes, std::string_view purpose) { return reserve(bytes, purpose); }} {}
@@ -96,6 +96,12 @@ bool TileScheduler::waits_for_norms(const LineRequest& line) const {
          !of.norms.complete();
 }
 
+bool TileScheduler::waits_for_norms(const MassRequest& masses) const {
+  const HeadCache& of = heads_.at(masses.head);
+  return of.problem != nullptr && needs_norms(of.problem->score(), Quantity::weights) &&
+         !of.norms.complete();
+}
+
 bool TileScheduler::exact(const HeadId& id) const {
   const HeadCache* data = find_head(id);
   if (data == nullptr) return false;
@@ -117,9 +123,10 @@ void TileScheduler::want(WantedTiles wishes) {
     data.wanted = true;
     data.used = store_.tick();
   };
-  for (const auto& line : {wishes_.line, wishes_.other_line}) {
+  for (const auto& line : {wishes_.line, wishes_.other_line, wishes_.words_line}) {
     if (line) mark(line->head);
   }
+  if (wishes_.masses) mark(wishes_.masses->head);
   for (const ProbeRequest& probe : wishes_.probes) mark(probe.head);
   for (const TileId& tile : wishes_.tiles) mark(tile.head);
   for (const HeadId& id : wishes_.exact) mark(id);
@@ -146,6 +153,8 @@ void TileScheduler::order_jobs() {
   for (const ProbeRequest& probe : wishes_.probes) order_probe(probe);
   if (wishes_.line) order_line(*wishes_.line);
   if (wishes_.other_line) order_line(*wishes_.other_line);
+  if (wishes_.words_line) order_line(*wishes_.words_line);
+  if (wishes_.masses) order_masses(*wishes_.masses);
   for (const TileId& tile : wishes_.tiles) order_tile(tile);
   for (const HeadId& id : wishes_.sketches) order_sketch(id, false);
   for (const HeadId& id : wishes_.exact) {
@@ -153,9 +162,11 @@ void TileScheduler::order_jobs() {
       if (wants_pass(id, quantity)) order_pass(id, quantity);
     }
   }
-  for (const auto& line : {wishes_.line, wishes_.other_line}) {
+  for (const auto& line : {wishes_.line, wishes_.other_line, wishes_.words_line}) {
     if (line && waits_for_norms(*line)) order_pass(line->head, Quantity::weights);
   }
+  const auto& masses = wishes_.masses;
+  if (masses && waits_for_norms(*masses)) order_pass(masses->head, Quantity::weights);
   for (const HeadId& id : wishes_.exact_sketches) order_sketch(id, true);
 }
 
@@ -175,6 +186,13 @@ void TileScheduler::order_line(const LineRequest& request) {
   if (store_.find(request) != nullptr) return;
   HeadCache& of = head(request.head);
   order(request, [&] { return work_->line_job(request, of); });
+}
+
+void TileScheduler::order_masses(const MassRequest& request) {
+  if (store_.find(request) != nullptr) return;
+  HeadCache& of = head(request.head);
+  if (of.problem == nullptr) return;
+  order(request, [&] { return work_->mass_job(request, of); });
 }
 
 void TileScheduler::order_tile(const TileId& id) {
@@ -202,6 +220,7 @@ void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
 }
 
 void TileScheduler::order_sketch(const HeadId& id, bool exact) {
+  if (!work_->has(id, Quantity::weights)) return;
   const HeadCache& of = head(id);
   if (held_.contains({id.call, id.batch})) return;
   if (of.problem == nullptr || (of.sketch != nullptr && (of.sketch->exact || !exact))) return;
@@ -354,11 +373,14 @@ void TileScheduler::mark_failed(const JobKey& key, const std::string& problem) {
 
 bool TileScheduler::waits_for(const JobKey& waiting, const JobKey& key) const {
   const auto* line = std::get_if<LineRequest>(&waiting);
+  const auto* masses = std::get_if<MassRequest>(&waiting);
   const auto* tile = std::get_if<TileId>(&waiting);
   const auto* pass = std::get_if<PassKey>(&key);
   const auto* overview = std::get_if<OverviewKey>(&key);
   return (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
           waits_for_norms(*line)) ||
+         (pass && masses && masses->head == pass->head && pass->quantity == Quantity::weights &&
+          waits_for_norms(*masses)) ||
          (overview && tile && tile->head == overview->head &&
           tile->quantity == overview->quantity &&
           tile->level >= heads_.at(tile->head).geometry.base_level);
@@ -451,6 +473,12 @@ TileSourceStatus TileScheduler::status(int workers) const {
   status.problem = problem_.empty() ? warning_ : problem_;
   if (wishes_.line && !store_.holds(*wishes_.line)) {
     status.line_problem = cause_of(*wishes_.line);
+  }
+  if (wishes_.words_line && !store_.holds(*wishes_.words_line)) {
+    status.words_problem = cause_of(*wishes_.words_line);
+  }
+  if (wishes_.masses && status.words_problem.empty() && !store_.holds(*wishes_.masses)) {
+    status.words_problem = cause_of(*wishes_.masses);
   }
   const bool any_failed = !failed_.empty() || !failed_heads_.empty();
   for (size_t i = 0; any_failed && status.tiles_problem.empty() && i < wishes_.tiles.size(); ++i) {

@@ -33,7 +33,8 @@ struct SketchKey {
   friend auto operator<=>(const SketchKey&, const SketchKey&) = default;
 };
 /// What a job makes.
-using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey>;
+using JobKey =
+    std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey, MassRequest>;
 
 /// What a worker is to do next: a piece of a job, or, without one, binding the head.
 struct Assignment {
@@ -49,9 +50,11 @@ struct Assignment {
 /// of HeadCache, is under its owner's lock.
 class TileScheduler {
  public:
-  TileScheduler(std::unique_ptr<const MapWork> work, int64_t memory);
+  TileScheduler(std::unique_ptr<MapWork> work, int64_t memory);
 
   const MapWork& work() const { return *work_; }
+  /// Adds calls behind those that are there.
+  void add(std::vector<MapCall> calls) { work_->add(std::move(calls)); }
   MapGeometry geometry(const HeadId& head) const { return work_->geometry(head); }
   /// Throws Error(usage) where there is no such head.
   HeadCache& head(const HeadId& id);
@@ -74,6 +77,7 @@ class TileScheduler {
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request) { return store_.find(request); }
   std::optional<ProbedEntry> find(const ProbeRequest& request) { return store_.find(request); }
+  MassPtr find(const MassRequest& request) { return store_.find(request); }
   std::shared_ptr<const HeadSketch> find_sketch(const HeadId& id) const;
   std::string sketch_problem(const HeadId& id) const;
   /// No sketches of a batch item of a call are made until they are let go: somebody looks for kept
@@ -101,6 +105,7 @@ class TileScheduler {
   void order_jobs();
   void order_probe(const ProbeRequest& request);
   void order_line(const LineRequest& request);
+  void order_masses(const MassRequest& request);
   void order_tile(const TileId& id);
   void order_pass(const HeadId& id, Quantity quantity);
   void order_sketch(const HeadId& id, bool exact);
@@ -112,6 +117,7 @@ class TileScheduler {
   bool wants_logits(const HeadId& head) const;
   bool wants_pass(const HeadId& id, Quantity quantity) const;
   bool waits_for_norms(const LineRequest& line) const;
+  bool waits_for_norms(const MassRequest& masses) const;
   void mark_failed(const JobKey& key, const std::string& problem);
   bool waits_for(const JobKey& waiting, const JobKey& key) const;
   void fail_dependents(const JobKey& key);
@@ -120,7 +126,7 @@ class TileScheduler {
   bool any_running() const;
   const HeadCache* find_head(const HeadId& id) const;
 
-  const std::unique_ptr<const MapWork> work_;
+  const std::unique_ptr<MapWork> work_;
   MemoryBudget budget_;
   TileStore store_;
   const JobTools tools_;

@@ -11,6 +11,7 @@
 #include "core/base/start_thread.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
+#include "viewer/tiles/frame_keeper.h"
 #include "viewer/tiles/norm_cache.h"
 #include "viewer/tiles/sketch_keeper.h"
 #include "viewer/tiles/thread_priority.h"
@@ -31,7 +32,7 @@ constexpr int kReaders = 2;
 class TileService::Impl {
  public:
   /// `backend` is null where nothing is computed.
-  Impl(std::unique_ptr<const MapWork> maps, const TileBackend* backend, const Settings& settings,
+  Impl(std::unique_ptr<MapWork> maps, const TileBackend* backend, const Settings& settings,
        std::function<void()> wake)
       : backend_(backend),
         workers_(settings.threads > 0 ? settings.threads
@@ -56,6 +57,7 @@ class TileService::Impl {
           },
           [this](const std::string& problem) { take_warning(problem); });
     }
+    if (settings.read_frame) frames_.emplace(settings.read_frame, reserve_unlocked(), wake_);
     const auto wanted = static_cast<size_t>(workers_) + 1;
     try {
       for (int i = 0; i < workers_; ++i) start_thread(threads_, wanted, [this] { work(); });
@@ -84,13 +86,30 @@ class TileService::Impl {
   }
 
   void want(WantedTiles wishes) {
+    if (frames_) frames_->want(wishes.frames);
     const std::lock_guard lock(mutex_);
     look_up_sketches(wishes);
     scheduler_.want(std::move(wishes));
     changed_.notify_all();
   }
 
-  int workers() const { return workers_; }
+  void add(std::vector<MapCall> calls, int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    added_memory_.push_back(scheduler_.reserve(bytes, "the calls that were added to the capture"));
+    scheduler_.add(std::move(calls));
+  }
+
+  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const {
+    return frames_ ? frames_->find(request) : nullptr;
+  }
+  TileSourceStatus status() {
+    TileSourceStatus status = locked([&](TileScheduler& s) { return s.status(workers_); });
+    if (!frames_) return status;
+    status.queue += frames_->missing();
+    status.busy = status.queue > 0;
+    status.host_bytes += frames_->bytes();
+    return status;
+  }
   bool computes() const { return backend_ != nullptr; }
 
  private:
@@ -130,6 +149,7 @@ class TileService::Impl {
   std::condition_variable changed_;
   bool stopping_ = false;
   TileScheduler scheduler_;
+  std::vector<MemoryReservation> added_memory_;
   /// Of a batch item of a call: how many exact sketches the kept ones have.
   struct KeptSketches {
     bool any = false;
@@ -138,6 +158,7 @@ class TileService::Impl {
   std::map<std::pair<int64_t, int64_t>, KeptSketches> kept_sketches_;  ///< asked for
   std::optional<NormCache> keeper_;
   std::optional<SketchKeeper> sketches_;
+  std::optional<FrameKeeper> frames_;
   std::vector<std::jthread> threads_;
 };
 
@@ -358,6 +379,10 @@ MapGeometry TileService::geometry(const HeadId& head) const {
   return impl_->locked([&](TileScheduler& s) { return s.geometry(head); });
 }
 
+void TileService::add(std::vector<MapCall> calls, int64_t bytes) {
+  impl_->add(std::move(calls), bytes);
+}
+
 void TileService::want(WantedTiles wishes) { impl_->want(std::move(wishes)); }
 
 std::shared_ptr<const MapTile> TileService::find(const TileId& id) const {
@@ -386,8 +411,16 @@ std::string TileService::sketch_problem(const HeadId& head) const {
 
 bool TileService::has_sketches() const { return impl_->computes(); }
 
-TileSourceStatus TileService::status() const {
-  return impl_->locked([&](TileScheduler& s) { return s.status(impl_->workers()); });
+std::shared_ptr<const KeyMasses> TileService::find_masses(const MassRequest& request) const {
+  return impl_->locked([&](TileScheduler& s) { return s.find(request); });
 }
+
+bool TileService::has_masses() const { return impl_->computes(); }
+
+std::shared_ptr<const VideoFrame> TileService::find_frame(const FrameRequest& request) const {
+  return impl_->find_frame(request);
+}
+
+TileSourceStatus TileService::status() const { return impl_->status(); }
 
 }  // namespace attnscope

@@ -44,8 +44,12 @@ class TileService : public TileSource {
     std::vector<std::filesystem::path> cache_folders = {};
     /// What the maps are computed from: norms are kept while it is as it was when it was opened.
     std::shared_ptr<const InputSet> sources = nullptr;
-    /// Capture::call_stamps(), under which sketches are kept beside row norms; none: they are not.
+    /// Capture::call_stamps() of all calls that there are by now, under which sketches are kept
+    /// beside row norms; asked on another thread. None: they are not.
     std::function<std::vector<std::string>()> call_stamps = {};
+    /// Reads a picture of the video by its number, on a thread of the service's; none: there are no
+    /// pictures.
+    std::function<GreyImage(int64_t number)> read_frame = {};
   };
 
   /// Borrows the backend. `wake` is called from any thread, without locks, when something new can
@@ -57,6 +61,11 @@ class TileService : public TileSource {
               std::function<void()> wake);
   /// Ends the workers as soon as their pieces are done.
   ~TileService() override;
+
+  /// Adds calls behind those that there are, whose work goes on: of a capture that grows. They
+  /// hold `bytes` while it lives. Not of an export. Only on the window's thread. Throws
+  /// Error(resource) where there is no room, and adds nothing then.
+  void add(std::vector<MapCall> calls, int64_t bytes);
 
   MapGeometry geometry(const HeadId& head) const override;
   /// Throws Error(usage) where the capture or export has no such head, numbers, tile, token or
@@ -70,6 +79,9 @@ class TileService : public TileSource {
   std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
   std::string sketch_problem(const HeadId& head) const override;
   bool has_sketches() const override;
+  std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override;
+  bool has_masses() const override;
+  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const override;
   TileSourceStatus status() const override;
 
  private:

@@ -9,6 +9,8 @@ namespace {
 /// Lines that follow a mouse are not worth a cache of tiles.
 constexpr size_t kMostLines = 64;
 constexpr size_t kMostProbes = 64;
+/// A few kB each.
+constexpr size_t kMostMasses = 64;
 constexpr uint64_t kNeverUsed = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
@@ -41,6 +43,13 @@ std::optional<ProbedEntry> TileStore::find(const ProbeRequest& request) {
   return found->second.value;
 }
 
+MassPtr TileStore::find(const MassRequest& request) {
+  const auto found = masses_.find(request);
+  if (found == masses_.end()) return nullptr;
+  found->second.used = tick();
+  return found->second.value;
+}
+
 void TileStore::put(TilePtr tile, MemoryReservation memory) {
   const TileId id = tile->id;
   tiles_.insert_or_assign(id, Kept<TilePtr>{std::move(tile), std::move(memory), tick()});
@@ -55,6 +64,12 @@ void TileStore::put(LinePtr line, MemoryReservation memory) {
 void TileStore::put(const ProbeRequest& request, const ProbedEntry& entry) {
   while (probes_.size() >= kMostProbes) probes_.erase(oldest_of(probes_));
   probes_.insert_or_assign(request, Kept<ProbedEntry>{entry, {}, tick()});
+}
+
+void TileStore::put(MassPtr masses, MemoryReservation memory) {
+  while (masses_.size() >= kMostMasses) masses_.erase(oldest_of(masses_));
+  const MassRequest request = masses->request;
+  masses_.insert_or_assign(request, Kept<MassPtr>{std::move(masses), std::move(memory), tick()});
 }
 
 TileStore::KeptMap<TileId, TilePtr>::const_iterator TileStore::oldest_tile(
@@ -89,6 +104,7 @@ int64_t TileStore::bytes() const {
   int64_t bytes = 0;
   for (const auto& [id, tile] : tiles_) bytes += tile.memory.bytes();
   for (const auto& [request, line] : lines_) bytes += line.memory.bytes();
+  for (const auto& [request, masses] : masses_) bytes += masses.memory.bytes();
   return bytes;
 }
 

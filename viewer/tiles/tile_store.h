@@ -14,6 +14,7 @@ namespace attnscope {
 
 using LinePtr = std::shared_ptr<const MapLine>;
 using TilePtr = std::shared_ptr<const MapTile>;
+using MassPtr = std::shared_ptr<const KeyMasses>;
 
 /// Finished tiles, lines and entries, and when they were last asked for. Whole pyramids are kept
 /// with their head. Not thread-safe.
@@ -23,17 +24,20 @@ class TileStore {
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request);
   std::optional<ProbedEntry> find(const ProbeRequest& request);
+  MassPtr find(const MassRequest& request);
 
   /// Whether there is one; does not count as use.
   bool holds(const TileId& id) const { return tiles_.contains(id); }
   bool holds(const LineRequest& request) const { return lines_.contains(request); }
   bool holds(const ProbeRequest& request) const { return probes_.contains(request); }
+  bool holds(const MassRequest& request) const { return masses_.contains(request); }
 
   /// `memory` is what the tile was reserved with. Replaces an older one.
   void put(TilePtr tile, MemoryReservation memory);
   void put(LinePtr line, MemoryReservation memory);
   /// Some are kept, for no memory worth counting.
   void put(const ProbeRequest& request, const ProbedEntry& entry);
+  void put(MassPtr masses, MemoryReservation memory);
   void erase(const TileId& id) { tiles_.erase(id); }
 
   /// A time stamp: how often anything was used so far.
@@ -63,6 +67,7 @@ class TileStore {
   KeptMap<TileId, TilePtr> tiles_;
   KeptMap<LineRequest, LinePtr> lines_;
   KeptMap<ProbeRequest, ProbedEntry> probes_;
+  KeptMap<MassRequest, MassPtr> masses_;
 };
 
 }  // namespace attnscope

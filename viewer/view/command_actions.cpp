@@ -100,6 +100,11 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetTimeline{look};
     }
+    case CommandId::toggle_words: {
+      WordsLook look = state.words;
+      look.shown = !look.shown;
+      return action::SetWords{look};
+    }
     default:
       return std::nullopt;
   }

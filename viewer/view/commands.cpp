@@ -34,6 +34,7 @@ std::span<const ViewCommand> commands() {
       {toggle_atlas, "toggle-atlas", "Look", "show or hide the heads of all layers", {"T"}},
       {toggle_volume, "toggle-volume", "Look", "film or volume of the query's row", {"V"}},
       {toggle_timeline, "toggle-timeline", "Look", "show or hide the steps", {"Shift+T"}},
+      {toggle_words, "toggle-words", "Look", "show or hide the words of the prompt", {"K"}},
       {hold_other, "hold-other", "Look", "side B while it is held", {"B"}, false},
       {difference, "difference", "Look", "A against B", {"X"}, false},
       {play, "play", "Look", "play through the steps, or stop", {"Space"}},

@@ -39,6 +39,7 @@ enum class CommandId : uint8_t {
   toggle_atlas,
   toggle_volume,
   toggle_timeline,
+  toggle_words,
   hold_other,
   difference,
   reverse,

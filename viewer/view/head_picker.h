@@ -26,13 +26,17 @@ struct HeadValues {
 enum class HeadAxis : uint8_t { step, layer, kind, branch, batch, head, block, slot, chunk };
 std::string_view head_axis_name(HeadAxis axis);
 
-/// Finds heads of a capture, or of an export, by recorded values. Immutable.
+/// Finds heads of a capture, or of an export, by recorded values. A value.
 class HeadPicker {
  public:
   /// Not empty.
   explicit HeadPicker(std::vector<MapSource> calls) : calls_(std::move(calls)) {}
 
   const std::vector<MapSource>& calls() const { return calls_; }
+  /// Adds calls behind those that there are.
+  void add(const std::vector<MapSource>& more) {
+    calls_.insert(calls_.end(), more.begin(), more.end());
+  }
   /// Whether some call has no layer.
   bool leaves_main_stack() const;
   HeadValues values(const HeadId& head) const;

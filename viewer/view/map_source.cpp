@@ -5,6 +5,7 @@
 
 #include "core/products/softmax_domain.h"
 #include "io/capture/capture.h"
+#include "io/capture/evictions.h"
 #include "io/files/utf8.h"
 
 namespace attnscope {
@@ -35,11 +36,12 @@ std::vector<MapSource> map_sources(const Capture& capture) {
     call.keys = problem.key_tokens();
     call.tokens = entry.tokens;
     call.score = problem.score();
-    if (!problem.mask().is_none()) call.mask = problem.mask().describe();
-    if (entry.mask_fact && entry.mask_fact->form == MaskForm::spans) {
-      const auto spans = read_query_spans(*entry.mask, problem.num_queries(), problem.num_keys());
-      call.evicted = evicted_keys(spans, call.queries, call.keys);
+    if (is_signed(call.score)) {
+      call.weights = false;  // a weight is its logit
+      call.about = "weights of either sign";
     }
+    if (!problem.mask().is_none()) call.mask = problem.mask().describe();
+    call.evicted = evictions_of(entry);
     call.rows = {0, problem.num_queries()};
     call.cols = {0, problem.num_keys()};
     calls.push_back(std::move(call));

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
+#include "core/base/index_range.h"
 #include "core/problem/score.h"
 #include "viewer/view/map_geometry.h"
 
@@ -49,12 +51,13 @@ struct MapTile {
   std::shared_ptr<DeviceTexels> device;
 };
 
-/// One row or column of the map, or the mean of several: a number a token.
+/// One row or column of the map, or the mean or the sum of several: a number a token.
 struct LineRequest {
   HeadId head;
   Quantity quantity = Quantity::weights;
   bool reverse = false;         ///< of these keys over all queries, not of these queries over keys
   std::vector<int64_t> tokens;  ///< ascending; places in the sequence; more than one: their mean
+  bool sum = false;             ///< of weights alone: what the tokens have together, not their mean
   friend auto operator<=>(const LineRequest&, const LineRequest&) = default;
 };
 
@@ -64,6 +67,25 @@ struct MapLine {
   /// The same of weights: 1 where the mask leaves out the entries of every token; empty: nothing is
   /// masked, or nobody knows.
   std::vector<uint8_t> masked = {};
+};
+
+/// How much weight rows of a head put on some of its keys on average.
+struct MassRequest {
+  HeadId head;
+  IndexRange rows;  ///< queries; those that attend to nothing do not count
+  IndexRange keys;  ///< at most kMostMassKeys
+  friend bool operator==(const MassRequest&, const MassRequest&) = default;
+  friend bool operator<(const MassRequest& a, const MassRequest& b) {
+    return std::tuple(a.head, a.rows.begin, a.rows.end, a.keys.begin, a.keys.end) <
+           std::tuple(b.head, b.rows.begin, b.rows.end, b.keys.begin, b.keys.end);
+  }
+};
+inline constexpr int64_t kMostMassKeys = 16384;
+
+struct KeyMasses {
+  MassRequest request;
+  int64_t rows = 0;            ///< that count
+  std::vector<double> masses;  ///< [keys]: means over these rows; NaN where there are none
 };
 
 /// One entry of the map, exact but where an export has rounded it. Numbers that are not known (of

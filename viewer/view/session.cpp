@@ -54,6 +54,25 @@ OrderedJson volume_json(const VolumeLook& look) {
   return json;
 }
 
+void add_words_and_film(const ViewState& view, OrderedJson& json) {
+  if (view.words != WordsLook{}) {
+    json["words"] = {{"shown", view.words.shown},
+                     {"special", view.words.special},
+                     {"by_mass", view.words.by_mass},
+                     {"filter", view.words.filter},
+                     {"chosen", view.words.chosen}};
+  }
+  if (view.film != FilmLook{}) {
+    json["film"] = {{"over", view.film.over},
+                    {"mode", film_mode_name(view.film.mode)},
+                    {"opacity", std::stod(fmt::format("{}", view.film.opacity))},
+                    {"time", film_time_name(view.film.time)},
+                    {"one", view.film.one},
+                    {"loop", view.film.loop},
+                    {"moment", view.film.moment}};
+  }
+}
+
 OrderedJson view_json(const ViewState& view) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
@@ -84,8 +103,10 @@ OrderedJson view_json(const ViewState& view) {
                         {"metric", view.timeline.metric},
                         {"over", curve_axis_name(view.timeline.over)},
                         {"loop", view.timeline.loop},
-                        {"speed", view.timeline.speed}};
+                        {"speed", view.timeline.speed},
+                        {"follow", view.timeline.follow}};
   }
+  add_words_and_film(view, json);
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -195,6 +216,8 @@ ViewState restored_view(const Session& session, const HeadPicker& picker,
                                 action::SetVolume{view.volume},
                                 action::SetTimeline{view.timeline},
                                 action::SetSplit{view.split_query},
+                                action::SetWords{view.words},
+                                action::SetFilm{view.film},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
     for (const Action& each : actions) state = apply_action(state, each, limits);

@@ -155,21 +155,53 @@ HeadValues read_head(Fields fields) {
   return head;
 }
 
+/// Tokens that ascend.
+std::vector<int64_t> read_tokens(Fields& fields, const char* key) {
+  std::vector<int64_t> tokens;
+  for (const Json& each : fields.at(key)) {
+    tokens.push_back(fields.whole_of(each, key, 0, INT64_MAX));
+  }
+  if (std::adjacent_find(tokens.begin(), tokens.end(), std::greater_equal<>()) != tokens.end()) {
+    throw fields.fail(key, "the tokens must ascend");
+  }
+  return tokens;
+}
+
 std::optional<ChosenQuery> read_query(Fields& fields) {
   const Json& value = fields.at("query");
   if (value.is_null()) return std::nullopt;
   if (!value.is_array() || value.empty()) {
     throw fields.fail("query", "expected null or a list of tokens");
   }
-  ChosenQuery query;
-  for (const Json& each : value) {
-    query.tokens.push_back(fields.whole_of(each, "query", 0, INT64_MAX));
+  return ChosenQuery{read_tokens(fields, "query")};
+}
+
+WordsLook read_words(Fields fields) {
+  WordsLook look;
+  look.shown = fields.boolean("shown");
+  look.special = fields.boolean("special");
+  look.by_mass = fields.boolean("by_mass");
+  look.filter = fields.text("filter");
+  if (!fields.at("chosen").is_array()) throw fields.fail("chosen", "expected a list of tokens");
+  look.chosen = read_tokens(fields, "chosen");
+  fields.check_all_known();
+  return look;
+}
+
+FilmLook read_film(Fields fields) {
+  FilmLook look;
+  look.over = fields.boolean("over");
+  look.mode = fields.name("mode", parse_film_mode, film_mode_names());
+  look.opacity = static_cast<float>(fields.number("opacity"));
+  if (!(look.opacity > 0) || look.opacity > 1) {
+    throw fields.fail("opacity", "expected a number above 0, at most 1");
   }
-  if (std::adjacent_find(query.tokens.begin(), query.tokens.end(), std::greater_equal<>()) !=
-      query.tokens.end()) {
-    throw fields.fail("query", "the tokens must ascend");
-  }
-  return query;
+  look.time = fields.name("time", parse_film_time, film_time_names());
+  look.one = fields.boolean("one");
+  look.loop = fields.boolean("loop");
+  look.moment = fields.whole("moment", 0, INT64_MAX);
+  fields.check_all_known();
+  return look;
 }
 
 ColourRange read_range(Fields& fields) {
@@ -219,6 +251,7 @@ TimelineLook read_timeline(Fields fields) {
   look.over = fields.name("over", parse_curve_axis, curve_axis_names());
   look.loop = fields.boolean("loop");
   look.speed = fields.number("speed");
+  look.follow = fields.boolean("follow");
   fields.check_all_known();
   return look;
 }
@@ -247,6 +280,8 @@ ViewState read_view(Fields fields) {
   if (fields.has("atlas")) view.atlas = read_atlas(fields.object("atlas"));
   if (fields.has("volume")) view.volume = read_volume(fields.object("volume"));
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
+  if (fields.has("words")) view.words = read_words(fields.object("words"));
+  if (fields.has("film")) view.film = read_film(fields.object("film"));
   const double share = fields.number("split_query");
   if (!(share > 0) || !(share < 1)) {
     throw fields.fail("split_query", "expected a share of the width between 0 and 1");

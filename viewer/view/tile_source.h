@@ -8,6 +8,7 @@
 
 #include "core/heads/head_sketch.h"
 #include "viewer/view/map_tile.h"
+#include "viewer/view/video_frame.h"
 
 namespace attnscope {
 
@@ -33,6 +34,9 @@ struct WantedTiles {
   std::vector<HeadId> sketches = {};
   /// Of all rows: computed after everything else.
   std::vector<HeadId> exact_sketches = {};
+  std::optional<LineRequest> words_line = {};  ///< of the words' list, after the other lines
+  std::optional<MassRequest> masses = {};      ///< of the words; waits for the head's row norms
+  std::vector<FrameRequest> frames = {};  ///< of the video, in the order in which they are read
   friend bool operator==(const WantedTiles&, const WantedTiles&) = default;
 };
 
@@ -47,6 +51,7 @@ struct TileSourceStatus {
   /// Why the wanted line, or some of the wanted tiles, will not come (exactly), as things stand;
   /// one line. Empty: they are there or may still come.
   std::string line_problem, tiles_problem;
+  std::string words_problem;  ///< the same of the words' line and masses
 };
 
 /// Computes (or reads) tiles, lines and entries of maps in the background. All members are called
@@ -72,6 +77,13 @@ class TileSource {
   virtual std::string sketch_problem(const HeadId& head) const = 0;
   /// Whether sketches are made at all: not of exports, of which all is read.
   virtual bool has_sketches() const = 0;
+  /// The masses, or null. Of an export there are none.
+  virtual std::shared_ptr<const KeyMasses> find_masses(const MassRequest&) const { return nullptr; }
+  virtual bool has_masses() const { return false; }
+  /// The picture, or null; of one that cannot be read, why.
+  virtual std::shared_ptr<const VideoFrame> find_frame(const FrameRequest&) const {
+    return nullptr;
+  }
   virtual TileSourceStatus status() const = 0;
 };
 

@@ -40,6 +40,11 @@ class Applier {
     }
     const CallLimits before = call();
     state_.head = a.head;
+    // Weights of either sign were shown as their logits.
+    CallLimits there = call();
+    if (!before.weights && there.weights) there.logits = false;
+    fit_product(state_, there);
+    if (call().text != before.text) state_.words.chosen.clear();
     if (call().rows == before.rows && call().cols == before.cols) return;
     state_.rect = fit_rect(call().rows, call().cols);
     state_.query.reset();
@@ -102,8 +107,8 @@ class Applier {
     if (state_.product == a.product) return;
     const bool wants_logits = a.product == ViewProduct::logits;
     if (wants_logits ? !call().logits : !call().weights) {
-      throw usage_error(fmt::format("product {}: this export holds {} only",
-                                    product_name(a.product), wants_logits ? "weights" : "logits"));
+      throw usage_error(fmt::format("product {}: there are {} only", product_name(a.product),
+                                    wants_logits ? "weights" : "logits"));
     }
     const ViewProduct before = state_.product;
     const bool logits = before == ViewProduct::logits || a.product == ViewProduct::logits;
@@ -163,6 +168,7 @@ class Applier {
     if (a.pane == ViewPane::volume) state_.volume.shown = true;
     if (a.pane == ViewPane::query) state_.volume.shown = false;
     if (a.pane == ViewPane::timeline) state_.timeline.shown = true;
+    if (a.pane == ViewPane::words) state_.words.shown = true;
   }
 
   void operator()(const action::ShowHistogram& a) {
@@ -207,7 +213,40 @@ class Applier {
     state_.split_query = std::clamp(a.share, kLeastShare, 1 - kLeastShare);
   }
 
+  void operator()(const action::SetWords& a) {
+    WordsLook look = a.look;
+    std::sort(look.chosen.begin(), look.chosen.end());
+    look.chosen.erase(std::unique(look.chosen.begin(), look.chosen.end()), look.chosen.end());
+    if (!look.chosen.empty() && (look.chosen.front() < 0 || look.chosen.back() >= call().text)) {
+      throw usage_error(call().text == 0 ? std::string("word: the head has no text")
+                                         : fmt::format("word {}: outside the text (valid 0 to {})",
+                                                       look.chosen.front() < 0 ? look.chosen.front()
+                                                                               : look.chosen.back(),
+                                                       call().text - 1));
+    }
+    state_.words = std::move(look);
+    if (!state_.words.shown && state_.maximised == ViewPane::words) state_.maximised.reset();
+  }
+
+  void operator()(const action::SetFilm& a) {
+    if (!(a.look.opacity > 0) || a.look.opacity > 1) {
+      throw usage_error(
+          fmt::format("film opacity {}: expected a number above 0, at most 1", a.look.opacity));
+    }
+    check_moment(a.look.moment);
+    state_.film = a.look;
+  }
+
+  void operator()(const action::SetMoment& a) {
+    check_moment(a.moment);
+    state_.film.moment = a.moment;
+  }
+
  private:
+  static void check_moment(int64_t moment) {
+    if (moment >= 0) return;
+    throw usage_error(fmt::format("film frame {}: expected a number from 0 on", moment));
+  }
   const CallLimits& call() const { return limits_.of_call(state_.head); }
   void show(const MapRect& rect) { state_.rect = clamped_rect(rect, call().rows, call().cols); }
 

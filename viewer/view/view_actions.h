@@ -78,6 +78,16 @@ struct Scrub {
 struct SetSplit {
   float share;
 };
+struct SetWords {
+  WordsLook look;
+};
+struct SetFilm {
+  FilmLook look;
+};
+/// The moment that is shown large; those that follow each other at once are one step of undo.
+struct SetMoment {
+  int64_t moment;
+};
 }  // namespace action
 using Action =
     std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
@@ -85,12 +95,12 @@ using Action =
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
                  action::SetRange, action::SetTheme, action::Maximise, action::ShowHistogram,
                  action::SetAtlas, action::SetVolume, action::SetTimeline, action::Scrub,
-                 action::SetSplit>;
+                 action::SetSplit, action::SetWords, action::SetFilm, action::SetMoment>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and
-///   drops the query; tokens mean something else after `reverse` where queries and keys are not
-///   the same sequence, so it drops the query there;
+///   drops the query, another size of the prompt its chosen words; tokens mean something else after
+///   `reverse` where queries and keys are not the same sequence, so it drops the query there;
 /// - a product takes its usual scale where logits come or go and the scale is log, sqrt or linear
 ///   (symlog suits all); the range of another product becomes automatic;
 /// - a range that the new scale cannot show becomes automatic;

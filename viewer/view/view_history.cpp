@@ -15,6 +15,7 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
     return Gesture::volume;
   }
   if (std::holds_alternative<action::Scrub>(action)) return Gesture::scrub;
+  if (std::holds_alternative<action::SetMoment>(action)) return Gesture::moment;
   return Gesture::none;
 }
 

@@ -37,7 +37,7 @@ class ViewHistory {
   void restart(ViewState start);
 
  private:
-  enum class Gesture : uint8_t { none, move, split, range, volume, scrub };
+  enum class Gesture : uint8_t { none, move, split, range, moment, volume, scrub };
   static Gesture gesture_of(const Action& action);
 
   ViewState now_;

@@ -29,10 +29,10 @@ void move_within(double& begin, double& end, double extent) {
 ViewLimits ViewLimits::of(const std::vector<MapSource>& calls) {
   ViewLimits limits;
   for (const MapSource& call : calls) {
-    limits.calls.push_back({call.queries.tokens(), call.keys.tokens(),
-                            static_cast<int64_t>(call.batch.size()),
-                            static_cast<int64_t>(call.heads.size()), call.queries == call.keys,
-                            call.weights, call.logits});
+    limits.calls.push_back(
+        {call.queries.tokens(), call.keys.tokens(), static_cast<int64_t>(call.batch.size()),
+         static_cast<int64_t>(call.heads.size()), call.queries == call.keys, call.weights,
+         call.logits, std::max(call.keys.text_range().size(), call.queries.text_range().size())});
   }
   return limits;
 }
@@ -90,11 +90,15 @@ ViewState opened_view(const ViewLimits& limits) {
   const CallLimits& call = limits.calls.front();
   ViewState state;
   state.rect = fit_rect(call.rows, call.cols);
-  if (!call.weights) {
-    state.product = ViewProduct::logits;
-    state.scale = usual_scale(state.product);
-  }
+  fit_product(state, call);
   return state;
+}
+
+void fit_product(ViewState& state, const CallLimits& call) {
+  if (state.product == ViewProduct::logits ? call.logits : call.weights) return;
+  state.product = call.weights ? ViewProduct::weights : ViewProduct::logits;
+  state.range = {};
+  if (state.scale != ScaleKind::symlog) state.scale = usual_scale(state.product);
 }
 
 }  // namespace attnscope

@@ -10,9 +10,11 @@
 
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
+#include "viewer/view/film_look.h"
 #include "viewer/view/map_tile.h"
 #include "viewer/view/timeline_look.h"
 #include "viewer/view/volume_look.h"
+#include "viewer/view/words_look.h"
 
 namespace attnscope {
 
@@ -21,7 +23,15 @@ struct MapSource;
 /// What is drawn: weights, logits, or weights times the number of keys (lift, a scaling of the
 /// weights that drawing does).
 enum class ViewProduct : uint8_t { weights, logits, lift };
-enum class ViewPane : uint8_t { matrix, query, histogram, atlas, volume, timeline };  ///< grows
+enum class ViewPane : uint8_t {
+  matrix,
+  query,
+  histogram,
+  atlas,
+  words,
+  volume,
+  timeline
+};  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
 /// A part of the map in entries, half-open and not rounded: queries [q0, q1) × keys [k0, k1).
@@ -30,7 +40,7 @@ struct MapRect {
   friend bool operator==(const MapRect&, const MapRect&) = default;
 };
 
-/// The tokens whose attention the query volume shows.
+/// The tokens whose attention the query volume shows, where no words are chosen.
 struct ChosenQuery {
   std::vector<int64_t> tokens;  ///< places in the sequence, ascending; several: their mean
   friend bool operator==(const ChosenQuery&, const ChosenQuery&) = default;
@@ -72,6 +82,8 @@ struct ViewState {
   AtlasLook atlas = {};
   VolumeLook volume = {};
   TimelineLook timeline = {};
+  WordsLook words = {};
+  FilmLook film = {};
   float split_query = 0.36f;  ///< share of the window's width that the right column takes
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };
@@ -84,6 +96,7 @@ struct CallLimits {
   int64_t heads = 0;
   bool one_sequence = true;            ///< queries and keys are the same tokens
   bool weights = true, logits = true;  ///< what there is of its maps
+  int64_t text = 0;                    ///< tokens of the prompt, among keys or queries
   friend bool operator==(const CallLimits&, const CallLimits&) = default;
 };
 struct ViewLimits {
@@ -107,6 +120,8 @@ MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols);
 
 /// The scale that a product is shown on first: logits (which may be negative) linear, others log.
 ScaleKind usual_scale(ViewProduct product);
+/// Of a call that does not have the product that is shown: the one that it has, on its usual scale.
+void fit_product(ViewState& state, const CallLimits& call);
 /// Whether a product's values have a place on a scale: logits have none on log and sqrt.
 bool scale_suits(ScaleKind scale, ViewProduct product);
 

@@ -5,6 +5,7 @@
 #include "io/capture/call/call_mask.h"
 #include "io/capture/call/call_outputs.h"
 #include "io/capture/call/call_part.h"
+#include "io/capture/call/call_score.h"
 #include "io/capture/call/call_tokens.h"
 #include "io/capture/call/rope_option.h"
 #include "io/capture/facts/fact_errors.h"
@@ -23,7 +24,10 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
                       const std::string& name, const ReadControl& control,
                       std::vector<std::string>& notes) {
   const std::string option = "--rope " + name;
-  if (kind == CallKind::cross) {
+  // Of audio and video that attend to each other both are turned; words are not.
+  const RopeOption rope = RopeOption::parse(name, control);
+  const bool both = rope.family == RopeFamily::ltx2_audio && tokens.keys.text_range().empty();
+  if (kind == CallKind::cross && !both) {
     notes.push_back(call.facts.name() + ": " + option + " leaves cross attention as it is");
     return call;
   }
@@ -32,7 +36,6 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
     throw usage_error(option + ": " + call.facts.name() + " was recorded after it (q_state " +
                       state + ")");
   }
-  const RopeOption rope = RopeOption::parse(name, control);
   const int64_t offset = call.facts.integer("head_offset").value_or(0);
   HeadTensors& heads = call.heads;
   heads.q = rope.apply(heads.q, tokens.queries, offset);
@@ -44,11 +47,11 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
 }
 
 /// The facts with the scale as a number, finite and above 0.
-CallFacts with_scale(CallFacts facts, int64_t head_dim) {
+CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   const CallFacts::Fact* fact = facts.find("scale");
   if (fact == nullptr || fact->value == "auto") {
-    facts.set("scale", 1.0 / std::sqrt(static_cast<double>(head_dim)),
-              fact == nullptr ? "default" : "option --scale auto");
+    const double scale = is_signed(score) ? 1.0 : 1.0 / std::sqrt(static_cast<double>(head_dim));
+    facts.set("scale", scale, fact == nullptr ? "default" : "option --scale auto");
   } else if (fact->value.is_string()) {
     const auto number = parse_number(fact->value.get<std::string>());
     if (!number) {
@@ -114,9 +117,10 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   if (overrides.rope) {
     turned = apply_rope(std::move(turned), id.kind, tokens, *overrides.rope, control, call.notes);
   }
-  const HeadTensors& heads = turned.heads;
+  const CallScore score = call_score(turned.facts, call.tensors, turned.heads, overrides);
+  const HeadTensors& heads = score.heads;
   CallMask mask = call_mask(turned.facts, call.tensors, heads, overrides, control, call.notes);
-  const CallFacts facts = with_scale(std::move(turned.facts), heads.q.width());
+  const CallFacts facts = with_scale(std::move(turned.facts), heads.q.width(), score.score);
   check_outputs(call.tensors, heads, facts.name());
 
   CallEntry entry = describe_call(facts, call.tensors);
@@ -127,6 +131,9 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
     entry.map_tensors[name] = call.tensors.others.at(name);
   }
   entry.tokens = tokens.words;
+  if (is_signed(score.score)) {
+    entry.undivided = {turned.heads.q, turned.heads.k, call.tensors.normaliser};
+  }
   entry.mask_fact = mask.fact;
   entry.unknown_keys.insert(entry.unknown_keys.end(), call.unknown.begin(), call.unknown.end());
   const bool options = overrides.mask || overrides.scale || overrides.layout ||
@@ -137,7 +144,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                                 .k = heads.k,
                                 .v = heads.v,
                                 .scale = *facts.number("scale"),
-                                .score = overrides.score,
+                                .score = score.score,
                                 .mask = std::move(mask.mask),
                                 .query_tokens = tokens.queries,
                                 .key_tokens = tokens.keys,

@@ -38,6 +38,15 @@ struct CallEntry {
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
   std::shared_ptr<const TensorSource> mask;  ///< the tensor that tells the mask in use, or null
   std::optional<MaskFact> mask_fact;         ///< the mask in use; nothing: no capture can state it
+  /// Of the score linear:normaliser, whose problem has queries that were divided: what was
+  /// recorded.
+  struct Undivided {
+    HeadTensor q, k;
+    std::shared_ptr<const TensorSource> normaliser;  ///< f32 [B, H, Nq]
+  };
+  std::optional<Undivided> undivided = {};
+  /// The dtype that q and k were recorded in.
+  DType recorded_dtype() const { return (undivided ? undivided->q : problem->q()).dtype(); }
   /// Tensors that the token map is made of, by name.
   std::map<std::string, std::shared_ptr<const TensorSource>> map_tensors = {};
 

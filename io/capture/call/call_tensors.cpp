@@ -90,6 +90,10 @@ FoundTensors format_tensors(const TensorFile& file, bool second) {
       found.tensors.*mask->place = file.tensor(key);
       continue;
     }
+    if (second && key == "normaliser") {
+      found.tensors.normaliser = file.tensor(key);
+      continue;
+    }
     const auto role = std::find_if(roles().begin(), roles().end(), [&](const Role& r) {
       return r.name == key || (key == "cu_seqlens" && r.name == "cu_seqlens_q");
     });

@@ -17,6 +17,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
   /// Masks that are told by less than their entries (facts/mask_fact.h).
   std::shared_ptr<const TensorSource> mask_valid, mask_segments, mask_blocks, mask_spans;
+  /// What each query of the score linear:normaliser is divided by.
+  std::shared_ptr<const TensorSource> normaliser;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
   std::shared_ptr<const TensorSource> cu_seqlens_q, cu_seqlens_k;
   /// Tensors of a file in the capture format that only a token map may name.

@@ -68,6 +68,7 @@ std::vector<std::string_view> known_settings(RopeFamily family) {
     case RopeFamily::ltx:
       return {"heads=N"};
     case RopeFamily::ltx2:
+    case RopeFamily::ltx2_audio:
       return {"heads=N", "fps=N"};
     case RopeFamily::cosmos:
       return {"scale=TxYxX", "fps=N"};

@@ -18,7 +18,7 @@ struct FactName {
   FactType type;
 };
 
-constexpr std::array<FactName, 28> kFacts{{{"format", FactType::text},
+constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -45,10 +45,11 @@ constexpr std::array<FactName, 28> kFacts{{{"format", FactType::text},
                                            {"mask_block", FactType::text},
                                            {"approximation", FactType::text},
                                            {"part", FactType::any},
-                                           {"chunk", FactType::integer}}};
+                                           {"chunk", FactType::integer},
+                                           {"score", FactType::text}}};
 
-constexpr std::array<std::string_view, 8> kFormat2Facts{
-    "block", "slot", "queries", "keys", "mask_block", "approximation", "part", "chunk"};
+constexpr std::array<std::string_view, 9> kFormat2Facts{
+    "block", "slot", "queries", "keys", "mask_block", "approximation", "part", "chunk", "score"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {

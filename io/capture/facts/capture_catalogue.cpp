@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/files/input_set.h"
+#include "io/files/read_progress.h"
 #include "io/files/strict_json.h"
 
 namespace attnscope {
@@ -117,12 +118,13 @@ FrameList read_frames(const nlohmann::json& root, const std::filesystem::path& f
 }  // namespace
 
 CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& files,
-                                int64_t memory) {
+                                const ReadControl& control) {
   CaptureCatalogue catalogue;
   catalogue.file = folder / kCatalogueName;
   const std::string name = catalogue.file.string();
-  const auto root =
-      std::make_shared<const nlohmann::json>(read_root(*files.open(catalogue.file), memory));
+  const auto file =
+      control.growing ? files.open_unlinked(catalogue.file) : files.open(catalogue.file);
+  const auto root = std::make_shared<const nlohmann::json>(read_root(*file, control.memory));
   if (root->contains("extra")) catalogue.extra = (*root)["extra"].dump();
   FrameList list = read_frames(*root, folder, name, files);
   catalogue.frames = std::move(list.frames);

@@ -13,6 +13,7 @@
 namespace attnscope {
 
 class InputSet;
+struct ReadControl;
 
 /// A picture of a latent frame.
 struct FrameFile {
@@ -46,11 +47,11 @@ struct CaptureCatalogue {
 
 constexpr const char* kCatalogueName = "capture.json";
 
-/// Reads FOLDER/capture.json, as one of `files`, in `memory` bytes; of the calls' files that it
-/// names it opens none. Pictures that are links, or stand behind one, are left out. Throws
-/// Error(file) where it is malformed or names files outside the folder, Error(resource) where the
-/// memory does not suffice.
+/// Reads FOLDER/capture.json, as one of `files` unless the capture is growing, in `control.memory`
+/// bytes; of the calls' files that it names it opens none. Pictures that are links, or stand behind
+/// one, are left out. Throws Error(file) where it is malformed or names files outside the folder,
+/// Error(resource) where the memory does not suffice.
 CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& files,
-                                int64_t memory);
+                                const ReadControl& control);
 
 }  // namespace attnscope

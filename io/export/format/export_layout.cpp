@@ -67,6 +67,9 @@ void check_product(const ExportSpec& spec, ScoreFunction score, const std::strin
           "outputs are stored as f32");
   require(!(spec.product == ExportProduct::lse && !is_normalised(score)),
           name + ": sigmoid scores have no LSE");
+  require(!is_signed(score) || spec.product == ExportProduct::logits ||
+              spec.product == ExportProduct::output,
+          name + ": weights of either sign are exported as logits");
   require(!(spec.product == ExportProduct::logits && is_linear(score)),
           name + ": linear scores have no logits");
 }

@@ -51,7 +51,7 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
   }
   writer.attribute(group, "model", call.model);
   writer.attribute(group, "prompt", call.prompt);
-  writer.attribute(group, "q_dtype", dtype_name(problem.q().dtype()));
+  writer.attribute(group, "q_dtype", dtype_name(call.recorded_dtype()));
   writer.attribute(group, "q_state", call.q_state);
   writer.attribute(group, "backend", spec.backend);
 }

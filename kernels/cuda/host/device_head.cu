@@ -29,6 +29,8 @@ ScoreKind kind_of(ScoreFunction score) {
     case ScoreFunction::linear_elu1:
     case ScoreFunction::linear_relu:
       return ScoreKind::linear;
+    case ScoreFunction::linear_normaliser:
+      break;  // only its logits are computed here, which all kinds have alike
   }
   return ScoreKind::softmax;
 }

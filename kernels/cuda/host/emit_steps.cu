@@ -6,6 +6,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/problem/signed_weights.h"
 #include "kernels/common/emit_runs.h"
 #include "kernels/cuda/host/device_head.h"
 #include "kernels/cuda/host/split_plan.h"
@@ -127,6 +128,7 @@ void DeviceHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms,
     throw usage_error(problem_.name() + ": score " + std::string(score_name(format_.score)) +
                       " has no logits");
   }
+  if (quantity == Quantity::weights) require_one_sign(problem_, "what is asked of the device");
   assert(norms.size() ==
          (quantity == Quantity::weights && is_normalised_score() ? queries.index.size() : 0));
   run([&](Lane& lane) { emit_all(lane, queries, norms, keys, quantity, target); },

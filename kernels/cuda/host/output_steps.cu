@@ -56,6 +56,10 @@ void DeviceHead::output_step(Lane& lane, Rows& rows, const ValuePanels& values, 
 void DeviceHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
                          const ValuePanels& values, const OutputTarget& target,
                          std::span<std::byte> workspace) const {
+  if (is_signed(format_.score)) {
+    throw usage_error(problem_.name() + ": backend cuda does not compute outputs of score " +
+                      std::string(score_name(format_.score)) + ": --backend cpu");
+  }
   const auto on_device = [&](Lane& lane) {
     const int64_t panels = values.panels();
     const auto count = static_cast<size_t>(panels * values.keys * kValueChannels);

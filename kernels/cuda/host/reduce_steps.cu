@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/checked_math.h"
+#include "core/problem/signed_weights.h"
 #include "core/reduce/panel_reduction.h"
 #include "kernels/cuda/host/device_head.h"
 #include "kernels/cuda/host/reduce_plan.h"
@@ -99,6 +100,7 @@ void DeviceHead::fetch_weights(Lane& lane, const QueryBlock& queries,
 
 void DeviceHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
                         std::span<std::byte> workspace) const {
+  require_one_sign(problem_, "what a map adds up to");
   const auto total = static_cast<int64_t>(queries.index.size());
   assert(first == 0 && total == panel.num_rows());
   const ReducePlan plan(problem_, panel);

@@ -5,6 +5,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/problem/signed_weights.h"
 #include "kernels/cuda/host/device_head.h"
 #include "kernels/cuda/host/split_plan.h"
 
@@ -132,6 +133,8 @@ bool DeviceHead::pool(const QueryBlock& queries, std::span<const RowNorm> norms,
     throw usage_error(problem_.name() + ": score " + std::string(score_name(format_.score)) +
                       " has no logits");
   }
+  if (request.quantity == Quantity::weights)
+    require_one_sign(problem_, "what is asked of the device");
   const int64_t side = int64_t{1} << request.level;
   assert(request.level >= 0 && request.level <= kMostTexelLevel);
   assert(request.keys.begin % side == 0 &&

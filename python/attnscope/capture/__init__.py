@@ -39,6 +39,7 @@ from .parallel import SequenceShard, WholeCall
 from .pictures import frames_per_latent, latent_frames
 from .prompts import PromptWatch
 from .recorder import Capture
+from .selfcheck import check_result
 from .sizes import estimate, readable
 from .slots import Slot
 from .stacks import Place
@@ -79,6 +80,7 @@ __all__ = [
     "Writer",
     "batch_branches",
     "capture",
+    "check_result",
     "chosen_mask",
     "chosen_part",
     "clear_folder",

@@ -120,9 +120,8 @@ class Dump:
             "scale": float(call.scale) if call.scale is not None else call.q.shape[-1] ** -0.5,
             **mask.facts,
             **self._part_facts(part),
+            **_kernel_facts(call, part),
         }
-        if call.approximation is not None:
-            facts["approximation"] = call.approximation
         name = self._name(facts, slot, call_name)
         if mask.second_format or any(n in facts for n in NEW_FACTS):
             facts["format"] = FORMAT_2
@@ -236,6 +235,16 @@ class Dump:
         if len(branches) == 1 and self._options.branch != branches[0] and self._model.transformers:
             return "_" + _file_word(branches[0])
         return ""
+
+
+def _kernel_facts(call: Call, part: CallPart | None) -> dict[str, Any]:
+    """How the call's weights are made, where that is no exact softmax."""
+    if call.score is not None and part is not None:
+        raise CaptureError(
+            f"{call.source}: linear attention split over processes cannot be recorded: run the model in one"
+        )
+    facts = {"approximation": call.approximation, "score": call.score}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _moment(facts: Mapping[str, Any]) -> str:

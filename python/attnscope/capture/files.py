@@ -20,7 +20,7 @@ except ImportError:  # not Unix
 FORMAT = "attnscope-capture/1"
 FORMAT_2 = "attnscope-capture/2"  # of what the first cannot say, and of a folder that has such a call
 # Which the first does not have.
-NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "chunk")
+NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "chunk", "score")
 HELD = ".held"  # behind the name of a call that may not belong to the capture
 
 

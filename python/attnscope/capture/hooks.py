@@ -24,6 +24,7 @@ from .compiled import (
     refuse_compiled,
 )
 from .errors import CaptureError
+from .linear import watch_linear
 from .patching import replaced, replaced_item
 from .slots import Model, Slot
 from .tensors import Call
@@ -147,6 +148,7 @@ class CallHooks:
         backends = getattr(getattr(dispatch, "_AttentionBackendRegistry", None), "_backends", {})
         for name, real in list(backends.items()):
             stack.enter_context(replaced_item(backends, name, self._backend(name, real)))
+        watch_linear(stack, self.run)
         for name, real in list(transformers_functions().items()):
             watched = self._transformers(name, real)
             stack.enter_context(replaced_item(transformers_functions(), name, watched))

@@ -116,7 +116,16 @@ def _call_bytes(
     items_of_mask = items if style not in ("pairs", "uneven") else _padded_rows(keys, items, style)
     mask = mask_bytes(style, items_of_mask, end - first, _count(keys), itemsize)
     size = CallSize(items, end - first, end - first, _count(queries), _count(keys), channels, itemsize, mask)
+    if layout.match(where, dict.fromkeys(layout.normalisers, True)):
+        return size.payload(values, rows) + _float32_bytes(size, values, rows)
     return size.payload(values, rows)
+
+
+def _float32_bytes(size: CallSize, values: bool, rows: int) -> int:
+    """Bytes of linear attention's normaliser, and those that rows of its result take more in float32."""
+    an_item = size.items * size.heads
+    stored = min(rows, size.queries) if values else 0
+    return an_item * (size.queries * 4 + stored * size.channels * (4 - size.itemsize))
 
 
 def _count(segments: Sequence[Segment]) -> int:

@@ -30,6 +30,10 @@ class Layout:
     idle: Callable[[Any, Mapping[str, Any]], Sequence[str]] = lambda model, given: ()
     # Attention modules that call no function that is watched: "BLOCK SLOT" -> why.
     unseen: Mapping[str, str] = field(default_factory=dict)
+    # The same where the model is compiled.
+    unseen_compiled: Mapping[str, str] = field(default_factory=dict)
+    # "BLOCK SLOT" of linear attention whose normaliser is stored, and whose result is float32.
+    normalisers: Sequence[str] = ()
     # How pipelines of the class guide: in one forward of [uncond; cond] ("batch"), in one of cond, then one
     # of uncond ("forwards"); "told": as their cache_context says, or not known.
     guidance: str = "told"
@@ -47,9 +51,10 @@ class Layout:
         queries, _, keys = rule.partition(" > ")
         return queries, keys or None
 
-    def why_unseen(self, block: str, slot: str) -> str | None:
-        """Why calls of the module cannot be seen; None where they can."""
-        return self.match(f"{block} {slot}", self.unseen)
+    def why_unseen(self, block: str, slot: str, compiled: bool) -> str | None:
+        """Why calls of the module cannot be seen, in a model that is `compiled`; None where they can."""
+        why = self.match(f"{block} {slot}", self.unseen)
+        return why or (self.match(f"{block} {slot}", self.unseen_compiled) if compiled else None)
 
     def is_idle(self, block: str, slot: str, model: Any, given: Mapping[str, Any]) -> bool:
         """Does the module make no call in a forward of `model` with the arguments `given`?"""

@@ -13,7 +13,8 @@ APPROXIMATION = 0.5  # the same of a kernel that is known to approximate
 
 
 def check_result(call: Call, item: int, head: int) -> None:
-    """Raises CaptureError where rows of a head's result are not softmax(scale·QKᵀ + mask)·V.
+    """Raises CaptureError where rows of a head's result are not softmax(scale·QKᵀ + mask)·V, or what the
+    call's score says.
 
     Three rows of batch item `item`.
     """
@@ -22,6 +23,8 @@ def check_result(call: Call, item: int, head: int) -> None:
     group = call.q.shape[1] // call.k.shape[1]
     q = call.q[item, head, rows].double()
     k, v = (t[item, head // group].double() for t in (call.k, call.v))
+    if call.score is not None:
+        return _check_linear(call, item, head, rows, q @ k.T, v)
     logits = (channels**-0.5 if call.scale is None else call.scale) * q @ k.T
     if call.causal:
         later = torch.arange(k.shape[0], device=k.device) > rows[:, None]
@@ -33,10 +36,36 @@ def check_result(call: Call, item: int, head: int) -> None:
     expected, got = logits.softmax(-1)[used] @ v, call.out[item, head, rows][used].double()
     if not used.any():
         return
-    error = float((expected - got).abs().max() / got.abs().max().clamp(min=1e-30))
+    error = _error(expected, got)
     if not error <= (TOLERANCE if call.approximation is None else APPROXIMATION):
         raise CaptureError(
             f"{call.source}: its result is not softmax(scale·QKᵀ + mask)·V of the q, k, v, scale and mask "
             f"that it was given ({error:.1%} of the largest value away): another layout of the axes "
             '(wrap(…, layout="bshd")), a bias of its own, or no softmax attention'
         )
+
+
+def _check_linear(
+    call: Call, item: int, head: int, rows: torch.Tensor, products: torch.Tensor, v: torch.Tensor
+) -> None:
+    """The same of linear attention with the products q·k of these rows."""
+    if call.normaliser is not None:
+        sums = call.normaliser[item, head, rows].double()
+    else:
+        sums = products.sum(-1)
+    used = sums > 0
+    expected = (products[used] / sums[used, None]) @ v
+    got = call.out[item, head, rows][used].double()
+    if not used.any():
+        return
+    error = _error(expected, got)
+    if not error <= TOLERANCE:
+        raise CaptureError(
+            f"{call.source}: its result is not that of score {call.score} of the q, k, v and normaliser that "
+            f"were seen ({error:.1%} of the largest value away)"
+        )
+
+
+def _error(expected: torch.Tensor, got: torch.Tensor) -> float:
+    """The largest difference, as a share of the largest value."""
+    return float((expected - got).abs().max() / got.abs().max().clamp(min=1e-30))

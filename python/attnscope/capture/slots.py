@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .compiled import is_compiled
 from .errors import CaptureError
 from .families import FAMILIES, Family
 from .forward import Forward
@@ -185,8 +186,10 @@ class Model:
                 lay_out(slots[name], layout, prefix)
         unseen: dict[str, list[str]] = {}
         for name, found in slots.items() if layout is not None else ():
+            called = owner if isinstance(owner, torch.nn.Module) else getattr(owner, name)
+            compiled = is_compiled(called)
             for slot in found:
-                why = layout.why_unseen(slot.place.block, slot.place.slot)
+                why = layout.why_unseen(slot.place.block, slot.place.slot, compiled)
                 if why is not None:
                     unseen.setdefault(why, []).append(slot.name)
             slots[name] = [s for s in found if all(s.name not in names for names in unseen.values())]

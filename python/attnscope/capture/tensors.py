@@ -45,6 +45,8 @@ class Call:
     source: str | None = None  # what made the call, where it is not scaled_dot_product_attention
     approximation: str | None = None  # its name, where it is known not to compute exactly
     exchanged: bool = False  # the queries attend to the keys of other processes as well
+    score: str | None = None  # the fact, where weights are no softmax
+    normaliser: torch.Tensor | None = None  # [B, H, N], what each query's weights were divided by
 
     def with_batch(self) -> Call:
         """The same with a batch axis: [H, N, d] is one item."""
@@ -87,12 +89,14 @@ class Call:
         rows: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
         """Views of what is stored beside the mask, with the rows `rows` of the result. Under autocast q, k
-        and v are what the kernel saw: out's type."""
-        kernel = self.out.dtype
+        and v are what the kernel saw: out's type. Linear attention has them as they were seen."""
+        kernel = self.out.dtype if self.score is None else self.q.dtype
         parts = {
             "q": chosen_part(self.q, items, heads).to(kernel),
             "k": chosen_part(self.k, items, key_heads).to(kernel),
         }
+        if self.normaliser is not None:
+            parts["normaliser"] = chosen_part(self.normaliser, items, heads)
         if values:
             parts["v"] = chosen_part(self.v, items, key_heads).to(kernel)
         if values and len(rows):

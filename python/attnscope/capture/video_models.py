@@ -344,12 +344,10 @@ def _sana_video(model: Any, a: Given) -> Sequences:
 SANA_VIDEO = Layout(
     ("transformer_blocks",),
     _sana_video,
-    {"* attn2": "video > text"},
-    unseen={
-        "* attn1": "linear attention whose weights are rotated and whose normaliser is not, which a capture "
-        "cannot say"
-    },
+    {"* attn1": "video", "* attn2": "video > text"},
+    unseen_compiled={"* attn1": "linear attention in operations of its own, of which compiled code tells nothing"},
     guidance="batch",
+    normalisers=("* attn1",),
     masks={"* attn2": ("head_row", "encoder_attention_mask")},
 )
 

@@ -43,6 +43,7 @@ class Writer:
         self.folder = folder
         self.root: dict[str, Any] = {"format": old["format"] if old else FORMAT}
         self.calls: list[dict[str, Any]] = list(old["calls"]) if old else []
+        self._lines = [_entry(call) for call in self.calls]  # of the catalogue: its text, made once
         self.frames: list[dict[str, Any]] = list(old.get("frames", [])) if old else []
         self.bytes = 0
         self._error: BaseException | None = None
@@ -75,13 +76,13 @@ class Writer:
             self._settle(keep=False)  # what a failure of the thread has left
 
     def write_catalogue(self) -> None:
-        """Replaces capture.json by what is complete now."""
+        """Replaces capture.json by what is complete now. It is done after every call, so that a killed run has
+        all that it finished: of the calls before, only text that is there already is written again."""
         with self._lock:
-            text = json.dumps(
-                {**self.root, **({"frames": self.frames} if self.frames else {}), "calls": self.calls},
-                indent=1,
-                ensure_ascii=False,
-            )
+            head = {**self.root, **({"frames": self.frames} if self.frames else {})}
+            text = json.dumps(head, indent=1, ensure_ascii=False)[: -len("\n}")]
+            calls = ",\n".join(self._lines)
+            text += ',\n "calls": [' + (f"\n{calls}\n ]" if calls else "]") + "\n}"
             replace_file(self.folder / "capture.json", lambda p: p.write_text(text, encoding="utf-8"))
 
     def _run(self) -> None:
@@ -115,6 +116,7 @@ class Writer:
         if facts.get("format") == FORMAT_2:
             self.root["format"] = FORMAT_2
         self.calls.append({"file": name, **{k: facts[k] for k in short if k in facts}})
+        self._lines.append(_entry(self.calls[-1]))
         self.write_catalogue()
 
     def _settle(self, keep: bool) -> None:
@@ -125,3 +127,8 @@ class Writer:
                 self._list(name, facts, size)
             else:
                 (self.folder / (name + HELD)).unlink(missing_ok=True)
+
+
+def _entry(call: Mapping[str, Any]) -> str:
+    """A line of capture.json's list of calls."""
+    return "  " + json.dumps(call, ensure_ascii=False)

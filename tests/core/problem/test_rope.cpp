@@ -317,3 +317,38 @@ TEST_CASE("tokens whose places only the model's caller knows are refused") {
         std::string::npos);
   CHECK(obstacle(RopeFamily::qwen_image, TokenGrid::of_segments({video, tail})).empty());
 }
+
+TEST_CASE("ltx2-audio turns halves by seconds alone") {
+  TokenSegment audio;
+  audio.name = "audio", audio.modality = Modality::audio, audio.tokens = {0, 9};
+  const TokenGrid sound = TokenGrid::of_segments({audio});
+  const TokenGrid video = TokenGrid::video(3 * 4 * 7, {3, 4, 7}, 0, TextPlace::none);
+  const auto check = [](const TokenGrid& tokens, int64_t token, double seconds) {
+    for (const int64_t head : {0, 1}) {
+      const auto rotation = HeadRotation::make(RopeFamily::ltx2_audio, tokens, {64, 2, head});
+      REQUIRE(rotation);
+      const auto before = ramp(64, 0.37f);
+      auto row = before;
+      rotation->apply(token, row.data());
+      for (int64_t i = 0; i < 32; ++i) {
+        const double frequency = std::acos(-1.0) / 2 * std::pow(10000, double(head * 32 + i) / 63);
+        const double angle = frequency * (2 * seconds / 20 - 1);
+        const auto a = static_cast<size_t>(i), b = static_cast<size_t>(i + 32);
+        CHECK(row[a] ==
+              Approx(before[a] * std::cos(angle) - before[b] * std::sin(angle)).margin(1e-5));
+        CHECK(row[b] ==
+              Approx(before[a] * std::sin(angle) + before[b] * std::cos(angle)).margin(1e-5));
+      }
+    }
+  };
+  // The first latent is the first hop of 10 ms, the others 4 hops each.
+  check(sound, 0, 0.005);
+  check(sound, 3, 0.01 * (9 + 13) / 2);
+  check(TokenGrid::unknown(9), 3, 0.01 * (9 + 13) / 2);
+  check(video, video.index_of({2, 1, 5}), (9 + 17) / 2.0 / 24);
+  TokenSegment text = audio;
+  text.name = "text", text.modality = Modality::text, text.tokens = {9, 12};
+  const TokenGrid both = TokenGrid::of_segments({audio, text});
+  CHECK(HeadRotation::obstacle(RopeFamily::ltx2_audio, both, {64, 2, 0}) ==
+        "the positions of text are not known to it");
+}

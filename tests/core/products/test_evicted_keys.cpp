@@ -59,3 +59,28 @@ TEST_CASE("without positions nothing is evicted") {
   CHECK(evicted_keys(spans, TokenGrid::unknown(40), TokenGrid::unknown(40)).empty());
   CHECK(evicted_keys({}, stream(), stream()).empty());
 }
+
+TEST_CASE("cells are evicted where all of their entries are") {
+  const std::vector<EvictedKeys> evicted{{{4, 8}, {0, 4}}, {{8, 12}, {0, 2}}, {{8, 12}, {2, 6}}};
+  // Blocks of four by four; the last column of cells has two keys.
+  CHECK(evicted_cells(evicted, {0, 12}, {0, 10}, 4) ==
+        std::vector<uint8_t>{0, 0, 0, 1, 0, 0, 1, 0, 0});
+  CHECK(evicted_cells(evicted, {8, 12}, {0, 6}, 4) == std::vector<uint8_t>{1, 1});
+  // Of a crop, only what lies in it counts.
+  CHECK(evicted_cells(evicted, {5, 7}, {1, 5}, 2) == std::vector<uint8_t>{1, 0});
+  CHECK(evicted_cells({}, {0, 4}, {0, 4}, 4) == std::vector<uint8_t>{0});
+}
+
+TEST_CASE("a line is evicted where it is for every chosen token") {
+  const std::vector<EvictedKeys> evicted{{{2, 4}, {0, 3}}, {{4, 6}, {1, 5}}};
+  const auto line = [&](std::vector<int64_t> tokens, bool reverse = false) {
+    return evicted_line(evicted, tokens, 6, reverse);
+  };
+  CHECK(line({2}) == std::vector<uint8_t>{1, 1, 1, 0, 0, 0});
+  CHECK(line({3, 5}) == std::vector<uint8_t>{0, 1, 1, 0, 0, 0});
+  CHECK(line({0, 5}) == std::vector<uint8_t>(6, 0));
+  CHECK(line({}) == std::vector<uint8_t>(6, 0));
+  CHECK(line({0}, true) == std::vector<uint8_t>{0, 0, 1, 1, 0, 0});
+  CHECK(line({0, 4}, true) == std::vector<uint8_t>(6, 0));
+  CHECK(line({1, 2}, true) == std::vector<uint8_t>{0, 0, 1, 1, 1, 1});
+}

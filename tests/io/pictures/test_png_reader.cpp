@@ -155,3 +155,25 @@ TEST_CASE("the smaller the weight, the more is seen of the video") {
   CHECK(canvas.at(19, 19) == Rgb{247, 247, 247});
   CHECK(canvas.at(20, 4) == kBackground);
 }
+
+TEST_CASE("cells that have no weight are hatched, with a video and without") {
+  const ColourScale scale(Colormap::grey, ScaleKind::linear, {0, 1});
+  const GreyImage video{2, 1, {0, 200}};
+  const std::vector<float> weights{1, 1};
+  const std::vector<uint8_t> absent{0, 1};
+  for (const GreyImage* under : {static_cast<const GreyImage*>(nullptr), &video}) {
+    Canvas canvas(40, 20, kBackground);
+    draw_frame_cells(canvas, {4, 4, 1, 2, 8}, weights, scale, under, absent);
+    int stripes = 0, ground = 0;
+    for (int y = 4; y < 12; ++y) {
+      for (int x = 12; x < 20; ++x) {
+        stripes += canvas.at(x, y) == kEmptyHatch ? 1 : 0;
+        ground += canvas.at(x, y) == kMaskedCell ? 1 : 0;
+      }
+      CHECK_FALSE(canvas.at(4, y) == kEmptyHatch);
+      CHECK_FALSE(canvas.at(4, y) == kMaskedCell);
+    }
+    CHECK(stripes + ground == 64);
+    CHECK((stripes > 10 && ground > 30));
+  }
+}

@@ -109,6 +109,11 @@ TEST_CASE("steps under the toolbar with a number of a head as a curve") {
                {}, capture);
 }
 
+TEST_CASE("the words of the prompt look as they did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("words", "layer 2\nhead 0\nquery 3 8 7\nwords on\nword \"red circle\"", {});
+}
+
 TEST_CASE("pictures that differ are told apart") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

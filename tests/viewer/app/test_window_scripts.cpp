@@ -79,7 +79,7 @@ TEST_CASE("an export is looked at like the capture that it was made from") {
   const WindowResult logits =
       run_window(folder.path().string(), {"crop.h5"}, "wait picture\nproduct logits\n");
   CHECK(logits.exit_code == 1);
-  CHECK(contains(logits.err, "product logits: this export holds weights only"));
+  CHECK(contains(logits.err, "product logits: there are weights only"));
 }
 
 TEST_CASE("weights that are stored as u8 codes are not called exact") {

@@ -45,6 +45,14 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::SelectLayerHead>("head 12 3").head == "3");
   CHECK(word_of<word::QueryAt>("query 5 10 22").place == LatentCoord{5, 10, 22});
   CHECK(word_of<word::QueryText>("query text 7").number == 7);
+  CHECK(word_of<word::ShowWords>("words on").part == "on");
+  CHECK(word_of<word::ShowWords>("words special off").value == "off");
+  CHECK(word_of<word::ShowWords>("words sort mass").value == "mass");
+  CHECK(word_of<word::ShowWords>("words filter red ci").value == "red ci");
+  CHECK(word_of<word::ShowWords>("words filter none").value.empty());
+  CHECK(word_of<word::ChooseWords>("word 2,3").text == "2,3");
+  CHECK(word_of<word::ChooseWords>("word \"red circle\"").text == "red circle");
+  CHECK(word_of<word::ChooseWords>("word none").text.empty());
   CHECK(action_of<action::SetReverse>("reverse on").on);
   CHECK_FALSE(action_of<action::SetReverse>("reverse off").on);
   CHECK(action_of<action::SetProduct>("product lift").product == ViewProduct::lift);
@@ -68,6 +76,9 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::Wait>("wait idle 2.5").seconds == 2.5);
   CHECK(word_of<word::Wait>("wait query").what == WaitFor::query);
   CHECK(word_of<word::Wait>("wait picture").what == WaitFor::picture);
+  CHECK(word_of<word::WaitCalls>("wait calls 3").calls == 3);
+  CHECK(word_of<word::WaitCalls>("wait calls 3").seconds == 60);
+  CHECK(word_of<word::WaitCalls>("wait calls 12 0.5").seconds == 0.5);
   CHECK(word_of<word::Probe>("probe 17 4").key == 4);
   CHECK(word_of<word::Print>("print texture_mib").name == ScriptName::texture_mib);
   const auto expect = word_of<word::Expect>("expect frame_ms_max <= 33.5");
@@ -95,7 +106,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 37);
+  CHECK(script_word_help().size() == 39);
 }
 
 TEST_CASE("lines, comments and quotes") {
@@ -156,6 +167,10 @@ TEST_CASE("what cannot be meant is refused with file, line and what was expected
   CHECK(has(refused("difference sign"), "no such name"));
   CHECK(has(refused("wait exac"), "did you mean exact?"));
   CHECK(has(refused("wait exact 0"), "above 0"));
+  CHECK(has(refused("wait exact 1 2"), "expected wait exact [SECONDS]"));
+  CHECK(has(refused("wait calls"), "how many"));
+  CHECK(has(refused("wait calls 0"), "1 or more"));
+  CHECK(has(refused("wait calls 2 0"), "above 0"));
   CHECK(has(refused("wait exact -1"), "above 0"));
   CHECK(has(refused("wait exact 1e9"), "86400"));
   CHECK(has(refused("probe -1 0"), "count from 0"));

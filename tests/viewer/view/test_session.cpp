@@ -33,6 +33,8 @@ Session unusual(const path& capture) {
   session.view.maximised = ViewPane::query;
   session.view.show_histogram = false;
   session.view.atlas = {true, "entropy", "text_mass", "layers=0-3 temporal", true};
+  session.view.words = {true, false, true, "re", {0, 1}};
+  session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
   session.view.split_query = 0.41f;
   return session;
 }

@@ -26,7 +26,7 @@ TEST_CASE("a capture opens with all of its first head, and its sizes") {
   write_video_capture(folder);
   const ViewLimits limits = ViewLimits::of(map_sources(Capture::open(folder.path())));
   REQUIRE(limits.calls.size() == 4);
-  CHECK(limits.calls[2] == CallLimits{26, 26, 2, 3, true});
+  CHECK(limits.calls[2] == CallLimits{26, 26, 2, 3, true, true, true, 2});
   CHECK(limits.has({3, 1, 2}));
   for (const HeadId head : {HeadId{4, 0, 0}, {-1, 0, 0}, {0, 2, 0}, {0, -1, 0}, {0, 0, 3}}) {
     CHECK_FALSE(limits.has(head));
@@ -39,7 +39,7 @@ TEST_CASE("a capture opens with all of its first head, and its sizes") {
       .fact("kind", "cross")
       .write(folder.path() / "cross.safetensors");
   const ViewLimits cross = ViewLimits::of(map_sources(Capture::open(folder / "cross.safetensors")));
-  CHECK(cross.calls[0] == CallLimits{24, 5, 1, 1, false});
+  CHECK(cross.calls[0] == CallLimits{24, 5, 1, 1, false, true, true, 5});
 }
 
 TEST_CASE("a view stays on the map") {
@@ -194,4 +194,50 @@ TEST_CASE("every name is read back, and no other") {
   for (const std::string& name : theme_names()) CHECK(theme_name(*parse_theme(name)) == name);
   CHECK(product_names().size() == 3);
   CHECK_FALSE(parse_product("Weights"));
+}
+
+TEST_CASE("a call that lacks the product shows what it has") {
+  ViewLimits limits;
+  limits.calls = {{10, 10, 1, 2, true}, {10, 10, 1, 2, true, false, true}};
+  ViewState state = opened_view(limits);
+  CHECK(state.product == ViewProduct::weights);
+  state = apply_action(state, action::SelectHead{{1, 0, 1}}, limits);
+  CHECK(state.product == ViewProduct::logits);
+  CHECK(state.scale == ScaleKind::linear);
+  CHECK(has(usage_text([&] {
+              (void)apply_action(state, action::SetProduct{ViewProduct::weights}, limits);
+            }),
+            "there are logits only"));
+  state = apply_action(state, action::SelectHead{{0, 0, 0}}, limits);
+  CHECK(state.product == ViewProduct::weights);
+  CHECK(state.scale == ScaleKind::log2);
+  // Between calls that have both, what is shown stays.
+  limits.calls[1].weights = true;
+  state = apply_action(state, action::SetProduct{ViewProduct::logits}, limits);
+  state = apply_action(state, action::SelectHead{{1, 0, 0}}, limits);
+  CHECK(state.product == ViewProduct::logits);
+}
+
+TEST_CASE("chosen words stay with heads whose prompt has as many tokens, and go with others") {
+  ViewLimits limits{{{100, 100, 1, 2, true, true, true, 8},
+                     {100, 100, 1, 2, true, true, true, 8},
+                     {100, 100, 1, 2, true, true, true, 4}}};
+  WordsLook look;
+  look.shown = true;
+  look.chosen = {6, 2, 6};
+  ViewState state = apply_action(opened_view(limits), action::SetWords{look}, limits);
+  CHECK(state.words.chosen == std::vector<int64_t>{2, 6});
+  state = apply_action(state, action::SelectHead{{1, 0, 1}}, limits);
+  CHECK(state.words.chosen == std::vector<int64_t>{2, 6});
+  state = apply_action(state, action::SelectHead{{2, 0, 0}}, limits);
+  CHECK(state.words.chosen.empty());
+  CHECK(state.words.shown);
+  CHECK(usage_text([&] { apply_action(state, action::SetWords{look}, limits); }) ==
+        "word 6: outside the text (valid 0 to 3)");
+  // The pane that is alone is shown, and one that is hidden is not alone.
+  state = apply_action(opened_view(limits), action::Maximise{ViewPane::words}, limits);
+  CHECK(state.words.shown);
+  look = state.words;
+  look.shown = false;
+  CHECK_FALSE(apply_action(state, action::SetWords{look}, limits).maximised);
 }

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "core/products/evicted_keys.h"
+#include "io/capture/call/call_entry.h"
+
+namespace attnscope {
+
+/// What a cache had dropped before the call's queries came; nothing where the call does not tell
+/// it (chunks of a stream that were joined do). Reads the mask's spans.
+std::vector<EvictedKeys> evictions_of(const CallEntry& call);
+
+}  // namespace attnscope

@@ -1,0 +1,112 @@
+#include "viewer/app/capture_follower.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/failure_text.h"
+#include "io/capture/capture_growth.h"
+
+namespace attnscope {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// How often is looked whether something was added; rarer where opening it takes long.
+constexpr std::chrono::milliseconds kPause{500};
+constexpr int kPausesOfWork = 4;
+/// What cannot be read for so long is no file that is still being written.
+constexpr std::chrono::seconds kPatience{5};
+
+ReadControl growing(ReadControl control) {
+  control.growing = true;
+  return control;
+}
+
+}  // namespace
+
+CaptureFollower::CaptureFollower(fs::path path, FactOverrides overrides, ReadControl control,
+                                 Captures known, std::function<void()> wake)
+    : path_(std::move(path)),
+      overrides_(std::move(overrides)),
+      control_(growing(std::move(control))),
+      wake_(std::move(wake)),
+      known_(std::move(known)) {
+  thread_ = std::jthread([this](std::stop_token stop) { watch(std::move(stop)); });
+}
+
+CaptureFollower::~CaptureFollower() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+CaptureFollower::Captures CaptureFollower::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(added_, {});
+}
+
+std::string CaptureFollower::take_problem() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(problem_, {});
+}
+
+bool CaptureFollower::begun() const {
+  const std::lock_guard lock(mutex_);
+  return begun_;
+}
+
+void CaptureFollower::watch(std::stop_token stop) {
+  // Calls may have come between the opening of what is known and now.
+  std::optional<CaptureStamp> seen;
+  std::optional<Clock::time_point> failing_since;
+  bool told = false;
+  auto pause = kPause;
+  while (!stop.stop_requested()) {
+    const CaptureStamp now = CaptureStamp::of(path_);
+    if (seen != now || (failing_since && !told)) {
+      const auto start = Clock::now();
+      std::string problem;
+      try {
+        look();
+      } catch (const std::exception& error) {
+        problem = failure_text(error);
+      }
+      if (seen != now) told = false;
+      seen = now;
+      if (problem.empty()) failing_since.reset();
+      if (!problem.empty() && !failing_since) failing_since = start;
+      if (failing_since && !told && Clock::now() - *failing_since >= kPatience) {
+        told = true;
+        {
+          const std::lock_guard lock(mutex_);
+          problem_ = problem;
+        }
+        wake_();
+      }
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+      pause = std::max(kPause, took * kPausesOfWork);
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, stop, pause, [] { return false; });
+  }
+}
+
+void CaptureFollower::look() {
+  if (known_.empty()) {
+    if (!has_capture_begun(path_)) return;
+    const std::lock_guard lock(mutex_);
+    if (begun_) return;
+    begun_ = true;
+  } else {
+    std::vector<const Capture*> before;
+    for (const auto& capture : known_) before.push_back(capture.get());
+    std::optional<Capture> added = Capture::open_added(path_, before, overrides_, control_);
+    if (!added) return;
+    known_.push_back(std::make_shared<const Capture>(std::move(*added)));
+    const std::lock_guard lock(mutex_);
+    added_.push_back(known_.back());
+  }
+  wake_();
+}
+
+}  // namespace attnscope

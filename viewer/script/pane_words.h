@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "viewer/script/script_arguments.h"
+
+namespace attnscope {
+
+/// The commands of single panes.
+namespace word {
+/// `words on`, `words special off` …: the look with a part of it changed.
+struct ShowWords {
+  std::string part;   ///< "on", "off", "special", "sort", "filter"
+  std::string value;  ///< "on", "off", "prompt", "mass", or what words have to hold; empty: all
+};
+/// Whose film is seen: as chosen_words() reads it; empty: the query's.
+struct ChooseWords {
+  std::string text;
+};
+}  // namespace word
+
+/// Of the words of a line, the command's name first. Throw Error(usage) without a place.
+word::ShowWords parse_words(ScriptArguments words);
+word::ChooseWords parse_word(ScriptArguments words);
+
+}  // namespace attnscope

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "viewer/tiles/worker_scratch.h"
+#include "viewer/view/video_frame.h"
+
+namespace attnscope {
+
+/// Reads pictures of the video on a thread of its own, in the sizes that are wanted; what is wanted
+/// replaces what was wanted before. Those that were wanted last and before that stay. Thread-safe.
+class FrameKeeper {
+ public:
+  /// Reads a picture as it is stored; throws Error.
+  using Read = std::function<GreyImage(int64_t number)>;
+
+  /// `wake` is called from the thread whenever a picture has come.
+  FrameKeeper(Read read, Reserve reserve, std::function<void()> wake);
+  ~FrameKeeper();
+  FrameKeeper(const FrameKeeper&) = delete;
+  FrameKeeper& operator=(const FrameKeeper&) = delete;
+
+  void want(std::vector<FrameRequest> frames);
+  /// Null until it has come. One that cannot be read has a problem in place of pixels.
+  std::shared_ptr<const VideoFrame> find(const FrameRequest& request) const;
+  /// Pictures that are wanted and not there.
+  int64_t missing() const;
+  int64_t bytes() const;
+
+ private:
+  struct Kept {
+    std::shared_ptr<const VideoFrame> frame;
+    MemoryReservation memory;
+  };
+  void run(const std::stop_token& stop);
+  Kept read(const FrameRequest& request) const;
+
+  const Read read_;
+  const Reserve reserve_;
+  const std::function<void()> wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<FrameRequest> wanted_, before_;
+  std::map<FrameRequest, Kept> kept_;
+  std::jthread thread_;  ///< last: it uses the others
+};
+
+}  // namespace attnscope
