@@ -24,9 +24,9 @@ class AppScriptHost : public ScriptHost {
   std::vector<std::string> labels() const override;
   void press(const KeyChord& chord) override;
   bool input_done() const override;
-  bool follows() const override { return app_->follows(); }
   void play(bool on) override;
   bool playing() const override { return app_->playing(); }
+  bool follows() const override { return app_->follows(); }
   bool reached(WaitFor what) const override;
   std::string problem_before(WaitFor what) const override { return app_->problem_before(what); }
   std::string waiting_for() const override;

@@ -30,7 +30,7 @@ DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
       wake_(std::move(wake)),
       shown_(document.shown()),
       timeline_(Timeline::of(document.calls, shown_.head)),
-      timeline_of_(shown_.head) {}
+      timeline_of_(shown_.head, document.calls.size()) {}
 
 MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
@@ -78,14 +78,15 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
     wishes.divergence = HeadsCompared{state.head, state.other->head};
   }
   ask_for_atlas(seen_heads, wishes);
-  ask_for_words(wishes);
   ask_for_curve(wishes);
+  ask_for_words(wishes);
   wish(std::move(wishes));
 }
 
 void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
   wishes.words_line = words_line(shown_, document_.call_of(shown_.head), pointed_);
-  if (document_.tiles->has_masses()) wishes.masses = words_masses(shown_, document_.call_of(shown_.head));
+  if (document_.tiles->has_masses())
+    wishes.masses = words_masses(shown_, document_.call_of(shown_.head));
 }
 
 /// Every head of the atlas, those that are seen first.
@@ -110,9 +111,10 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
 
 /// The heads of a curve come after those of the atlas.
 void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
-  if (timeline_of_ != shown_.head) {
+  const std::pair of(shown_.head, document_.calls.size());
+  if (timeline_of_ != of) {
     timeline_ = Timeline::of(document_.calls, shown_.head);
-    timeline_of_ = shown_.head;
+    timeline_of_ = of;
   }
   curve_.reset();
   const TimelineLook& look = shown_.timeline;
@@ -235,7 +237,8 @@ void DocumentFrame::take_words() {
   if (wishes_.masses) key.masses = document_.tiles->find_masses(*wishes_.masses);
   if (words_ && key == words_key_) return;
   words_key_ = std::move(key);
-  words_ = words_view(shown_, document_.call_of(shown_.head), words_key_.line.get(), words_key_.masses.get());
+  words_ = words_view(shown_, document_.call_of(shown_.head), words_key_.line.get(),
+                      words_key_.masses.get());
 }
 
 /// The entry under the mouse: of A, of side B where `other`. Of both where the cursor is locked,

@@ -44,15 +44,15 @@ class DocumentFrame {
   const ViewState& shown() const { return shown_; }
   /// Nothing while the atlas is not shown.
   const std::optional<AtlasCells>& atlas() const { return atlas_; }
+  /// Of the head that is shown.
+  const Timeline& timeline() const { return timeline_; }
+  /// Nothing while the time line has none.
+  const std::optional<HeadCurve>& curve() const { return curve_; }
   /// Nothing while neither the words are shown nor some of them chosen.
   const std::optional<WordsView>& words() const { return words_; }
   /// Whether the row of the words' list is the wanted one, and the means over the video too.
   bool has_words_line() const { return !wishes_.words_line || words_line_is_wanted_; }
   bool has_masses() const { return !wishes_.masses || words_key_.masses != nullptr; }
-  /// Of the head that is shown.
-  const Timeline& timeline() const { return timeline_; }
-  /// Nothing while the time line has none.
-  const std::optional<HeadCurve>& curve() const { return curve_; }
   const std::optional<PointReadout>& readout() const { return readout_; }
   /// B as it is seen right of a split line; nothing without one.
   const std::optional<ViewState>& other_shown() const { return other_shown_; }
@@ -110,7 +110,7 @@ class DocumentFrame {
   bool hovered_on_other_ = false;
   std::optional<AtlasCells> atlas_;
   Timeline timeline_;
-  HeadId timeline_of_;
+  std::pair<HeadId, size_t> timeline_of_;  ///< the head, and how many calls there were
   std::optional<HeadCurve> curve_;
   WantedTiles wishes_;
   std::optional<int64_t> followed_;

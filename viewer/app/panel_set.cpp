@@ -138,14 +138,14 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
     case ViewPane::atlas:
       atlas_.draw(ui, rest, scene, requests);
       break;
-    case ViewPane::words:
-      if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);
-      break;
     case ViewPane::volume:
       volume_.draw(ui, rest, scene, requests);
       break;
     case ViewPane::timeline:
       timeline_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::words:
+      if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);
       break;
     case ViewPane::matrix:
       if (scene.state.maximised) {

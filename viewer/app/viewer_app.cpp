@@ -142,8 +142,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
 /// complete.
 void ViewerApp::follow() {
   const Document& d = *document_;
-  if (!settings_.follow || !d.capture || d.other || d.origin.path.empty() || d.capture->named_folder() ||
-      !can_grow(d.origin.path)) {
+  if (!settings_.follow || !d.capture || d.other || d.origin.path.empty() ||
+      d.capture->named_folder() || !can_grow(d.origin.path)) {
     return;
   }
   ReadControl control = settings_.read_control;
@@ -193,6 +193,7 @@ void ViewerApp::take_added() {
     }
     if (calls > 0) {
       changed_ = true;
+      if (document_->history.now().timeline.follow) go_to_newest();
       tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +
            std::to_string(document_->calls.size()) + " now");
     }
@@ -576,6 +577,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .timeline = &frame_->timeline(),
       .curve = frame_->curve() ? &*frame_->curve() : nullptr,
       .playing = playing(),
+      .follows = follows(),
   };
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
     d.warning_told = true;

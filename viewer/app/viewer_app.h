@@ -99,13 +99,13 @@ class ViewerApp {
   bool exact() const;
   /// Nothing while it is not shown.
   const std::optional<AtlasCells>& atlas() const { return frame_->atlas(); }
-  /// Nothing while neither they are shown nor any of them chosen.
-  const std::optional<WordsView>& words() const { return frame_->words(); }
   /// Null while there is none.
   const HeadCurve* curve() const { return frame_->curve() ? &*frame_->curve() : nullptr; }
   /// Goes through the recorded steps by itself, or stops that.
   void play(bool on);
   bool playing() const { return player_.playing(); }
+  /// Nothing while neither they are shown nor any of them chosen.
+  const std::optional<WordsView>& words() const { return frame_->words(); }
   /// js, js_max or js_rows; nothing where no rows are compared yet.
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
@@ -157,6 +157,7 @@ class ViewerApp {
   bool is_picture_there() const;
   bool is_line_there() const;
   void advance();
+  void go_to_newest();
 
   Window* window_;
   Settings settings_;

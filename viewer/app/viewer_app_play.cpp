@@ -29,6 +29,13 @@ void ViewerApp::play(bool on) {
   window_->request_frames();
 }
 
+/// The last step that was recorded, of what is shown.
+void ViewerApp::go_to_newest() {
+  const HeadId here = document_->history.now().head;
+  const HeadId newest = Timeline::of(document_->calls, here).newest();
+  if (newest != here) act(action::Scrub{newest});
+}
+
 /// The next step, where playing has come to it.
 void ViewerApp::advance() {
   if (!playing() || !document_) return;

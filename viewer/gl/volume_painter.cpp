@@ -35,20 +35,22 @@ uniform float slice_at;
 out vec4 colour;
 
 const float kNudge = 1e-3;
-const uint kFirst = 3u;
+const uint kFirst = 4u;
 const uint kMasked = 1u;
 const uint kMissing = 2u;
+const uint kEvicted = 3u;
 
 vec3 colour_of(uint number) { return texelFetch(table, ivec2(int(number), 0), 0).rgb; }
 
-// As the film has them: masked cells are dotted, missing ones hatched.
+// As the film has them: masked cells are dotted, missing and evicted ones hatched.
 vec3 plane_colour(uint number) {
   if (number == kMasked) {
     vec2 place = mod(floor(gl_FragCoord.xy), 6.0);
     return texelFetch(table, ivec2(place == vec2(3.0) ? 256 : 1, 0), 0).rgb;
   }
-  if (number == kMissing && mod(gl_FragCoord.x + gl_FragCoord.y, 8.0) >= 2.0) {
-    return colour_of(0u);
+  bool hatched = number == kMissing || number == kEvicted;
+  if (hatched && mod(gl_FragCoord.x + gl_FragCoord.y, 8.0) >= 2.0) {
+    return colour_of(number == kEvicted ? kMasked : 0u);
   }
   return colour_of(number);
 }
@@ -93,7 +95,7 @@ void main() {
         best = number;
         if (best >= peak) break;
       } else {
-        float unit = float(number - kFirst) / 252.0;
+        float unit = float(number - kFirst) / 251.0;
         float part = through * (1.0 - exp2(-kDensity * unit * unit * (leaves - s)));
         sum += part * colour_of(number);
         through -= part;
@@ -240,10 +242,10 @@ void VolumePainter::take_colours(const VolumeColours& colours) {
   };
   table[0] = solid(colours.nothing);
   table[1] = solid(colours.masked);
-  table[2] = solid(colours.hatch);
+  table[2] = table[3] = solid(colours.hatch);
   table[256] = solid(colours.masked_dot);
   for (int i = VolumeColours::kFirstNumber; i < 256; ++i) {
-    const double unit = static_cast<double>(i - VolumeColours::kFirstNumber) / 252;
+    const double unit = static_cast<double>(i - VolumeColours::kFirstNumber) / 251;
     table[static_cast<size_t>(i)] = colormap_at(colours.map, unit);
   }
   glBindTexture(GL_TEXTURE_2D, table_.get());

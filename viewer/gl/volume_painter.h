@@ -20,7 +20,7 @@ struct VolumeView {
   Vector across{}, down{};  ///< from one pixel's ray to the next
   Vector way{0, 0, 1};      ///< of all rays; no part is 0
   bool emission = false;    ///< else the largest number along a ray
-  uint8_t least = 3;        ///< numbers below it are not seen
+  uint8_t least = 4;        ///< numbers below it are not seen
   int slice_axis = -1;      ///< 0 … 2: a plane in the middle of a layer of cells; −1: none
   int slice_at = 0;
   friend bool operator==(const VolumeView&, const VolumeView&) = default;
@@ -29,7 +29,7 @@ struct VolumeView {
 /// What numbers of cells look like: those from kFirstNumber on go along the colour map, the lower
 /// ones, of cells without a value, are seen on the plane alone.
 struct VolumeColours {
-  static constexpr int kFirstNumber = 3;
+  static constexpr int kFirstNumber = 4;
   Colormap map = Colormap::viridis;
   using Colour = std::array<float, 3>;
   Colour nothing{}, masked{}, masked_dot{}, hatch{};
@@ -43,7 +43,8 @@ class VolumePainter {
  public:
   VolumePainter();
 
-  /// [depth, height, width] numbers: 0 is no value, 1 a masked one, 2 a missing one.
+  /// [depth, height, width] numbers: 0 is no value, 1 a masked one, 2 a missing one, 3
+  /// one that was evicted.
   void upload(const std::array<int, 3>& depth_height_width, std::span<const uint8_t> numbers);
   /// Draws a picture of so many pixels, transparent where no ray meets anything. Leaves the
   /// window's framebuffer bound.

@@ -1,14 +1,10 @@
 #include "viewer/panels/line_colours.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "viewer/panels/widgets.h"
 #include "viewer/view/comparison.h"
-#include "viewer/view/prompt_words.h"
 
 namespace attnscope {
 
@@ -18,44 +14,6 @@ const TokenNames& shown_side(const Scene& scene) {
 
 const TokenNames& chosen_side(const Scene& scene) {
   return scene.line->request.reverse ? scene.keys : scene.queries;
-}
-
-bool is_of_words(const Scene& scene) {
-  if (scene.state.words.chosen.empty() || scene.words == nullptr) return false;
-  const LineRequest& request = scene.line->request;
-  const int64_t first = chosen_side(scene).grid->text_range().begin;
-  return std::equal(request.tokens.begin(), request.tokens.end(), scene.state.words.chosen.begin(),
-                    scene.state.words.chosen.end(),
-                    [&](int64_t token, int64_t number) { return token == first + number; });
-}
-
-std::string chosen_line_text(const Scene& scene) {
-  const LineRequest& request = scene.line->request;
-  const auto& tokens = request.tokens;
-  if (is_of_words(scene)) {
-    return chosen_text(prompt_words(chosen_side(scene)), scene.state.words.chosen);
-  }
-  if (tokens.size() > 1) {
-    return fmt::format("{} of {} tokens", request.sum ? "sum" : "mean", tokens.size());
-  }
-  return token_text(chosen_side(scene), tokens.front());
-}
-
-std::string line_unit(const Scene& scene) {
-  const LineRequest& request = scene.line->request;
-  std::string unit = unit_name(scene.state.product, scene.call.score);
-  if (const auto against = scene.state.against()) {
-    unit = difference_sign(against->how) + ", " + unit;
-  }
-  if (request.tokens.size() < 2 || !is_of_words(scene)) return unit;
-  return fmt::format("{} of {} words' {}", request.sum ? "sum" : "mean", request.tokens.size(),
-                     unit);
-}
-
-std::string exactness_text(const Scene& scene) {
-  const std::string what = scene.line->request.reverse ? "column" : "row";
-  const std::string& rounding = scene.call.rounding;
-  return rounding.empty() ? "exact " + what : what + " of " + rounding;
 }
 
 bool is_masked(const MapLine& line, size_t at) {
@@ -95,11 +53,20 @@ ColourScale line_scale(const Scene& scene, const TokenGrid& filmed) {
                                                static_cast<size_t>(video.size())));
 }
 
-SeenSpecials specials_of(const MapLine& line, const ColourScale& scale, IndexRange drawn) {
+std::vector<uint8_t> evicted_of(const Scene& scene, const TokenGrid& filmed) {
+  if (scene.call.evicted.empty()) return {};
+  return evicted_line(scene.call.evicted, scene.line->request.tokens, filmed.tokens(),
+                      scene.line->request.reverse);
+}
+
+SeenSpecials specials_of(const MapLine& line, const ColourScale& scale,
+                         const std::vector<uint8_t>& evicted, IndexRange drawn) {
   SeenSpecials seen;
   for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
     const bool masked = is_masked(line, at);
-    seen.masked = seen.masked || masked;
+    const bool dropped = !evicted.empty() && evicted[at] != 0;
+    seen.evicted = seen.evicted || dropped;
+    seen.masked = seen.masked || (masked && !dropped);
     seen.zeros = seen.zeros || (line.values[at] == 0 && !masked);
     seen.missing = seen.missing || std::isnan(line.values[at]);
   }

@@ -10,6 +10,8 @@
 #include "core/products/line_summary.h"
 #include "io/pictures/shader_scale.h"
 #include "viewer/panels/line_colours.h"
+#include "viewer/panels/line_controls.h"
+#include "viewer/panels/line_text.h"
 #include "viewer/panels/volume_panel.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/comparison.h"
@@ -17,17 +19,6 @@
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
-namespace {
-
-/// What stands behind the name of what is filmed.
-std::string how_text(const Scene& scene) {
-  if (is_of_words(scene)) {
-    return scene.line->request.reverse ? "which tokens look for it" : "where it looks";
-  }
-  return scene.state.query ? "picked" : "follows the mouse, click to pick";
-}
-
-}  // namespace
 
 /// Uploads the line and fits its colours, where something of that has changed.
 void QueryPanel::take_line(const Scene& scene) {
@@ -37,18 +28,13 @@ void QueryPanel::take_line(const Scene& scene) {
   const bool new_line = wanted.line != made_.line || wanted.segment != made_.segment;
   made_ = wanted;
   filmed_ = filmed(*shown_side(scene).grid, scene.state.segment);
-  evicted_.clear();
-  if (!scene.call.evicted.empty()) {
-    evicted_ = evicted_line(scene.call.evicted, scene.line->request.tokens, filmed_.tokens(),
-                            scene.line->request.reverse);
-  }
+  evicted_ = evicted_of(scene, filmed_);
   const std::vector<float>& values = scene.line->values;
   const TokenGrid& grid = filmed_;
   const IndexRange video = grid.video_range();
   scale_ = line_scale(scene, grid);
-  specials_ =
-      specials_of(*scene.line, *scale_, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
-  tell_evicted(scene, grid.has_grid() ? video : IndexRange{0, grid.tokens()});
+  specials_ = specials_of(*scene.line, *scale_, evicted_,
+                          grid.has_grid() ? video : IndexRange{0, grid.tokens()});
   if (!new_line || !grid.has_grid()) return;
   const int64_t frames = grid.frames(), height = grid.height(), width = grid.width();
   atlas_columns_ = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(frames))));
@@ -70,42 +56,6 @@ void QueryPanel::take_line(const Scene& scene) {
     }
   }
   grid_.upload(static_cast<int>(lines * height), static_cast<int>(columns), texels);
-}
-
-void QueryPanel::controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
-                          PanelRequests& requests) {
-  const std::vector<std::string> ways{"Attends to", "Attended by"};
-  float width = ui.px(17 * 2);
-  for (const std::string& word : ways) width += text_size(ui.fonts.secondary, word).x;
-  const bool words = !scene.state.words.chosen.empty();
-  bool picked = words || scene.state.query.has_value();
-  const float release = text_size(ui.fonts.secondary, "Release").x + ui.px(24);
-  // Where there is no room, Esc and the right mouse button release the query too.
-  if (rect.x1 - ui.px(8) - width - release < from) picked = false;
-  if (picked) width += release;
-  const float x = rect.x1 - ui.px(8) - width;
-  if (x < from) return;
-  ImGui::PushFont(ui.fonts.secondary);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
-  ImGui::SetCursorScreenPos({x, rect.y0 + ui.px(4)});
-  if (picked) {
-    const char* const hint = words ? "the query's film again (Esc)" : "follow the mouse again (Q)";
-    if (tool_button(ui, "Query/Release", "Release", false, hint)) {
-      if (words) {
-        WordsLook look = scene.state.words;
-        look.chosen.clear();
-        requests.act(action::SetWords{look});
-      } else {
-        requests.act(action::DropQuery{});
-      }
-    }
-    ImGui::SameLine(0, ui.px(8));
-  }
-  const int taken = segmented(ui, "Query", ways, film_of_columns(scene.state) ? 1 : 0,
-                              "where the token looks, or which tokens look at it (R)");
-  if (taken >= 0) requests.act(action::SetReverse{(taken == 1) != words});
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
 }
 
 /// Which grid of a token map is filmed, where there are several and room.
@@ -344,7 +294,7 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
       ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? progress : -1.0},
       scene.state, requests);
   const BesideButton beside = volume_button(ui, "Query", rect, scene, requests);
-  controls(ui, beside.header, from + ui.px(8), scene, requests);
+  draw_line_controls(ui, "Query", beside.header, from + ui.px(8), scene, requests);
   shown_ = false;
   ImFont* const small = ui.fonts.secondary;
   const float left = rect.x0 + ui.px(12);
@@ -357,14 +307,8 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     end_pane();
     return;
   }
-  const std::string no_film = no_words_film(scene.state, scene.call);
-  if (!scene.line || !no_film.empty()) {
-    put_text(ui, small, left, top, ui.theme.secondary,
-             !no_film.empty()                ? fit_text(small, no_film, right - left)
-             : scene.call.block > 1          ? "an export of blocks has no single rows"
-             : scene.line_pending && columns ? "computing the row sums of all queries \u2026"
-             : scene.line_pending            ? "computing \u2026"
-                                             : "point at a row of the map");
+  if (const std::string why = no_line_text(scene); !why.empty()) {
+    put_text(ui, small, left, top, ui.theme.secondary, fit_text(small, why, right - left));
     end_pane();
     return;
   }

@@ -23,13 +23,10 @@ class QueryPanel {
 
  private:
   void take_line(const Scene& scene);
-  void controls(const Ui& ui, const ScreenRect& rect, float from, const Scene& scene,
-                PanelRequests& requests);
   void draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene, PanelRequests& requests);
   void film_mouse(const Ui& ui, const Scene& scene, PanelRequests& requests);
   void segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
                       PanelRequests& requests) const;
-  void tell_evicted(const Scene& scene, IndexRange drawn);
   void draw_evicted(const Ui& ui) const;
   void outline_chosen(const Ui& ui, const Scene& scene) const;
   void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);

@@ -77,6 +77,7 @@ struct Scene {
   const Timeline* timeline = nullptr;  ///< null: not shown
   const HeadCurve* curve = nullptr;    ///< null: no number is chosen
   bool playing = false;
+  bool follows = false;  ///< calls may be added to the capture
 };
 
 /// What a panel asks for beyond the state.

@@ -17,7 +17,7 @@ constexpr float kRow = 18;         ///< of a branch
 constexpr float kNames = 18;       ///< below the rows: the steps' numbers
 constexpr float kPlot = 56;        ///< of the strip's curve
 constexpr float kLayerNames = 16;  ///< below a curve over layers
-constexpr float kTrackAir = 6;
+constexpr float kStripAir = 6;
 constexpr std::array kSpeeds{0.5, 1.0, 2.0, 5.0, 10.0, 30.0};
 const char* const kNoCurve = "none";
 
@@ -87,7 +87,7 @@ float TimelinePanel::strip_height(const Ui& ui, const Scene& scene) {
   if (!state.timeline.shown || state.maximised == ViewPane::timeline) return 0;
   const Timeline& timeline = *scene.timeline;
   if (timeline.points.size() < 2 && scene.curve == nullptr) return 0;
-  float height = 2 * kTrackAir;
+  float height = 2 * kStripAir;
   if (has_rows(timeline)) height += kRow * static_cast<float>(timeline.rows.size()) + kNames;
   if (scene.curve != nullptr) height += kPlot + (is_over_layers(scene) ? kLayerNames : 0);
   return std::round(ui.px(height));
@@ -102,6 +102,13 @@ void TimelinePanel::draw_play(const Ui& ui, const Scene& scene, PanelRequests& r
   ImGui::SameLine(0, ui.px(4));
   if (tool_button(ui, "Timeline/Loop", "Loop", look.loop, "begin again after the last step")) {
     set_look(scene, requests, {.loop = !look.loop});
+  }
+  if (scene.follows) {
+    ImGui::SameLine(0, ui.px(4));
+    if (tool_button(ui, "Timeline/Follow", "Follow", look.follow,
+                    "go to steps as they are added")) {
+      set_look(scene, requests, {.follow = !look.follow});
+    }
   }
   ImGui::SameLine(0, ui.px(10));
   std::vector<std::string> words;
@@ -246,7 +253,7 @@ void TimelinePanel::take_mouse(const Ui& ui, const ScreenRect& track, const Scre
   const Places places(timeline, track.x0, track.x1);
   const size_t point = places.nearest(mouse.x);
   const auto last = static_cast<float>(timeline.rows.size() - 1);
-  const float line = std::floor((mouse.y - rows.y0 - ui.px(kTrackAir)) / ui.px(kRow));
+  const float line = std::floor((mouse.y - rows.y0 - ui.px(kStripAir)) / ui.px(kRow));
   const auto row = static_cast<size_t>(std::clamp(line, 0.0f, last));
   const TimelineTick& tick = timeline.rows[row].ticks[point];
   if (held && tick.head && *tick.head != scene.locked) requests.act(action::Scrub{*tick.head});
@@ -272,11 +279,11 @@ void TimelinePanel::draw_track(const Ui& ui, const ScreenRect& rect, const Scene
   if (track.width() < ui.px(40)) return;
   const float rows_height = ui.px(kRow * static_cast<float>(timeline.rows.size()));
   const bool rows = has_rows(timeline);
-  const float rows_top = rows ? rect.y1 - ui.px(kNames) - rows_height : rect.y1 + ui.px(kTrackAir);
+  const float rows_top = rows ? rect.y1 - ui.px(kNames) - rows_height : rect.y1 + ui.px(kStripAir);
   if (scene.curve != nullptr) {
     const bool layers = is_over_layers(scene);
     ScreenRect plot{track.x0, rect.y0, track.x1,
-                    rows_top - ui.px(kTrackAir) - (layers ? ui.px(kLayerNames) : 0)};
+                    rows_top - ui.px(kStripAir) - (layers ? ui.px(kLayerNames) : 0)};
     draw_curve_of(ui, plot, scene, requests);
   }
   if (!rows) return;
@@ -285,7 +292,7 @@ void TimelinePanel::draw_track(const Ui& ui, const ScreenRect& rect, const Scene
   }
   draw_names(ui, track, rect.y1 - ui.px(kNames - 1), scene);
   take_mouse(ui, track,
-             {track.x0 - ui.px(8), rows_top - ui.px(kTrackAir), track.x1 + ui.px(8), rect.y1},
+             {track.x0 - ui.px(8), rows_top - ui.px(kStripAir), track.x1 + ui.px(8), rect.y1},
              scene, requests);
 }
 
@@ -341,7 +348,7 @@ void TimelinePanel::draw_strip(const Ui& ui, const ScreenRect& rect, const Scene
                                PanelRequests& requests) {
   begin_pane(ui, "timeline", rect);
   const float end = draw_controls(ui, rect, scene, requests);
-  draw_track(ui, {end + ui.px(20), rect.y0 + ui.px(kTrackAir), rect.x1, rect.y1 - ui.px(kTrackAir)},
+  draw_track(ui, {end + ui.px(20), rect.y0 + ui.px(kStripAir), rect.x1, rect.y1 - ui.px(kStripAir)},
              scene, requests);
   end_pane();
 }
@@ -355,8 +362,8 @@ void TimelinePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scen
                      scene.curve->known < scene.curve->heads;
   pane_header(ui, rect, {"Steps", detail, ViewPane::timeline, waits ? 1.0 : -1.0}, scene.state,
               requests);
-  const ScreenRect inner{rect.x0, rect.y0 + ui.px(kHeaderHeight + kTrackAir), rect.x1,
-                         rect.y1 - ui.px(kTrackAir)};
+  const ScreenRect inner{rect.x0, rect.y0 + ui.px(kHeaderHeight + kStripAir), rect.x1,
+                         rect.y1 - ui.px(kStripAir)};
   const float end = draw_controls(ui, inner, scene, requests);
   draw_track(ui, {end + ui.px(20), inner.y0 + ui.px(8), rect.x1, inner.y1}, scene, requests);
   end_pane();

@@ -6,8 +6,11 @@
 #include <cmath>
 
 #include "viewer/panels/line_colours.h"
+#include "viewer/panels/line_controls.h"
+#include "viewer/panels/line_text.h"
 #include "viewer/panels/volume_box.h"
 #include "viewer/view/view_actions.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 namespace {
@@ -89,6 +92,16 @@ bool VolumePanel::is_too_large() const {
          gl::largest_volume_side();
 }
 
+/// Of a token that was not evicted.
+uint8_t VolumePanel::number_of(const Scene& scene, size_t at) const {
+  if (is_masked(*scene.line, at)) return VolumeCells::kMasked;
+  const auto value = static_cast<double>(scene.line->values[at]);
+  if (std::isnan(value)) return VolumeCells::kMissing;
+  if (scale_->is_of_nothing()) return VolumeCells::kNothing;
+  const double unit = scale_->unit(value * scene.factor);
+  return std::isfinite(unit) ? VolumeCells::number_of(unit) : VolumeCells::kNothing;
+}
+
 void VolumePanel::take_line(const Scene& scene) {
   const Made wanted{scene.line, scene.state.product, scene.state.scale, scene.state.colormap,
                     scene.state.segment};
@@ -98,19 +111,14 @@ void VolumePanel::take_line(const Scene& scene) {
   scale_ = line_scale(scene, filmed_);
   if (!filmed_.has_grid() || is_too_large()) return;
   const IndexRange video = filmed_.video_range();
-  specials_ = specials_of(*scene.line, *scale_, video);
+  const std::vector<uint8_t> evicted = evicted_of(scene, filmed_);
+  specials_ = specials_of(*scene.line, *scale_, evicted, video);
   cells_.size = {filmed_.frames(), filmed_.height(), filmed_.width()};
   cells_.numbers.resize(static_cast<size_t>(video.size()));
   for (size_t i = 0; i < cells_.numbers.size(); ++i) {
     const size_t at = static_cast<size_t>(video.begin) + i;
-    const float value = scene.line->values[at];
-    const double unit =
-        scale_->is_of_nothing() ? -1 : scale_->unit(static_cast<double>(value) * scene.factor);
-    cells_.numbers[i] = is_masked(*scene.line, at) ? VolumeCells::kMasked
-                        : std::isnan(value)        ? VolumeCells::kMissing
-                        : !std::isfinite(unit) || scale_->is_of_nothing()
-                            ? VolumeCells::kNothing
-                            : VolumeCells::number_of(unit);
+    const bool dropped = !evicted.empty() && evicted[at] != 0;
+    cells_.numbers[i] = dropped ? VolumeCells::kEvicted : number_of(scene, at);
   }
   if (!painter_) painter_.emplace();
   painter_->upload({static_cast<int>(cells_.size[0]), static_cast<int>(cells_.size[1]),
@@ -121,26 +129,14 @@ void VolumePanel::take_line(const Scene& scene) {
 float VolumePanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                                PanelRequests& requests) {
   const bool failed = !scene.source.line_problem.empty();
+  // A column waits for the norms of all rows.
+  const double progress =
+      film_of_columns(scene.state) ? std::max(0.0, scene.source.exact_progress) : 1.0;
   const float end = pane_header(
-      ui, rect, {"Volume", "", ViewPane::volume, scene.line_pending && !failed ? 1.0 : -1.0},
+      ui, rect, {"Volume", "", ViewPane::volume, scene.line_pending && !failed ? progress : -1.0},
       scene.state, requests);
   const BesideButton beside = volume_button(ui, "Volume", rect, scene, requests);
-  const SmallControls small(ui);
-  const std::vector<std::string> words{"Attends to", "Attended by"};
-  float width = ui.px(17 * 2);
-  for (const std::string& word : words) width += text_size(ui.fonts.secondary, word).x;
-  float x = beside.header.x1 - ui.px(8) - width;
-  if (x < end + ui.px(8)) return beside.line_end;
-  ImGui::SetCursorScreenPos({x, rect.y0 + ui.px(4)});
-  const int taken = segmented(ui, "Volume", words, scene.state.reverse ? 1 : 0,
-                              "where the token looks, or which tokens look at it (R)");
-  if (taken >= 0) requests.act(action::SetReverse{taken == 1});
-  x -= text_size(ui.fonts.secondary, "Release").x + ui.px(24);
-  if (!scene.state.query || x < end + ui.px(8)) return beside.line_end;
-  ImGui::SetCursorScreenPos({x, rect.y0 + ui.px(4)});
-  if (tool_button(ui, "Volume/Release", "Release", false, "follow the mouse again (Q)")) {
-    requests.act(action::DropQuery{});
-  }
+  draw_line_controls(ui, "Volume", beside.header, end + ui.px(8), scene, requests);
   return beside.line_end;
 }
 
@@ -253,9 +249,11 @@ void VolumePanel::draw_box(const Ui& ui, const ScreenRect& area, const Scene& sc
   box.draw_axes();
 }
 
-/// The tokens that the line belongs to, and the other end of the entry under the mouse.
+/// The tokens that the line belongs to, in a volume of words the query that is picked; and the
+/// other end of the entry under the mouse.
 void VolumePanel::mark_cells(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
-  if (!scene.call.same_tokens()) return;
+  const bool words = is_of_words(scene);
+  if (!scene.call.same_tokens() && !words) return;
   const VolumeBox box(ui, area, *camera_, cells_.size);
   const bool reverse = scene.line->request.reverse;
   if (scene.readout) {
@@ -264,9 +262,12 @@ void VolumePanel::mark_cells(const Ui& ui, const ScreenRect& area, const Scene& 
       box.mark_cell(*at, reverse ? ui.theme.query : ui.theme.key);
     }
   }
-  for (const int64_t token : scene.line->request.tokens) {
+  const bool keys = words ? scene.state.reverse : reverse;
+  const std::vector<int64_t> picked =
+      scene.state.query ? scene.state.query->tokens : std::vector<int64_t>();
+  for (const int64_t token : words ? picked : scene.line->request.tokens) {
     if (const auto at = filmed_.coord(token)) {
-      box.mark_cell(*at, reverse ? ui.theme.key : ui.theme.query);
+      box.mark_cell(*at, keys ? ui.theme.key : ui.theme.query);
     }
   }
 }
@@ -284,8 +285,11 @@ void VolumePanel::point_at(const ScreenRect& area, const Scene& scene, bool clic
   if (!cell) return;
   const int64_t token = filmed_.index_of(*cell);
   const int64_t chosen = scene.line->request.tokens.front();
-  if (clicked && scene.call.same_tokens()) requests.act(action::PickQuery{{{token}}});
-  requests.hovered = scene.state.reverse ? MapPoint{token, chosen} : MapPoint{chosen, token};
+  // A word's volume shows the side that queries are picked on.
+  const bool picks = scene.call.same_tokens() || is_of_words(scene);
+  if (clicked && picks) requests.act(action::PickQuery{{{token}}});
+  requests.hovered =
+      scene.line->request.reverse ? MapPoint{token, chosen} : MapPoint{chosen, token};
 }
 
 void VolumePanel::take_mouse(const Ui& ui, const ScreenRect& area, const Scene& scene,
@@ -379,9 +383,10 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
 /// Why there is no row to show; false: there is one.
 bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, const Scene& scene) {
   if (!scene.source.line_problem.empty()) {
-    put_problem(ui, "Volume", room,
-                scene.state.reverse ? "This column cannot be shown" : "This row cannot be shown",
-                scene.source.line_problem);
+    put_problem(
+        ui, "Volume", room,
+        film_of_columns(scene.state) ? "This column cannot be shown" : "This row cannot be shown",
+        scene.source.line_problem);
     return true;
   }
   if (const auto against = scene.state.against(); against && is_signed(against->how)) {
@@ -390,11 +395,10 @@ bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, const Scene
         "a ray cannot tell what is below 0 from what is empty: take |A \u2212 B|, or the film");
     return true;
   }
-  if (scene.line) return false;
+  const std::string why = no_line_text(scene);
+  if (why.empty()) return false;
   put_text(ui, ui.fonts.secondary, room.x0, room.y0, ui.theme.secondary,
-           scene.call.block > 1 ? "an export of blocks has no single rows"
-           : scene.line_pending ? "computing \u2026"
-                                : "point at a row of the map");
+           fit_text(ui.fonts.secondary, why, room.width()));
   return true;
 }
 
@@ -427,14 +431,12 @@ void VolumePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   if (!draw_no_line(ui, inner, scene)) {
     take_line(scene);
     ImFont* const small = ui.fonts.secondary;
-    const std::string who = chosen_line_text(scene);
+    const std::string who = fit_text(small, chosen_line_text(scene), line_end - inner.x0);
     put_text(ui, small, inner.x0, inner.y0,
              scene.line->request.reverse ? ui.theme.key : ui.theme.query, who);
-    const std::string how =
-        scene.state.query ? "picked \u00b7 drag turns" : "follows the mouse \u00b7 drag turns";
     const float after = inner.x0 + text_size(small, who).x + ui.px(12);
     put_text(ui, small, after, inner.y0, ui.theme.secondary,
-             fit_text(small, how, line_end - after));
+             fit_text(small, how_text(scene) + " \u00b7 drag turns", line_end - after));
     const ScreenRect room{inner.x0, inner.y0 + ui.px(24), inner.x1, inner.y1};
     if (!draw_no_volume(ui, room)) draw_all(ui, room, scene, requests);
   }

@@ -21,6 +21,7 @@ class VolumePanel {
 
  private:
   void take_line(const Scene& scene);
+  uint8_t number_of(const Scene& scene, size_t at) const;
   /// For the driver.
   bool is_too_large() const;
   /// Gives the x where the line below it ends.

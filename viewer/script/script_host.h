@@ -49,12 +49,12 @@ class ScriptHost {
   virtual void press(const KeyChord& chord) = 0;
   virtual bool input_done() const = 0;
 
-  /// Whether calls may come to the capture by themselves, or the capture itself.
-  virtual bool follows() const { return false; }
   /// Steps through the recorded steps, or stops that.
   virtual void play(bool on) = 0;
   virtual bool playing() const = 0;
 
+  /// Whether calls may come to the capture by themselves, or the capture itself.
+  virtual bool follows() const { return false; }
   virtual bool reached(WaitFor what) const = 0;
   /// Why that will not be reached, one line; empty while it may be.
   virtual std::string problem_before(WaitFor what) const = 0;

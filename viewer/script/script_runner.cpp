@@ -15,6 +15,7 @@
 #include "viewer/view/prompt_words.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_actions.h"
+#include "viewer/view/words_view.h"
 
 namespace attnscope {
 namespace {
@@ -166,6 +167,22 @@ struct ScriptRunner::Step {
     if (w.part == "exact" || w.part == "sampled") look.exact = w.part == "exact";
     return act(action::SetAtlas{look});
   }
+  After operator()(const word::ShowVolume& w) const {
+    if (w.change.slice && *w.change.slice) {
+      const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
+      const TokenGrid& side = film_of_columns(host.state()) ? call.queries : call.keys;
+      check_volume_slice(filmed(side, host.state().segment), **w.change.slice);
+    }
+    return act(action::SetVolume{w.change.of(host.state().volume)});
+  }
+  After operator()(const word::ShowTimeline& w) const {
+    return act(action::SetTimeline{w.change.of(host.state().timeline)});
+  }
+  After operator()(const word::Play& w) const {
+    calls();
+    host.play(w.on);
+    return After::frame;
+  }
   After operator()(const word::ShowWords& w) const {
     WordsLook look = host.state().words;
     look.shown = w.part != "off";
@@ -184,22 +201,6 @@ struct ScriptRunner::Step {
       look.chosen = chosen_words(TokenNames::of(call, head.batch, keys), w.text);
     }
     return act(action::SetWords{look});
-  }
-  After operator()(const word::ShowVolume& w) const {
-    if (w.change.slice && *w.change.slice) {
-      const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
-      const TokenGrid& side = host.state().reverse ? call.queries : call.keys;
-      check_volume_slice(filmed(side, host.state().segment), **w.change.slice);
-    }
-    return act(action::SetVolume{w.change.of(host.state().volume)});
-  }
-  After operator()(const word::ShowTimeline& w) const {
-    return act(action::SetTimeline{w.change.of(host.state().timeline)});
-  }
-  After operator()(const word::Play& w) const {
-    calls();
-    host.play(w.on);
-    return After::frame;
   }
   After operator()(const word::Act& w) const { return act(w.action); }
 

@@ -46,11 +46,11 @@ constexpr std::array<std::string_view, 44> kNames{"first_picture_ms",
                                                   "atlas_heads",
                                                   "atlas_sketched",
                                                   "atlas_exact",
+                                                  "curve_points",
                                                   "words",
                                                   "word_mass",
                                                   "text_mass",
                                                   "special_mass",
-                                                  "curve_points",
                                                   "js",
                                                   "js_max",
                                                   "js_rows",
@@ -174,11 +174,11 @@ ScriptWord make_atlas(const Words& w) {
   return word::ShowAtlas{"cells", atlas_number(w, 1, "thumbnails")};
 }
 
-ScriptWord make_words(const Words& w) { return parse_words(w); }
-ScriptWord make_word(const Words& w) { return parse_word(w); }
 ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
 ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
 ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
+ScriptWord make_words(const Words& w) { return parse_words(w); }
+ScriptWord make_word(const Words& w) { return parse_word(w); }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -359,18 +359,6 @@ const std::vector<WordRule>& rules() {
        {"atlas on|off|exact|sampled|thumbnails|METRIC | atlas sort METRIC|layers | atlas filter "
         "WORDS|none",
         "all heads of the step, as pictures or by a number of stats"}},
-      {"words",
-       1,
-       kAny,
-       make_words,
-       {"words on|off | words special on|off | words sort prompt|mass | words filter TEXT|none",
-        "the prompt's words and what they get"}},
-      {"word",
-       1,
-       1,
-       make_word,
-       {"word N[,N...]|A-B|\"TEXT\"|none",
-        "the film of these words, added up; none: the query's again"}},
       {"volume",
        1,
        3,
@@ -383,10 +371,23 @@ const std::vector<WordRule>& rules() {
        1,
        2,
        make_timeline,
-       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop on|off | "
+       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop|follow on|off | "
         "timeline speed N",
-        "the strip of steps, a number of the head as a curve, how it plays (steps a second)"}},
+        "the strip of steps, a number of the head as a curve, how it plays (steps a second), and "
+        "whether it goes to steps as they are added"}},
       {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
+      {"words",
+       1,
+       kAny,
+       make_words,
+       {"words on|off | words special on|off | words sort prompt|mass | words filter TEXT|none",
+        "the prompt's words and what they get"}},
+      {"word",
+       1,
+       1,
+       make_word,
+       {"word N[,N...]|A-B|\"TEXT\"|none",
+        "the film of these words, added up; none: the query's again"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",

@@ -25,6 +25,8 @@ TimelineChange parse_timeline_words(const Words& w) {
     if (!change.over) throw unknown_name("timeline over", w[2], curve_axis_names());
   } else if (w.size() == 3 && w[1] == "loop") {
     change.loop = on_or_off(w, 2, "timeline loop");
+  } else if (w.size() == 3 && w[1] == "follow") {
+    change.follow = on_or_off(w, 2, "timeline follow");
   } else if (w.size() == 3 && w[1] == "speed") {
     change.speed = number(w, 2);
   } else if (w.size() == 2 && (w[1] == "on" || w[1] == "off")) {
@@ -38,8 +40,8 @@ TimelineChange parse_timeline_words(const Words& w) {
     change.metric = w[1] == "none" ? "" : w[1];
   } else {
     throw usage_error(
-        "timeline: expected on, off, METRIC, none, over steps, over layers, loop on, loop off or "
-        "speed N");
+        "timeline: expected on, off, METRIC, none, over steps, over layers, loop on, loop off, "
+        "follow on, follow off or speed N");
   }
   check_timeline_look(change.of({}));
   return change;

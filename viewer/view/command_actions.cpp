@@ -92,11 +92,6 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetAtlas{look};
     }
-    case CommandId::toggle_words: {
-      WordsLook look = state.words;
-      look.shown = !look.shown;
-      return action::SetWords{look};
-    }
     case CommandId::toggle_volume: {
       VolumeLook look = state.volume;
       look.shown = !look.shown;
@@ -106,6 +101,11 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       TimelineLook look = state.timeline;
       look.shown = !look.shown;
       return action::SetTimeline{look};
+    }
+    case CommandId::toggle_words: {
+      WordsLook look = state.words;
+      look.shown = !look.shown;
+      return action::SetWords{look};
     }
     case CommandId::difference:
       if (!state.other) return std::nullopt;

@@ -42,6 +42,18 @@ OrderedJson facts_json(const FactOverrides& facts, const path& folder) {
   return json;
 }
 
+OrderedJson volume_json(const VolumeLook& look) {
+  OrderedJson json{{"shown", look.shown},
+                   {"mode", volume_mode_name(look.mode)},
+                   {"threshold", look.threshold},
+                   {"azimuth", look.azimuth},
+                   {"elevation", look.elevation},
+                   {"zoom", look.zoom},
+                   {"slice", nullptr}};
+  if (look.slice) json["slice"] = {volume_axis_name(look.slice->axis), look.slice->at};
+  return json;
+}
+
 void add_words_and_film(const ViewState& view, OrderedJson& json) {
   if (view.words != WordsLook{}) {
     json["words"] = {{"shown", view.words.shown},
@@ -59,18 +71,6 @@ void add_words_and_film(const ViewState& view, OrderedJson& json) {
                     {"loop", view.film.loop},
                     {"moment", view.film.moment}};
   }
-}
-
-OrderedJson volume_json(const VolumeLook& look) {
-  OrderedJson json{{"shown", look.shown},
-                   {"mode", volume_mode_name(look.mode)},
-                   {"threshold", look.threshold},
-                   {"azimuth", look.azimuth},
-                   {"elevation", look.elevation},
-                   {"zoom", look.zoom},
-                   {"slice", nullptr}};
-  if (look.slice) json["slice"] = {volume_axis_name(look.slice->axis), look.slice->at};
-  return json;
 }
 
 OrderedJson head_values_json(const HeadValues& head) {
@@ -130,15 +130,16 @@ OrderedJson view_json(const ViewState& view) {
                      {"filter", view.atlas.filter},
                      {"exact", view.atlas.exact}};
   }
-  add_words_and_film(view, json);
   if (view.volume != VolumeLook{}) json["volume"] = volume_json(view.volume);
   if (view.timeline != TimelineLook{}) {
     json["timeline"] = {{"shown", view.timeline.shown},
                         {"metric", view.timeline.metric},
                         {"over", curve_axis_name(view.timeline.over)},
                         {"loop", view.timeline.loop},
-                        {"speed", view.timeline.speed}};
+                        {"speed", view.timeline.speed},
+                        {"follow", view.timeline.follow}};
   }
+  add_words_and_film(view, json);
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;

@@ -298,6 +298,7 @@ TimelineLook read_timeline(Fields fields) {
   look.over = fields.name("over", parse_curve_axis, curve_axis_names());
   look.loop = fields.boolean("loop");
   look.speed = fields.number("speed");
+  look.follow = fields.boolean("follow");
   fields.check_all_known();
   return look;
 }
@@ -320,10 +321,10 @@ ViewState read_view(Fields fields) {
   }
   view.show_histogram = fields.boolean("show_histogram");
   if (fields.has("atlas")) view.atlas = read_atlas(fields.object("atlas"));
-  if (fields.has("words")) view.words = read_words(fields.object("words"));
-  if (fields.has("film")) view.film = read_film(fields.object("film"));
   if (fields.has("volume")) view.volume = read_volume(fields.object("volume"));
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
+  if (fields.has("words")) view.words = read_words(fields.object("words"));
+  if (fields.has("film")) view.film = read_film(fields.object("film"));
   const double share = fields.number("split_query");
   if (!(share > 0) || !(share < 1)) {
     throw fields.fail("split_query", "expected a share of the width between 0 and 1");

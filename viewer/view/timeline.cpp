@@ -91,6 +91,13 @@ std::string Timeline::text(size_t at) const {
   return each.chunk == kNoChunk ? step : fmt::format("chunk {} \u00b7 {}", each.chunk, step);
 }
 
+HeadId Timeline::newest() const {
+  const std::vector<TimelineTick>& ticks = rows[row].ticks;
+  return *std::find_if(ticks.rbegin(), ticks.rend(), [](const TimelineTick& tick) {
+            return tick.same;
+          })->head;
+}
+
 HeadCurve HeadCurve::of(const std::vector<MapSource>& calls, const Timeline& timeline,
                         const HeadId& from, const TimelineLook& look, const FindSketch& find) {
   HeadCurve curve;

@@ -44,6 +44,8 @@ struct Timeline {
   /// "chunk 2 · step 10".
   std::string text(size_t at) const;
   const TimelineTick& here() const { return rows[row].ticks[point]; }
+  /// The present head at the last point of its branch that has it; may be the present one.
+  HeadId newest() const;
 };
 
 /// Heads whose numbers one curve asks for at most; those nearest to the present one.

@@ -12,19 +12,19 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 2> kAxes{"steps", "layers"};
+constexpr std::array<std::string_view, 2> kCurveAxes{"steps", "layers"};
 
 }  // namespace
 
-std::string_view curve_axis_name(CurveAxis axis) { return kAxes[static_cast<size_t>(axis)]; }
+std::string_view curve_axis_name(CurveAxis axis) { return kCurveAxes[static_cast<size_t>(axis)]; }
 
 std::optional<CurveAxis> parse_curve_axis(std::string_view name) {
-  const auto at = std::find(kAxes.begin(), kAxes.end(), name);
-  if (at == kAxes.end()) return std::nullopt;
-  return static_cast<CurveAxis>(at - kAxes.begin());
+  const auto at = std::find(kCurveAxes.begin(), kCurveAxes.end(), name);
+  if (at == kCurveAxes.end()) return std::nullopt;
+  return static_cast<CurveAxis>(at - kCurveAxes.begin());
 }
 
-std::vector<std::string> curve_axis_names() { return {kAxes.begin(), kAxes.end()}; }
+std::vector<std::string> curve_axis_names() { return {kCurveAxes.begin(), kCurveAxes.end()}; }
 
 void check_timeline_look(const TimelineLook& look) {
   if (!look.metric.empty() && find_head_field(look.metric) == nullptr) {
@@ -47,6 +47,7 @@ TimelineLook TimelineChange::of(TimelineLook look) const {
   look.over = over.value_or(look.over);
   look.loop = loop.value_or(look.loop);
   look.speed = speed.value_or(look.speed);
+  look.follow = follow.value_or(look.follow);
   return look;
 }
 

@@ -24,6 +24,8 @@ struct TimelineLook {
   CurveAxis over = CurveAxis::steps;
   bool loop = true;  ///< playing goes on with the first step after the last
   double speed = 2;  ///< steps a second, where they are there in time
+  /// Each step that is added to the capture is shown as soon as it is there.
+  bool follow = false;
   friend bool operator==(const TimelineLook&, const TimelineLook&) = default;
 };
 
@@ -37,6 +39,7 @@ struct TimelineChange {
   std::optional<CurveAxis> over = {};
   std::optional<bool> loop = {};
   std::optional<double> speed = {};
+  std::optional<bool> follow = {};
 
   TimelineLook of(TimelineLook look) const;
   friend bool operator==(const TimelineChange&, const TimelineChange&) = default;

@@ -178,10 +178,10 @@ class Applier {
     state_.maximised = a.pane;
     if (a.pane == ViewPane::histogram) state_.show_histogram = true;
     if (a.pane == ViewPane::atlas) state_.atlas.shown = true;
-    if (a.pane == ViewPane::words) state_.words.shown = true;
     if (a.pane == ViewPane::volume) state_.volume.shown = true;
     if (a.pane == ViewPane::query) state_.volume.shown = false;
     if (a.pane == ViewPane::timeline) state_.timeline.shown = true;
+    if (a.pane == ViewPane::words) state_.words.shown = true;
   }
 
   void operator()(const action::ShowHistogram& a) {

@@ -11,11 +11,11 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
   }
   if (std::holds_alternative<action::SetSplit>(action)) return Gesture::split;
   if (std::holds_alternative<action::SetRange>(action)) return Gesture::range;
-  if (std::holds_alternative<action::SetMoment>(action)) return Gesture::moment;
   if (const auto* volume = std::get_if<action::SetVolume>(&action); volume && volume->dragged) {
     return Gesture::volume;
   }
   if (std::holds_alternative<action::Scrub>(action)) return Gesture::scrub;
+  if (std::holds_alternative<action::SetMoment>(action)) return Gesture::moment;
   if (std::holds_alternative<action::SetSplitLine>(action)) return Gesture::line;
   if (std::holds_alternative<action::SetOtherRect>(action)) return Gesture::other;
   return Gesture::none;

@@ -32,7 +32,7 @@ enum class ViewPane : uint8_t {
   words,
   volume,
   timeline
-};  ///< grows
+};  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
 /// A part of the map in entries, half-open and not rounded: queries [q0, q1) × keys [k0, k1).
@@ -95,10 +95,10 @@ struct ViewState {
   std::optional<ViewPane> maximised;
   bool show_histogram = true;
   AtlasLook atlas = {};
-  WordsLook words = {};
-  FilmLook film = {};
   VolumeLook volume = {};
   TimelineLook timeline = {};
+  WordsLook words = {};
+  FilmLook film = {};
   float split_query = 0.36f;            ///< share of the window's width that the right column takes
   std::optional<OtherSide> other = {};  ///< none: nothing is compared
 

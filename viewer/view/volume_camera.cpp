@@ -13,7 +13,7 @@ using Vector = std::array<double, 3>;  ///< x, y, t, or the same in the world: x
 /// Depth of the volume, of the longer of its other sides.
 constexpr double kDepth = 0.8;
 /// Of the pane that the volume's diagonal takes at least at a zoom of 1.
-constexpr double kLeastShare = 0.5;
+constexpr double kLeastBoxShare = 0.5;
 /// Rays along a face would meet it nowhere, or everywhere.
 constexpr double kLeastWay = 1e-6;
 
@@ -38,7 +38,7 @@ VolumeCamera::VolumeCamera(std::array<int64_t, 3> size, const VolumeLook& look, 
   size_ = {cols, rows, frames * spacing_};
   const double side = std::min(width, height);
   pixels_ =
-      std::max(side - 2 * margin, kLeastShare * side) / std::sqrt(dot(size_, size_)) * look.zoom;
+      std::max(side - 2 * margin, kLeastBoxShare * side) / std::sqrt(dot(size_, size_)) * look.zoom;
   const double az = look.azimuth * std::numbers::pi / 180;
   const double el = look.elevation * std::numbers::pi / 180;
   right_ = {std::cos(az), 0, std::sin(az)};
@@ -76,7 +76,7 @@ std::vector<VolumeEdge> volume_edges(const VolumeCamera& camera, std::array<int6
   const Vector far_corner{static_cast<double>(size[2]), static_cast<double>(size[1]),
                           static_cast<double>(size[0])};
   std::vector<VolumeEdge> edges;
-  constexpr std::array kAxes{VolumeAxis::x, VolumeAxis::y, VolumeAxis::t};
+  constexpr std::array kEdgeAxes{VolumeAxis::x, VolumeAxis::y, VolumeAxis::t};
   for (size_t along = 0; along < 3; ++along) {
     const size_t b = (along + 1) % 3, c = (along + 2) % 3;
     for (int corner = 0; corner < 4; ++corner) {
@@ -85,9 +85,9 @@ std::vector<VolumeEdge> volume_edges(const VolumeCamera& camera, std::array<int6
       to[along] = far_corner[along];
       from[b] = to[b] = far_b ? far_corner[b] : 0;
       from[c] = to[c] = far_c ? far_corner[c] : 0;
-      const bool seen_b = camera.faces_eye(kAxes[b], far_b);
-      const bool seen_c = camera.faces_eye(kAxes[c], far_c);
-      edges.push_back({kAxes[along],
+      const bool seen_b = camera.faces_eye(kEdgeAxes[b], far_b);
+      const bool seen_c = camera.faces_eye(kEdgeAxes[c], far_c);
+      edges.push_back({kEdgeAxes[along],
                        {from[0], from[1], from[2]},
                        {to[0], to[1], to[2]},
                        !seen_b && !seen_c,
@@ -116,11 +116,13 @@ const VolumeEdge* labelled_edge(const VolumeCamera& camera, std::span<const Volu
 }
 
 uint8_t VolumeCells::number_of(double unit) {
-  return static_cast<uint8_t>(kLeastNumber + std::lround(252 * std::clamp(unit, 0.0, 1.0)));
+  return static_cast<uint8_t>(kLeastNumber +
+                              std::lround((255 - kLeastNumber) * std::clamp(unit, 0.0, 1.0)));
 }
 
 uint8_t VolumeCells::least_of(double threshold) {
-  return static_cast<uint8_t>(kLeastNumber + std::ceil(252 * std::clamp(threshold, 0.0, 1.0)));
+  return static_cast<uint8_t>(kLeastNumber +
+                              std::ceil((255 - kLeastNumber) * std::clamp(threshold, 0.0, 1.0)));
 }
 
 uint8_t VolumeCells::at(const LatentCoord& place) const {

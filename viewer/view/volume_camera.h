@@ -68,10 +68,11 @@ std::vector<VolumeEdge> volume_edges(const VolumeCamera& camera,
 const VolumeEdge* labelled_edge(const VolumeCamera& camera, std::span<const VolumeEdge> edges,
                                 VolumeAxis axis);
 
-/// A number a cell, as the volume's texture has it: the place on the colours in 253 steps from
+/// A number a cell, as the volume's texture has it: the place on the colours in 252 steps from
 /// kLeastNumber on, or why there is none. [frames, height, width].
 struct VolumeCells {
-  static constexpr uint8_t kNothing = 0, kMasked = 1, kMissing = 2, kLeastNumber = 3;
+  static constexpr uint8_t kNothing = 0, kMasked = 1, kMissing = 2, kEvicted = 3;
+  static constexpr uint8_t kLeastNumber = 4;
   std::array<int64_t, 3> size{};  ///< frames, height, width
   std::vector<uint8_t> numbers;
 

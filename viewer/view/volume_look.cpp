@@ -12,12 +12,12 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 2> kModes{"max", "emission"};
-constexpr std::array<std::string_view, 3> kAxes{"t", "y", "x"};
+constexpr std::array<std::string_view, 2> kVolumeModes{"max", "emission"};
+constexpr std::array<std::string_view, 3> kVolumeAxes{"t", "y", "x"};
 
 template <typename Enum, size_t kCount>
-std::optional<Enum> parse(const std::array<std::string_view, kCount>& names,
-                          std::string_view name) {
+std::optional<Enum> name_in(const std::array<std::string_view, kCount>& names,
+                            std::string_view name) {
   const auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return std::nullopt;
   return static_cast<Enum>(at - names.begin());
@@ -30,16 +30,20 @@ void check_within(std::string_view what, double value, double least, double most
 
 }  // namespace
 
-std::string_view volume_mode_name(VolumeMode mode) { return kModes[static_cast<size_t>(mode)]; }
-std::string_view volume_axis_name(VolumeAxis axis) { return kAxes[static_cast<size_t>(axis)]; }
+std::string_view volume_mode_name(VolumeMode mode) {
+  return kVolumeModes[static_cast<size_t>(mode)];
+}
+std::string_view volume_axis_name(VolumeAxis axis) {
+  return kVolumeAxes[static_cast<size_t>(axis)];
+}
 std::optional<VolumeMode> parse_volume_mode(std::string_view name) {
-  return parse<VolumeMode>(kModes, name);
+  return name_in<VolumeMode>(kVolumeModes, name);
 }
 std::optional<VolumeAxis> parse_volume_axis(std::string_view name) {
-  return parse<VolumeAxis>(kAxes, name);
+  return name_in<VolumeAxis>(kVolumeAxes, name);
 }
-std::vector<std::string> volume_mode_names() { return {kModes.begin(), kModes.end()}; }
-std::vector<std::string> volume_axis_names() { return {kAxes.begin(), kAxes.end()}; }
+std::vector<std::string> volume_mode_names() { return {kVolumeModes.begin(), kVolumeModes.end()}; }
+std::vector<std::string> volume_axis_names() { return {kVolumeAxes.begin(), kVolumeAxes.end()}; }
 
 VolumeLook turned(VolumeLook look, double azimuth, double elevation, double zoom) {
   look.azimuth = std::remainder(azimuth, 360.0);

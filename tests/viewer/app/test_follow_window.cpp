@@ -141,3 +141,25 @@ TEST_CASE("what cannot be followed, and what is added and cannot be read, is tol
   CHECK(result.err.find("wait calls 2: not there after 8 s") != std::string::npos);
   CHECK(result.err.find("is also in") != std::string::npos);
 }
+
+TEST_CASE("the time line of a followed capture grows, and goes to the newest step where told") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const fs::path dump = folder.path() / "dump";
+  Json listed = Json::array();
+  record(dump, 0, 0, listed);
+  auto window = std::async(std::launch::async, [&] {
+    return run_window(folder.path().string(), {"dump", "--follow"},
+                      "wait calls 1\nhead 1\nzoom 0 20 0 20\nwait exact\nsave-session one.json\n"
+                      "wait calls 2\nwait exact\nexpect step == 0\nclick \"Timeline/S3\"\n"
+                      "expect step == 3\nclick \"Timeline/Follow\"\nsave-session two.json\n"
+                      "wait calls 3\nwait exact\nexpect step == 7\nexpect head == 1\n");
+  });
+  wait_for_file(folder.path() / "one.json");
+  record(dump, 3, 0, listed);
+  wait_for_file(folder.path() / "two.json");
+  record(dump, 7, 0, listed);
+  const WindowResult result = window.get();
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+}

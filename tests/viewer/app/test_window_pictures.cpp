@@ -108,11 +108,6 @@ TEST_CASE("weights of either sign have colours on both sides of 0 and no logits 
                folder / "linear.safetensors");
 }
 
-TEST_CASE("the words of the prompt look as they did") {
-  if (!can_open_windows() || !fonts_are_installed()) return;
-  check_golden("words", "layer 2\nhead 0\nquery 3 8 7\nwords on\nword \"red circle\"", {});
-}
-
 TEST_CASE("a token's row as a volume, cut open at its frame") {
   if (!can_open_windows() || !fonts_are_installed()) return;
   check_golden("volume",
@@ -133,6 +128,11 @@ TEST_CASE("steps under the toolbar with a number of a head as a curve") {
                "size 800 600\nlayer 1\nstep 4\nhead 1\nquery 1 4 5\nvolume emission\n"
                "timeline entropy",
                {}, capture);
+}
+
+TEST_CASE("the words of the prompt look as they did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("words", "layer 2\nhead 0\nquery 3 8 7\nwords on\nword \"red circle\"", {});
 }
 
 TEST_CASE("pictures that differ are told apart") {

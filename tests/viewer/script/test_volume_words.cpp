@@ -48,11 +48,11 @@ TEST_CASE("words of the volume change a part of its look") {
 
 TEST_CASE("words of the time line change a part of its look") {
   TimelineLook look;
-  for (const char* line :
-       {"timeline text_mass", "timeline over layers", "timeline loop off", "timeline speed 5"}) {
+  for (const char* line : {"timeline text_mass", "timeline over layers", "timeline loop off",
+                           "timeline speed 5", "timeline follow on"}) {
     look = word_of<word::ShowTimeline>(line).change.of(look);
   }
-  CHECK(look == TimelineLook{true, "text_mass", CurveAxis::layers, false, 5});
+  CHECK(look == TimelineLook{true, "text_mass", CurveAxis::layers, false, 5, true});
   CHECK(word_of<word::ShowTimeline>("timeline none").change.of(look).metric.empty());
   CHECK_FALSE(word_of<word::ShowTimeline>("timeline off").change.of(look).shown);
   CHECK(word_of<word::Play>("play on").on);

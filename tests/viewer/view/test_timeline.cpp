@@ -71,6 +71,8 @@ TEST_CASE("the time line has every step of every branch, marked where the presen
   CHECK(timeline.text(2) == "step 20");
   CHECK(shape(timeline) == "uncond: = = . .\ncond: = # - =\n");
   CHECK(timeline.here().head == HeadId{0, 1, 1});
+  CHECK(timeline.newest() == HeadId{3, 0, 1});
+  CHECK(Timeline::of(calls, {2, 0, 0}).newest() == HeadId{2, 0, 0});
   // A click on step 0 goes to the same slot, not to attn2; on step 20 to what there is.
   CHECK(timeline.rows[1].ticks[0].head == HeadId{1, 1, 1});
   CHECK(timeline.rows[1].ticks[2].head == HeadId{2, 0, 1});
@@ -195,7 +197,7 @@ TEST_CASE(
   session.head.branch = "all";
   session.view = opened_view(limits);
   CHECK_FALSE(has(session_text(session, "/"), "timeline"));
-  session.view.timeline = {true, "entropy", CurveAxis::layers, false, 0.5};
+  session.view.timeline = {true, "entropy", CurveAxis::layers, false, 0.5, true};
   CHECK(parse_session(session_text(session, "/"), "s.json", "/").view == session.view);
   session.view.timeline = {};
   session.view.timeline.shown = false;

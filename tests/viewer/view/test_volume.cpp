@@ -152,9 +152,9 @@ TEST_CASE("a plane cuts away what lies before it, and is seen itself") {
   look.azimuth = look.elevation = 0;
   const VolumeCamera camera(kSize, look, 400, 300);
   const VolumePoint start = camera.ray_start(camera.project({3.5, 2.5, 1}));
-  CHECK(seen_cell(cells, start, camera.way(), 3, std::nullopt) == LatentCoord{0, 2, 3});
+  CHECK(seen_cell(cells, start, camera.way(), 4, std::nullopt) == LatentCoord{0, 2, 3});
   const VolumeSlice middle{VolumeAxis::t, 1};
-  CHECK(seen_cell(cells, start, camera.way(), 3, middle) == LatentCoord{1, 2, 3});
+  CHECK(seen_cell(cells, start, camera.way(), 4, middle) == LatentCoord{1, 2, 3});
   // What is no value is seen on a plane, and nowhere else.
   cells.numbers[1 * 35 + 2 * 7 + 3] = VolumeCells::kMasked;
   CHECK(seen_cell(cells, start, camera.way(), 200, middle) == LatentCoord{1, 2, 3});
@@ -162,18 +162,18 @@ TEST_CASE("a plane cuts away what lies before it, and is seen itself") {
   look.azimuth = 180;
   const VolumeCamera behind(kSize, look, 400, 300);
   const VolumePoint other = behind.ray_start(behind.project({3.5, 2.5, 1}));
-  CHECK(seen_cell(cells, other, behind.way(), 3, middle) == LatentCoord{1, 2, 3});
+  CHECK(seen_cell(cells, other, behind.way(), 4, middle) == LatentCoord{1, 2, 3});
   CHECK(seen_cell(cells, other, behind.way(), 245, std::nullopt) == LatentCoord{0, 2, 3});
-  CHECK_FALSE(seen_cell(cells, behind.ray_start({-500, 0}), behind.way(), 3, middle));
+  CHECK_FALSE(seen_cell(cells, behind.ray_start({-500, 0}), behind.way(), 4, middle));
 }
 
 TEST_CASE("numbers of cells are places on the colours") {
-  CHECK(VolumeCells::number_of(0) == 3);
+  CHECK(VolumeCells::number_of(0) == 4);
   CHECK(VolumeCells::number_of(1) == 255);
-  CHECK(VolumeCells::number_of(-4) == 3);
+  CHECK(VolumeCells::number_of(-4) == 4);
   CHECK(VolumeCells::number_of(7) == 255);
-  CHECK(VolumeCells::least_of(0) == 3);
-  CHECK(VolumeCells::least_of(0.5) == 129);
+  CHECK(VolumeCells::least_of(0) == 4);
+  CHECK(VolumeCells::least_of(0.5) == 130);
   CHECK(VolumeCells::number_of(0.5) >= VolumeCells::least_of(0.5));
   CHECK(VolumeCells::number_of(0.49) < VolumeCells::least_of(0.5));
 }

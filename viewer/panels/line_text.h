@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "viewer/panels/scene.h"
+
+namespace attnscope {
+
+// What the scene's line is, in words, for the film and for the volume of it. The scene has a line.
+
+/// Whether it is of the words that are chosen, not of a query.
+bool is_of_words(const Scene& scene);
+/// "(5, 10, 22)", "mean of 4 tokens", or the words.
+std::string chosen_line_text(const Scene& scene);
+/// What stands behind that: "picked".
+std::string how_text(const Scene& scene);
+/// "sum of 2 words' weight", "weight".
+std::string line_unit(const Scene& scene);
+/// "exact row", "column of u8 codes, ± 3.3 %".
+std::string exactness_text(const Scene& scene);
+/// Why there is no line, or none that is filmed; empty: there is one.
+std::string no_line_text(const Scene& scene);
+
+}  // namespace attnscope
