@@ -71,6 +71,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
     }
     std::shared_ptr<const TexelReader> reader = read_export_texels(origin.path);
     auto document = make_document(origin, std::nullopt, reader->calls());
+    document->limits.computed = false;
     document->tiles = make.of_export(std::move(reader), std::move(wake));
     return document;
   }

@@ -259,8 +259,8 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
 void TileService::Impl::look_up_norms(const Assignment& assignment) {
   const auto* pass = std::get_if<PassKey>(&assignment.key);
   HeadCache& head = *assignment.head;
-  if (!is_kept(head.id) || pass == nullptr || pass->against || head.asked_cache || head.norms.complete() ||
-      !needs_norms(head.problem->score(), pass->quantity)) {
+  if (!is_kept(head.id) || pass == nullptr || pass->against || head.asked_cache ||
+      head.norms.complete() || !needs_norms(head.problem->score(), pass->quantity)) {
     return;
   }
   head.asked_cache = true;

@@ -86,6 +86,12 @@ TEST_CASE("a picture of every head of the step beside the matrix") {
   check_golden("atlas", "size 800 520\natlas on\nlayer 2\nhead 0\nquery 3 8 7\nwait atlas", {});
 }
 
+TEST_CASE("a difference of two heads looks as it did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("difference",
+               "layer 2\nhead 0\nb head 3 0\ndifference signed\nquery 3 8 7\nb ranked on", {});
+}
+
 TEST_CASE("pictures that differ are told apart") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
