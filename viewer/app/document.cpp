@@ -95,6 +95,11 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   return document;
 }
 
+void Document::take_nearest_other() {
+  const HeadId nearest = other_picker.nearest_to(picker.values(history.now().head));
+  history.restart(apply_action(history.now(), action::SetOther{nearest}, limits));
+}
+
 ViewState Document::shown() const {
   const ViewState& now = history.now();
   if (shows_other && now.other) return seen_as_other(now);

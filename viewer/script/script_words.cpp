@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
-#include "viewer/script/compare_words.h"
 #include "viewer/script/script_arguments.h"
 #include "viewer/view/atlas_filter.h"
 #include "viewer/view/head_atlas.h"
@@ -212,6 +211,15 @@ ScriptWord make_pane(const Words& w) {
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
 ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
+
+ScriptWord word_of(CompareWord parsed) {
+  if (const Action* const action = std::get_if<Action>(&parsed)) return act(*action);
+  if (const auto* const head = std::get_if<word::SelectOther>(&parsed)) return *head;
+  if (const auto* const capture = std::get_if<word::OpenOther>(&parsed)) return *capture;
+  return std::get<word::ShowOther>(parsed);
+}
+ScriptWord make_other(const Words& w) { return word_of(parse_other(w)); }
+ScriptWord make_difference(const Words& w) { return word_of(parse_difference_word(w)); }
 
 ScriptWord make_wait(const Words& w) {
   word::Wait wait{choose<WaitFor>(w[0], kWaits, w[1]), kWaitSeconds};
