@@ -73,6 +73,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
     }
     std::shared_ptr<const TexelReader> reader = read_export_texels(origin.path);
     auto document = make_document(origin, nullptr, reader->calls());
+    document->limits.computed = false;
     document->tiles = make.of_export(std::move(reader), std::move(wake));
     return document;
   }
@@ -112,6 +113,11 @@ void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceM
   picker = HeadPicker(calls, {0, own_calls});
   other_picker = picker;
   for (const CallLimits& call : ViewLimits::of(sources).calls) limits.calls.push_back(call);
+}
+
+void Document::take_nearest_other() {
+  const HeadId nearest = other_picker.nearest_to(picker.values(history.now().head));
+  history.restart(apply_action(history.now(), action::SetOther{nearest}, limits));
 }
 
 ViewState Document::shown() const {

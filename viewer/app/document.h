@@ -108,6 +108,9 @@ struct Document {
                                         const std::filesystem::path& second = {});
   /// The state, with the head that is pointed at, or side B while it is seen in place of A.
   ViewState shown() const;
+  /// Makes the head of the second capture that is most like A's side B, with nothing to go back to.
+  /// Throws Error(usage) where it has no map of that size.
+  void take_nearest_other();
   /// The call of a head that is shown.
   const MapSource& call_of(const HeadId& head) const {
     return calls[static_cast<size_t>(head.call)];

@@ -37,15 +37,6 @@ ScreenRect window_rect(float scale) {
           std::max(size.y, scale * kLeastWindow.height)};
 }
 
-/// Makes the head of the second capture that is most like A's side B.
-void take_nearest_other(Document& document) {
-  const ViewState& now = document.history.now();
-  const HeadId other = document.other_picker.nearest_to(document.picker.values(now.head));
-  document.history.restart(apply_action(now, action::SetOther{other}, document.limits));
-}
-
-KeyChord command_chord(CommandId id) { return parse_chord(command_of(id).chords.front()); }
-
 bool has_atlas_of_many(const Document& document) {
   const HeadId& head = document.history.now().head;
   if (!document.calls[static_cast<size_t>(head.call)].weights) return false;
@@ -84,7 +75,7 @@ void ViewerApp::open(const CaptureOrigin& origin, const std::filesystem::path& s
   auto document = Document::open(
       origin, settings_.read_control, settings_.make_source, [window = window_] { window->wake(); },
       second);
-  if (document->other) take_nearest_other(*document);
+  if (document->other) document->take_nearest_other();
   if (settings_.begin_with_atlas && has_atlas_of_many(*document)) {
     AtlasLook look;
     look.shown = true;
@@ -205,19 +196,6 @@ void ViewerApp::take_added() {
   }
 }
 
-void ViewerApp::open_other(const std::filesystem::path& path) {
-  if (!document_) throw usage_error("no capture is open");
-  auto document = Document::open(
-      document_->origin, settings_.read_control, settings_.make_source,
-      [window = window_] { window->wake(); }, path);
-  // What was seen of a second capture before is no head of this one.
-  ViewState now = document_->history.now();
-  now.other.reset();
-  document->history.restart(std::move(now));
-  take_nearest_other(*document);
-  show(std::move(document));
-}
-
 void ViewerApp::fail(const std::string& title, const std::string& message) {
   failure_ = Failure{title, one_line(message)};
   window_->request_frames();
@@ -304,18 +282,6 @@ void ViewerApp::press(const KeyChord& chord) {
       press_on_panels(chord);
       break;
   }
-}
-
-void ViewerApp::release(const KeyChord& chord) {
-  // With or without the keys that were held beside it.
-  if (chord.key == command_chord(CommandId::hold_other).key) show_other(false);
-}
-
-void ViewerApp::show_other(bool on) {
-  if (!document_ || document_->shows_other == on) return;
-  document_->shows_other = on;
-  changed_ = true;
-  window_->request_frames();
 }
 
 /// A dialog that opens closes lists, so that a list is always the last that was opened.
@@ -670,30 +636,10 @@ std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
   return entry;
 }
 
-std::optional<ProbedEntry> ViewerApp::probe_other(int64_t query, int64_t key) {
-  document_->require_unchanged();
-  return frame_->probe_other(query, key);
-}
-
 double ViewerApp::texture_mib() const {
   return static_cast<double>(textures_.pool().bytes() + panels_.atlas().texture_bytes() +
                              panels_.volume().texture_bytes()) /
          0x1p20;
-}
-
-std::optional<double> ViewerApp::divergence_number(ScriptName name) const {
-  if (!frame_ || !frame_->divergence()) return std::nullopt;
-  const RowDivergence& found = *frame_->divergence();
-  if (name == ScriptName::js_rows) return static_cast<double>(found.computed);
-  double sum = 0, largest = 0, rows = 0;
-  for (const double each : found.rows) {
-    if (std::isnan(each)) continue;
-    sum += each;
-    largest = std::max(largest, each);
-    rows += 1;
-  }
-  if (rows == 0) return std::nullopt;
-  return name == ScriptName::js ? sum / rows : largest;
 }
 
 TileSourceStatus ViewerApp::source_status() const {

@@ -25,25 +25,25 @@ bool is_on(const ScriptArguments& w) {
   return w[2] == "on";
 }
 
-ScriptWord make_lock(const ScriptArguments& w) {
+CompareWord make_lock(const ScriptArguments& w) {
   const bool on = w[1] == "lock";
-  if (w[2] == "zoom") return word::Act{action::SetLock{action::Lock::zoom, on}};
-  if (w[2] == "range") return word::Act{action::SetLock{action::Lock::range, on}};
-  if (w[2] == "cursor") return word::Act{action::SetLock{action::Lock::cursor, on}};
+  if (w[2] == "zoom") return action::SetLock{action::Lock::zoom, on};
+  if (w[2] == "range") return action::SetLock{action::Lock::range, on};
+  if (w[2] == "cursor") return action::SetLock{action::Lock::cursor, on};
   throw unknown_name("b " + w[1], w[2], {"zoom", "range", "cursor"});
 }
 
-ScriptWord make_split(const ScriptArguments& w) {
-  if (w[2] == "off") return word::Act{action::SetSplitLine{}};
+CompareWord make_split(const ScriptArguments& w) {
+  if (w[2] == "off") return action::SetSplitLine{};
   const double share = number(w, 2);
   if (!(share >= 0) || !(share <= 1)) {
     throw usage_error("b split: expected a share of the map's width from 0 to 1, or off, got " +
                       one_line(w[2]));
   }
-  return word::Act{action::SetSplitLine{static_cast<float>(share)}};
+  return action::SetSplitLine{static_cast<float>(share)};
 }
 
-ScriptWord make_other_head(const ScriptArguments& w, HeadAxis axis) {
+CompareWord make_other_head(const ScriptArguments& w, HeadAxis axis) {
   if (w.size() == 4) {
     whole(w, 2);
     whole(w, 3);
@@ -55,7 +55,7 @@ ScriptWord make_other_head(const ScriptArguments& w, HeadAxis axis) {
 
 }  // namespace
 
-ScriptWord make_other(const ScriptArguments& w) {
+CompareWord parse_other(const ScriptArguments& w) {
   const std::vector<std::string> kinds = other_kinds();
   if (std::find(kinds.begin(), kinds.end(), w[1]) == kinds.end()) {
     throw unknown_name(w[0], w[1], kinds);
@@ -66,10 +66,10 @@ ScriptWord make_other(const ScriptArguments& w) {
     throw usage_error("b " + w[1] + (w[1] == "off" ? ": stands alone" : ": expected one value") +
                       (w[1] == "head" ? ", or a layer and a head" : ""));
   }
-  if (w[1] == "off") return word::Act{action::DropOther{}};
+  if (w[1] == "off") return action::DropOther{};
   if (w[1] == "capture") return word::OpenOther{w[2]};
   if (w[1] == "show") return word::ShowOther{is_on(w)};
-  if (w[1] == "ranked") return word::Act{action::ShowRanked{is_on(w)}};
+  if (w[1] == "ranked") return action::ShowRanked{is_on(w)};
   if (w[1] == "lock" || w[1] == "release") return make_lock(w);
   if (w[1] == "split") return make_split(w);
   const auto axis = std::find_if(kOtherAxes.begin(), kOtherAxes.end(),
@@ -77,10 +77,10 @@ ScriptWord make_other(const ScriptArguments& w) {
   return make_other_head(w, *axis);
 }
 
-ScriptWord make_difference(const ScriptArguments& w) {
+CompareWord parse_difference_word(const ScriptArguments& w) {
   const auto how = parse_difference(w[1]);
   if (!how) throw unknown_name(w[0], w[1], difference_names());
-  return word::Act{action::SetDifference{*how}};
+  return action::SetDifference{*how};
 }
 
 }  // namespace attnscope

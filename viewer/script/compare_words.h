@@ -1,13 +1,35 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "viewer/script/script_arguments.h"
-#include "viewer/script/script_words.h"
+#include "viewer/view/head_picker.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 
-// What the words of a comparison mean: `b …` and `difference …`. The arguments are the whole line.
-// Throw Error(usage) without a place.
-ScriptWord make_other(const ScriptArguments& words);
-ScriptWord make_difference(const ScriptArguments& words);
+namespace word {
+/// `b layer 3`, `b head 3 2`: side B, one value after the other.
+struct SelectOther {
+  std::vector<std::pair<HeadAxis, std::string>> values;
+};
+/// `b capture PATH`.
+struct OpenOther {
+  std::string path;
+};
+/// `b show on`: B in place of A, as while its key is held.
+struct ShowOther {
+  bool on = false;
+};
+}  // namespace word
+/// What the words of a comparison ask for.
+using CompareWord = std::variant<Action, word::SelectOther, word::OpenOther, word::ShowOther>;
+
+// `b …` and `difference …`; the arguments are the whole line. Throw Error(usage) without a place.
+CompareWord parse_other(const ScriptArguments& words);
+CompareWord parse_difference_word(const ScriptArguments& words);
 
 }  // namespace attnscope

@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
-#include "viewer/script/compare_words.h"
 #include "viewer/script/script_arguments.h"
 #include "viewer/script/timeline_words.h"
 #include "viewer/script/volume_words.h"
@@ -229,6 +228,15 @@ ScriptWord make_pane(const Words& w) {
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
 ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
+
+ScriptWord word_of(CompareWord parsed) {
+  if (const Action* const action = std::get_if<Action>(&parsed)) return act(*action);
+  if (const auto* const head = std::get_if<word::SelectOther>(&parsed)) return *head;
+  if (const auto* const capture = std::get_if<word::OpenOther>(&parsed)) return *capture;
+  return std::get<word::ShowOther>(parsed);
+}
+ScriptWord make_other(const Words& w) { return word_of(parse_other(w)); }
+ScriptWord make_difference(const Words& w) { return word_of(parse_difference_word(w)); }
 
 /// Of a wait, where word `at` says them.
 double seconds_at(const Words& w, size_t at) {

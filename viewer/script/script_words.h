@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
+#include "viewer/script/compare_words.h"
 #include "viewer/script/pane_words.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/key_chord.h"
@@ -129,18 +130,6 @@ struct Click {
 };
 struct PressKey {
   KeyChord chord;
-};
-/// `b layer 3`, `b head 3 2`: side B, one value after the other.
-struct SelectOther {
-  std::vector<std::pair<HeadAxis, std::string>> values;
-};
-/// `b capture PATH`.
-struct OpenOther {
-  std::string path;
-};
-/// `b show on`: B in place of A, as while its key is held.
-struct ShowOther {
-  bool on = false;
 };
 struct Wait {
   WaitFor what = WaitFor::picture;

@@ -212,7 +212,13 @@ class ExportMaps : public MapWork {
     const auto check_quantity = [this](const HeadId& id, Quantity quantity) {
       if (!has(id, quantity)) throw usage_error("the export does not hold these numbers");
     };
-    for (const TileId& tile : wishes.tiles) check_quantity(tile.head, tile.quantity);
+    for (const TileId& tile : wishes.tiles) {
+      check_quantity(tile.head, tile.quantity);
+      if (tile.against) throw usage_error("maps of an export are not subtracted");
+    }
+    if (!wishes.exact_differences.empty() || wishes.divergence) {
+      throw usage_error("maps of an export are not subtracted");
+    }
     for (const auto& line : {wishes.line, wishes.other_line}) {
       if (!line) continue;
       check_quantity(line->head, line->quantity);

@@ -523,7 +523,13 @@ bool TileScheduler::make_room() {
         other.drop(Quantity::logits)) {
       return true;
     }
-    // Pieces of them that are still under way find themselves forgotten.
+    // Where only differences from a map are seen, its own tiles are not. Pieces of what is dropped
+    // that are still under way find themselves forgotten.
+    const bool has_pass = ordered_.contains(PassKey{id, Quantity::weights});
+    if (other.wanted && !has_pass && !is_wanted(id, {Quantity::weights}) &&
+        other.drop(Quantity::weights)) {
+      return true;
+    }
     if (other.drop_differences([&](const MapNumbers& of) { return is_wanted(id, of); })) {
       return true;
     }

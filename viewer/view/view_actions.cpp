@@ -268,6 +268,8 @@ class Applier {
   void operator()(const action::SetDifference& a) {
     if (a.how == Difference::off && !state_.other) return;
     OtherSide& other = other_side();
+    if (a.how != Difference::off)
+      check_computed("difference " + std::string(difference_name(a.how)));
     if (!difference_suits(a.how, quantity())) {
       throw usage_error("difference logratio: logits have no ratio; take product weights");
     }
@@ -308,6 +310,7 @@ class Applier {
 
   void operator()(const action::ShowRanked& a) {
     if (!a.on && !state_.other) return;
+    if (a.on) check_computed("b ranked on");
     other_side().ranked = a.on;
   }
 
@@ -319,6 +322,12 @@ class Applier {
   const CallLimits& call() const { return limits_.of_call(state_.head); }
   Quantity quantity() const {
     return state_.product == ViewProduct::logits ? Quantity::logits : Quantity::weights;
+  }
+
+  void check_computed(const std::string& wish) const {
+    if (limits_.computed) return;
+    throw usage_error(wish +
+                      ": maps of an export are not subtracted; open the capture that it is of");
   }
 
   OtherSide& other_side() {

@@ -123,6 +123,7 @@ struct CallLimits {
 };
 struct ViewLimits {
   std::vector<CallLimits> calls;  ///< in their order
+  bool computed = true;           ///< maps are; of an export's, which are read, none is subtracted
 
   static ViewLimits of(const std::vector<MapSource>& calls);
   bool has(const HeadId& head) const;

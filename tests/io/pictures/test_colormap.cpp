@@ -16,6 +16,25 @@ constexpr std::array kMaps{Colormap::viridis, Colormap::cividis, Colormap::magma
 
 }  // namespace
 
+TEST_CASE("the map of differences is the published one, grey in the middle, and no choice") {
+  // Moreland's table of coolwarm, of 33 colours.
+  struct Case {
+    double unit;
+    Rgb colour;
+  };
+  for (const Case& c :
+       {Case{0, {59, 76, 192}}, Case{0.25, {141, 176, 254}}, Case{0.5, {221, 221, 221}},
+        Case{0.75, {244, 154, 123}}, Case{1, {180, 4, 38}}}) {
+    const Rgb got = colormap_at(Colormap::coolwarm, c.unit);
+    INFO("at " << c.unit << ": " << int{got.r} << ", " << int{got.g} << ", " << int{got.b});
+    CHECK(std::abs(int{got.r} - c.colour.r) <= 3);
+    CHECK(std::abs(int{got.g} - c.colour.g) <= 3);
+    CHECK(std::abs(int{got.b} - c.colour.b) <= 3);
+  }
+  CHECK_FALSE(parse_colormap("coolwarm"));
+  CHECK(colormap_name(Colormap::coolwarm) == "coolwarm");
+}
+
 TEST_CASE("colour maps are the published ones") {
   struct Case {
     Colormap map;

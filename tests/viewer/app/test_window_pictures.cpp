@@ -135,6 +135,12 @@ TEST_CASE("the words of the prompt look as they did") {
   check_golden("words", "layer 2\nhead 0\nquery 3 8 7\nwords on\nword \"red circle\"", {});
 }
 
+TEST_CASE("a difference of two heads looks as it did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("difference",
+               "layer 2\nhead 0\nb head 3 0\ndifference signed\nquery 3 8 7\nb ranked on", {});
+}
+
 TEST_CASE("pictures that differ are told apart") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

@@ -109,6 +109,20 @@ TEST_CASE("an export that lacks numbers can be compared by those it has") {
             "side B: there are no logits of it"));
 }
 
+TEST_CASE("maps that are read are shown side by side, and not subtracted") {
+  ViewLimits limits = three_calls();
+  limits.computed = false;
+  ViewState state = apply_action(opened_view(limits), action::SetOther{kOther}, limits);
+  state = apply_action(state, action::SetSplitLine{0.5f}, limits);
+  CHECK(state.other->split);
+  const auto refusal = [&](const Action& action) {
+    return usage_text([&] { apply_action(state, action, limits); });
+  };
+  CHECK(has(refusal(action::SetDifference{Difference::absolute}),
+            "difference abs: maps of an export"));
+  CHECK(has(refusal(action::ShowRanked{true}), "maps of an export"));
+}
+
 TEST_CASE("released, B has a part of the map of its own") {
   ViewState state =
       compared({action::SetRect{{0, 100, 0, 100}}, action::SetLock{action::Lock::zoom, false},

@@ -1,0 +1,61 @@
+#include "viewer/app/viewer_app.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "viewer/view/view_actions.h"
+
+namespace attnscope {
+namespace {
+
+KeyChord command_chord(CommandId id) { return parse_chord(command_of(id).chords.front()); }
+
+}  // namespace
+
+void ViewerApp::open_other(const std::filesystem::path& path) {
+  if (!document_) throw usage_error("no capture is open");
+  auto document = Document::open(
+      document_->origin, settings_.read_control, settings_.make_source,
+      [window = window_] { window->wake(); }, path);
+  // What was seen of a second capture before is no head of this one.
+  ViewState now = document_->history.now();
+  now.other.reset();
+  document->history.restart(std::move(now));
+  document->take_nearest_other();
+  show(std::move(document));
+}
+
+void ViewerApp::release(const KeyChord& chord) {
+  // With or without the keys that were held beside it.
+  if (chord.key == command_chord(CommandId::hold_other).key) show_other(false);
+}
+
+void ViewerApp::show_other(bool on) {
+  if (!document_ || document_->shows_other == on) return;
+  document_->shows_other = on;
+  changed_ = true;
+  window_->request_frames();
+}
+
+std::optional<double> ViewerApp::divergence_number(ScriptName name) const {
+  if (!frame_ || !frame_->divergence()) return std::nullopt;
+  const RowDivergence& found = *frame_->divergence();
+  if (name == ScriptName::js_rows) return static_cast<double>(found.computed);
+  double sum = 0, largest = 0, rows = 0;
+  for (const double each : found.rows) {
+    if (std::isnan(each)) continue;
+    sum += each;
+    largest = std::max(largest, each);
+    rows += 1;
+  }
+  if (rows == 0) return std::nullopt;
+  return name == ScriptName::js ? sum / rows : largest;
+}
+
+std::optional<ProbedEntry> ViewerApp::probe_other(int64_t query, int64_t key) {
+  document_->require_unchanged();
+  return frame_->probe_other(query, key);
+}
+
+}  // namespace attnscope
