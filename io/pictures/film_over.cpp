@@ -24,9 +24,15 @@ struct CellLayout {
   int y(int row) const { return static_cast<int>(static_cast<int64_t>(row) * height / rows); }
 };
 
+/// Of one: what covers are counted in.
+constexpr int kWholeCover = 1 << 16;
+
+int cover_of(double share) { return static_cast<int>(std::lround(kWholeCover * share)); }
+
 Rgb mixed(uint8_t grey, Rgb colour, int cover) {
   const auto channel = [&](uint8_t c) {
-    return static_cast<uint8_t>(grey + ((static_cast<int>(c) - grey) * cover + 128) / 256);
+    return static_cast<uint8_t>(grey +
+                                (((static_cast<int>(c) - grey) * cover + kWholeCover / 2) >> 16));
   };
   return {channel(colour.r), channel(colour.g), channel(colour.b)};
 }
@@ -48,7 +54,7 @@ void paint_tint(Canvas& canvas, const GreyImage& frame, std::span<const float> n
                                    static_cast<size_t>(c)];
       if (!std::isfinite(number)) continue;
       const double unit = std::clamp(scale.unit(number), 0.0, 1.0);
-      const auto cover = static_cast<int>(std::lround(256 * film_cover(unit, opacity)));
+      const int cover = cover_of(film_cover(unit, opacity));
       const Rgb colour = scale.colour(number);
       for (int y = at.y(r); y < at.y(r + 1); ++y) {
         const std::span<Rgb> row = canvas.row(y);
@@ -190,6 +196,8 @@ void paint_contours(Canvas& canvas, std::span<const float> numbers, const CellLa
 double film_cover(double unit, double opacity) {
   return opacity * (kLeastCover + std::clamp(unit, 0.0, 1.0) * (kMostCover - kLeastCover));
 }
+
+Rgb tinted(uint8_t grey, Rgb colour, double cover) { return mixed(grey, colour, cover_of(cover)); }
 
 Canvas film_over(const GreyImage& frame, std::span<const float> numbers, int rows, int columns,
                  const ColourScale& scale, const FilmOver& how) {

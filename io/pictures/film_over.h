@@ -25,6 +25,8 @@ inline constexpr double kContourShares[] = {0.2, 0.4, 0.6, 0.8};
 
 /// A share of the tint's colour over the video, for a number at `unit` of its scale (0 … 1).
 double film_cover(double unit, double opacity);
+/// A pixel of the video with `cover` (0 … 1) of a colour over it.
+Rgb tinted(uint8_t grey, Rgb colour, double cover);
 
 /// Numbers [rows, columns] over a frame; the picture has the frame's size, and a cell of it the
 /// pixels from ⌊i·size/count⌋ on. −inf (masked) and NaN (not known) leave the frame as it is.

@@ -90,6 +90,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
     case ScriptName::text_mass:
     case ScriptName::special_mass:
       return of_words(name);
+    case ScriptName::film_frame:
+      return app_->film_moment();
+    case ScriptName::film_frames:
+      return app_->film_moments();
     default:
       return std::nullopt;
   }

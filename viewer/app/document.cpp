@@ -49,6 +49,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   const std::vector<MapSource> calls = map_sources(capture);
   auto document = make_document(origin, std::move(capture), calls);
   document->stop = std::move(stop);
+  for (const FrameFile& frame : document->capture->frames()) document->pictures.push_back(frame.t);
   document->tiles = make.of_capture(*document->capture, wake);
   if (make.check && !origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
     document->quick_check = make.check(*document->capture, std::move(wake));

@@ -46,6 +46,12 @@ bool DocumentFrame::point(const std::optional<int64_t>& token) {
   return other;
 }
 
+bool DocumentFrame::want_pictures(std::vector<FrameRequest> pictures) {
+  const bool other = pictures_ != pictures;
+  pictures_ = std::move(pictures);
+  return other;
+}
+
 void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, double now) {
   now_ = now;
   shown_ = document_.shown();
@@ -57,6 +63,7 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   wishes.exact = {state.head};
   ask_for_atlas(seen_heads, wishes);
   ask_for_words(wishes);
+  wishes.frames = pictures_;
   wish(std::move(wishes));
 }
 

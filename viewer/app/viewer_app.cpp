@@ -95,6 +95,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   if (settings_.theme) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
+  player_.stop();
+  export_.reset();
   // The old workers end before the old capture does, and before anything of the new one is drawn.
   frame_.reset();
   document_ = std::move(document);
@@ -254,6 +256,10 @@ void ViewerApp::run_command(CommandId command) {
       break;
   }
   if (!document_) return;
+  if (command == CommandId::play) {
+    toggle_play();
+    return;
+  }
   if (command == CommandId::back) {
     document_->history.undo();
   } else if (command == CommandId::forward) {
@@ -279,6 +285,7 @@ void ViewerApp::apply(PanelRequests& requests) {
   if (frame_ && frame_->hover(requests.hovered)) window_->request_frames();
   if (frame_ && requests.follow && frame_->follow(*requests.follow)) window_->request_frames();
   if (frame_ && frame_->point(requests.follow)) window_->request_frames();
+  take_film_requests(requests);
   if (document_ && document_->preview != requests.preview) {
     document_->preview = requests.preview;
     window_->request_frames();
@@ -414,6 +421,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .words = frame_->words() ? &*frame_->words() : nullptr,
       .words_pending = !frame_->has_words_line() || !frame_->has_masses(),
       .locked = d.history.now().head,
+      .pictures = d.pictures,
+      .playing = player_.playing(),
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
       .notice = notice(),
@@ -457,6 +466,8 @@ bool ViewerApp::step(double limit) {
     notice_.reset();
     window_->request_frames();
   }
+  advance_film(began);
+  go_on_saving();
   const bool input = window_->frames_due() > 0 || !mouse_.done();
   if (input) input_at_ = began;
   if (!input && !draw_again_ && !(news_ && is_awaited()) && !pacer_.due(began, news_, working())) {
@@ -475,6 +486,9 @@ double ViewerApp::wait_seconds(double limit) const {
   if (notice_) {
     const double left = std::max(0.0, notice_->until - seconds());
     limit = limit < 0 ? left : std::min(limit, left);
+  }
+  if (const double next = player_.wait(seconds()); next >= 0) {
+    limit = limit < 0 ? next : std::min(limit, next);
   }
   const double due = pacer_.wait(seconds(), news_ || has_come_to_rest(), working());
   if (due < 0 || limit < 0) return std::max(due, limit);
@@ -531,15 +545,22 @@ bool ViewerApp::reached(WaitFor what) const {
     case WaitFor::query:
       return followed;
     case WaitFor::exact:
-      return exact() && followed && frame_->has_masses() && window_->frames_due() == 0;
+      return exact() && followed && frame_->has_masses() && has_film() &&
+             window_->frames_due() == 0;
     case WaitFor::atlas:
       return has_atlas();
     case WaitFor::idle: {
       const bool looked = !document_->quick_check || document_->warning_told;
-      return looked && is_at_rest();
+      return looked && is_at_rest() && !player_.playing() && !export_;
     }
   }
   return false;
+}
+
+/// Whether the film has all its pictures of the video, where it lies over them.
+bool ViewerApp::has_film() const {
+  const FilmView* const film = panels_.query().film();
+  return film == nullptr || film->complete();
 }
 
 /// Whether every head of the atlas is there that can be, and drawn.

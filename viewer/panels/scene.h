@@ -55,6 +55,9 @@ struct Scene {
   const WordsView* words = nullptr;   ///< null: neither shown nor any chosen
   bool words_pending = false;         ///< some of their numbers are still to come
   HeadId locked = {};                 ///< that is seen when the mouse points at no other
+  /// The latent frame that each picture of the video belongs to.
+  std::span<const int64_t> pictures = {};
+  bool playing = false;  ///< the film of the query
   TileSourceStatus source;
   double texture_mib = 0;
   std::string notice;   ///< what was just done, for the status line; empty: nothing
@@ -64,10 +67,14 @@ struct Scene {
 /// What a panel asks for beyond the state.
 struct PanelRequests {
   std::vector<Action> actions;
-  std::optional<MapPoint> hovered;  ///< the entry under the mouse
-  std::optional<int64_t> follow;    ///< the query (reverse: key) to show while none is picked
-  std::optional<HeadId> preview;    ///< a head to be seen as long as the mouse is on it
-  std::optional<std::string> open;  ///< a capture
+  std::optional<MapPoint> hovered;   ///< the entry under the mouse
+  std::optional<int64_t> follow;     ///< the query (reverse: key) to show while none is picked
+  std::optional<HeadId> preview;     ///< a head to be seen as long as the mouse is on it
+  std::optional<std::string> open;   ///< a capture
+  std::vector<FrameRequest> frames;  ///< pictures of the video that the film would like to have
+  bool draw_again = false;           ///< something is left to be drawn
+  bool play = false;                 ///< begin or end to play the film
+  std::string save_film;             ///< ".gif", ".mp4" or "/"; empty: none
   bool show_browser = false;
   bool show_help = false;
   bool dismiss_warning = false;

@@ -44,7 +44,9 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::words:
     case ScriptName::word_mass:
     case ScriptName::text_mass:
-    case ScriptName::special_mass: {
+    case ScriptName::special_mass:
+    case ScriptName::film_frame:
+    case ScriptName::film_frames: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);

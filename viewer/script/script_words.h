@@ -46,6 +46,8 @@ enum class ScriptName : uint8_t {
   word_mass,
   text_mass,
   special_mass,
+  film_frame,
+  film_frames,
   exact,
   branch,
   block,
@@ -137,11 +139,12 @@ struct SaveSession {
 };
 struct Quit {};
 }  // namespace word
-using ScriptWord = std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead,
-                                word::QueryAt, word::QueryText, word::ShowSegment, word::ShowAtlas,
-                                word::ShowWords, word::ChooseWords, word::Act, word::Click,
-                                word::PressKey, word::NotYet, word::Wait, word::Probe, word::Print,
-                                word::Expect, word::Shot, word::SaveSession, word::Quit>;
+using ScriptWord =
+    std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
+                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
+                 word::ChooseWords, word::Film, word::Act, word::Click, word::PressKey,
+                 word::NotYet, word::Wait, word::Probe, word::Print, word::Expect, word::Shot,
+                 word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -35,7 +35,7 @@ std::span<const ViewCommand> commands() {
       {toggle_words, "toggle-words", "Look", "show or hide the words of the prompt", {"K"}},
       {hold_other, "hold-other", "Look", "side B while it is held", {"B"}, false},
       {difference, "difference", "Look", "A against B", {"X"}, false},
-      {play, "play", "Look", "play through time", {"Space"}, false},
+      {play, "play", "Look", "play the film of the query through time", {"Space"}},
       {open, "open", "Files", "open a capture or a session", {"Ctrl+O"}},
       {save_session, "save-session", "Files", "save the session", {"Ctrl+S"}},
       {export_view, "export", "Files", "export what is seen", {"Ctrl+E"}, false},
