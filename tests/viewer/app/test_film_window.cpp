@@ -88,9 +88,11 @@ TEST_CASE("a film is written as an animation, a video and pictures, resampled to
   write_video_sample(folder.path() / "capture", 4);
   const WindowResult result = run_window(
       folder.path().string(), {"capture", "--cache", "none"},
-      "layer 2\nhead 0\nquery 3 8 7\nfilm tint\nexpect film_frames == 7\nfilm latent.gif\n"
+      "layer 2\nhead 0\nquery 3 8 7\nfilm tint\nwait exact\nexpect film_frames == 7\nfilm "
+      "latent.gif\n"
       "film linear\nwait exact\nexpect film_frames == 25\nfilm frames/\nfilm nearest\nfilm all\n"
       "wait exact\nshot all.png\nword circle\nfilm outline\nfilm words.gif\nfilm frames/\n");
+  INFO(result.err);
   CHECK(result.exit_code == 1);
   CHECK(contains(result.err, "already exists"));
   const auto bytes = [&](const std::string& name) { return read_bytes(folder.path() / name); };
