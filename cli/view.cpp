@@ -120,6 +120,14 @@ bool selects_something(const ViewRequest& o) {
   return o.selection != SelectionOptions() || !o.query.empty() || o.reverse;
 }
 
+/// Reads the capture's pictures of its video; empty where it has none. Borrows it.
+std::function<GreyImage(int64_t)> frame_reader(const Capture& capture) {
+  if (capture.frames().empty()) return {};
+  return [&capture](int64_t number) {
+    return read_png_grey(*capture.open_frame(capture.frames().at(static_cast<size_t>(number))));
+  };
+}
+
 /// The tiles of a capture that may grow.
 class CaptureTiles : public TileService {
  public:
@@ -170,11 +178,7 @@ class CaptureTiles : public TileService {
     service.cache_folders = cache_folders(o.cache, capture);
     service.sources = grown->sources;
     service.call_stamps = [grown] { return grown->stamps(); };
-    if (!capture.frames().empty()) {
-      service.read_frame = [&capture](int64_t number) {
-        return read_png_grey(*capture.open_frame(capture.frames().at(static_cast<size_t>(number))));
-      };
-    }
+    service.read_frame = frame_reader(capture);
     return service;
   }
 
@@ -189,7 +193,8 @@ void check_followed(const ViewRequest& o) {
     throw usage_error("--follow: expected a CAPTURE, the folder that calls are added to");
   }
   if (!o.second.empty()) {
-    throw usage_error("--follow: follows one CAPTURE, and " + one_line(o.second) + " is a second one");
+    throw usage_error("--follow: follows one CAPTURE, and " + one_line(o.second) +
+                      " is a second one");
   }
   if (path.empty() || !has_capture_begun(path)) return;
   if (!can_grow(path)) {
@@ -260,6 +265,7 @@ int run_view(const ViewRequest& asked) {
     service.threads = o.run.threads;
     service.cache_folders = cache_folders(o.cache, capture);
     service.sources = capture.inputs();
+    service.read_frame = frame_reader(capture);
     service.call_stamps = [&capture] { return capture.call_stamps(); };
     std::vector<MapCall> calls = map_calls(capture);
     service.kept_calls = static_cast<int64_t>(calls.size());

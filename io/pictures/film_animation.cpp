@@ -79,7 +79,7 @@ Canvas FilmAnimation::frame(int t) const {
                 kTextHeight, kText);
     draw_frame_cells(canvas, at,
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
-                     scales_[i], style_.video_frame(t), evicted_in(volume, t, size));
+                     scales_[i], style_.video_frame(t), style_.over, evicted_in(volume, t, size));
     if (volume.query && (*volume.query)[0] == t) {
       draw_query_cell(canvas, at.at((*volume.query)[1], (*volume.query)[2]));
     }

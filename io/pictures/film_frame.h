@@ -5,6 +5,7 @@
 
 #include "io/pictures/canvas.h"
 #include "io/pictures/colour_scale.h"
+#include "io/pictures/film_over.h"
 #include "io/pictures/grey_image.h"
 
 namespace attnscope {
@@ -24,10 +25,10 @@ struct FrameCells {
 Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale);
 
 /// Draws weights [rows, columns] as coloured cells, over a frame of the video where there is one
-/// (its size does not matter). Cells of which `absent` is not 0 have no weight and are hatched; it
-/// may be empty.
+/// (its size does not matter), as film_over() lays them. The canvas must hold all of them. Cells of
+/// which `absent` is not 0 have no weight and are hatched; it may be empty.
 void draw_frame_cells(Canvas& canvas, const FrameCells& cells, std::span<const float> weights,
-                      const ColourScale& scale, const GreyImage* video,
+                      const ColourScale& scale, const GreyImage* video, const FilmOver& over = {},
                       std::span<const uint8_t> absent = {});
 /// Outlines a cell as the query's.
 void draw_query_cell(Canvas& canvas, PixelRect cell);

@@ -24,9 +24,15 @@ struct CellLayout {
   int y(int row) const { return static_cast<int>(static_cast<int64_t>(row) * height / rows); }
 };
 
+/// Of one: what covers are counted in.
+constexpr int kWholeCover = 1 << 16;
+
+int cover_of(double share) { return static_cast<int>(std::lround(kWholeCover * share)); }
+
 Rgb mixed(uint8_t grey, Rgb colour, int cover) {
   const auto channel = [&](uint8_t c) {
-    return static_cast<uint8_t>(grey + ((static_cast<int>(c) - grey) * cover + 128) / 256);
+    return static_cast<uint8_t>(grey +
+                                (((static_cast<int>(c) - grey) * cover + kWholeCover / 2) >> 16));
   };
   return {channel(colour.r), channel(colour.g), channel(colour.b)};
 }
@@ -41,14 +47,15 @@ void paint_frame(Canvas& canvas, const GreyImage& frame) {
 }
 
 void paint_tint(Canvas& canvas, const GreyImage& frame, std::span<const float> numbers,
-                const CellLayout& at, const ColourScale& scale, double opacity) {
+                const CellLayout& at, const ColourScale& scale, const FilmOver& how) {
   for (int r = 0; r < at.rows; ++r) {
     for (int c = 0; c < at.columns; ++c) {
       const float number = numbers[static_cast<size_t>(r) * static_cast<size_t>(at.columns) +
                                    static_cast<size_t>(c)];
       if (!std::isfinite(number)) continue;
-      const double unit = std::clamp(scale.unit(number), 0.0, 1.0);
-      const auto cover = static_cast<int>(std::lround(256 * film_cover(unit, opacity)));
+      double unit = std::clamp(scale.unit(number), 0.0, 1.0);
+      if (how.by_size) unit = std::abs(2 * unit - 1);
+      const int cover = cover_of(film_cover(unit, how.opacity));
       const Rgb colour = scale.colour(number);
       for (int y = at.y(r); y < at.y(r + 1); ++y) {
         const std::span<Rgb> row = canvas.row(y);
@@ -78,6 +85,7 @@ void paint_outline(Canvas& canvas, std::span<const float> numbers, const CellLay
     if (r < 0 || c < 0 || r >= at.rows || c >= at.columns) return false;
     const float number =
         numbers[static_cast<size_t>(r) * static_cast<size_t>(at.columns) + static_cast<size_t>(c)];
+    if (how.by_size) return std::isfinite(number) && std::abs(number) >= how.outlined;
     return !std::isnan(number) && number >= how.outlined;
   };
   const auto lines = [&](int width, Rgb colour) {
@@ -191,6 +199,8 @@ double film_cover(double unit, double opacity) {
   return opacity * (kLeastCover + std::clamp(unit, 0.0, 1.0) * (kMostCover - kLeastCover));
 }
 
+Rgb tinted(uint8_t grey, Rgb colour, double cover) { return mixed(grey, colour, cover_of(cover)); }
+
 Canvas film_over(const GreyImage& frame, std::span<const float> numbers, int rows, int columns,
                  const ColourScale& scale, const FilmOver& how) {
   Canvas canvas(frame.width, frame.height, {});
@@ -198,7 +208,7 @@ Canvas film_over(const GreyImage& frame, std::span<const float> numbers, int row
   const CellLayout at{frame.width, frame.height, rows, columns};
   switch (how.mode) {
     case FilmMode::tint:
-      paint_tint(canvas, frame, numbers, at, scale, how.opacity);
+      paint_tint(canvas, frame, numbers, at, scale, how);
       break;
     case FilmMode::outline:
       paint_outline(canvas, numbers, at, how);

@@ -17,7 +17,9 @@ struct FilmOver {
   FilmMode mode = FilmMode::tint;
   double opacity = 1;   ///< of the tint: 1 leaves 15 % of the video at the scale's high end
   double outlined = 0;  ///< the smallest number within the outline
-  int line = 2;         ///< pixels of outlines and contours
+  /// The numbers are differences of either sign: their size counts, not how large they are.
+  bool by_size = false;
+  int line = 2;  ///< pixels of outlines and contours
 };
 
 /// Contours stand where the scale is at these shares of its length.
@@ -25,6 +27,8 @@ inline constexpr double kContourShares[] = {0.2, 0.4, 0.6, 0.8};
 
 /// A share of the tint's colour over the video, for a number at `unit` of its scale (0 … 1).
 double film_cover(double unit, double opacity);
+/// A pixel of the video with `cover` (0 … 1) of a colour over it.
+Rgb tinted(uint8_t grey, Rgb colour, double cover);
 
 /// Numbers [rows, columns] over a frame; the picture has the frame's size, and a cell of it the
 /// pixels from ⌊i·size/count⌋ on. −inf (masked) and NaN (not known) leave the frame as it is.

@@ -43,7 +43,7 @@ PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
       named ? volumes.model : volumes.capture,
       {joined_parts({named ? volumes.capture : "", volumes.query_text, volumes.domain_text,
                      volumes.domain_text.empty() ? "" : "exact",
-                     style.video.empty() ? "" : "over the video in grey",
+                     style.video.empty() ? "" : "over the video in grey", style.about,
                      any_evicted(volumes) ? "hatched: evicted from the cache" : "",
                      log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }
@@ -140,7 +140,7 @@ void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
     const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
     draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), scale,
-                     style_.video_frame(t), evicted_in(volume, t, size));
+                     style_.video_frame(t), style_.over, evicted_in(volume, t, size));
   }
 }
 

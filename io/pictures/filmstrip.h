@@ -7,6 +7,7 @@
 #include "core/products/query_volumes.h"
 #include "io/pictures/canvas.h"
 #include "io/pictures/colour_scale.h"
+#include "io/pictures/film_over.h"
 #include "io/pictures/grey_image.h"
 #include "io/pictures/picture_page.h"
 
@@ -21,6 +22,8 @@ struct FilmStyle {
   int frame_side = 240;          ///< frames are enlarged to about this many pixels
   /// The video under the weights: one picture a latent frame, or nothing.
   std::vector<GreyImage> video;
+  FilmOver over;      ///< how the numbers lie on it
+  std::string about;  ///< what else the header says of the film; may be empty
 
   const GreyImage* video_frame(int64_t t) const {
     return video.empty() ? nullptr : &video[static_cast<size_t>(t)];

@@ -101,6 +101,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
     case ScriptName::js_max:
     case ScriptName::js_rows:
       return app_->divergence_number(name);
+    case ScriptName::film_frame:
+      return app_->film_moment();
+    case ScriptName::film_frames:
+      return app_->film_moments();
     default:
       return std::nullopt;
   }

@@ -92,6 +92,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   document->other_origin.path = second;
   document->tiles = document->other ? make.of_two(*document->capture, *document->other, wake)
                                     : make.of_capture(*document->capture, wake);
+  for (const FrameFile& frame : document->capture->frames()) document->pictures.push_back(frame.t);
   if (make.check && !origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
     document->quick_check = make.check(*document->capture, std::move(wake));
   }

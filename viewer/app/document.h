@@ -90,6 +90,8 @@ struct Document {
   bool warning_dismissed = false;
   /// Ends the long reads of a capture before its workers are waited for; null: an export.
   std::unique_ptr<DocumentStop> stop = nullptr;
+  /// The latent frame that each picture of the video belongs to; of captures that have any.
+  std::vector<int64_t> pictures = {};
   /// A head that is seen in place of the state's, as long as the mouse points at it.
   std::optional<HeadId> preview = {};
   /// Side B is seen in place of A, as long as its key is held.

@@ -53,6 +53,12 @@ bool DocumentFrame::point(const std::optional<int64_t>& token) {
   return other;
 }
 
+bool DocumentFrame::want_pictures(std::vector<FrameRequest> pictures) {
+  const bool other = pictures_ != pictures;
+  pictures_ = std::move(pictures);
+  return other;
+}
+
 void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, double now) {
   now_ = now;
   shown_ = document_.shown();
@@ -80,6 +86,7 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   ask_for_atlas(seen_heads, wishes);
   ask_for_curve(wishes);
   ask_for_words(wishes);
+  wishes.frames = pictures_;
   wish(std::move(wishes));
 }
 

@@ -36,6 +36,8 @@ class DocumentFrame {
   bool follow(int64_t token);
   /// The token that the mouse points at in this moment, for the words' list; the same.
   bool point(const std::optional<int64_t>& token);
+  /// Pictures of the video that are asked for from now on; the same.
+  bool want_pictures(std::vector<FrameRequest> pictures);
   /// The token whose line is shown while none is picked.
   const std::optional<int64_t>& followed() const { return followed_; }
 
@@ -122,6 +124,7 @@ class DocumentFrame {
   std::optional<PointReadout> readout_;
   std::optional<ProbeRequest> readout_of_, script_probe_;
   std::optional<int64_t> pointed_;
+  std::vector<FrameRequest> pictures_;
   /// What the words' list was made of.
   struct WordsKey {
     HeadId head;

@@ -1,5 +1,7 @@
 #include "viewer/app/glfw_keys.h"
 
+// Names of keys alone: OpenGL comes from epoxy, which may be included behind this file.
+#define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 
 #include <array>

@@ -104,6 +104,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   if (settings_.theme) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
+  film_player_.stop();
+  export_.reset();
   // The old workers end before the old capture does, and before anything of the new one is drawn.
   follower_.reset();
   awaited_.reset();
@@ -337,6 +339,8 @@ void ViewerApp::run_command(CommandId command) {
   }
   if (!document_) return;
   if (command == CommandId::play) {
+    toggle_film();
+  } else if (command == CommandId::play_steps) {
     play(!playing());
   } else if (command == CommandId::back) {
     document_->history.undo();
@@ -383,6 +387,7 @@ void ViewerApp::apply(PanelRequests& requests) {
   if (frame_ && frame_->hover(requests.hovered, requests.hovered_other)) window_->request_frames();
   if (frame_ && requests.follow && frame_->follow(*requests.follow)) window_->request_frames();
   if (frame_ && frame_->point(requests.follow)) window_->request_frames();
+  take_film_requests(requests);
   if (document_ && document_->preview != requests.preview) {
     document_->preview = requests.preview;
     window_->request_frames();
@@ -507,6 +512,10 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   const ViewState& state = frame_->shown();
   const MapSource& call = d.call_of(state.head);
   const int64_t keys = call.keys.tokens();
+  // They are of the first capture's video.
+  const bool own_video = !(d.other && d.shows_other && d.history.now().other);
+  const std::span<const int64_t> pictures =
+      own_video ? std::span<const int64_t>(d.pictures) : std::span<const int64_t>();
   const Scene scene{
       .state = state,
       .call = call,
@@ -525,6 +534,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .words = frame_->words() ? &*frame_->words() : nullptr,
       .words_pending = !frame_->has_words_line() || !frame_->has_masses(),
       .locked = d.history.now().head,
+      .pictures = pictures,
+      .plays_film = film_player_.playing(),
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
       .others = d.other_picker,
@@ -589,6 +600,8 @@ bool ViewerApp::step(double limit) {
     notice_.reset();
     window_->request_frames();
   }
+  advance_film(began);
+  go_on_saving();
   const bool input = window_->frames_due() > 0 || !mouse_.done();
   if (input) input_at_ = began;
   if (!input && !draw_again_ && !(news_ && is_awaited()) && !pacer_.due(began, news_, working())) {
@@ -612,6 +625,7 @@ double ViewerApp::wait_seconds(double limit) const {
   if (again_at_) until(std::max(0.0, *again_at_ - seconds()));
   // What is not there yet wakes the loop when it comes.
   if (playing() && is_picture_there() && is_line_there()) until(player_.wait(seconds()));
+  if (const double next = film_player_.wait(seconds()); next >= 0) until(next);
   const double due = pacer_.wait(seconds(), news_ || has_come_to_rest(), working());
   if (due < 0 || limit < 0) return std::max(due, limit);
   return std::min(limit, due);
@@ -669,16 +683,22 @@ bool ViewerApp::reached(WaitFor what) const {
     case WaitFor::query:
       return followed;
     case WaitFor::exact:
-      return exact() && followed && frame_->has_masses() && window_->frames_due() == 0 &&
-             !again_at_;
+      return exact() && followed && frame_->has_masses() && has_film() &&
+             window_->frames_due() == 0 && !again_at_;
     case WaitFor::atlas:
       return has_atlas();
     case WaitFor::idle: {
       const bool looked = !document_->quick_check || document_->warning_told;
-      return looked && is_at_rest();
+      return looked && is_at_rest() && !film_player_.playing() && !export_;
     }
   }
   return false;
+}
+
+/// Whether the film has all its pictures of the video, where it lies over them.
+bool ViewerApp::has_film() const {
+  const FilmView* const film = panels_.query().film();
+  return film == nullptr || film->complete();
 }
 
 /// Whether every head of the atlas is there that can be, and drawn.

@@ -8,6 +8,7 @@
 #include "viewer/app/capture_follower.h"
 #include "viewer/app/document.h"
 #include "viewer/app/document_frame.h"
+#include "viewer/app/film_export.h"
 #include "viewer/app/frame_counters.h"
 #include "viewer/app/frame_pacer.h"
 #include "viewer/app/panel_set.h"
@@ -17,6 +18,7 @@
 #include "viewer/panels/file_browser.h"
 #include "viewer/script/script.h"
 #include "viewer/view/commands.h"
+#include "viewer/view/film_player.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -71,6 +73,17 @@ class ViewerApp {
   /// Side B is seen in place of A.
   void show_other(bool on);
   void save_session(const std::filesystem::path& file);
+  /// Begins or ends to play the film of the query pane, one frame large. Throws Error(usage) where
+  /// there is none.
+  void play_film(bool on);
+  /// Begins to write the film that is seen; see FilmExport. It is there when film_saved() says so.
+  /// Throws what FilmExport's constructor throws, Error(usage) where there is no film.
+  void save_film(const std::filesystem::path& file);
+  /// Whether no film is being written. Throws what went wrong with the last one, once.
+  bool film_saved();
+  /// Moments of the film that was drawn last, and the one that is seen large; nothing without one.
+  std::optional<int64_t> film_moments() const;
+  std::optional<int64_t> film_moment() const;
 
   /// Draws one frame and shows it.
   void draw_frame();
@@ -139,6 +152,11 @@ class ViewerApp {
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
   void release_choice();
+  void advance_film(double now);
+  void go_on_saving();
+  void take_film_requests(PanelRequests& requests);
+  void toggle_film();
+  void save_film_or_fail(const std::string& ending);
   void run_command(CommandId command);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
@@ -153,6 +171,7 @@ class ViewerApp {
   bool is_awaited() const;
   bool is_at_rest() const;
   bool has_atlas() const;
+  bool has_film() const;
   bool is_map_seen() const;
   bool is_picture_there() const;
   bool is_line_there() const;
@@ -201,6 +220,11 @@ class ViewerApp {
   std::vector<KeyChord> list_keys_;  ///< since the last frame, for the list that is open
   std::optional<ViewTheme> applied_theme_;
   std::vector<std::filesystem::path> recent_;
+
+  FilmPlayer film_player_;
+  std::unique_ptr<FilmExport> export_;
+  std::optional<Error> export_failure_;
+  bool export_is_scripted_ = false;  ///< its failure is the script's
 
   bool uploads_left_ = false;
   bool changed_ = true;  ///< since the last frame was drawn

@@ -11,14 +11,16 @@ namespace attnscope {
 struct FilmLayout {
   int64_t frames = 0, height = 0, width = 0;  ///< cells
   int64_t per_line = 1;
-  float cell = 0;   ///< pixels of a cell's side; whole where there is a pixel to spare
+  float cell = 0;   ///< pixels of a cell's width
+  float tall = 1;   ///< a cell's height over its width
   float label = 0;  ///< pixels above a frame
   float gap = 0;    ///< between frames
   float x0 = 0, y0 = 0;
 
-  /// Fits frames of height × width cells into `area`.
+  /// Fits frames of height × width cells into `area`; `whole`: a cell's width is a whole number of
+  /// pixels where there is one to spare.
   static FilmLayout fit(const ScreenRect& area, int64_t frames, int64_t height, int64_t width,
-                        float label, float gap);
+                        float label, float gap, float tall = 1, bool whole = true);
   /// Of a frame's cells, without its label.
   ScreenRect frame(int64_t t) const;
   ScreenRect cell_rect(int64_t t, int64_t y, int64_t x) const;

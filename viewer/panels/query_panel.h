@@ -4,9 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "viewer/panels/film_layout.h"
+#include "viewer/panels/film_view.h"
 #include "viewer/panels/legend.h"
-#include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
 
 namespace attnscope {
@@ -15,29 +14,33 @@ namespace attnscope {
 /// where its other side has no grid.
 class QueryPanel {
  public:
-  explicit QueryPanel(gl::MapPainter& painter) : layer_(painter) {}
+  explicit QueryPanel(gl::MapPainter& painter) : film_(painter) {}
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
   /// Whether the line of the picked query is what was drawn last.
   bool shown() const { return shown_; }
+  /// Before a frame in which it may not be drawn: what was drawn last is not shown any more.
+  void begin_frame() { shown_ = false; }
+  /// The film that was drawn last, and the scale of its colours; null: there is none.
+  const FilmView* film() const { return shown_ && filmed_.has_grid() ? &film_ : nullptr; }
+  const std::optional<ColourScale>& scale() const { return scale_; }
+  /// What it is of, and of what its numbers are: "(3, 8, 7)", "weight".
+  const std::string& what() const { return what_; }
+  const std::string& unit() const { return unit_; }
 
  private:
   void take_line(const Scene& scene);
   void draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene, PanelRequests& requests);
-  void film_mouse(const Ui& ui, const Scene& scene, PanelRequests& requests);
   void segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
                       PanelRequests& requests) const;
-  void draw_evicted(const Ui& ui) const;
-  void outline_chosen(const Ui& ui, const Scene& scene) const;
   void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);
   void draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
                    const TokenNames& side) const;
 
-  MapLayer layer_;
-  gl::GridTexture grid_;
-  FilmLayout film_;
+  FilmView film_;
+  std::string what_, unit_;
   bool shown_ = false;
-  /// What the texture and the scale were made of.
+  /// What the scale was made of.
   struct Made {
     std::shared_ptr<const MapLine> line;
     ViewProduct product = ViewProduct::weights;
@@ -50,7 +53,6 @@ class QueryPanel {
   std::optional<ColourScale> scale_;
   std::vector<uint8_t> evicted_;  ///< tokens that a cache had dropped: 1; empty: none
   SeenSpecials specials_;         ///< of the line
-  int64_t atlas_columns_ = 1;     ///< frames side by side in the texture
 };
 
 }  // namespace attnscope

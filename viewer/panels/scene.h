@@ -58,6 +58,9 @@ struct Scene {
   const WordsView* words = nullptr;   ///< null: neither shown nor any chosen
   bool words_pending = false;         ///< some of their numbers are still to come
   HeadId locked = {};                 ///< that is seen when the mouse points at no other
+  /// The latent frame that each picture of the video belongs to.
+  std::span<const int64_t> pictures = {};
+  bool plays_film = false;  ///< of the query
   TileSourceStatus source;
   double texture_mib = 0;
   // Side B.
@@ -76,18 +79,22 @@ struct Scene {
   double now = 0;                      ///< in seconds, of a clock that goes on
   const Timeline* timeline = nullptr;  ///< null: not shown
   const HeadCurve* curve = nullptr;    ///< null: no number is chosen
-  bool playing = false;
-  bool follows = false;  ///< calls may be added to the capture
+  bool playing = false;                ///< goes through the steps
+  bool follows = false;                ///< calls may be added to the capture
 };
 
 /// What a panel asks for beyond the state.
 struct PanelRequests {
   std::vector<Action> actions;
-  std::optional<MapPoint> hovered;  ///< the entry under the mouse
-  bool hovered_other = false;       ///< it was pointed at on side B
-  std::optional<int64_t> follow;    ///< the query (reverse: key) to show while none is picked
-  std::optional<HeadId> preview;    ///< a head to be seen as long as the mouse is on it
-  std::optional<std::string> open;  ///< a capture
+  std::optional<MapPoint> hovered;   ///< the entry under the mouse
+  bool hovered_other = false;        ///< it was pointed at on side B
+  std::optional<int64_t> follow;     ///< the query (reverse: key) to show while none is picked
+  std::optional<HeadId> preview;     ///< a head to be seen as long as the mouse is on it
+  std::optional<std::string> open;   ///< a capture
+  std::vector<FrameRequest> frames;  ///< pictures of the video that the film would like to have
+  bool draw_again = false;           ///< something is left to be drawn
+  bool play_film = false;            ///< begin or end to play the film
+  std::string save_film;             ///< ".gif", ".mp4" or "/"; empty: none
   bool show_browser = false;
   bool show_help = false;
   bool dismiss_warning = false;

@@ -96,7 +96,7 @@ float TimelinePanel::strip_height(const Ui& ui, const Scene& scene) {
 void TimelinePanel::draw_play(const Ui& ui, const Scene& scene, PanelRequests& requests) {
   const TimelineLook& look = scene.state.timeline;
   if (tool_button(ui, "Timeline/Play", scene.playing ? "Stop" : "Play", scene.playing,
-                  "go through the steps (Space)")) {
+                  "go through the steps (Shift+Space)")) {
     requests.play = !scene.playing;
   }
   ImGui::SameLine(0, ui.px(4));

@@ -32,6 +32,35 @@ word::ShowWords parse_words(ScriptArguments w) {
   return {w[1], ""};
 }
 
+word::Film parse_film(ScriptArguments w) {
+  static const std::vector<std::string> kParts{"none",   "tint", "outline", "contour",
+                                               "all",    "one",  "latent",  "nearest",
+                                               "linear", "play", "stop"};
+  const std::string& part = w[1];
+  if (w.size() == 2) {
+    if (std::find(kParts.begin(), kParts.end(), part) != kParts.end()) return {part, "", 0};
+    const bool file = part.ends_with(".gif") || part.ends_with(".mp4") || part.ends_with("/");
+    if (file) return {"save", part, 0};
+    std::vector<std::string> names = kParts;
+    for (const char* more : {"opacity", "frame", "loop", "FILE.gif", "FILE.mp4", "FOLDER/"}) {
+      names.emplace_back(more);
+    }
+    throw unknown_name("film", part, names);
+  }
+  if (part == "loop") return {part, "", either(w, {"on", "off"}) == "on" ? 1.0 : 0.0};
+  if (part == "frame") {
+    const int64_t frame = whole(w, 2);
+    if (frame < 0) throw usage_error("film frame: frames count from 0");
+    return {part, "", static_cast<double>(frame)};
+  }
+  if (part != "opacity") throw usage_error("film " + part + ": takes nothing more");
+  const double opacity = number(w, 2);
+  if (!(opacity > 0) || opacity > 1) {
+    throw usage_error("film opacity: expected a number above 0, at most 1, got " + w[2]);
+  }
+  return {part, "", opacity};
+}
+
 word::ChooseWords parse_word(ScriptArguments w) {
   if (w[1].empty()) throw usage_error("word: expected a place within the text or a word of it");
   return {w[1] == "none" ? "" : w[1]};

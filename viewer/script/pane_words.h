@@ -17,10 +17,18 @@ struct ShowWords {
 struct ChooseWords {
   std::string text;
 };
+/// `film tint`, `film one`, `film x.gif` …: a part of how the film is shown, or what to do with it.
+struct Film {
+  std::string part;   ///< "none", "tint", "outline", "contour", "opacity", "all", "one", "latent",
+                      ///< "nearest", "linear", "frame", "loop", "play", "stop", "save"
+  std::string path;   ///< of "save"
+  double number = 0;  ///< of "opacity" and "frame"; "loop": 1 or 0
+};
 }  // namespace word
 
 /// Of the words of a line, the command's name first. Throw Error(usage) without a place.
 word::ShowWords parse_words(ScriptArguments words);
 word::ChooseWords parse_word(ScriptArguments words);
+word::Film parse_film(ScriptArguments words);
 
 }  // namespace attnscope

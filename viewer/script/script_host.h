@@ -81,6 +81,12 @@ class ScriptHost {
   virtual void shot(const std::string& path) = 0;
   virtual bool shot_done() const = 0;
   virtual void save_session(const std::string& path) = 0;
+
+  /// Begins or ends to play the film of the query pane.
+  virtual void play_film(bool on) = 0;
+  /// Begins to write it; it is there when film_saved() says so, which may throw too.
+  virtual void save_film(const std::string& path) = 0;
+  virtual bool film_saved() = 0;
 };
 
 }  // namespace attnscope

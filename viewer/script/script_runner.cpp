@@ -202,6 +202,43 @@ struct ScriptRunner::Step {
     }
     return act(action::SetWords{look});
   }
+  After operator()(const word::Film& w) const {
+    if (w.part == "save") return save_film(w.path);
+    calls();
+    if (w.part == "play" || w.part == "stop") {
+      host.play_film(w.part == "play");
+      return After::frame;
+    }
+    FilmLook look = host.state().film;
+    if (const auto mode = parse_film_mode(w.part)) look.mode = *mode;
+    if (const auto time = parse_film_time(w.part)) look.time = *time;
+    if (w.part == "none") look.over = false;
+    if (parse_film_mode(w.part)) look.over = true;
+    if (w.part == "opacity") look.opacity = static_cast<float>(w.number);
+    if (w.part == "all" || w.part == "one") look.one = w.part == "one";
+    if (w.part == "loop") look.loop = w.number > 0;
+    if (w.part == "frame") look.moment = checked_moment(static_cast<int64_t>(w.number));
+    return act(action::SetFilm{look});
+  }
+  int64_t checked_moment(int64_t moment) const {
+    const auto count = host.measured(ScriptName::film_frames);
+    if (!count || static_cast<double>(moment) < *count) return moment;
+    throw usage_error(
+        fmt::format("film frame {}: outside the film (valid 0 to {:.0f})", moment, *count - 1));
+  }
+  After save_film(const std::string& path) const {
+    calls();
+    if (!runner.begun_) {
+      // Not of a line, or a film, that is on its way out.
+      const std::string problem = host.problem_before(WaitFor::query);
+      if (!problem.empty()) throw usage_error("film: " + one_line(problem));
+      if (!host.reached(WaitFor::query)) return again_within(kWaitSeconds, "film " + path);
+      host.save_film(path);
+      runner.begun_ = true;
+      return After::again;
+    }
+    return host.film_saved() ? After::frame : After::again;
+  }
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {

@@ -49,7 +49,9 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::special_mass:
     case ScriptName::js:
     case ScriptName::js_max:
-    case ScriptName::js_rows: {
+    case ScriptName::js_rows:
+    case ScriptName::film_frame:
+    case ScriptName::film_frames: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);

@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 44> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 46> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -53,6 +53,8 @@ constexpr std::array<std::string_view, 44> kNames{"first_picture_ms",
                                                   "js",
                                                   "js_max",
                                                   "js_rows",
+                                                  "film_frame",
+                                                  "film_frames",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -178,6 +180,8 @@ ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timel
 ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
 ScriptWord make_words(const Words& w) { return parse_words(w); }
 ScriptWord make_word(const Words& w) { return parse_word(w); }
+
+ScriptWord make_film(const Words& w) { return parse_film(w); }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -396,6 +400,14 @@ const std::vector<WordRule>& rules() {
        make_word,
        {"word N[,N...]|A-B|\"TEXT\"|none",
         "the film of these words, added up; none: the query's again"}},
+      {"film",
+       1,
+       2,
+       make_film,
+       {"film none|tint|outline|contour|opacity X | film all|one|frame N|play|stop|loop on|off | "
+        "film "
+        "latent|nearest|linear | film FILE.gif|FILE.mp4|FOLDER/",
+        "the query's film over the video, played, resampled, written"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",

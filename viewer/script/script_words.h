@@ -53,6 +53,8 @@ enum class ScriptName : uint8_t {
   js,
   js_max,
   js_rows,
+  film_frame,
+  film_frames,
   exact,
   branch,
   block,
@@ -163,10 +165,10 @@ struct Quit {};
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
-                 word::ChooseWords, word::ShowVolume, word::ShowTimeline, word::Play, word::Act,
-                 word::Click, word::PressKey, word::SelectOther, word::OpenOther, word::ShowOther,
-                 word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
-                 word::SaveSession, word::Quit>;
+                 word::ChooseWords, word::Film, word::ShowVolume, word::ShowTimeline, word::Play,
+                 word::Act, word::Click, word::PressKey, word::SelectOther, word::OpenOther,
+                 word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
+                 word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

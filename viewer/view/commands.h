@@ -44,6 +44,7 @@ enum class CommandId : uint8_t {
   difference,
   reverse,
   play,
+  play_steps,
   back,
   forward,
   open,

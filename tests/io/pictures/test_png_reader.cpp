@@ -163,7 +163,7 @@ TEST_CASE("cells that have no weight are hatched, with a video and without") {
   const std::vector<uint8_t> absent{0, 1};
   for (const GreyImage* under : {static_cast<const GreyImage*>(nullptr), &video}) {
     Canvas canvas(40, 20, kBackground);
-    draw_frame_cells(canvas, {4, 4, 1, 2, 8}, weights, scale, under, absent);
+    draw_frame_cells(canvas, {4, 4, 1, 2, 8}, weights, scale, under, {}, absent);
     int stripes = 0, ground = 0;
     for (int y = 4; y < 12; ++y) {
       for (int x = 12; x < 20; ++x) {

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/stream_call.h"
 #include "tests/support/temporary_folder.h"
@@ -51,6 +53,36 @@ TEST_CASE("keys that a cache had dropped are hatched, others that the mask leave
     CHECK_FALSE(probe.contains("evicted"));
   CHECK(read_bytes(folder.path() / "placed.safetensors.png") !=
         read_bytes(folder.path() / "bare.safetensors.png"));
+}
+
+TEST_CASE("evicted cells are hatched over the pictures of the video as well") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::filesystem::path sample = project_folder() + "/samples/moving-shapes";
+  for (const bool positions : {true, false}) {
+    const std::filesystem::path dump = folder.path() / (positions ? "placed" : "bare");
+    std::filesystem::create_directory(dump);
+    joined_call(positions).write(dump / "joined.safetensors");
+    Json frames = Json::array();
+    for (int t = 0; t < 8; ++t) {
+      std::filesystem::copy_file(sample / fmt::format("frame{}.png", t % 7),
+                                 dump / fmt::format("frame{}.png", t));
+      frames.push_back({{"file", fmt::format("frame{}.png", t)}, {"t", t}});
+    }
+    const Json catalogue{{"format", "attnscope-capture/1"},
+                         {"frames", frames},
+                         {"calls", {{{"file", "joined.safetensors"}, {"step", 0}, {"layer", 0}}}}};
+    std::ofstream(dump / "capture.json") << catalogue.dump();
+    const std::string name = dump.filename().string();
+    const WindowResult result =
+        run_window(folder.path().string(), {name, "--cache", "none"},
+                   "size 800 600\nquery 6 0 1\npane query\nfilm tint\nwait exact\nshot " + name +
+                       ".png\nfilm " + name + ".gif\n");
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+  }
+  CHECK(read_bytes(folder.path() / "placed.png") != read_bytes(folder.path() / "bare.png"));
+  CHECK(read_bytes(folder.path() / "placed.gif") != read_bytes(folder.path() / "bare.gif"));
 }
 
 TEST_CASE("the window shows the chunk that is chosen") {

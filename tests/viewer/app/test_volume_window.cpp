@@ -95,17 +95,17 @@ TEST_CASE("steps are clicked, played and drawn as a curve") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
   const std::string capture = steps(folder);
-  const WindowResult result =
-      run(folder, capture,
-          "layer 1\nstep 0\nwait exact\nexpect playing == off\nclick \"Timeline/S3\"\nwait exact\n"
-          "expect step == 3\nexpect layer == 1\nkey Ctrl+Z\nexpect step == 0\n"
-          "timeline entropy\nwait idle\nexpect curve_points == 6\nshot steps.png\n"
-          "timeline over layers\nwait idle\nexpect curve_points == 3\nshot layers.png\n"
-          "timeline loop off\ntimeline speed 1\nkey Space\nexpect playing == on\ntimeline speed "
-          "30\nwait idle 60\n"
-          "expect playing == off\nexpect step == 5\nkey Ctrl+Z\nexpect step == 0\n"
-          "timeline loop on\nplay on\nwait picture\nplay off\nexpect playing == off\n"
-          "pane timeline\nwait idle\nsave-session kept.json\n");
+  const WindowResult result = run(
+      folder, capture,
+      "layer 1\nstep 0\nwait exact\nexpect playing == off\nclick \"Timeline/S3\"\nwait exact\n"
+      "expect step == 3\nexpect layer == 1\nkey Ctrl+Z\nexpect step == 0\n"
+      "timeline entropy\nwait idle\nexpect curve_points == 6\nshot steps.png\n"
+      "timeline over layers\nwait idle\nexpect curve_points == 3\nshot layers.png\n"
+      "timeline loop off\ntimeline speed 1\nkey Shift+Space\nexpect playing == on\ntimeline speed "
+      "30\nwait idle 60\n"
+      "expect playing == off\nexpect step == 5\nkey Ctrl+Z\nexpect step == 0\n"
+      "timeline loop on\nplay on\nwait picture\nplay off\nexpect playing == off\n"
+      "pane timeline\nwait idle\nsave-session kept.json\n");
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const auto bytes = [&](const char* name) { return read_bytes(folder.path() / name); };

@@ -141,6 +141,14 @@ TEST_CASE("a difference of two heads looks as it did") {
                "layer 2\nhead 0\nb head 3 0\ndifference signed\nquery 3 8 7\nb ranked on", {});
 }
 
+TEST_CASE("a film over the capture's own pictures looks as it did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("film",
+               "size 800 600\nlayer 2\nhead 0\nquery 3 8 7\npane query\nfilm contour\nfilm one\n"
+               "film frame 4",
+               {});
+}
+
 TEST_CASE("pictures that differ are told apart") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

@@ -53,6 +53,20 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::ChooseWords>("word 2,3").text == "2,3");
   CHECK(word_of<word::ChooseWords>("word \"red circle\"").text == "red circle");
   CHECK(word_of<word::ChooseWords>("word none").text.empty());
+  CHECK(word_of<word::Film>("film tint").part == "tint");
+  CHECK(word_of<word::Film>("film opacity 0.4").number == 0.4);
+  CHECK(word_of<word::Film>("film frame 12").number == 12);
+  CHECK(word_of<word::Film>("film loop off").number == 0);
+  CHECK(word_of<word::Film>("film out/").path == "out/");
+  CHECK(word_of<word::Film>("film \"a b.gif\"").part == "save");
+  CHECK(has(refused("film sideways"), "film sideways: no such name"));
+  CHECK(has(refused("film a.avi"), "FILE.mp4"));
+  CHECK(has(refused("film opacity 2"), "at most 1, got 2"));
+  CHECK(has(refused("film frame -1"), "count from 0"));
+  CHECK(has(refused("film loop maybe"), "film loop maybe: no such name"));
+  CHECK(has(refused("film tint 3"), "takes nothing more"));
+  CHECK(has(refused("words special"), "words special"));
+  CHECK(has(refused("words loud"), "words: expected on, off"));
   CHECK(action_of<action::SetReverse>("reverse on").on);
   CHECK_FALSE(action_of<action::SetReverse>("reverse off").on);
   CHECK(action_of<action::SetProduct>("product lift").product == ViewProduct::lift);
@@ -102,7 +116,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 39);
+  CHECK(script_word_help().size() == 40);
 }
 
 TEST_CASE("lines, comments and quotes") {

@@ -81,6 +81,15 @@ class FakeHost : public ScriptHost {
     shot_until_ = frame + 1;
   }
   bool shot_done() const override { return frame >= shot_until_; }
+  void play_film(bool on) override { log.push_back(on ? "play" : "stop"); }
+  void save_film(const std::string& path) override {
+    log.push_back("film " + path);
+    film_until_ = frame + 3;
+  }
+  bool film_saved() override {
+    if (film_fails) throw file_error("film", "", "no room");
+    return frame >= film_until_;
+  }
   void save_session(const std::string& path) override {
     if (path == "refused") throw file_error(path, "", "already exists");
     log.push_back("save " + path);
@@ -88,6 +97,7 @@ class FakeHost : public ScriptHost {
 
   int frame = 0;
   int labels_from = 0, probed_from = 0;
+  bool film_fails = false;
   std::string problem;
   std::vector<std::string> log, printed;
   std::map<WaitFor, int> reached_from{
@@ -97,7 +107,7 @@ class FakeHost : public ScriptHost {
  private:
   std::optional<std::vector<MapSource>> calls_;
   ViewState state_;
-  int input_until_ = 0, shot_until_ = 0;
+  int input_until_ = 0, shot_until_ = 0, film_until_ = 0;
   bool playing_ = false;
 };
 
@@ -153,6 +163,30 @@ TEST_CASE("a script changes the state by recorded values") {
   CHECK(run.host.log == std::vector<std::string>{"open", "size 1280 800"});
   // Each change was drawn before the next command.
   CHECK(run.host.frame >= 13);
+}
+
+TEST_CASE("a script chooses words and films, and waits until a film is written") {
+  Run run(
+      "words special off\nword \"red\"\nexpect word == 0\nword 0,1\nexpect word == 0,1\n"
+      "film outline\nfilm linear\nfilm one\nfilm opacity 0.5\nfilm play\nfilm stop\n"
+      "film a.gif\nword none\nexpect word == none\nfilm none\n");
+  CHECK(run.go() == "");
+  const ViewState& state = run.host.state();
+  CHECK(state.words.shown);
+  CHECK_FALSE(state.words.special);
+  CHECK_FALSE(state.film.over);
+  CHECK(state.film.mode == FilmMode::outline);
+  CHECK(state.film.time == FilmTime::linear);
+  CHECK(state.film.one);
+  CHECK(state.film.opacity == 0.5f);
+  CHECK(run.host.log == std::vector<std::string>{"open", "play", "stop", "film a.gif"});
+  Run fails("film a.mp4\nquit");
+  fails.host.film_fails = true;
+  CHECK(has(fails.go(), "s:1: film: no room"));
+  Run outside("film frame 7");
+  outside.host.numbers[ScriptName::film_frames] = 7;
+  CHECK(outside.go() == "s:1: film frame 7: outside the film (valid 0 to 6)");
+  CHECK(has(error_of("word 2"), "word 2: outside the text"));
 }
 
 TEST_CASE("a script opens its capture, and needs one") {

@@ -1,0 +1,134 @@
+#include "viewer/app/film_export.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/error.h"
+#include "io/pictures/film_animation.h"
+#include "io/pictures/film_writer.h"
+#include "io/pictures/gif_writer.h"
+
+namespace attnscope {
+namespace {
+
+bool is_folder_name(const std::filesystem::path& path) { return !path.has_filename(); }
+
+QueryVolumes volumes_of(const FilmExport::Film& film) {
+  QueryVolumes volumes;
+  const FilmContent& content = film.content;
+  const auto count = static_cast<int64_t>(content.moments.size());
+  volumes.grid = {count, content.height, content.width};
+  volumes.capture = film.caption.capture;
+  volumes.query_text = film.caption.what;
+  volumes.domain_text = film.caption.domain;
+  QueryVolume volume;
+  volume.label = film.caption.head;
+  for (size_t i = 0; i < content.moments.size(); ++i) {
+    const std::vector<float> numbers = content.numbers_at(i, film.factor);
+    volume.video.insert(volume.video.end(), numbers.begin(), numbers.end());
+    const std::vector<uint8_t> evicted = content.evicted_at(i);
+    volume.evicted.insert(volume.evicted.end(), evicted.begin(), evicted.end());
+    const FilmMoment& moment = content.moments[i];
+    if (!film.query || volume.query || moment.t != film.query->t || moment.part > 0.5) continue;
+    volume.query = {static_cast<int64_t>(i), film.query->y, film.query->x};
+  }
+  volumes.volumes.push_back(std::move(volume));
+  return volumes;
+}
+
+FilmStyle style_of(const FilmExport::Film& film) {
+  FilmStyle style;
+  style.colours.map = film.scale.map();
+  style.colours.scale = film.scale.kind();
+  style.colours.range = {false, film.scale.range().low, film.scale.range().high, false};
+  style.unit = film.caption.unit;
+  style.frame_name = film.content.time == FilmTime::latent ? "t" : "frame";
+  style.over.mode = film.look.mode;
+  style.over.opacity = static_cast<double>(film.look.opacity);
+  style.over.by_size = is_signed(film.content.how);
+  style.over.outlined = film.content.outlined(film.factor);
+  style.about = time_text(film.content);
+  if (film.look.over && film.look.mode != FilmMode::tint) {
+    const std::string over = over_text(film.look, film.content);
+    style.about = over + (style.about.empty() ? "" : " \u00b7 " + style.about);
+  }
+  return style;
+}
+
+}  // namespace
+
+void FilmExport::check_name(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  if (is_folder_name(path) || ending == ".gif" || ending == ".mp4") return;
+  throw usage_error(
+      fmt::format("film {}: expected a name that ends in .gif, .mp4, or / for pictures",
+                  one_line(path.string())));
+}
+
+FilmExport::FilmExport(Film film, std::filesystem::path path, bool force,
+                       std::function<void()> wake)
+    : path_(std::move(path)),
+      force_(force),
+      wake_(std::move(wake)),
+      rate_(film_rate(film.content)) {
+  check_name(path_);
+  if (path_.extension() == ".mp4") check_mp4(path_);
+  volumes_ = volumes_of(film);
+  style_ = style_of(film);
+  if (!film.look.over || !film.content.has_pictures) return;
+  const FrameCells cells = FilmAnimation(volumes_, style_).cells(0);
+  for (const FilmMoment& moment : film.content.moments) {
+    if (moment.picture < 0) {
+      throw usage_error(fmt::format(
+          "film {}: no picture of the video is recorded for latent frame {}; take film none",
+          one_line(path_.string()), moment.t));
+    }
+    wanted_.push_back({moment.picture, std::min(cells.width(), kMostFrameSide),
+                       std::min(cells.height(), kMostFrameSide)});
+  }
+}
+
+std::vector<FrameRequest> FilmExport::wants() const {
+  return {wanted_.begin() + static_cast<std::ptrdiff_t>(style_.video.size()), wanted_.end()};
+}
+
+void FilmExport::begin_to_write() {
+  writing_ = std::async(std::launch::async, [this] {
+    try {
+      const FilmAnimation film(volumes_, style_);
+      const auto draw = [&](int t) { return film.frame(t); };
+      if (is_folder_name(path_)) {
+        write_png_sequence(film.frames(), draw, path_, force_);
+      } else if (path_.extension() == ".mp4") {
+        write_mp4(film.frames(), draw, rate_, path_, force_);
+      } else {
+        // With a video under the numbers there are more colours than one palette has.
+        write_gif(film.frames(), draw, {1000 / rate_, style_.video.empty()}, path_, force_);
+      }
+    } catch (...) {
+      wake_();
+      throw;
+    }
+    wake_();
+  });
+}
+
+bool FilmExport::step(const TileSource& tiles) {
+  if (writing_.valid()) {
+    if (writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    writing_.get();
+    return true;
+  }
+  while (style_.video.size() < wanted_.size()) {
+    const auto frame = tiles.find_frame(wanted_[style_.video.size()]);
+    if (!frame) return false;
+    if (!frame->problem.empty()) throw Error(ErrorCode::file, frame->problem);
+    style_.video.push_back(frame->image);
+  }
+  begin_to_write();
+  return false;
+}
+
+}  // namespace attnscope
