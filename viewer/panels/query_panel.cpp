@@ -79,16 +79,6 @@ void QueryPanel::segment_choice(const Ui& ui, const ScreenRect& room, const Scen
   ImGui::PopFont();
 }
 
-/// What of the drawn tokens was evicted is told as that, and not as masked too.
-void QueryPanel::tell_evicted(const Scene& scene, IndexRange drawn) {
-  if (evicted_.empty()) return;
-  specials_.masked = false;
-  for (auto at = static_cast<size_t>(drawn.begin); at < static_cast<size_t>(drawn.end); ++at) {
-    specials_.evicted = specials_.evicted || evicted_[at] != 0;
-    specials_.masked = specials_.masked || (evicted_[at] == 0 && is_masked(*scene.line, at));
-  }
-}
-
 /// Hatches the cells that a cache had dropped: runs of a line, those of the next lines that are
 /// alike with them.
 void QueryPanel::draw_evicted(const Ui& ui) const {
