@@ -527,6 +527,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .locked = d.history.now().head,
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
+      .chosen = d.shows_other ? d.history.now() : state,
       .others = d.other_picker,
       .other_call = d.history.now().other ? &d.call_of(d.history.now().other->head) : nullptr,
       .other_state = frame_->other_shown(),
