@@ -1,6 +1,9 @@
 #include "viewer/app/glfw_keys.h"
 
+// Keys alone: OpenGL's declarations are epoxy's, which stands before them or not at all.
+#define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
+#undef GLFW_INCLUDE_NONE
 
 #include <array>
 #include <utility>

@@ -1,38 +1,13 @@
 #include "viewer/app/palette.h"
 
-#include <filesystem>
+#include <utility>
 
 #include "core/base/error.h"
-#include "viewer/app/viewer_app.h"
-#include "viewer/script/palette_search.h"
 
 namespace attnscope {
 
-void Palette::Host::print(const std::string& line) { app_.tell(line); }
-
-void Palette::Host::shot(const std::string& path) {
-  AppScriptHost::shot(path);
-  app_.tell("picture saved: " + std::filesystem::absolute(path).string());
-}
-
-void Palette::Host::save_session(const std::string& path) {
-  AppScriptHost::save_session(path);
-  app_.tell("session saved: " + std::filesystem::absolute(path).string());
-}
-
-std::vector<PaletteItem> Palette::found() const {
-  PaletteContext context;
-  if (const Document* const document = app_.document()) {
-    const ViewState& state = document->history.now();
-    const MapSource& call = document->calls[static_cast<size_t>(state.head.call)];
-    context = {&document->picker, state.head,
-               TokenNames::of(call, state.head.batch, state.reverse)};
-  }
-  return palette_items(panel_.text(), context);
-}
-
 void Palette::draw(const Ui& ui, const ScreenRect& window) {
-  items_ = found();
+  items_ = palette_items(panel_.text(), window_.context());
   if (const auto taken = panel_.draw(ui, window, items_)) take(items_[*taken]);
 }
 
@@ -46,26 +21,36 @@ void Palette::take(const PaletteItem& item) {
   taken_line_ = item.line;
 }
 
-void Palette::go_on(double seconds) {
-  if (taken_command_) app_.run_command(*std::exchange(taken_command_, {}));
-  if (!taken_line_.empty()) {
-    line_ = std::exchange(taken_line_, {});
-    Script script;
-    script.lines.push_back({1, line_, parse_script_line(line_)});
-    runner_ = std::make_unique<ScriptRunner>(std::move(script), host_);
+void Palette::begin(const std::string& line) {
+  line_ = line;
+  if (!host_) {
+    tell("scripts do not run in this window");
+    return;
   }
-  if (!runner_) return;
-  const ScriptRunner::State state = runner_->step(seconds);
-  if (state == ScriptRunner::State::running) return;
-  const std::string problem = runner_->error();
-  const bool quits = state == ScriptRunner::State::finished && line_ == "quit";
-  runner_.reset();
-  if (quits) app_.window().close();
-  if (problem.empty()) return;
+  Script script;
+  script.lines.push_back({1, line, parse_script_line(line)});
+  runner_ = std::make_unique<ScriptRunner>(std::move(script), *host_);
+}
+
+void Palette::tell(const std::string& problem) {
   panel_.open();
   panel_.set_text(line_);
-  panel_.set_problem(problem.substr(problem.find(": ") + 2));
-  app_.window().request_frames();
+  panel_.set_problem(problem);
+}
+
+bool Palette::go_on(double seconds) {
+  const bool taken = taken_command_ || !taken_line_.empty();
+  if (taken_command_) window_.run(*std::exchange(taken_command_, {}));
+  if (!taken_line_.empty()) begin(std::exchange(taken_line_, {}));
+  if (!runner_) return taken;
+  const ScriptRunner::State state = runner_->step(seconds);
+  if (state == ScriptRunner::State::running) return taken;
+  const std::string problem = runner_->error();
+  runner_.reset();
+  if (state == ScriptRunner::State::finished && line_ == "quit") window_.close();
+  // Behind the script's name and the line's number.
+  if (!problem.empty()) tell(problem.substr(problem.find(": ") + 2));
+  return true;
 }
 
 }  // namespace attnscope

@@ -1,23 +1,31 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "viewer/app/app_script_host.h"
 #include "viewer/panels/palette_panel.h"
+#include "viewer/script/palette_search.h"
 #include "viewer/script/script_runner.h"
 
 namespace attnscope {
 
 /// The command palette of a window: what it finds, and what choosing it does. Lines of scripts run
-/// over as many frames as they take; what they print is told by the status line, and what they fail
-/// with below the field, which is open again then. Only on the window's thread.
+/// over as many frames as they take; what they fail with is told below the field, which is open
+/// again then. Only on the window's thread.
 class Palette {
  public:
-  /// Borrows the window's contents.
-  explicit Palette(ViewerApp& app) : app_(app), host_(app) {}
+  struct Window {
+    std::function<PaletteContext()> context;  ///< what is open and shown
+    std::function<void(CommandId)> run;
+    std::function<void()> close;  ///< ends the program
+  };
+  explicit Palette(Window window) : window_(std::move(window)) {}
 
+  /// What lines of scripts are done to. Without one they are told not to be here.
+  void set_host(std::unique_ptr<ScriptHost> host) { host_ = std::move(host); }
   bool is_open() const { return panel_.is_open(); }
   void open() { panel_.open(); }
   void press(const KeyChord& chord) { panel_.press(chord, items_.size()); }
@@ -25,26 +33,17 @@ class Palette {
   void type(const std::string& text) { panel_.set_text(panel_.text() + text); }
   /// Draws it; what was taken is done after the frame, by go_on().
   void draw(const Ui& ui, const ScreenRect& window);
-  /// Does what was taken, and goes on with a line that is being run.
-  void go_on(double seconds);
-  bool is_running() const { return runner_ != nullptr; }
+  /// Does what was taken, and goes on with a line that is being run; true where the window looks
+  /// different now.
+  bool go_on(double seconds);
 
  private:
-  class Host : public AppScriptHost {
-   public:
-    explicit Host(ViewerApp& app) : AppScriptHost(app, false), app_(app) {}
-    void print(const std::string& line) override;
-    void shot(const std::string& path) override;
-    void save_session(const std::string& path) override;
-
-   private:
-    ViewerApp& app_;
-  };
-  std::vector<PaletteItem> found() const;
   void take(const PaletteItem& item);
+  void begin(const std::string& line);
+  void tell(const std::string& problem);
 
-  ViewerApp& app_;
-  Host host_;
+  const Window window_;
+  std::unique_ptr<ScriptHost> host_;
   PalettePanel panel_;
   std::vector<PaletteItem> items_;
   std::string taken_line_;

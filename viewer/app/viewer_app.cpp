@@ -8,7 +8,6 @@
 
 #include "core/base/error.h"
 #include "io/capture/capture_growth.h"
-#include "viewer/app/palette.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/panels/empty_state.h"
 #include "viewer/panels/error_dialog.h"
@@ -53,7 +52,9 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
       settings_(std::move(settings)),
       textures_(settings_.texture_bytes),
       panels_(painter_, textures_),
-      palette_(std::make_unique<Palette>(*this)) {
+      palette_({[this] { return palette_context(); },
+                [this](CommandId command) { run_command(command); },
+                [this] { window_->close(); }}) {
   window_->set_handlers({[this](const KeyChord& chord) { press(chord); },
                          [this](const std::string& path) { try_open(path); },
                          [this](const KeyChord& chord) { release(chord); }});
@@ -284,7 +285,7 @@ void ViewerApp::press(const KeyChord& chord) {
       browser_.press(chord);
       break;
     case Front::palette:
-      palette_->press(chord);
+      palette_.press(chord);
       break;
     case Front::panels:
       press_on_panels(chord);
@@ -302,7 +303,7 @@ ViewerApp::Front ViewerApp::dialog() const {
   if (failure_) return Front::failure;
   if (help_) return Front::help;
   if (browser_.is_open()) return Front::browser;
-  return palette_->is_open() ? Front::palette : Front::panels;
+  return palette_.is_open() ? Front::palette : Front::panels;
 }
 
 void ViewerApp::press_on_panels(const KeyChord& chord) {
@@ -342,7 +343,7 @@ void ViewerApp::run_command(CommandId command) {
       write_picture_or_fail();
       return;
     case CommandId::palette:
-      palette_->open();
+      palette_.open();
       return;
     case CommandId::messages:
       show_messages();
@@ -395,8 +396,8 @@ void ViewerApp::act_or_fail(const Action& action) {
 }
 
 bool ViewerApp::type(const std::string& text) {
-  if (!palette_->is_open()) return false;
-  palette_->type(text);
+  if (!palette_.is_open()) return false;
+  palette_.type(text);
   window_->request_frames();
   return true;
 }
@@ -404,6 +405,13 @@ bool ViewerApp::type(const std::string& text) {
 std::string ViewerApp::clipboard() const {
   const char* const text = ImGui::GetClipboardText();
   return text == nullptr ? "" : text;
+}
+
+PaletteContext ViewerApp::palette_context() const {
+  if (!document_) return {};
+  const ViewState& state = document_->history.now();
+  return {&document_->picker, state.head,
+          TokenNames::of(document_->call_of(state.head), state.head.batch, state.reverse)};
 }
 
 void ViewerApp::copy(CommandId what) {
@@ -565,7 +573,7 @@ void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequest
       browser_.draw(ui, window, requests);
       break;
     case Front::palette:
-      palette_->draw(ui, window);
+      palette_.draw(ui, window);
       break;
     case Front::list:
     case Front::panels:
@@ -660,7 +668,7 @@ bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
   take_added();
-  palette_->go_on(seconds());
+  if (palette_.go_on(seconds())) window_->request_frames();
   const double began = seconds();
   advance();
   if (again_at_ && began >= *again_at_) {

@@ -11,6 +11,7 @@
 #include "viewer/app/document_frame.h"
 #include "viewer/app/frame_counters.h"
 #include "viewer/app/frame_pacer.h"
+#include "viewer/app/palette.h"
 #include "viewer/app/panel_set.h"
 #include "viewer/app/scripted_mouse.h"
 #include "viewer/app/window.h"
@@ -21,8 +22,6 @@
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
-
-class Palette;
 
 /// The window's contents: a capture (or none), the panels, and one frame after the other. Only on
 /// the window's thread.
@@ -94,6 +93,8 @@ class ViewerApp {
   std::string notice() const { return notice_ ? notice_->text : ""; }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
+  /// What the palette's lines of scripts are done to.
+  void set_script_host(std::unique_ptr<ScriptHost> host) { palette_.set_host(std::move(host)); }
   /// Types into the palette; false where it is closed.
   bool type(const std::string& text);
   std::string clipboard() const;
@@ -153,6 +154,7 @@ class ViewerApp {
   void fail(const std::string& title, const std::string& message);
   void write_session_or_fail();
   void write_picture_or_fail();
+  PaletteContext palette_context() const;
   void copy(CommandId what);
   void keep_message(const std::string& message);
   void show_messages();
@@ -202,7 +204,7 @@ class ViewerApp {
   std::optional<Failure> failure_;
   std::deque<std::string> messages_;  ///< what was told, the last first
   bool help_ = false;
-  std::unique_ptr<Palette> palette_;
+  Palette palette_;
   /// Of the mouse's left button: the last press was not the panels', and it is still down and would
   /// reach them.
   bool press_held_back_ = false, holds_back_ = false;
