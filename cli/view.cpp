@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <array>
 #include <charconv>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,23 @@ WindowSize parse_window_size(const std::string& text) {
         fmt::format("--size {}: expected WxH in pixels, {}", one_line(text), window_size_limits()));
   }
   return {width, height};
+}
+
+/// "Q0,Q1,K0,K1"
+MapRect parse_zoom(const std::string& text) {
+  std::array<double, 4> numbers{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto [next, error] = std::from_chars(at, end, numbers[i]);
+    const bool last = i + 1 == numbers.size();
+    if (error != std::errc() || (last ? next != end : next == end || *next != ',')) {
+      throw usage_error("--zoom " + one_line(text) +
+                        ": expected Q0,Q1,K0,K1, queries and keys of the map");
+    }
+    at = last ? next : next + 1;
+  }
+  return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
 /// "T,Y,X" or an index of the sequence.
@@ -113,11 +131,12 @@ void prepare(const ViewRequest& o, Document& document) {
     const MapSource& call = document.calls[static_cast<size_t>(first.call)];
     apply(action::PickQuery{parse_start_query(o.query, call, first.batch, o.reverse)});
   }
+  if (!o.zoom.empty()) apply(action::SetRect{parse_zoom(o.zoom)});
   document.history.restart(document.history.now());
 }
 
 bool selects_something(const ViewRequest& o) {
-  return o.selection != SelectionOptions() || !o.query.empty() || o.reverse;
+  return o.selection != SelectionOptions() || !o.query.empty() || !o.zoom.empty() || o.reverse;
 }
 
 /// Reads the capture's pictures of its video; empty where it has none. Borrows it.

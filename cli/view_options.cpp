@@ -13,6 +13,9 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       .type_name("T,Y,X|N")
       .group(start);
   command.add_flag("--reverse", o.reverse, "show who attends to the token");
+  command.add_option("--zoom", o.zoom, "show these queries and keys of the map, half-open")
+      .type_name("Q0,Q1,K0,K1")
+      .group(start);
   command.add_option("--theme", o.theme, "light or dark")
       .one_of({"light", "dark"})
       .type_name("NAME")

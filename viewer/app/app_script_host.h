@@ -23,6 +23,8 @@ class AppScriptHost : public ScriptHost {
   bool hover(const std::string& label) override;
   std::vector<std::string> labels() const override;
   void press(const KeyChord& chord) override;
+  bool type(const std::string& text) override { return app_->type(text); }
+  std::string clipboard() const override { return app_->clipboard(); }
   bool input_done() const override;
   void play(bool on) override;
   bool playing() const override { return app_->playing(); }

@@ -1,8 +1,9 @@
 #include "viewer/app/glfw_keys.h"
 
-// Names of keys alone: OpenGL comes from epoxy, which may be included behind this file.
+// Keys alone: OpenGL's declarations are epoxy's, which stands before them or not at all.
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
+#undef GLFW_INCLUDE_NONE
 
 #include <array>
 #include <utility>

@@ -60,7 +60,7 @@ ScreenRect PanelSet::draw_left(const Ui& ui, const ScreenRect& rect, const Scene
 
 ScreenRect PanelSet::draw_ranked(const Ui& ui, const ScreenRect& column, const Scene& scene,
                                  PanelRequests& requests) {
-  if (!scene.state.other || !scene.state.other->ranked) return column;
+  if (!scene.chosen.other || !scene.chosen.other->ranked) return column;
   const float gap = ui.px(kGap);
   const float height =
       std::round(std::clamp(column.height() * ranked_share_, ui.px(120), column.height() * 0.7f));
@@ -90,7 +90,7 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
   query = draw_ranked(ui, query, scene, requests);
-  const bool ranked = state.other && state.other->ranked;
+  const bool ranked = scene.chosen.other && scene.chosen.other->ranked;
   // Two panes below the query need more height than one.
   if (state.show_histogram && query.height() >= ui.px(ranked ? 2 * kLeastColumn : kLeastColumn)) {
     const float height = std::round(

@@ -6,6 +6,7 @@
 #include "io/capture/capture_growth.h"
 #include "io/files/output_file.h"
 #include "viewer/app/app_script_host.h"
+#include "viewer/app/palette_host.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/app/viewer_app.h"
 #include "viewer/view/recent_files.h"
@@ -103,6 +104,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
         recent_files_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")).value_or("");
   }
   ViewerApp app(window, app_settings);
+  app.set_script_host(std::make_unique<PaletteHost>(app));
   const std::stop_callback wake(settings.stop, [&] { window.wake(); });
   open_first(app, settings);
   if (script) {

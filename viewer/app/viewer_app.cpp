@@ -17,6 +17,7 @@
 #include "viewer/view/list_keys.h"
 #include "viewer/view/recent_files.h"
 #include "viewer/view/view_actions.h"
+#include "viewer/view/view_link.h"
 
 namespace attnscope {
 namespace {
@@ -50,7 +51,10 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
     : window_(&window),
       settings_(std::move(settings)),
       textures_(settings_.texture_bytes),
-      panels_(painter_, textures_) {
+      panels_(painter_, textures_),
+      palette_({[this] { return palette_context(); },
+                [this](CommandId command) { run_command(command); },
+                [this] { window_->close(); }}) {
   window_->set_handlers({[this](const KeyChord& chord) { press(chord); },
                          [this](const std::string& path) { try_open(path); },
                          [this](const KeyChord& chord) { release(chord); }});
@@ -200,11 +204,13 @@ void ViewerApp::take_added() {
 
 void ViewerApp::fail(const std::string& title, const std::string& message) {
   failure_ = Failure{title, one_line(message)};
+  keep_message(title + ": " + failure_->message);
   window_->request_frames();
 }
 
 void ViewerApp::tell(const std::string& what) {
   notice_ = Notice{one_line(what), seconds() + kNoticeSeconds};
+  keep_message(notice_->text);
   window_->request_frames();
 }
 
@@ -280,6 +286,9 @@ void ViewerApp::press(const KeyChord& chord) {
     case Front::browser:
       browser_.press(chord);
       break;
+    case Front::palette:
+      palette_.press(chord);
+      break;
     case Front::panels:
       press_on_panels(chord);
       break;
@@ -295,7 +304,8 @@ ViewerApp::Front ViewerApp::front() const {
 ViewerApp::Front ViewerApp::dialog() const {
   if (failure_) return Front::failure;
   if (help_) return Front::help;
-  return browser_.is_open() ? Front::browser : Front::panels;
+  if (browser_.is_open()) return Front::browser;
+  return palette_.is_open() ? Front::palette : Front::panels;
 }
 
 void ViewerApp::press_on_panels(const KeyChord& chord) {
@@ -333,6 +343,17 @@ void ViewerApp::run_command(CommandId command) {
       return;
     case CommandId::picture:
       write_picture_or_fail();
+      return;
+    case CommandId::palette:
+      palette_.open();
+      return;
+    case CommandId::messages:
+      show_messages();
+      return;
+    case CommandId::export_view:
+    case CommandId::copy_entry:
+    case CommandId::copy_view:
+      copy(command);
       return;
     default:
       break;
@@ -376,6 +397,68 @@ void ViewerApp::act_or_fail(const Action& action) {
     if (e.code() != ErrorCode::usage) throw;
     fail("This cannot be done", e.what());
   }
+}
+
+bool ViewerApp::type(const std::string& text) {
+  if (!palette_.is_open()) return false;
+  palette_.type(text);
+  window_->request_frames();
+  return true;
+}
+
+std::string ViewerApp::clipboard() const {
+  const char* const text = ImGui::GetClipboardText();
+  return text == nullptr ? "" : text;
+}
+
+PaletteContext ViewerApp::palette_context() const {
+  if (!document_) return {};
+  const ViewState& state = document_->history.now();
+  return {&document_->picker, state.head,
+          TokenNames::of(document_->call_of(state.head), state.head.batch, state.reverse)};
+}
+
+void ViewerApp::copy(CommandId what) {
+  if (!document_) return;
+  try {
+    const Document& d = *document_;
+    const ViewState& state = d.history.now();
+    const Session session = d.session(window_->width(), window_->height());
+    std::string text;
+    if (what == CommandId::copy_entry) {
+      const auto& readout = frame_->readout();
+      if (!readout || !readout->entry) throw usage_error("the mouse is over no entry of the map");
+      const HeadId& head = d.shown().head;
+      text = entry_text(
+          *readout->entry, d.picker.title(head),
+          pair_text(TokenNames::of(d.call_of(head), head.batch, false), readout->point.query,
+                    TokenNames::of(d.call_of(head), head.batch, true), readout->point.key));
+    } else if (what == CommandId::copy_view) {
+      const MapSource& call = d.calls[static_cast<size_t>(state.head.call)];
+      text = view_command(session, d.picker, state.head,
+                          TokenNames::of(call, state.head.batch, state.reverse));
+    } else {
+      if (!d.capture) throw usage_error("what is open is an export already");
+      text = export_command(session, d.picker, state.head);
+    }
+    ImGui::SetClipboardText(text.c_str());
+    tell("copied: " + text);
+  } catch (const Error& e) {
+    fail("Nothing was copied", e.what());
+  }
+}
+
+void ViewerApp::keep_message(const std::string& message) {
+  constexpr size_t kMostMessages = 20;
+  messages_.push_front(message);
+  if (messages_.size() > kMostMessages) messages_.pop_back();
+}
+
+void ViewerApp::show_messages() {
+  std::string text;
+  for (const std::string& message : messages_) text += (text.empty() ? "" : "\n") + message;
+  failure_ = Failure{"Told lately", text.empty() ? "nothing yet" : text, false};
+  window_->request_frames();
 }
 
 ViewTheme ViewerApp::theme() const {
@@ -485,13 +568,17 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
 void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
   switch (dialog()) {
     case Front::failure:
-      if (!draw_error(ui, window, failure_->title, failure_->message)) failure_.reset();
+      if (!draw_error(ui, window, failure_->title, failure_->message, failure_->problem))
+        failure_.reset();
       break;
     case Front::help:
       help_ = draw_help(ui, window);
       break;
     case Front::browser:
       browser_.draw(ui, window, requests);
+      break;
+    case Front::palette:
+      palette_.draw(ui, window);
       break;
     case Front::list:
     case Front::panels:
@@ -538,6 +625,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .plays_film = film_player_.playing(),
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
+      .chosen = d.shows_other ? d.history.now() : state,
       .others = d.other_picker,
       .other_call = d.history.now().other ? &d.call_of(d.history.now().other->head) : nullptr,
       .other_state = frame_->other_shown(),
@@ -558,6 +646,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   };
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
     d.warning_told = true;
+    if (!scene.warning.empty()) keep_message(scene.warning);
     if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
   }
   panels_.draw(ui, window, scene, requests);
@@ -590,6 +679,7 @@ bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
   take_added();
+  if (palette_.go_on(seconds())) window_->request_frames();
   const double began = seconds();
   advance();
   if (again_at_ && began >= *again_at_) {

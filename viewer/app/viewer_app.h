@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "viewer/app/film_export.h"
 #include "viewer/app/frame_counters.h"
 #include "viewer/app/frame_pacer.h"
+#include "viewer/app/palette.h"
 #include "viewer/app/panel_set.h"
 #include "viewer/app/scripted_mouse.h"
 #include "viewer/app/window.h"
@@ -104,6 +106,15 @@ class ViewerApp {
   std::string notice() const { return notice_ ? notice_->text : ""; }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
+  /// What the palette's lines of scripts are done to.
+  void set_script_host(std::unique_ptr<ScriptHost> host) { palette_.set_host(std::move(host)); }
+  /// Types into the palette; false where it is closed.
+  bool type(const std::string& text);
+  std::string clipboard() const;
+  /// Does a command as its key would.
+  void run_command(CommandId command);
+  /// Says in the status line what was just done.
+  void tell(const std::string& what);
   bool reached(WaitFor what) const;
   /// Why that will not be reached, one line: all work has ended, and something of it failed. Empty:
   /// it is reached, or may still be.
@@ -143,7 +154,7 @@ class ViewerApp {
   void apply(PanelRequests& requests);
   void act_or_fail(const Action& action);
   /// What stands in front, whose the keys and the mouse are.
-  enum class Front : uint8_t { list, failure, help, browser, panels };
+  enum class Front : uint8_t { list, failure, help, browser, palette, panels };
   Front front() const;
   /// The same without lists: which dialog covers the panels, if any does.
   Front dialog() const;
@@ -157,12 +168,14 @@ class ViewerApp {
   void take_film_requests(PanelRequests& requests);
   void toggle_film();
   void save_film_or_fail(const std::string& ending);
-  void run_command(CommandId command);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
-  void tell(const std::string& what);
   void write_session_or_fail();
   void write_picture_or_fail();
+  PaletteContext palette_context() const;
+  void copy(CommandId what);
+  void keep_message(const std::string& message);
+  void show_messages();
   ViewTheme theme() const;
   double wait_seconds(double limit) const;
   bool is_source_busy() const;
@@ -205,9 +218,12 @@ class ViewerApp {
 
   struct Failure {
     std::string title, message;
+    bool problem = true;
   };
   std::optional<Failure> failure_;
+  std::deque<std::string> messages_;  ///< what was told, the last first
   bool help_ = false;
+  Palette palette_;
   /// Of the mouse's left button: the last press was not the panels', and it is still down and would
   /// reach them.
   bool press_held_back_ = false, holds_back_ = false;

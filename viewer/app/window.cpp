@@ -28,6 +28,35 @@ std::unique_ptr<Screen> open_screen(const Window::Settings& settings, ScreenEven
   return open_offscreen(size);
 }
 
+/// Whether a field that takes text has use for a key by itself.
+bool edits_text(const KeyChord& chord) {
+  switch (chord.key) {
+    case Key::escape:
+    case Key::enter:
+    case Key::tab:
+    case Key::up:
+    case Key::down:
+    case Key::page_up:
+    case Key::page_down:
+      return false;
+    case Key::left:
+    case Key::right:
+    case Key::home:
+    case Key::end:
+    case Key::insert:
+    case Key::del:
+    case Key::backspace:
+    case Key::space:
+      return true;
+    default:
+      break;
+  }
+  if (chord.key >= Key::f1) return false;
+  const bool edits = chord.key == Key{'A'} || chord.key == Key{'C'} || chord.key == Key{'V'} ||
+                     chord.key == Key{'X'} || chord.key == Key{'Y'} || chord.key == Key{'Z'};
+  return !chord.ctrl || edits;
+}
+
 }  // namespace
 
 Window::Window(const Settings& settings)
@@ -110,7 +139,7 @@ void Window::swap() { screen_->swap(); }
 void Window::frame_done() { frames_due_ = std::max(0, frames_due_ - 1); }
 
 void Window::on_key(const KeyChord& chord) {
-  if (handlers_.key && !ImGui::GetIO().WantTextInput) handlers_.key(chord);
+  if (handlers_.key && (!ImGui::GetIO().WantTextInput || !edits_text(chord))) handlers_.key(chord);
 }
 
 }  // namespace attnscope

@@ -5,7 +5,7 @@
 namespace attnscope {
 
 bool draw_error(const Ui& ui, const ScreenRect& window, const std::string& title,
-                const std::string& message) {
+                const std::string& message, bool problem) {
   const float width = std::min(window.width() - ui.px(32), ui.px(560));
   ImGui::PushFont(ui.fonts.body);
   const float text_height =
@@ -21,7 +21,8 @@ bool draw_error(const Ui& ui, const ScreenRect& window, const std::string& title
                ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
                    ImGuiWindowFlags_NoSavedSettings);
   if (ImGui::IsWindowAppearing()) ImGui::SetWindowFocus();
-  put_text(ui, ui.fonts.title, at.x + ui.px(20), at.y + ui.px(16), ui.theme.problem, title);
+  put_text(ui, ui.fonts.title, at.x + ui.px(20), at.y + ui.px(16),
+           problem ? ui.theme.problem : ui.theme.text, title);
   ImGui::SetCursorScreenPos({at.x + ui.px(20), at.y + ui.px(52)});
   ImGui::PushTextWrapPos(width - ui.px(20));
   ImGui::TextUnformatted(message.c_str());

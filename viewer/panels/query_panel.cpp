@@ -68,8 +68,8 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   const LineRequest& request = scene.line->request;
   const bool words = is_of_words(scene);
   Filmed filmed{scene.line, filmed_, *scale_};
-  // A word's film shows the side that queries are picked on.
   filmed.evicted = evicted_;
+  // A word's film shows the side that queries are picked on.
   filmed.picks = scene.call.same_tokens() || words;
   const bool keys = words ? scene.state.reverse : request.reverse;
   if (filmed.picks) {

@@ -33,7 +33,8 @@ std::string progress_text(const RowDivergence& of) {
 }  // namespace
 
 void RankedPanel::rank(const Scene& scene) {
-  if (of_ == scene.divergence) return;
+  // While B is seen in place of A, nothing is compared with it.
+  if (of_ == scene.divergence || scene.shows_other) return;
   of_ = scene.divergence;
   order_.clear();
   largest_ = mean_ = 0;

@@ -64,6 +64,7 @@ struct Scene {
   TileSourceStatus source;
   double texture_mib = 0;
   // Side B.
+  const ViewState& chosen;                    ///< the state, but while B is seen in place of A
   const HeadPicker& others;                   ///< of its heads
   const MapSource* other_call = nullptr;      ///< null: there is none
   std::optional<ViewState> other_state = {};  ///< B as it is seen right of a split line

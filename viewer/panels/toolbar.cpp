@@ -88,7 +88,7 @@ void Toolbar::add_head_choices(const Ui& ui, const HeadPicker& picker, const Hea
 
 void Toolbar::add_appearance(const Ui& ui, const Scene& scene, PanelRequests& requests,
                              Controls& to) {
-  const ViewState& state = scene.state;
+  const ViewState& state = scene.chosen;
   std::vector<std::string> products;
   std::vector<ViewProduct> there;
   int shown = 0;
@@ -155,7 +155,7 @@ void Toolbar::add_pane_buttons(const Ui& ui, const Scene& scene, PanelRequests& 
 
 void Toolbar::add_window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests,
                                  Controls& to) {
-  const bool light = scene.state.theme == ViewTheme::light;
+  const bool light = scene.chosen.theme == ViewTheme::light;
   const std::string theme = light ? "Dark" : "Light";
   const float width = segmented_width(ui, {"Open", theme, "?"}) + ui.px(8);
   to.push_back({width, 12, [=, this, &ui, &requests] {
@@ -218,7 +218,7 @@ float Toolbar::draw_folded(const Ui& ui, const ScreenRect& rect, const Scene& sc
   const float x = button.x1 + ui.px(kSideAir);
   ImFont* const font = ui.fonts.secondary;
   put_text(ui, font, x, (button.y0 + button.y1 - font->FontSize) / 2, ui.theme.secondary,
-           fit_text(font, scene.picker.title(scene.state.head), rect.x1 - ui.px(kSideAir) - x));
+           fit_text(font, scene.picker.title(scene.chosen.head), rect.x1 - ui.px(kSideAir) - x));
   const float top = button.y1 + ui.px(kAir);
   rect_ = {rect.x0, top, rect.x1, top + controls_height(ui, controls, rect.width())};
   ImGui::SetNextWindowPos({rect_.x0, rect_.y0});
@@ -241,7 +241,7 @@ void Toolbar::draw(const Ui& ui, const ScreenRect& rect, float most, const Scene
   begin_pane(ui, "toolbar", rect);
   Controls controls;
   add_head_choices(
-      ui, scene.picker, scene.state.head, "Toolbar",
+      ui, scene.picker, scene.chosen.head, "Toolbar",
       [&](const HeadId& head) { requests.act(action::SelectHead{head}); }, controls);
   add_appearance(ui, scene, requests, controls);
   add_pane_buttons(ui, scene, requests, controls);

@@ -45,7 +45,7 @@ void Toolbar::add_difference_choice(const Ui& ui, const OtherSide& other, const 
 
 void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& requests,
                              Controls& to) {
-  const std::optional<OtherSide>& other = scene.state.other;
+  const std::optional<OtherSide>& other = scene.chosen.other;
   to.push_back({word_width(ui, "B"), 20, [&ui, &scene, &requests] {
                   const bool on = scene.other_head.has_value();
                   if (!tool_button(ui, "Toolbar/B", "B", on,
@@ -56,14 +56,14 @@ void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& re
                     requests.act(action::DropOther{});
                   } else {
                     requests.act(
-                        action::SetOther{first_other(scene.state, scene.picker, scene.others)});
+                        action::SetOther{first_other(scene.chosen, scene.picker, scene.others)});
                   }
                 }});
   if (!other) return;
   add_head_choices(
       ui, scene.others, other->head, "B",
       [&](const HeadId& head) { requests.act(action::SetOther{head}); }, to);
-  add_difference_choice(ui, *other, scene.state, requests, to);
+  add_difference_choice(ui, *other, scene.chosen, requests, to);
   const auto add_switch = [&](const std::string& word, bool on, const std::string& hint, float gap,
                               const Action& off_action, const Action& on_action) {
     to.push_back({word_width(ui, word), gap, [=, &ui, &requests] {

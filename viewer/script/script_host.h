@@ -47,6 +47,10 @@ class ScriptHost {
   /// Labels that were drawn in the last frame.
   virtual std::vector<std::string> labels() const = 0;
   virtual void press(const KeyChord& chord) = 0;
+  /// Types into the field that takes text; false where there is none.
+  virtual bool type(const std::string&) { return false; }
+  /// What was copied last.
+  virtual std::string clipboard() const { return ""; }
   virtual bool input_done() const = 0;
 
   /// Steps through the recorded steps, or stops that.

@@ -251,6 +251,12 @@ struct ScriptRunner::Step {
     throw usage_error(fmt::format("{} \"{}\": no such label; {}", w.press ? "click" : "hover",
                                   one_line(w.label), near_labels(w.label, host.labels())));
   }
+  After operator()(const word::Type& w) const {
+    if (runner.begun_) return host.input_done() ? After::frame : After::again;
+    if (!host.type(w.text)) throw usage_error("type: no field takes text now (Ctrl+P opens one)");
+    runner.begun_ = true;
+    return After::again;
+  }
   After operator()(const word::PressKey& w) const {
     const auto command = command_on(w.chord);
     if (command && !command_of(*command).here) {

@@ -112,6 +112,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return state.other ? other_text(host.other_picker().values(state.other->head)) : "none";
     case ScriptName::difference:
       return std::string(difference_name(state.other ? state.other->difference : Difference::off));
+    case ScriptName::clipboard:
+      return host.clipboard();
     case ScriptName::upload:
       return host.upload_way();
   }

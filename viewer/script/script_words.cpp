@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 46> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 47> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -70,6 +70,7 @@ constexpr std::array<std::string_view, 46> kNames{"first_picture_ms",
                                                   "volume",
                                                   "playing",
                                                   "upload",
+                                                  "clipboard",
                                                   "b",
                                                   "difference"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
@@ -231,6 +232,11 @@ ScriptWord make_pane(const Words& w) {
 
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
+ScriptWord make_type(const Words& w) {
+  std::string text;
+  for (const std::string& word : w.subspan(1)) text += (text.empty() ? "" : " ") + word;
+  return word::Type{text};
+}
 ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
 
 ScriptWord word_of(CompareWord parsed) {
@@ -428,6 +434,11 @@ const std::vector<WordRule>& rules() {
         "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
+      {"type",
+       1,
+       kAny,
+       make_type,
+       {"type TEXT", "type into the field that takes text: the palette's"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
       {"b",
        1,

@@ -70,6 +70,7 @@ enum class ScriptName : uint8_t {
   volume,
   playing,
   upload,
+  clipboard,
   b,
   difference
 };
@@ -133,6 +134,9 @@ struct Click {
 struct PressKey {
   KeyChord chord;
 };
+struct Type {
+  std::string text;
+};
 struct Wait {
   WaitFor what = WaitFor::picture;
   double seconds = 0;
@@ -166,9 +170,9 @@ using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
                  word::ChooseWords, word::Film, word::ShowVolume, word::ShowTimeline, word::Play,
-                 word::Act, word::Click, word::PressKey, word::SelectOther, word::OpenOther,
-                 word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
-                 word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::Act, word::Click, word::PressKey, word::Type, word::SelectOther,
+                 word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe,
+                 word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -1,6 +1,7 @@
 #include "viewer/view/command_actions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "viewer/view/comparison.h"
@@ -27,6 +28,67 @@ std::optional<Action> move(const ViewState& state, const HeadPicker& picker, Hea
   const HeadId head = picker.move(state.head, axis, by);
   if (head == state.head) return std::nullopt;
   return action::SelectHead{head};
+}
+
+/// The frame of the video that a place of an axis is in, or the text that it is.
+IndexRange block_around(const TokenGrid& grid, double place) {
+  const auto token =
+      std::clamp<int64_t>(static_cast<int64_t>(std::floor(place)), 0, grid.tokens() - 1);
+  const auto coord = grid.has_grid() ? grid.coord(token) : std::nullopt;
+  if (coord) {
+    const int64_t first = grid.index_of({coord->t, 0, 0});
+    return {first, first + grid.height() * grid.width()};
+  }
+  const IndexRange text = grid.text_range();
+  return text.contains(token) ? text : IndexRange{0, grid.tokens()};
+}
+
+const MapSource& call_of(const ViewState& state, const HeadPicker& picker) {
+  return picker.calls()[static_cast<size_t>(state.head.call)];
+}
+
+MapRect rect_of(IndexRange queries, IndexRange keys) {
+  return {static_cast<double>(queries.begin), static_cast<double>(queries.end),
+          static_cast<double>(keys.begin), static_cast<double>(keys.end)};
+}
+
+std::optional<Action> frame_block(const ViewState& state, const HeadPicker& picker) {
+  const MapSource& call = call_of(state, picker);
+  const MapRect& rect = state.rect;
+  return action::SetRect{rect_of(block_around(call.queries, (rect.q0 + rect.q1) / 2),
+                                 block_around(call.keys, (rect.k0 + rect.k1) / 2))};
+}
+
+/// Text to text, text to video, video to text, video to video, and all of it; those that there are.
+std::vector<MapRect> quadrants(const MapSource& call) {
+  std::vector<MapRect> found;
+  const auto sides = [](const TokenGrid& grid) {
+    std::vector<IndexRange> ranges;
+    for (const IndexRange& range : {grid.text_range(), grid.video_range()}) {
+      if (range.size() > 0) ranges.push_back(range);
+    }
+    return ranges;
+  };
+  for (const IndexRange& queries : sides(call.queries)) {
+    for (const IndexRange& keys : sides(call.keys)) found.push_back(rect_of(queries, keys));
+  }
+  const MapRect all = fit_rect(call.queries.tokens(), call.keys.tokens());
+  std::erase(found, all);
+  found.push_back(all);
+  return found;
+}
+
+std::optional<Action> next_quadrant(const ViewState& state, const HeadPicker& picker) {
+  const MapSource& call = call_of(state, picker);
+  const std::vector<MapRect> all = quadrants(call);
+  const auto shown = [&](const MapRect& rect) {
+    return clamped_rect(rect, call.queries.tokens(), call.keys.tokens()) == state.rect;
+  };
+  const auto at = std::find_if(all.begin(), all.end(), shown);
+  const bool wrap = at == all.end() || at + 1 == all.end();
+  const MapRect& next = wrap ? all.front() : *(at + 1);
+  if (next == all.back()) return action::Fit{};
+  return action::SetRect{next};
 }
 
 std::optional<Action> next_scale(const ViewState& state) {
@@ -65,6 +127,10 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       return zoom(state, 1 / kZoomStep);
     case CommandId::fit:
       return action::Fit{};
+    case CommandId::frame_block:
+      return frame_block(state, picker);
+    case CommandId::next_quadrant:
+      return next_quadrant(state, picker);
     case CommandId::previous_head:
       return move(state, picker, HeadAxis::head, -1);
     case CommandId::next_head:

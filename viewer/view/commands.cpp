@@ -14,8 +14,8 @@ std::span<const ViewCommand> commands() {
       {zoom_in, "zoom-in", "Move", "zoom in", {"+", "="}},
       {zoom_out, "zoom-out", "Move", "zoom out", {"-", "_"}},
       {fit, "fit", "Move", "show the whole map", {"0"}},
-      {frame_block, "frame-block", "Move", "show one frame's block", {"F"}, false},
-      {next_quadrant, "next-quadrant", "Move", "text and video quadrants in turn", {"Tab"}, false},
+      {frame_block, "frame-block", "Move", "the frames in the middle, edge to edge", {"F"}},
+      {next_quadrant, "next-quadrant", "Move", "text and video quadrants in turn", {"Tab"}},
       {back, "back", "Move", "one step back", {"Ctrl+Z", "Alt+Left"}},
       {forward, "forward", "Move", "one step forward", {"Ctrl+Shift+Z", "Ctrl+Y", "Alt+Right"}},
       {previous_head, "previous-head", "Choose", "previous head", {"["}},
@@ -45,9 +45,12 @@ std::span<const ViewCommand> commands() {
       {play_steps, "play-steps", "Look", "play through the steps, or stop", {"Shift+Space"}},
       {open, "open", "Files", "open a capture or a session", {"Ctrl+O"}},
       {save_session, "save-session", "Files", "save the session", {"Ctrl+S"}},
-      {export_view, "export", "Files", "export what is seen", {"Ctrl+E"}, false},
+      {export_view, "export", "Files", "copy the command that exports what is seen", {"Ctrl+E"}},
+      {copy_entry, "copy-entry", "Files", "copy the entry under the mouse", {"Ctrl+C"}},
+      {copy_view, "copy-view", "Files", "copy the command that shows this again", {"Ctrl+L"}},
       {picture, "picture", "Files", "write the window as a picture", {"F12"}},
-      {palette, "palette", "Help", "command palette", {"Ctrl+P"}, false},
+      {palette, "palette", "Help", "command palette: search and do", {"Ctrl+P"}},
+      {messages, "messages", "Help", "what was told lately: errors, warnings, files", {"Ctrl+M"}},
       {help, "help", "Help", "this help", {"?", "F1"}}};
   return kCommands;
 }

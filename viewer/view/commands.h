@@ -50,8 +50,11 @@ enum class CommandId : uint8_t {
   open,
   save_session,
   export_view,
+  copy_entry,
+  copy_view,
   picture,
   palette,
+  messages,
   help
 };
 

@@ -124,6 +124,12 @@ HeadCurve HeadCurve::of(const std::vector<MapSource>& calls, const Timeline& tim
   for (Point& point : curve.points) {
     if (!point.head) continue;
     ++curve.heads;
+    if (is_signed(calls[static_cast<size_t>(point.head->call)].score)) {  // it has no such number
+      point.known = point.exact = true;
+      ++curve.known;
+      ++curve.exact;
+      continue;
+    }
     const auto sketch = find(*point.head);
     if (sketch == nullptr) continue;
     point.known = true;

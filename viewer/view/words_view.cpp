@@ -14,6 +14,7 @@ const TokenGrid& words_side(const ViewState& state, const MapSource& call) {
 }
 
 std::string why_no_list(const ViewState& state, const MapSource& call) {
+  if (is_signed(call.score)) return "weights of either sign have no masses";
   if (!call.weights) return "an export of logits has no masses";
   if (call.block > 1) return "an export of blocks has no single rows";
   if (!words_side(state, call).text_range().empty()) return "";

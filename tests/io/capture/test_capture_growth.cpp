@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "io/capture/capture.h"
-#include "io/files/input_set.h"
 #include "io/capture/capture_growth.h"
+#include "io/files/input_set.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "tests/support/reference_call.h"

@@ -66,7 +66,7 @@ TEST_CASE("every command has a name, help and keys of its own") {
   const std::string table = key_table();
   CHECK(has(table, "| `Ctrl+Z`, `Alt+Left` | one step back |"));
   CHECK(has(table, "| `X` | next difference"));
-  CHECK_FALSE(has(table, "palette"));
+  CHECK_FALSE(has(table, "pin the token"));
 }
 
 TEST_CASE("keys change the state") {

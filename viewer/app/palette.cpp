@@ -1,0 +1,56 @@
+#include "viewer/app/palette.h"
+
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+
+void Palette::draw(const Ui& ui, const ScreenRect& window) {
+  items_ = palette_items(panel_.text(), window_.context());
+  if (const auto taken = panel_.draw(ui, window, items_)) take(items_[*taken]);
+}
+
+void Palette::take(const PaletteItem& item) {
+  if (!item.fill.empty()) {
+    panel_.set_text(item.fill);
+    return;
+  }
+  panel_.close();
+  taken_command_ = item.command;
+  taken_line_ = item.line;
+}
+
+void Palette::begin(const std::string& line) {
+  line_ = line;
+  if (!host_) {
+    tell("scripts do not run in this window");
+    return;
+  }
+  Script script;
+  script.lines.push_back({1, line, parse_script_line(line)});
+  runner_ = std::make_unique<ScriptRunner>(std::move(script), *host_);
+}
+
+void Palette::tell(const std::string& problem) {
+  panel_.open();
+  panel_.set_text(line_);
+  panel_.set_problem(problem);
+}
+
+bool Palette::go_on(double seconds) {
+  const bool taken = taken_command_ || !taken_line_.empty();
+  if (taken_command_) window_.run(*std::exchange(taken_command_, {}));
+  if (!taken_line_.empty()) begin(std::exchange(taken_line_, {}));
+  if (!runner_) return taken;
+  const ScriptRunner::State state = runner_->step(seconds);
+  if (state == ScriptRunner::State::running) return taken;
+  const std::string problem = runner_->error();
+  runner_.reset();
+  if (state == ScriptRunner::State::finished && line_ == "quit") window_.close();
+  // Behind the script's name and the line's number.
+  if (!problem.empty()) tell(problem.substr(problem.find(": ") + 2));
+  return true;
+}
+
+}  // namespace attnscope

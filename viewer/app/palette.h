@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viewer/panels/palette_panel.h"
+#include "viewer/script/palette_search.h"
+#include "viewer/script/script_runner.h"
+
+namespace attnscope {
+
+/// The command palette of a window: what it finds, and what choosing it does. Lines of scripts run
+/// over as many frames as they take; what they fail with is told below the field, which is open
+/// again then. Only on the window's thread.
+class Palette {
+ public:
+  struct Window {
+    std::function<PaletteContext()> context;  ///< what is open and shown
+    std::function<void(CommandId)> run;
+    std::function<void()> close;  ///< ends the program
+  };
+  explicit Palette(Window window) : window_(std::move(window)) {}
+
+  /// What lines of scripts are done to. Without one they are told not to be here.
+  void set_host(std::unique_ptr<ScriptHost> host) { host_ = std::move(host); }
+  bool is_open() const { return panel_.is_open(); }
+  void open() { panel_.open(); }
+  void press(const KeyChord& chord) { panel_.press(chord, items_.size()); }
+  /// As if it were typed.
+  void type(const std::string& text) { panel_.set_text(panel_.text() + text); }
+  /// Draws it; what was taken is done after the frame, by go_on().
+  void draw(const Ui& ui, const ScreenRect& window);
+  /// Does what was taken, and goes on with a line that is being run; true where the window looks
+  /// different now.
+  bool go_on(double seconds);
+
+ private:
+  void take(const PaletteItem& item);
+  void begin(const std::string& line);
+  void tell(const std::string& problem);
+
+  const Window window_;
+  std::unique_ptr<ScriptHost> host_;
+  PalettePanel panel_;
+  std::vector<PaletteItem> items_;
+  std::string taken_line_;
+  std::optional<CommandId> taken_command_;
+  std::string line_;  ///< that is being run
+  std::unique_ptr<ScriptRunner> runner_;
+};
+
+}  // namespace attnscope
