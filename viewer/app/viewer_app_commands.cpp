@@ -1,0 +1,247 @@
+#include "viewer/app/viewer_app.h"
+
+#include <imgui.h>
+
+#include "core/base/error.h"
+#include "viewer/app/picture_file.h"
+#include "viewer/view/command_actions.h"
+#include "viewer/view/list_keys.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/view_link.h"
+
+// What keys and commands do to the window, and what they write and copy.
+
+namespace attnscope {
+
+void ViewerApp::save_session(const std::filesystem::path& file) {
+  if (!document_) throw usage_error("no capture is open");
+  write_session(document_->session(window_->width(), window_->height()), file, settings_.force);
+}
+
+void ViewerApp::write_session_or_fail() {
+  std::filesystem::path file = settings_.session;
+  if (file.empty() && document_) {
+    file = document_->origin.name().string() + ".session.json";
+  }
+  try {
+    if (!document_) throw usage_error("no capture is open");
+    // A session replaces an older one of the same name, and nothing else.
+    write_session(document_->session(window_->width(), window_->height()), file,
+                  settings_.force || is_session_file(file));
+    tell("session saved: " + std::filesystem::absolute(file).string());
+  } catch (const Error& e) {
+    fail("The session cannot be saved", e.what());
+  }
+}
+
+void ViewerApp::write_picture_or_fail() {
+  try {
+    for (int number = 1;; ++number) {
+      const std::filesystem::path file = "attnscope-" + std::to_string(number) + ".png";
+      if (std::filesystem::exists(file)) continue;
+      write_picture(picture(), file, false);
+      tell("picture saved: " + std::filesystem::absolute(file).string());
+      return;
+    }
+  } catch (const Error& e) {
+    fail("The picture cannot be written", e.what());
+  }
+}
+
+void ViewerApp::press(const KeyChord& chord) {
+  window_->request_frames();
+  changed_ = true;
+  const std::optional<CommandId> command = command_on(chord);
+  if (command == CommandId::picture) {
+    run_command(*command);
+    return;
+  }
+  switch (front()) {
+    case Front::list:
+      list_keys_.push_back(chord);
+      break;
+    case Front::failure:
+      if (chord.key == Key::escape || takes_item(chord)) failure_.reset();
+      break;
+    case Front::help:
+      if (chord.key == Key::escape || command == CommandId::help) help_ = false;
+      break;
+    case Front::browser:
+      browser_.press(chord);
+      break;
+    case Front::palette:
+      palette_.press(chord);
+      break;
+    case Front::panels:
+      press_on_panels(chord);
+      break;
+  }
+}
+
+/// A dialog that opens closes lists, so that a list is always the last that was opened.
+ViewerApp::Front ViewerApp::front() const {
+  return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup) ? Front::list : dialog();
+}
+
+/// Of several the one that can be opened over the others; these come back when it is closed.
+ViewerApp::Front ViewerApp::dialog() const {
+  if (failure_) return Front::failure;
+  if (help_) return Front::help;
+  if (browser_.is_open()) return Front::browser;
+  return palette_.is_open() ? Front::palette : Front::panels;
+}
+
+void ViewerApp::press_on_panels(const KeyChord& chord) {
+  if (const auto command = command_on(chord)) {
+    run_command(*command);
+  } else if (chord.key == Key::escape && document_) {
+    release_choice();
+  }
+}
+
+/// The words that were chosen last, else the query.
+void ViewerApp::release_choice() {
+  const ViewState& state = document_->history.now();
+  if (!state.words.chosen.empty()) {
+    WordsLook look = state.words;
+    look.chosen.clear();
+    act(action::SetWords{look});
+  } else if (state.query) {
+    act(action::DropQuery{});
+  }
+}
+
+void ViewerApp::run_command(CommandId command) {
+  switch (command) {
+    case CommandId::help:
+      help_ = !help_;
+      return;
+    case CommandId::open:
+      browser_.open(document_ && !document_->origin.path.empty()
+                        ? std::filesystem::absolute(document_->origin.path).parent_path()
+                        : std::filesystem::current_path());
+      return;
+    case CommandId::save_session:
+      write_session_or_fail();
+      return;
+    case CommandId::picture:
+      write_picture_or_fail();
+      return;
+    case CommandId::palette:
+      palette_.open();
+      return;
+    case CommandId::messages:
+      show_messages();
+      return;
+    case CommandId::export_view:
+    case CommandId::copy_entry:
+    case CommandId::copy_view:
+      copy(command);
+      return;
+    default:
+      break;
+  }
+  if (!document_) return;
+  if (command == CommandId::play) {
+    toggle_film();
+  } else if (command == CommandId::play_steps) {
+    play(!playing());
+  } else if (command == CommandId::back) {
+    document_->history.undo();
+  } else if (command == CommandId::forward) {
+    document_->history.redo();
+  } else if (command == CommandId::pick_query) {
+    if (document_->history.now().query) {
+      act(action::DropQuery{});
+    } else if (frame_->followed()) {
+      act(action::PickQuery{{{*frame_->followed()}}});
+    }
+  } else if (command == CommandId::hold_other || command == CommandId::difference) {
+    if (!document_->history.now().other) {
+      tell(
+          "there is no side B: choose one with B in the toolbar, or right-click a head of the "
+          "atlas");
+    } else if (command == CommandId::hold_other) {
+      show_other(true);
+    } else {
+      act_or_fail(action::SetDifference{next_difference(document_->history.now())});
+    }
+  } else if (const auto action =
+                 command_action(command, document_->history.now(), document_->picker)) {
+    act_or_fail(*action);
+  }
+}
+
+/// What a hand asks for and cannot be had is told in a dialog.
+void ViewerApp::act_or_fail(const Action& action) {
+  try {
+    act(action);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::usage) throw;
+    fail("This cannot be done", e.what());
+  }
+}
+
+bool ViewerApp::type(const std::string& text) {
+  if (!palette_.is_open()) return false;
+  palette_.type(text);
+  window_->request_frames();
+  return true;
+}
+
+std::string ViewerApp::clipboard() const {
+  const char* const text = ImGui::GetClipboardText();
+  return text == nullptr ? "" : text;
+}
+
+PaletteContext ViewerApp::palette_context() const {
+  if (!document_) return {};
+  const ViewState& state = document_->history.now();
+  return {&document_->picker, state.head,
+          TokenNames::of(document_->call_of(state.head), state.head.batch, state.reverse)};
+}
+
+void ViewerApp::copy(CommandId what) {
+  if (!document_) return;
+  try {
+    const Document& d = *document_;
+    const ViewState& state = d.history.now();
+    const Session session = d.session(window_->width(), window_->height());
+    std::string text;
+    if (what == CommandId::copy_entry) {
+      const auto& readout = frame_->readout();
+      if (!readout || !readout->entry) throw usage_error("the mouse is over no entry of the map");
+      const HeadId& head = d.shown().head;
+      text = entry_text(
+          *readout->entry, d.picker.title(head),
+          pair_text(TokenNames::of(d.call_of(head), head.batch, false), readout->point.query,
+                    TokenNames::of(d.call_of(head), head.batch, true), readout->point.key));
+    } else if (what == CommandId::copy_view) {
+      const MapSource& call = d.calls[static_cast<size_t>(state.head.call)];
+      text = view_command(session, d.picker, state.head,
+                          TokenNames::of(call, state.head.batch, state.reverse));
+    } else {
+      if (!d.capture) throw usage_error("what is open is an export already");
+      text = export_command(session, d.picker, state.head);
+    }
+    ImGui::SetClipboardText(text.c_str());
+    tell("copied: " + text);
+  } catch (const Error& e) {
+    fail("Nothing was copied", e.what());
+  }
+}
+
+void ViewerApp::keep_message(const std::string& message) {
+  constexpr size_t kMostMessages = 20;
+  messages_.push_front(message);
+  if (messages_.size() > kMostMessages) messages_.pop_back();
+}
+
+void ViewerApp::show_messages() {
+  std::string text;
+  for (const std::string& message : messages_) text += (text.empty() ? "" : "\n") + message;
+  failure_ = Failure{"Told lately", text.empty() ? "nothing yet" : text, false};
+  window_->request_frames();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,159 @@
+#include "viewer/app/viewer_app.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "io/capture/capture_growth.h"
+#include "viewer/view/recent_files.h"
+#include "viewer/view/view_actions.h"
+
+// How captures, exports and sessions come into the window, and what is added to them.
+
+namespace attnscope {
+namespace {
+
+bool has_atlas_of_many(const Document& document) {
+  const HeadId& head = document.history.now().head;
+  if (!document.calls[static_cast<size_t>(head.call)].weights) return false;
+  const auto lines = atlas_lines(document.own(), head);
+  return document.tiles->has_sketches() && (lines.size() > 1 || lines.front().heads.size() > 1);
+}
+
+}  // namespace
+
+void ViewerApp::open(const CaptureOrigin& origin, const std::filesystem::path& second) {
+  auto document = Document::open(
+      origin, settings_.read_control, settings_.make_source, [window = window_] { window->wake(); },
+      second);
+  if (document->other) document->take_nearest_other();
+  if (settings_.begin_with_atlas && has_atlas_of_many(*document)) {
+    AtlasLook look;
+    look.shown = true;
+    document->history.restart(
+        apply_action(document->history.now(), action::SetAtlas{look}, document->limits));
+  }
+  show(std::move(document));
+}
+
+void ViewerApp::open(const std::filesystem::path& path) {
+  if (!is_session_file(path)) {
+    open(CaptureOrigin{path, {}, {}});
+    return;
+  }
+  const Session session = read_session(path);
+  auto document = Document::open(
+      {session.capture, session.tensors, session.facts}, settings_.read_control,
+      settings_.make_source, [window = window_] { window->wake(); }, session.other_capture);
+  document->history.restart(
+      restored_view(session, document->picker, document->limits, document->other_picker));
+  settings_.session = path;
+  show(std::move(document));
+}
+
+void ViewerApp::show(std::unique_ptr<Document> document) {
+  if (settings_.theme) {
+    document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
+  }
+  film_player_.stop();
+  export_.reset();
+  // The old workers end before the old capture does, and before anything of the new one is drawn.
+  follower_.reset();
+  awaited_.reset();
+  frame_.reset();
+  player_.stop();
+  again_at_.reset();
+  document_ = std::move(document);
+  frame_.emplace(*document_, [window = window_] { window->wake(); });
+  textures_.clear();
+  counters_.first_picture_ms.reset();
+  counters_.query_ms.reset();
+  counters_.frame_ms_max = 0;
+  opened_at_ = clock_.milliseconds();
+  changed_ = true;
+  letters_ = shown_letters(document_->calls);
+  window_->set_letters(letters_);
+  window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
+  if (!settings_.recent_list.empty() && !document_->origin.path.empty()) {
+    remember_file(settings_.recent_list, document_->origin.path);
+    recent_ = recent_files(settings_.recent_list);
+  }
+  window_->request_frames();
+  follow();
+}
+
+/// Where a recorder may still add to what was opened. Names of files do not say when a call is
+/// complete.
+void ViewerApp::follow() {
+  const Document& d = *document_;
+  if (!settings_.follow || !d.capture || d.other || d.origin.path.empty() ||
+      d.capture->named_folder() || !can_grow(d.origin.path)) {
+    return;
+  }
+  ReadControl control = settings_.read_control;
+  control.stop = d.stop->token();
+  follower_ = std::make_unique<CaptureFollower>(d.origin.path, d.origin.facts, control,
+                                                CaptureFollower::Captures{d.capture},
+                                                [window = window_] { window->wake(); });
+}
+
+void ViewerApp::await(const CaptureOrigin& origin, std::function<void(Document&)> opened) {
+  awaited_ = Awaited{origin, std::move(opened)};
+  follower_ = std::make_unique<CaptureFollower>(origin.path, origin.facts, settings_.read_control,
+                                                CaptureFollower::Captures{},
+                                                [window = window_] { window->wake(); });
+  window_->request_frames();
+}
+
+void ViewerApp::open_awaited() {
+  const Awaited awaited = *awaited_;
+  try {
+    open(awaited.origin);
+    if (awaited.opened) awaited.opened(*document_);
+  } catch (const Error& e) {
+    // What was waited for is there, and is not what can be shown.
+    follower_.reset();
+    awaited_.reset();
+    fail("This capture cannot be opened", e.what());
+  }
+}
+
+/// What the follower has found since the last frame.
+void ViewerApp::take_added() {
+  if (!follower_) return;
+  if (awaited_) {
+    if (follower_->begun()) open_awaited();
+    return;
+  }
+  try {
+    int64_t calls = 0;
+    for (const auto& more : follower_->take()) {
+      document_->add(more, settings_.make_source);
+      calls += static_cast<int64_t>(more->calls().size());
+      const std::u32string letters = shown_letters(map_sources(*more));
+      if (std::includes(letters_.begin(), letters_.end(), letters.begin(), letters.end())) continue;
+      letters_ = shown_letters(document_->calls);
+      window_->set_letters(letters_);
+    }
+    if (calls > 0) {
+      changed_ = true;
+      if (document_->history.now().timeline.follow) go_to_newest();
+      tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +
+           std::to_string(document_->calls.size()) + " now");
+    }
+    const std::string problem = follower_->take_problem();
+    if (!problem.empty()) fail("What is added to the capture cannot be read", problem);
+  } catch (const Error& e) {
+    follower_.reset();
+    fail("The capture is not followed any more", e.what());
+  }
+}
+
+void ViewerApp::try_open(const std::filesystem::path& path) {
+  try {
+    open(path);
+  } catch (const Error& e) {
+    fail("This capture cannot be opened", e.what());
+  }
+}
+
+}  // namespace attnscope
