@@ -67,7 +67,7 @@ void CaptureFollower::watch(std::stop_token stop) {
       const auto start = Clock::now();
       std::string problem;
       try {
-        look();
+        problem = look();
       } catch (const std::exception& error) {
         problem = failure_text(error);
       }
@@ -91,22 +91,27 @@ void CaptureFollower::watch(std::stop_token stop) {
   }
 }
 
-void CaptureFollower::look() {
+/// Gives what keeps a call that was added from being opened.
+std::string CaptureFollower::look() {
+  std::string problem;
   if (known_.empty()) {
-    if (!has_capture_begun(path_)) return;
+    if (!has_capture_begun(path_)) return "";
     const std::lock_guard lock(mutex_);
-    if (begun_) return;
+    if (begun_) return "";
     begun_ = true;
   } else {
     std::vector<const Capture*> before;
     for (const auto& capture : known_) before.push_back(capture.get());
     std::optional<Capture> added = Capture::open_added(path_, before, overrides_, control_);
-    if (!added) return;
+    if (!added) return "";
+    if (added->calls_left_out() > 0 && !added->warnings().empty())
+      problem = added->warnings().front();
     known_.push_back(std::make_shared<const Capture>(std::move(*added)));
     const std::lock_guard lock(mutex_);
     added_.push_back(known_.back());
   }
   wake_();
+  return problem;
 }
 
 }  // namespace attnscope

@@ -34,7 +34,7 @@ class CaptureFollower {
 
  private:
   void watch(std::stop_token stop);
-  void look();
+  std::string look();
 
   const std::filesystem::path path_;
   const FactOverrides overrides_;

@@ -46,12 +46,13 @@ std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
 }
 
 /// A capture, which the window shows beside another.
-Capture open_second(const std::filesystem::path& path, const ReadControl& control) {
+Capture open_second(const std::filesystem::path& path, const FactOverrides& facts,
+                    const ReadControl& control) {
   if (is_export_file(path)) {
     throw usage_error(path.string() +
                       ": is an export, which cannot be side B: open the capture that it is of");
   }
-  Capture capture = Capture::open(path, {}, control);
+  Capture capture = Capture::open(path, facts, control);
   require_whole_calls(capture);
   return capture;
 }
@@ -84,7 +85,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
                                         : Capture::open(origin.path, origin.facts, own);
   require_whole_calls(capture);
   std::optional<Capture> other;
-  if (!second.empty()) other.emplace(open_second(second, own));
+  if (!second.empty()) other.emplace(open_second(second, origin.facts, own));
   const std::vector<MapSource> calls = map_sources(capture);
   auto document = make_document(origin, std::make_shared<const Capture>(std::move(capture)), calls,
                                 std::move(other));

@@ -29,8 +29,8 @@ DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
     : document_(document),
       wake_(std::move(wake)),
       shown_(document.shown()),
-      timeline_(Timeline::of(document.calls, shown_.head)),
-      timeline_of_(shown_.head, document.calls.size()) {}
+      timeline_(Timeline::of(document.own(), own_head())),
+      timeline_of_(own_head(), document.calls.size()) {}
 
 MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
@@ -100,13 +100,21 @@ void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
 void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes) {
   atlas_.reset();
   if (!shown_.atlas.shown) return;
-  const std::vector<AtlasLine> lines = atlas_lines(document_.own(), shown_.head);
+  const std::vector<AtlasLine> lines = atlas_lines(document_.own(), own_head());
   atlas_ = AtlasCells::of(lines, shown_.atlas,
                           [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
-  const MapSource& call = document_.calls[static_cast<size_t>(shown_.head.call)];
+  const MapSource& call = document_.call_of(own_head());
   if (!document_.tiles->has_sketches() || !call.weights) return;
-  std::vector<HeadId> heads(seen.begin(), seen.end());
-  std::set<HeadId> named(seen.begin(), seen.end());
+  std::set<HeadId> there;
+  for (const AtlasLine& line : lines) {
+    for (const AtlasHead& head : line.heads) there.insert(head.id);
+  }
+  // What was seen may have been of another capture.
+  std::vector<HeadId> heads;
+  for (const HeadId& id : seen) {
+    if (there.contains(id)) heads.push_back(id);
+  }
+  std::set<HeadId> named(heads.begin(), heads.end());
   for (const AtlasLine& line : lines) {
     for (const AtlasHead& head : line.heads) {
       if (named.insert(head.id).second) heads.push_back(head.id);
@@ -118,15 +126,15 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
 
 /// The heads of a curve come after those of the atlas.
 void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
-  const std::pair of(shown_.head, document_.calls.size());
+  const std::pair of(own_head(), document_.calls.size());
   if (timeline_of_ != of) {
-    timeline_ = Timeline::of(document_.calls, shown_.head);
+    timeline_ = Timeline::of(document_.own(), own_head());
     timeline_of_ = of;
   }
   curve_.reset();
   const TimelineLook& look = shown_.timeline;
   if (!look.shown || look.metric.empty()) return;
-  curve_ = HeadCurve::of(document_.calls, timeline_, shown_.head, look,
+  curve_ = HeadCurve::of(document_.own(), timeline_, own_head(), look,
                          [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
   if (!document_.tiles->has_sketches()) return;
   const std::set<HeadId> named(wishes.sketches.begin(), wishes.sketches.end());
@@ -267,16 +275,17 @@ void DocumentFrame::take_entry() {
     readout_.reset();
     return;
   }
-  if (!readout_ || probe != readout_of_) readout_ = PointReadout{*hovered_, {}, {}, {}};
+  const bool on_other = !hovered_probe() && of_other;
+  if (!readout_ || probe != readout_of_) readout_ = PointReadout{*hovered_, {}, {}, {}, on_other};
   readout_of_ = probe;
   if (auto found = document_.tiles->find_probe(*probe)) readout_->entry = found;
   readout_->other.reset();
-  if (of_other) readout_->other = document_.tiles->find_probe(*of_other);
+  if (of_other && !on_other) readout_->other = document_.tiles->find_probe(*of_other);
   const bool own_row = line_ && !line_against_ && !line_->request.reverse &&
                        line_->request.tokens.size() == 1 &&
                        line_->request.tokens.front() == hovered_->query;
   readout_->rank.reset();
-  if (!own_row) return;
+  if (!own_row || on_other) return;
   const float value = line_->values[static_cast<size_t>(hovered_->key)];
   readout_->rank = 1 + std::count_if(line_->values.begin(), line_->values.end(),
                                      [&](float other) { return other > value; });
@@ -327,7 +336,7 @@ bool DocumentFrame::has_news() const {
 }
 
 std::optional<ProbedEntry> DocumentFrame::probe(int64_t query, int64_t key) {
-  return probe_of(shown_.head, query, key);
+  return probe_of(document_.shows_other ? own_head() : shown_.head, query, key);
 }
 
 std::optional<ProbedEntry> DocumentFrame::probe_other(int64_t query, int64_t key) {

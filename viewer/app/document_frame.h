@@ -87,6 +87,10 @@ class DocumentFrame {
 
  private:
   MapGeometry geometry() const;
+  /// The head that is shown of A, also while B is seen in its place.
+  HeadId own_head() const {
+    return document_.shows_other ? document_.history.now().head : shown_.head;
+  }
   std::optional<ProbeRequest> hovered_probe(bool other = false) const;
   std::optional<ProbedEntry> probe_of(const HeadId& head, int64_t query, int64_t key);
   std::shared_ptr<const MapLine> found_line() const;

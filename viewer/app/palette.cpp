@@ -5,6 +5,11 @@
 #include "core/base/error.h"
 
 namespace attnscope {
+namespace {
+
+constexpr int64_t kFramesAfterClose = 2;
+
+}  // namespace
 
 void Palette::draw(const Ui& ui, const ScreenRect& window) {
   items_ = palette_items(panel_.text(), window_.context());
@@ -38,8 +43,12 @@ void Palette::tell(const std::string& problem) {
   panel_.set_problem(problem);
 }
 
-bool Palette::go_on(double seconds) {
+bool Palette::go_on(double seconds, int64_t frames) {
   const bool taken = taken_command_ || !taken_line_.empty();
+  if (!taken) taken_at_.reset();
+  if (taken && !taken_at_) taken_at_ = frames;
+  // Pictures that are taken then are of the window without it.
+  if (taken && frames < *taken_at_ + kFramesAfterClose) return true;
   if (taken_command_) window_.run(*std::exchange(taken_command_, {}));
   if (!taken_line_.empty()) begin(std::exchange(taken_line_, {}));
   if (!runner_) return taken;

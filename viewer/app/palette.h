@@ -33,9 +33,10 @@ class Palette {
   void type(const std::string& text) { panel_.set_text(panel_.text() + text); }
   /// Draws it; what was taken is done after the frame, by go_on().
   void draw(const Ui& ui, const ScreenRect& window);
-  /// Does what was taken, and goes on with a line that is being run; true where the window looks
-  /// different now.
-  bool go_on(double seconds);
+  /// Does what was taken, once `frames` (drawn until now) are kFramesAfterClose more than when the
+  /// palette closed, and goes on with a line that is being run; true where the window is to be
+  /// drawn for it.
+  bool go_on(double seconds, int64_t frames);
 
  private:
   void take(const PaletteItem& item);
@@ -48,7 +49,8 @@ class Palette {
   std::vector<PaletteItem> items_;
   std::string taken_line_;
   std::optional<CommandId> taken_command_;
-  std::string line_;  ///< that is being run
+  std::optional<int64_t> taken_at_;  ///< frames that were drawn until then
+  std::string line_;                 ///< that is being run
   std::unique_ptr<ScriptRunner> runner_;
 };
 

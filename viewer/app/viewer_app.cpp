@@ -208,11 +208,23 @@ void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequest
   }
 }
 
+/// What cannot be asked for is told once, and ends nothing.
+void ViewerApp::ask(PaneSize pane) {
+  try {
+    frame_->ask(pane, panels_.atlas().seen(), clock_.milliseconds());
+    ask_problem_.clear();
+  } catch (const Error& e) {
+    if (ask_problem_ == e.what()) return;
+    ask_problem_ = e.what();
+    fail("This cannot be shown", ask_problem_);
+  }
+}
+
 void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
   Document& d = *document_;
   const bool moved = panels_.matrix().interacting();
   const PaneSize pane = panels_.matrix().pane_size();
-  frame_->ask(pane, panels_.atlas().seen(), clock_.milliseconds());
+  ask(pane);
   uploads_left_ =
       textures_.upload(*d.tiles, frame_->wishes().tiles, moved ? kUploadMsMoving : kUploadMsStill);
   draw_again_ = uploads_left_;
@@ -301,7 +313,7 @@ bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
   take_added();
-  if (palette_.go_on(seconds())) window_->request_frames();
+  if (palette_.go_on(seconds(), counters_.frames)) window_->request_frames();
   const double began = seconds();
   advance();
   if (again_at_ && began >= *again_at_) {

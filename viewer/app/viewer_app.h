@@ -122,14 +122,20 @@ class ViewerApp {
   /// Whether all numbers that are seen are exact; of the atlas, has_atlas() tells.
   bool exact() const;
   /// Nothing while it is not shown.
-  const std::optional<AtlasCells>& atlas() const { return frame_->atlas(); }
+  const std::optional<AtlasCells>& atlas() const {
+    static const std::optional<AtlasCells> kNone;
+    return frame_ ? frame_->atlas() : kNone;
+  }
   /// Null while there is none.
-  const HeadCurve* curve() const { return frame_->curve() ? &*frame_->curve() : nullptr; }
+  const HeadCurve* curve() const { return frame_ && frame_->curve() ? &*frame_->curve() : nullptr; }
   /// Goes through the recorded steps by itself, or stops that.
   void play(bool on);
   bool playing() const { return player_.playing(); }
   /// Nothing while neither they are shown nor any of them chosen.
-  const std::optional<WordsView>& words() const { return frame_->words(); }
+  const std::optional<WordsView>& words() const {
+    static const std::optional<WordsView> kNone;
+    return frame_ ? frame_->words() : kNone;
+  }
   /// js, js_max or js_rows; nothing where no rows are compared yet.
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
@@ -148,8 +154,11 @@ class ViewerApp {
   void show(std::unique_ptr<Document> document);
   void link_textures();
   void follow();
+  void prepare();
+  void tell_warnings(const Capture& capture);
   void take_added();
   void open_awaited();
+  void ask(PaneSize pane);
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
   void act_or_fail(const Action& action);
@@ -208,10 +217,12 @@ class ViewerApp {
   ScriptedMouse mouse_;
   std::unique_ptr<Document> document_;
   std::optional<DocumentFrame> frame_;  ///< of the document
+  std::string ask_problem_;             ///< why what is shown could not be asked for
   struct Awaited {
     CaptureOrigin origin;
     std::function<void(Document&)> opened;
   };
+  std::function<void(Document&)> prepare_;     ///< what is to be shown first, and is not there yet
   std::optional<Awaited> awaited_;             ///< nothing is open until then
   std::unique_ptr<CaptureFollower> follower_;  ///< of the document, or of what is waited for
   std::u32string letters_;                     ///< that the fonts have

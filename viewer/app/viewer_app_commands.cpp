@@ -211,9 +211,10 @@ void ViewerApp::copy(CommandId what) {
     if (what == CommandId::copy_entry) {
       const auto& readout = frame_->readout();
       if (!readout || !readout->entry) throw usage_error("the mouse is over no entry of the map");
-      const HeadId& head = d.shown().head;
+      const bool of_b = readout->on_other || d.shows_other;
+      const HeadId head = of_b && state.other ? state.other->head : d.shown().head;
       text = entry_text(
-          *readout->entry, d.picker.title(head),
+          *readout->entry, (of_b ? "B: " : "") + d.picker.title(head),
           pair_text(TokenNames::of(d.call_of(head), head.batch, false), readout->point.query,
                     TokenNames::of(d.call_of(head), head.batch, true), readout->point.key));
     } else if (what == CommandId::copy_view) {

@@ -21,6 +21,11 @@ void ViewerApp::open_other(const std::filesystem::path& path) {
   // What was seen of a second capture before is no head of this one.
   ViewState now = document_->history.now();
   now.other.reset();
+  // Of a capture that has grown, calls may stand in another order.
+  const HeadId head = document->picker.find(document_->picker.values(now.head));
+  const CallLimits& before = document_->limits.of_call(now.head);
+  now.head = head;
+  if (!(document->limits.of_call(head) == before)) now = opened_view(document->limits);
   document->history.restart(std::move(now));
   document->take_nearest_other();
   show(std::move(document));

@@ -56,6 +56,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   }
   film_player_.stop();
   export_.reset();
+  prepare_ = {};
   // The old workers end before the old capture does, and before anything of the new one is drawn.
   follower_.reset();
   awaited_.reset();
@@ -70,6 +71,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   counters_.frame_ms_max = 0;
   opened_at_ = clock_.milliseconds();
   changed_ = true;
+  if (document_->other) tell_warnings(*document_->other);
   letters_ = shown_letters(document_->calls);
   window_->set_letters(letters_);
   window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
@@ -108,12 +110,33 @@ void ViewerApp::open_awaited() {
   const Awaited awaited = *awaited_;
   try {
     open(awaited.origin);
-    if (awaited.opened) awaited.opened(*document_);
+    tell_warnings(*document_->capture);
+    prepare_ = awaited.opened;
+    prepare();
   } catch (const Error& e) {
     // What was waited for is there, and is not what can be shown.
     follower_.reset();
     awaited_.reset();
     fail("This capture cannot be opened", e.what());
+  }
+}
+
+/// What a capture that nobody has read before the window says against itself.
+void ViewerApp::tell_warnings(const Capture& capture) {
+  for (const std::string& warning : capture.warnings()) {
+    tell(warning);
+    if (settings_.warn) settings_.warn(warning);
+  }
+}
+
+/// What was to be shown first, as soon as it is there.
+void ViewerApp::prepare() {
+  if (!prepare_) return;
+  try {
+    prepare_(*document_);
+    prepare_ = {};
+  } catch (const Error& e) {
+    tell(std::string("not there yet: ") + e.what());
   }
 }
 
@@ -128,6 +151,7 @@ void ViewerApp::take_added() {
     int64_t calls = 0;
     for (const auto& more : follower_->take()) {
       document_->add(more, settings_.make_source);
+      tell_warnings(*more);
       calls += static_cast<int64_t>(more->calls().size());
       const std::u32string letters = shown_letters(map_sources(*more));
       if (std::includes(letters_.begin(), letters_.end(), letters.begin(), letters.end())) continue;
@@ -135,6 +159,7 @@ void ViewerApp::take_added() {
       window_->set_letters(letters_);
     }
     if (calls > 0) {
+      prepare();
       changed_ = true;
       if (document_->history.now().timeline.follow) go_to_newest();
       tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +

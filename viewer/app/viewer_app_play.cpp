@@ -32,15 +32,18 @@ void ViewerApp::play(bool on) {
 /// The last step that was recorded, of what is shown.
 void ViewerApp::go_to_newest() {
   const HeadId here = document_->history.now().head;
-  const HeadId newest = Timeline::of(document_->calls, here).newest();
+  const HeadId newest = Timeline::of(document_->own(), here).newest();
   if (newest != here) act(action::Scrub{newest});
 }
 
 /// The next step, where playing has come to it.
 void ViewerApp::advance() {
   if (!playing() || !document_) return;
-  const auto head = player_.next(frame_->timeline(), document_->history.now().timeline,
-                                 is_picture_there() && is_line_there(), seconds());
+  // From the head that is chosen, whatever the mouse points at.
+  const ViewState& now = document_->history.now();
+  const Timeline timeline = Timeline::of(document_->own(), now.head);
+  const auto head =
+      player_.next(timeline, now.timeline, is_picture_there() && is_line_there(), seconds());
   if (head) act(action::Scrub{*head});
   if (!playing()) window_->request_frames();
 }

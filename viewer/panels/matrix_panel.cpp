@@ -359,12 +359,18 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   take_mouse(ui, scene, view, requests);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
+  // What is A's is drawn over A alone; B's half has it where both show the same part of the map.
+  const float end = scene.other_state ? line_x(scene, view) : areas.map.x1;
+  const bool same_part = !scene.other_state || scene.other_state->rect == scene.state.rect;
+  draw.PushClipRect({areas.map.x0, areas.map.y0}, {end, areas.map.y1}, true);
   draw_evicted(ui, scene, view);
   draw_cell_numbers(ui, scene, view, seen_.level);
+  if (same_part) draw.PopClipRect();
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
   draw_query_line(ui, scene, view);
-  if (scene.readout) draw_crosshair(ui, scene, view);
+  if (scene.readout && (same_part || !on_other_)) draw_crosshair(ui, scene, view);
+  if (!same_part) draw.PopClipRect();
   if (scene.other_state) draw_split_line(ui, scene, view, requests);
   if (seen_.failed && !seen_.complete) {
     put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);

@@ -37,6 +37,7 @@ struct PointReadout {
   std::optional<ProbedEntry> entry;  ///< none: not computed yet
   std::optional<ProbedEntry> other;  ///< of side B, where that is read as well
   std::optional<int64_t> rank;       ///< of the key among the row's keys, from 1
+  bool on_other = false;             ///< `entry` is side B's, which alone is pointed at
 };
 
 /// Everything that panels read. Borrowed for one frame; nothing here is changed by drawing.

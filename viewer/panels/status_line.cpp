@@ -80,12 +80,12 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
             fmt::format("{:<10.4g}", e.weight));
       value("mean ", fmt::format("{:<10.4g}", e.mean));
     } else if (!std::isnan(e.weight)) {
-      value("weight ", fmt::format("{:<10.4g}", e.weight));
+      value(r.on_other ? "B weight " : "weight ", fmt::format("{:<10.4g}", e.weight));
     }
     if (std::isinf(e.logit) && e.logit < 0) {
       value("", scene.call.is_evicted(r.point.query, r.point.key) ? "evicted" : "masked");
     } else if (!std::isnan(e.logit)) {
-      value("logit ", fmt::format("{:<8.3f}", e.logit));
+      value(r.on_other ? "B logit " : "logit ", fmt::format("{:<8.3f}", e.logit));
     }
     if (std::isnan(e.weight) && std::isnan(e.logit)) value("", "not in the file");
     if (r.rank) value("rank ", fmt::format("{}", *r.rank));

@@ -57,6 +57,11 @@ int fit_of(const PaletteItem& item, const std::vector<std::string>& words) {
   return fit;
 }
 
+/// What is done with a key that is held, or to what the mouse points at: not from a list.
+bool needs_hand(CommandId id) {
+  return id == CommandId::palette || id == CommandId::hold_other || id == CommandId::copy_entry;
+}
+
 PaletteItem item_of(const ViewCommand& command) {
   const std::string chord =
       command.chords.empty() ? "" : chord_text(parse_chord(command.chords.front()));
@@ -178,7 +183,7 @@ std::vector<PaletteItem> palette_items(std::string_view typed, const PaletteCont
   }
   std::vector<PaletteItem> all;
   for (const ViewCommand& command : commands()) {
-    if (command.here && command.id != CommandId::palette) all.push_back(item_of(command));
+    if (command.here && !needs_hand(command.id)) all.push_back(item_of(command));
   }
   for (const ScriptWordHelp& word : script_word_help()) all.push_back(item_of(word));
   const std::vector<std::string> words = words_of(lower(text), " ");

@@ -207,11 +207,13 @@ class DivergenceJob : public MapJob {
   std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
     std::shared_ptr<DivergenceProgress>& progress = head.divergences[heads_.b];
     if (!progress) {
-      progress = std::make_shared<DivergenceProgress>();
+      // Nothing of it is there where there is no room.
+      auto begun = std::make_shared<DivergenceProgress>();
       const int64_t rows = head.geometry.rows;
-      progress->reservation = tools.reserve(rows * 18, "the divergence of rows");
-      progress->rows.assign(static_cast<size_t>(rows), std::numeric_limits<double>::quiet_NaN());
-      progress->is_taken.assign(static_cast<size_t>(rows), 0);
+      begun->reservation = tools.reserve(rows * 18, "the divergence of rows");
+      begun->rows.assign(static_cast<size_t>(rows), std::numeric_limits<double>::quiet_NaN());
+      begun->is_taken.assign(static_cast<size_t>(rows), 0);
+      progress = std::move(begun);
     }
     DivergenceProgress after = {};
     const std::vector<int64_t> rows = next_rows(*progress, head, after);

@@ -23,7 +23,7 @@ SketchKeeper::SketchKeeper(SketchCache cache, Stamps stamps, const TileBackend& 
 const std::string& SketchKeeper::stamp(int64_t call) {
   const auto place = static_cast<size_t>(call);
   if (place >= stamps_.size()) stamps_ = make_stamps_();
-  return stamps_[place];
+  return stamps_.at(place);
 }
 
 void SketchKeeper::serve(const Request& request) {

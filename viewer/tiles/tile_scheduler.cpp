@@ -578,6 +578,9 @@ TileSourceStatus TileScheduler::status(int workers) const {
   if (wishes_.line && !store_.holds(*wishes_.line)) {
     status.line_problem = cause_of(*wishes_.line);
   }
+  if (wishes_.other_line && status.line_problem.empty() && !store_.holds(*wishes_.other_line)) {
+    status.line_problem = cause_of(*wishes_.other_line);
+  }
   if (wishes_.words_line && !store_.holds(*wishes_.words_line)) {
     status.words_problem = cause_of(*wishes_.words_line);
   }

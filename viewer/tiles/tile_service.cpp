@@ -138,9 +138,9 @@ class TileService::Impl {
   void take_sketches(const SketchKeeper::Source& of, const SketchKeeper::Sketches& found);
   void keep_sketches(const Assignment& done);
   void take_warning(const std::string& problem);
-  bool is_kept(const HeadId& id) const {
-    return keeper_ && (kept_calls_ < 0 || id.call < kept_calls_);
-  }
+  /// Whether what is found of a call may be kept on disk.
+  bool can_keep(const HeadId& id) const { return kept_calls_ < 0 || id.call < kept_calls_; }
+  bool is_kept(const HeadId& id) const { return keeper_ && can_keep(id); }
   NormCache::Source source_of(const HeadCache& head) const {
     return {head.id, head.problem, scheduler_.work().call(head.id)->mask.get()};
   }
@@ -321,6 +321,7 @@ void TileService::Impl::look_up_sketches(const WantedTiles& wishes) {
   for (const auto* heads : {&wishes.sketches, &wishes.exact_sketches}) {
     for (const HeadId& id : *heads) {
       const MapCall* const call = scheduler_.work().call(id);
+      if (!can_keep(id)) continue;
       if (!kept_sketches_.try_emplace({id.call, id.batch}).second) continue;
       scheduler_.hold_sketches(id.call, id.batch);
       sketches_->look_up({id.call, id.batch, call->problem.get()});
@@ -345,6 +346,7 @@ void TileService::Impl::take_sketches(const SketchKeeper::Source& of,
 void TileService::Impl::keep_sketches(const Assignment& done) {
   if (!sketches_ || !std::holds_alternative<SketchKey>(done.key)) return;
   const HeadId& id = done.head->id;
+  if (!can_keep(id)) return;
   const auto& problem = scheduler_.work().call(id)->problem;
   KeptSketches& kept = kept_sketches_[{id.call, id.batch}];
   SketchKeeper::Sketches all;

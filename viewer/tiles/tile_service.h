@@ -44,8 +44,8 @@ class TileService : public TileSource {
     std::vector<std::filesystem::path> cache_folders = {};
     /// What the maps are computed from: norms are kept while it is as it was when it was opened.
     std::shared_ptr<const InputSet> sources = nullptr;
-    /// Calls, the first ones, whose norms are kept: those of `sources`, where there are others. −1:
-    /// all.
+    /// Calls, the first ones, whose norms and sketches are kept: those of `sources`, where there
+    /// are others. −1: all.
     int64_t kept_calls = -1;
     /// Capture::call_stamps() of all calls that there are by now, under which sketches are kept
     /// beside row norms; asked on another thread. None: they are not.

@@ -37,7 +37,7 @@ std::string point_name(const TimelinePoint& point) {
 
 }  // namespace
 
-Timeline Timeline::of(const std::vector<MapSource>& calls, const HeadId& from) {
+Timeline Timeline::of(std::span<const MapSource> calls, const HeadId& from) {
   const MapSource& own = calls[static_cast<size_t>(from.call)];
   const int64_t number = own.heads[static_cast<size_t>(from.head)];
   const int64_t item_number = own.batch[static_cast<size_t>(from.batch)];
@@ -98,7 +98,7 @@ HeadId Timeline::newest() const {
           })->head;
 }
 
-HeadCurve HeadCurve::of(const std::vector<MapSource>& calls, const Timeline& timeline,
+HeadCurve HeadCurve::of(std::span<const MapSource> calls, const Timeline& timeline,
                         const HeadId& from, const TimelineLook& look, const FindSketch& find) {
   HeadCurve curve;
   if (look.over == CurveAxis::steps) {

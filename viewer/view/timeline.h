@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ struct Timeline {
   std::vector<TimelineRow> rows;      ///< branches, as recorded
   size_t row = 0, point = 0;          ///< of the present head
 
-  static Timeline of(const std::vector<MapSource>& calls, const HeadId& from);
+  static Timeline of(std::span<const MapSource> calls, const HeadId& from);
   bool has_chunks() const;
   /// "chunk 2 · step 10".
   std::string text(size_t at) const;
@@ -65,7 +66,7 @@ struct HeadCurve {
   std::optional<std::pair<double, double>> range;  ///< of the numbers; nothing: there is none
 
   /// The look has a metric.
-  static HeadCurve of(const std::vector<MapSource>& calls, const Timeline& timeline,
+  static HeadCurve of(std::span<const MapSource> calls, const Timeline& timeline,
                       const HeadId& from, const TimelineLook& look, const FindSketch& find);
   /// Whose sketches it takes, those nearest to the present one first.
   std::vector<HeadId> wanted() const;

@@ -43,7 +43,14 @@ class Applier {
     // Weights of either sign were shown as their logits.
     CallLimits there = call();
     if (!before.weights && there.weights) there.logits = false;
+    const ViewProduct product = state_.product;
     fit_product(state_, there);
+    if (state_.other && state_.product != product) {
+      state_.other->range = {};
+      if (!difference_suits(state_.other->difference, quantity())) {
+        state_.other->difference = Difference::signed_difference;
+      }
+    }
     if (call().text != before.text) state_.words.chosen.clear();
     if (call().rows != before.rows || call().cols != before.cols) {
       state_.rect = fit_rect(call().rows, call().cols);

@@ -94,7 +94,9 @@ std::string shell_quoted(const std::string& word) {
 std::string view_command(const Session& session, const HeadPicker& picker, const HeadId& head,
                          const TokenNames& tokens) {
   const MapSource& call = picker.calls()[static_cast<size_t>(head.call)];
-  std::string line = "attnscope view" + input_words(session) + head_words(picker, head);
+  std::string line = "attnscope view" + input_words(session);
+  if (!session.other_capture.empty()) line += " " + shell_quoted(session.other_capture.string());
+  line += head_words(picker, head);
   const ViewState& view = session.view;
   if (view.query && view.query->tokens.size() == 1) {
     const int64_t token = view.query->tokens.front();

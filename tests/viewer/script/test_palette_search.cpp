@@ -52,7 +52,10 @@ TEST_CASE("an empty palette lists all commands and script words, and no other") 
   };
   for (const ViewCommand& command : commands()) {
     INFO(command.name);
-    CHECK(has_command(command.id) == (command.here && command.id != CommandId::palette));
+    // What is done with a held key, or to what the mouse points at, is not done from a list.
+    const bool by_hand = command.id == CommandId::palette || command.id == CommandId::hold_other ||
+                         command.id == CommandId::copy_entry;
+    CHECK(has_command(command.id) == (command.here && !by_hand));
   }
   CHECK(std::any_of(items.begin(), items.end(),
                     [](const PaletteItem& item) { return item.fill == "colormap "; }));
