@@ -290,7 +290,7 @@ int run_view(const ViewRequest& asked) {
     service.kept_calls = static_cast<int64_t>(calls.size());
     const std::vector<MapCall> more = map_calls(second);
     calls.insert(calls.end(), more.begin(), more.end());
-    return std::make_unique<TileService>(std::move(calls), *backend, service, std::move(wake));
+    return std::make_unique<TileService>(calls, *backend, service, std::move(wake));
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
     // Beside the tiles that the window keeps: for a moment, a head.

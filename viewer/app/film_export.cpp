@@ -67,7 +67,7 @@ void FilmExport::check_name(const std::filesystem::path& path) {
                   one_line(path.string())));
 }
 
-FilmExport::FilmExport(Film film, std::filesystem::path path, bool force,
+FilmExport::FilmExport(const Film& film, std::filesystem::path path, bool force,
                        std::function<void()> wake)
     : path_(std::move(path)),
       force_(force),

@@ -34,7 +34,7 @@ class FilmExport {
   /// `path` ends in .gif or .mp4, or in / for a folder of pictures. Throws Error(usage) for other
   /// names, and where a moment lacks its picture; Error(unavailable) as check_mp4(). `wake` is
   /// called from the thread when it has ended.
-  FilmExport(Film film, std::filesystem::path path, bool force, std::function<void()> wake);
+  FilmExport(const Film& film, std::filesystem::path path, bool force, std::function<void()> wake);
 
   /// Pictures of the video that it still waits for, first.
   std::vector<FrameRequest> wants() const;

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/view/command_actions.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/list_keys.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_link.h"

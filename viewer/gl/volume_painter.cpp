@@ -202,9 +202,11 @@ std::vector<uint8_t> block_maxima(const std::array<int, 3>& size,
   size_t at = 0;
   for (int z = 0; z < size[0]; ++z) {
     for (int y = 0; y < size[1]; ++y) {
-      const int line = (z / kVolumeBlock * blocks[1] + y / kVolumeBlock) * blocks[2];
+      const size_t line = (static_cast<size_t>(z / kVolumeBlock) * static_cast<size_t>(blocks[1]) +
+                           static_cast<size_t>(y / kVolumeBlock)) *
+                          static_cast<size_t>(blocks[2]);
       for (int x = 0; x < size[2]; ++x) {
-        uint8_t& largest = maxima[static_cast<size_t>(line + x / kVolumeBlock)];
+        uint8_t& largest = maxima[line + static_cast<size_t>(x / kVolumeBlock)];
         largest = std::max(largest, numbers[at++]);
       }
     }
@@ -237,7 +239,7 @@ void VolumePainter::take_colours(const VolumeColours& colours) {
   if (colours_ == colours) return;
   std::vector<Rgb> table(kTableColours);
   const auto solid = [](const VolumeColours::Colour& c) {
-    const auto part = [](float v) { return static_cast<uint8_t>(v * 255 + 0.5f); };
+    const auto part = [](float v) { return static_cast<uint8_t>(std::lround(v * 255)); };
     return Rgb{part(c[0]), part(c[1]), part(c[2])};
   };
   table[0] = solid(colours.nothing);

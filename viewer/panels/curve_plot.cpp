@@ -41,7 +41,7 @@ void draw_curve(const Ui& ui, const ScreenRect& plot, const HeadCurve& curve,
   const float here = std::round(place(curve.here));
   draw.AddRectFilled({here, plot.y0}, {here + ui.px(1), plot.y1}, faded(ui.theme.query, 0.5f));
   if (!curve.range) return;
-  const auto [low, high] = *curve.range;
+  const double low = curve.range->first, high = curve.range->second;
   const double room = high > low ? high - low : std::max(1e-9, std::abs(high)) * 0.5;
   const float air = ui.px(5);
   const auto y_of = [&](double number) {

@@ -15,10 +15,10 @@ namespace {
 
 class ComputedMaps : public MapWork {
  public:
-  explicit ComputedMaps(std::vector<MapCall> calls) { add(std::move(calls)); }
+  explicit ComputedMaps(const std::vector<MapCall>& calls) : calls_(calls.begin(), calls.end()) {}
 
-  void add(std::vector<MapCall> calls) override {
-    for (MapCall& call : calls) calls_.push_back(std::move(call));
+  void add(const std::vector<MapCall>& calls) override {
+    calls_.insert(calls_.end(), calls.begin(), calls.end());
   }
 
   MapGeometry geometry(const HeadId& id) const override {
@@ -67,8 +67,8 @@ class ComputedMaps : public MapWork {
 
 }  // namespace
 
-std::unique_ptr<MapWork> computed_maps(std::vector<MapCall> calls) {
-  return std::make_unique<ComputedMaps>(std::move(calls));
+std::unique_ptr<MapWork> computed_maps(const std::vector<MapCall>& calls) {
+  return std::make_unique<ComputedMaps>(calls);
 }
 
 }  // namespace attnscope

@@ -8,6 +8,6 @@
 namespace attnscope {
 
 /// Maps that are computed from Q and K.
-std::unique_ptr<MapWork> computed_maps(std::vector<MapCall> calls);
+std::unique_ptr<MapWork> computed_maps(const std::vector<MapCall>& calls);
 
 }  // namespace attnscope

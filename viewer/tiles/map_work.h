@@ -18,7 +18,7 @@ class MapWork {
 
   /// Adds calls behind those that are there; references to these stay what they are. Of maps that
   /// are computed alone.
-  virtual void add(std::vector<MapCall>) {
+  virtual void add(const std::vector<MapCall>&) {
     throw std::logic_error("nothing can be added to maps that are read");
   }
   /// Throws Error(usage) where there is no such head.

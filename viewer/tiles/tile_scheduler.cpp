@@ -530,7 +530,8 @@ bool TileScheduler::make_room() {
         other.drop(Quantity::weights)) {
       return true;
     }
-    if (other.drop_differences([&](const MapNumbers& of) { return is_wanted(id, of); })) {
+    if (other.drop_differences(
+            [&, head = other.id](const MapNumbers& of) { return is_wanted(head, of); })) {
       return true;
     }
     if (other.running > 0) continue;

@@ -62,7 +62,7 @@ class TileScheduler {
 
   const MapWork& work() const { return *work_; }
   /// Adds calls behind those that are there.
-  void add(std::vector<MapCall> calls) { work_->add(std::move(calls)); }
+  void add(const std::vector<MapCall>& calls) { work_->add(calls); }
   MapGeometry geometry(const HeadId& head) const { return work_->geometry(head); }
   /// Throws Error(usage) where there is no such head.
   HeadCache& head(const HeadId& id);

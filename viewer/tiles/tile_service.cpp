@@ -94,10 +94,10 @@ class TileService::Impl {
     changed_.notify_all();
   }
 
-  void add(std::vector<MapCall> calls, int64_t bytes) {
+  void add(const std::vector<MapCall>& calls, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     added_memory_.push_back(scheduler_.reserve(bytes, "the calls that were added to the capture"));
-    scheduler_.add(std::move(calls));
+    scheduler_.add(calls);
   }
 
   std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const {
@@ -370,10 +370,9 @@ void TileService::Impl::take_warning(const std::string& problem) {
   wake_();
 }
 
-TileService::TileService(std::vector<MapCall> calls, const TileBackend& backend,
+TileService::TileService(const std::vector<MapCall>& calls, const TileBackend& backend,
                          const Settings& settings, std::function<void()> wake)
-    : impl_(std::make_unique<Impl>(computed_maps(std::move(calls)), &backend, settings,
-                                   std::move(wake))) {}
+    : impl_(std::make_unique<Impl>(computed_maps(calls), &backend, settings, std::move(wake))) {}
 
 TileService::TileService(std::shared_ptr<const TexelReader> reader, const Settings& settings,
                          std::function<void()> wake)
@@ -386,8 +385,8 @@ MapGeometry TileService::geometry(const HeadId& head) const {
   return impl_->locked([&](TileScheduler& s) { return s.geometry(head); });
 }
 
-void TileService::add(std::vector<MapCall> calls, int64_t bytes) {
-  impl_->add(std::move(calls), bytes);
+void TileService::add(const std::vector<MapCall>& calls, int64_t bytes) {
+  impl_->add(calls, bytes);
 }
 
 void TileService::want(WantedTiles wishes) { impl_->want(std::move(wishes)); }

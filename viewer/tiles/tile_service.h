@@ -57,8 +57,8 @@ class TileService : public TileSource {
 
   /// Borrows the backend. `wake` is called from any thread, without locks, when something new can
   /// be found; it must not throw.
-  TileService(std::vector<MapCall> calls, const TileBackend& backend, const Settings& settings,
-              std::function<void()> wake);
+  TileService(const std::vector<MapCall>& calls, const TileBackend& backend,
+              const Settings& settings, std::function<void()> wake);
   /// Reads; the settings' cache is not used.
   TileService(std::shared_ptr<const TexelReader> reader, const Settings& settings,
               std::function<void()> wake);
@@ -68,7 +68,7 @@ class TileService : public TileSource {
   /// Adds calls behind those that there are, whose work goes on: of a capture that grows. They
   /// hold `bytes` while it lives. Not of an export. Only on the window's thread. Throws
   /// Error(resource) where there is no room, and adds nothing then.
-  void add(std::vector<MapCall> calls, int64_t bytes);
+  void add(const std::vector<MapCall>& calls, int64_t bytes);
 
   MapGeometry geometry(const HeadId& head) const override;
   /// Throws Error(usage) where the capture or export has no such head, numbers, tile, token or

@@ -65,7 +65,7 @@ std::vector<MapRect> quadrants(const MapSource& call) {
   const auto sides = [](const TokenGrid& grid) {
     std::vector<IndexRange> ranges;
     for (const IndexRange& range : {grid.text_range(), grid.video_range()}) {
-      if (range.size() > 0) ranges.push_back(range);
+      if (!range.empty()) ranges.push_back(range);
     }
     return ranges;
   };
