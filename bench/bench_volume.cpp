@@ -14,7 +14,7 @@
 
 #include "viewer/app/window.h"
 #include "viewer/gl/volume_painter.h"
-#include "viewer/view/volume_camera.h"
+#include "viewer/view/row/volume_camera.h"
 
 using namespace attnscope;
 

@@ -162,9 +162,13 @@ class CaptureTiles : public TileService {
       captures.push_back(&capture);
     }
     std::vector<std::string> stamps() {
-      const std::lock_guard lock(mutex);
+      std::vector<const Capture*> now;
+      {
+        const std::lock_guard lock(mutex);
+        now = captures;
+      }
       std::vector<std::string> all;
-      for (const Capture* capture : captures) {
+      for (const Capture* capture : now) {
         for (std::string& stamp : capture->call_stamps()) all.push_back(std::move(stamp));
       }
       return all;

@@ -100,30 +100,53 @@ attnscope_room(io/helper/questions "All that the helper process can be asked."
   MAY io/helper io/tensors io/export/format io/export/read)
 attnscope_room(io/pictures/text "Words to pixels: font files, the embedded font, the system's, ink."
   MAY core io/files USES posix fmt stb LIBRARY io_pictures)
-attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, filmstrip, PNG and GIF. No HDF5."
-  MAY core io/files io/pictures/text USES posix fmt png gif LIBRARY io_pictures)
+attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, tables, PNG. No HDF5."
+  MAY core io/files io/pictures/text USES posix fmt png LIBRARY io_pictures)
+attnscope_room(io/pictures/film "A row's volume as frames: strips, frames over the video, files that move."
+  MAY core io/files io/pictures/text io/pictures USES posix fmt gif LIBRARY io_pictures)
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
-  MAY core io/files io/hdf5 io/tensors io/export/format io/export/write io/pictures USES fmt json hdf5)
+  MAY core io/files io/hdf5 io/tensors io/export/format io/export/write io/pictures io/pictures/film USES fmt json hdf5)
 
 # viewer: the window.
-attnscope_room(viewer/view "What is looked at and what can be done to it: state, actions, undo, commands, session. No threads."
-  MAY core io/files io/capture/facts io/capture io/pictures USES fmt json)
+attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."
+  MAY core io/pictures io/pictures/film USES fmt LIBRARY viewer_view)
+attnscope_room(viewer/view "What is looked at and what can be done to it: state, actions, undo. No threads."
+  MAY core io/files io/capture io/pictures viewer/view/looks USES fmt json LIBRARY viewer_view)
+attnscope_room(viewer/view/row "What is made of a query's row before it is drawn: films, words, a volume's camera."
+  MAY core viewer/view/looks viewer/view USES fmt LIBRARY viewer_view)
+attnscope_room(viewer/commands "All that can be done, by name and by key."
+  MAY core viewer/view/looks viewer/view USES fmt LIBRARY viewer_view)
+attnscope_room(viewer/session "The window's state in files and on a command line; files that were open."
+  MAY core io/files io/capture/facts io/capture io/pictures viewer/view/looks viewer/view USES fmt json LIBRARY viewer_view)
 attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
-  MAY core io/files io/export/format io/export/read viewer/view USES posix fmt LIBRARY viewer_tiles)
-attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read."
-  MAY core kernels io/files io/capture io/check io/export/format io/export/read io/pictures viewer/view viewer/tiles/texels
+  MAY core io/files io/export/format io/export/read viewer/view/looks viewer/view USES posix fmt LIBRARY viewer_tiles)
+attnscope_room(viewer/tiles/jobs "What one piece of work computes: a tile, a line, a pass, a sketch; what a head's work leaves."
+  MAY core viewer/view/looks viewer/view viewer/tiles/texels USES posix fmt LIBRARY viewer_tiles)
+attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read: who works when, and on what."
+  MAY core kernels io/files io/capture io/check io/export/format io/export/read io/pictures viewer/view/looks viewer/view
+      viewer/tiles/texels viewer/tiles/jobs
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
-  MAY core io/files io/pictures viewer/view USES fmt json)
+  MAY core io/files io/pictures viewer/view/looks viewer/view viewer/view/row viewer/commands USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
   MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/textures "Tiles on the GPU: by which way they come there, which stay."
-  MAY core viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
-attnscope_room(viewer/panels "Panels, one a file: draw a const Scene and return requests."
-  MAY core io/pictures io/pictures/text viewer/view viewer/gl viewer/textures
-  USES fmt imgui opengl IF ATTNSCOPE_VIEWER)
+  MAY core viewer/view/looks viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/panels "What panels are made of, and those that stand by themselves: draw a const Scene, return requests."
+  MAY core io/pictures io/pictures/text viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/gl viewer/textures
+  USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/panels/map "The matrix: tiles, rulers, crosshair, numbers in cells."
+  MAY core io/pictures viewer/view/looks viewer/view viewer/textures viewer/panels
+  USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
+  MAY core io/pictures io/pictures/film viewer/view/looks viewer/view viewer/view/row viewer/gl viewer/textures viewer/panels
+  USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/panels/dialogs "What stands before the panels: files, errors, help, the palette, the empty window."
+  MAY core viewer/view/looks viewer/view viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
-  MAY core io/files io/capture io/export/format io/pictures viewer/view viewer/tiles viewer/tiles/texels viewer/script viewer/gl viewer/panels
+  MAY core io/files io/capture io/export/format io/pictures io/pictures/film viewer/view/looks viewer/view
+      viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/script viewer/gl
+      viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 
 # cli: the command.

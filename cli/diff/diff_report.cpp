@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_field.h"
+#include "io/results/head_json.h"
 #include "io/results/table_hdf5.h"
 
 namespace attnscope {
@@ -19,18 +20,6 @@ using Json = nlohmann::ordered_json;
 
 Json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json();
-}
-
-Json name_json(const HeadName& name) {
-  Json json{{"step", name.step},     {"layer", name.layer == kNoLayer ? Json() : Json(name.layer)},
-            {"branch", name.branch}, {"kind", name.kind},
-            {"batch", name.batch},   {"head", name.head}};
-  if (name.place.is_recorded()) {
-    json["block"] = name.place.block;
-    json["slot"] = name.place.slot;
-  }
-  if (name.place.has_chunk()) json["chunk"] = name.place.chunk;
-  return json;
 }
 
 Json pair_json(const DiffRow& row) {

@@ -15,7 +15,7 @@
 #include "core/products/row_collector.h"
 #include "core/products/text_columns.h"
 #include "core/products/text_token.h"
-#include "io/pictures/film_animation.h"
+#include "io/pictures/film/film_animation.h"
 #include "io/results/film_files.h"
 
 namespace attnscope {

@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "io/files/staged_file.h"
-#include "io/pictures/film_animation.h"
-#include "io/pictures/gif_writer.h"
+#include "io/pictures/film/film_animation.h"
+#include "io/pictures/film/gif_writer.h"
 #include "io/pictures/png_writer.h"
 #include "io/results/volume_check.h"
 

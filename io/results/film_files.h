@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "core/products/query_volumes.h"
-#include "io/pictures/filmstrip.h"
+#include "io/pictures/film/filmstrip.h"
 
 namespace attnscope {
 

@@ -174,9 +174,7 @@ class Reader {
 
 }  // namespace
 
-Json head_json(const HeadRecord& record) {
-  const HeadName& name = record.name;
-  const HeadMetrics& metrics = record.metrics;
+Json name_json(const HeadName& name) {
   Json json{{"step", name.step},     {"layer", name.layer == kNoLayer ? Json() : Json(name.layer)},
             {"branch", name.branch}, {"kind", name.kind},
             {"batch", name.batch},   {"head", name.head}};
@@ -185,6 +183,12 @@ Json head_json(const HeadRecord& record) {
     json["slot"] = name.place.slot;
   }
   if (name.place.has_chunk()) json["chunk"] = name.place.chunk;
+  return json;
+}
+
+Json head_json(const HeadRecord& record) {
+  const HeadMetrics& metrics = record.metrics;
+  Json json = name_json(record.name);
   json["class"] = head_class_name(metrics.head_class);
   for (const HeadField& field : head_fields()) {
     json[std::string(field.name)] =

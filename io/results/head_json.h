@@ -7,6 +7,10 @@
 
 namespace attnscope {
 
+/// Which head that is: {"step", "layer" (null outside the main stack), "branch", "kind", "batch",
+/// "head"}, and "block", "slot" and "chunk" where the capture has them.
+nlohmann::ordered_json name_json(const HeadName& name);
+
 /// A record as docs/metrics.md has it in JSON: {"step", "layer", "branch", "kind", "batch", "head",
 /// "class", the numbers by name (null where undefined) with NAME_stderr where sampled,
 /// "class_scores", "sinks", the arrays by name}.

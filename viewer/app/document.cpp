@@ -112,8 +112,8 @@ void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceM
   }
   calls.insert(calls.end(), sources.begin(), sources.end());
   own_calls = static_cast<int64_t>(calls.size());
-  picker = HeadPicker(calls, {0, own_calls});
-  other_picker = picker;
+  picker.add(sources);
+  other_picker.add(sources);
   for (const CallLimits& call : ViewLimits::of(sources).calls) limits.calls.push_back(call);
 }
 

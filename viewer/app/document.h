@@ -10,11 +10,11 @@
 
 #include "io/capture/capture.h"
 #include "io/files/read_progress.h"
+#include "viewer/session/session.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/map_source.h"
-#include "viewer/view/session.h"
 #include "viewer/view/tile_source.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"

@@ -10,9 +10,9 @@
 #include "viewer/app/counted_view.h"
 #include "viewer/app/document.h"
 #include "viewer/panels/scene.h"
+#include "viewer/view/row/words_view.h"
 #include "viewer/view/timeline.h"
 #include "viewer/view/wanted_tiles.h"
-#include "viewer/view/words_view.h"
 
 namespace attnscope {
 

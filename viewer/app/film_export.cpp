@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "core/base/error.h"
-#include "io/pictures/film_animation.h"
-#include "io/pictures/film_writer.h"
-#include "io/pictures/gif_writer.h"
+#include "io/pictures/film/film_animation.h"
+#include "io/pictures/film/film_writer.h"
+#include "io/pictures/film/gif_writer.h"
 
 namespace attnscope {
 namespace {

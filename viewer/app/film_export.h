@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/products/query_volumes.h"
-#include "io/pictures/filmstrip.h"
-#include "viewer/view/film_content.h"
+#include "io/pictures/film/filmstrip.h"
+#include "viewer/view/row/film_content.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "viewer/view/key_chord.h"
+#include "viewer/commands/key_chord.h"
 
 namespace attnscope {
 

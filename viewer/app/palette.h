@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "viewer/panels/palette_panel.h"
+#include "viewer/panels/dialogs/palette_panel.h"
 #include "viewer/script/palette_search.h"
 #include "viewer/script/script_runner.h"
 

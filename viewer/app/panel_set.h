@@ -1,16 +1,16 @@
 #pragma once
 
 #include "viewer/panels/atlas_panel.h"
+#include "viewer/panels/dialogs/warning_banner.h"
 #include "viewer/panels/histogram_panel.h"
-#include "viewer/panels/matrix_panel.h"
-#include "viewer/panels/query_panel.h"
+#include "viewer/panels/map/matrix_panel.h"
 #include "viewer/panels/ranked_panel.h"
+#include "viewer/panels/row/query_panel.h"
+#include "viewer/panels/row/volume_panel.h"
+#include "viewer/panels/row/words_panel.h"
 #include "viewer/panels/status_line.h"
 #include "viewer/panels/timeline_panel.h"
 #include "viewer/panels/toolbar.h"
-#include "viewer/panels/volume_panel.h"
-#include "viewer/panels/warning_banner.h"
-#include "viewer/panels/words_panel.h"
 
 namespace attnscope {
 

@@ -9,7 +9,7 @@
 #include "viewer/app/palette_host.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/app/viewer_app.h"
-#include "viewer/view/recent_files.h"
+#include "viewer/session/recent_files.h"
 
 namespace attnscope {
 namespace {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "viewer/view/key_chord.h"
+#include "viewer/commands/key_chord.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "viewer/panels/empty_state.h"
-#include "viewer/panels/error_dialog.h"
-#include "viewer/panels/help_overlay.h"
+#include "viewer/panels/dialogs/empty_state.h"
+#include "viewer/panels/dialogs/error_dialog.h"
+#include "viewer/panels/dialogs/help_overlay.h"
+#include "viewer/session/recent_files.h"
 #include "viewer/view/comparison.h"
-#include "viewer/view/recent_files.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

@@ -16,11 +16,11 @@
 #include "viewer/app/panel_set.h"
 #include "viewer/app/scripted_mouse.h"
 #include "viewer/app/window.h"
+#include "viewer/commands/commands.h"
 #include "viewer/gl/framebuffer.h"
-#include "viewer/panels/file_browser.h"
+#include "viewer/panels/dialogs/file_browser.h"
 #include "viewer/script/script.h"
-#include "viewer/view/commands.h"
-#include "viewer/view/film_player.h"
+#include "viewer/view/row/film_player.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

@@ -4,11 +4,11 @@
 
 #include "core/base/error.h"
 #include "viewer/app/picture_file.h"
-#include "viewer/view/command_actions.h"
+#include "viewer/commands/command_actions.h"
+#include "viewer/commands/list_keys.h"
+#include "viewer/session/view_link.h"
 #include "viewer/view/comparison.h"
-#include "viewer/view/list_keys.h"
 #include "viewer/view/view_actions.h"
-#include "viewer/view/view_link.h"
 
 // What keys and commands do to the window, and what they write and copy.
 

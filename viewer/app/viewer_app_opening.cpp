@@ -1,10 +1,11 @@
 #include "viewer/app/viewer_app.h"
 
 #include <algorithm>
+#include <span>
 
 #include "core/base/error.h"
 #include "io/capture/capture_growth.h"
-#include "viewer/view/recent_files.h"
+#include "viewer/session/recent_files.h"
 #include "viewer/view/view_actions.h"
 
 // How captures, exports and sessions come into the window, and what is added to them.
@@ -153,7 +154,8 @@ void ViewerApp::take_added() {
       document_->add(more, settings_.make_source);
       tell_warnings(*more);
       calls += static_cast<int64_t>(more->calls().size());
-      const std::u32string letters = shown_letters(map_sources(*more));
+      const auto added = std::span<const MapSource>(document_->calls).last(more->calls().size());
+      const std::u32string letters = shown_letters(added);
       if (std::includes(letters_.begin(), letters_.end(), letters.begin(), letters.end())) continue;
       letters_ = shown_letters(document_->calls);
       window_->set_letters(letters_);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "viewer/app/screen.h"
+#include "viewer/commands/key_chord.h"
 #include "viewer/panels/fonts.h"
-#include "viewer/view/key_chord.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {

@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "io/pictures/colour_scale.h"
+#include "viewer/commands/key_chord.h"
 #include "viewer/panels/fonts.h"
 #include "viewer/panels/label_registry.h"
 #include "viewer/panels/theme.h"
 #include "viewer/view/head_atlas.h"
 #include "viewer/view/head_picker.h"
-#include "viewer/view/key_chord.h"
 #include "viewer/view/query_words.h"
+#include "viewer/view/row/words_view.h"
 #include "viewer/view/tile_source.h"
 #include "viewer/view/timeline.h"
 #include "viewer/view/value_range.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
-#include "viewer/view/words_view.h"
 
 namespace attnscope {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viewer/view/list_keys.h"
+#include "viewer/commands/list_keys.h"
 
 namespace attnscope {
 

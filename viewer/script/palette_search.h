@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "viewer/commands/palette_item.h"
 #include "viewer/view/head_picker.h"
-#include "viewer/view/palette_item.h"
 #include "viewer/view/query_words.h"
 
 namespace attnscope {

@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest_word.h"
+#include "viewer/commands/commands.h"
 #include "viewer/script/script_values.h"
-#include "viewer/view/commands.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/map_source.h"
-#include "viewer/view/prompt_words.h"
 #include "viewer/view/query_words.h"
+#include "viewer/view/row/prompt_words.h"
+#include "viewer/view/row/words_view.h"
 #include "viewer/view/view_actions.h"
-#include "viewer/view/words_view.h"
 
 namespace attnscope {
 namespace {

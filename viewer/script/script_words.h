@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
+#include "viewer/commands/key_chord.h"
 #include "viewer/script/compare_words.h"
 #include "viewer/script/pane_words.h"
 #include "viewer/view/head_picker.h"
-#include "viewer/view/key_chord.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "viewer/script/script_arguments.h"
-#include "viewer/view/timeline_look.h"
+#include "viewer/view/looks/timeline_look.h"
 
 namespace attnscope {
 

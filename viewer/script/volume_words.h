@@ -1,7 +1,7 @@
 #pragma once
 
 #include "viewer/script/script_arguments.h"
-#include "viewer/view/volume_look.h"
+#include "viewer/view/looks/volume_look.h"
 
 namespace attnscope {
 

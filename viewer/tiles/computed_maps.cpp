@@ -3,12 +3,12 @@
 #include <deque>
 
 #include "core/base/error.h"
-#include "viewer/tiles/fine_tile_job.h"
-#include "viewer/tiles/line_job.h"
-#include "viewer/tiles/mass_job.h"
-#include "viewer/tiles/pass_job.h"
-#include "viewer/tiles/probe_job.h"
-#include "viewer/tiles/sketch_job.h"
+#include "viewer/tiles/jobs/fine_tile_job.h"
+#include "viewer/tiles/jobs/line_job.h"
+#include "viewer/tiles/jobs/mass_job.h"
+#include "viewer/tiles/jobs/pass_job.h"
+#include "viewer/tiles/jobs/probe_job.h"
+#include "viewer/tiles/jobs/sketch_job.h"
 
 namespace attnscope {
 namespace {

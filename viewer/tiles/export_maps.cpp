@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/mask/masked_bias.h"
 #include "core/products/row_mean.h"
-#include "viewer/tiles/pass_job.h"
+#include "viewer/tiles/jobs/pass_job.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 
 namespace attnscope {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "viewer/tiles/worker_scratch.h"
+#include "viewer/tiles/jobs/worker_scratch.h"
 #include "viewer/view/video_frame.h"
 
 namespace attnscope {

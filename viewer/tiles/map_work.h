@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "viewer/tiles/jobs/map_job.h"
 #include "viewer/tiles/map_call.h"
-#include "viewer/tiles/map_job.h"
 #include "viewer/view/tile_source.h"
 
 namespace attnscope {

@@ -1,6 +1,6 @@
 #include "viewer/tiles/sketch_keeper.h"
 
-#include "viewer/tiles/sketch_job.h"
+#include "viewer/tiles/jobs/sketch_job.h"
 
 namespace attnscope {
 

@@ -8,8 +8,8 @@
 
 #include "core/stream/tile_backend.h"
 #include "io/capture/sketch_cache.h"
+#include "viewer/tiles/jobs/worker_scratch.h"
 #include "viewer/tiles/request_thread.h"
-#include "viewer/tiles/worker_scratch.h"
 
 namespace attnscope {
 

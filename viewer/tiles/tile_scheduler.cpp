@@ -6,8 +6,8 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "viewer/tiles/check_wishes.h"
-#include "viewer/tiles/difference_jobs.h"
-#include "viewer/tiles/overview_job.h"
+#include "viewer/tiles/jobs/difference_jobs.h"
+#include "viewer/tiles/jobs/overview_job.h"
 
 namespace attnscope {
 namespace {

@@ -39,9 +39,10 @@ class HeadPicker {
       : calls_(std::move(calls)), chosen_(chosen) {}
 
   const std::vector<MapSource>& calls() const { return calls_; }
-  /// Adds calls behind those that there are.
+  /// Adds calls behind those that there are, among which it picks as well.
   void add(const std::vector<MapSource>& more) {
     calls_.insert(calls_.end(), more.begin(), more.end());
+    chosen_.end += static_cast<int64_t>(more.size());
   }
   /// Whether some call has no layer.
   bool leaves_main_stack() const;

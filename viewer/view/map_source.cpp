@@ -55,7 +55,7 @@ std::string softmax_text(const MapSource& call) {
   return call.about.empty() ? "softmax over all keys" : "";
 }
 
-std::u32string shown_letters(const std::vector<MapSource>& calls) {
+std::u32string shown_letters(std::span<const MapSource> calls) {
   std::set<char32_t> letters;
   const auto add = [&](const std::string& text) {
     for (size_t at = 0; at < text.size();) {

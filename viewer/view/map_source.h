@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,6 @@ std::string softmax_text(const MapSource& call);
 std::vector<MapSource> map_sources(const Capture& capture);
 
 /// The letters beyond ASCII in the words, branches and texts of these calls, each once, ascending.
-std::u32string shown_letters(const std::vector<MapSource>& calls);
+std::u32string shown_letters(std::span<const MapSource> calls);
 
 }  // namespace attnscope

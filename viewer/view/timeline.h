@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "viewer/view/head_atlas.h"
+#include "viewer/view/looks/timeline_look.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/map_tile.h"
-#include "viewer/view/timeline_look.h"
 
 namespace attnscope {
 

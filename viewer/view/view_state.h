@@ -11,11 +11,11 @@
 #include "core/products/map_difference.h"
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
-#include "viewer/view/film_look.h"
+#include "viewer/view/looks/film_look.h"
+#include "viewer/view/looks/timeline_look.h"
+#include "viewer/view/looks/volume_look.h"
+#include "viewer/view/looks/words_look.h"
 #include "viewer/view/map_tile.h"
-#include "viewer/view/timeline_look.h"
-#include "viewer/view/volume_look.h"
-#include "viewer/view/words_look.h"
 
 namespace attnscope {
 

@@ -10,8 +10,8 @@
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/attention_case.h"
 #include "tests/support/catch.h"
+#include "viewer/tiles/jobs/worker_scratch.h"
 #include "viewer/tiles/texels/texel_row.h"
-#include "viewer/tiles/worker_scratch.h"
 
 namespace attnscope::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "io/pictures/film_frame.h"
+#include "io/pictures/film/film_frame.h"
 #include "io/pictures/grey_image.h"
 #include "io/pictures/picture_page.h"
 #include "io/pictures/png_reader.h"

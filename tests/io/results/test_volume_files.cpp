@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/pictures/filmstrip.h"
+#include "io/pictures/film/filmstrip.h"
 #include "io/results/volume_files.h"
 #include "io/results/volume_hdf5.h"
 #include "io/results/volume_output.h"

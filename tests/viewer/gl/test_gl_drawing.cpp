@@ -10,7 +10,7 @@
 #include "core/base/dtype.h"
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
-#include "viewer/panels/film_layout.h"
+#include "viewer/panels/row/film_layout.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
 #include "viewer/gl/volume_painter.h"
-#include "viewer/view/volume_camera.h"
+#include "viewer/view/row/volume_camera.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

@@ -1,8 +1,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "tests/support/project_paths.h"
+#include "viewer/commands/commands.h"
 #include "viewer/script/script.h"
-#include "viewer/view/commands.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

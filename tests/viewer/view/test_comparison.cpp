@@ -2,9 +2,9 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/view/command_actions.h"
+#include "viewer/commands/command_actions.h"
+#include "viewer/session/session.h"
 #include "viewer/view/comparison.h"
-#include "viewer/view/session.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
 #include "viewer/view/wanted_tiles.h"

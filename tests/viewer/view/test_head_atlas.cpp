@@ -5,9 +5,9 @@
 #include "core/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
+#include "viewer/session/session.h"
 #include "viewer/view/atlas_filter.h"
 #include "viewer/view/head_atlas.h"
-#include "viewer/view/session.h"
 #include "viewer/view/view_actions.h"
 
 using namespace attnscope;

@@ -75,6 +75,6 @@ TEST_CASE("the letters that a window needs are those of all its words") {
   other.about = "Lëtzebuergesch";
   CHECK(shown_letters({}).empty());
   CHECK(
-      shown_letters({call, other}) ==
+      shown_letters(std::vector{call, other}) ==
       U"\u00eb\u0430\u0432\u0433\u0435\u0438\u043d\u0442\u2192\u2581\u72d7\u732b\ufffd\U0001f600");
 }

@@ -4,11 +4,11 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/view/picture_rest.h"
-#include "viewer/view/session.h"
+#include "viewer/session/session.h"
+#include "viewer/view/row/picture_rest.h"
+#include "viewer/view/row/volume_camera.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
-#include "viewer/view/volume_camera.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/products/query_volumes.h"
+#include "io/pictures/canvas.h"
+#include "io/pictures/colour_scale.h"
+#include "io/pictures/film/film_over.h"
+#include "io/pictures/grey_image.h"
+#include "io/pictures/picture_page.h"
+
+namespace attnscope {
+
+/// How a filmstrip is drawn.
+struct FilmStyle {
+  ColourChoice colours;
+  std::string unit = "weight";   ///< above the colour bars
+  std::string frame_name = "t";  ///< "t 0", "t 1" … above the frames
+  int64_t first_frame = 0;       ///< the number of the first one
+  int frame_side = 240;          ///< frames are enlarged to about this many pixels
+  /// The video under the weights: one picture a latent frame, or nothing.
+  std::vector<GreyImage> video;
+  FilmOver over;      ///< how the numbers lie on it
+  std::string about;  ///< what else the header says of the film; may be empty
+
+  const GreyImage* video_frame(int64_t t) const {
+    return video.empty() ? nullptr : &video[static_cast<size_t>(t)];
+  }
+};
+
+/// Title and lines of what the volumes have in common.
+PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
+
+/// What of frame t's `cells` was evicted; empty where nothing of the volume was.
+std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t cells);
+
+/// A picture of query volumes: a header, and a strip a volume. Each strip has its frames in one or
+/// more rows, every cell enlarged to a square, the query's cell outlined, frame numbers, and a
+/// colour bar; a strip has a colour range of its own. Borrows the volumes, which must all have the
+/// grid's size.
+class Filmstrip {
+ public:
+  explicit Filmstrip(const QueryVolumes& volumes, FilmStyle style = {});
+
+  int width() const { return width_; }
+  int height() const;
+  Canvas header() const;
+  Canvas strip(const QueryVolume& volume) const;
+
+  int header_height() const;
+  int strip_height() const;
+  /// Where a cell of a strip stands.
+  PixelRect cell(int64_t t, int64_t y, int64_t x) const;
+
+ private:
+  void draw_label(Canvas& canvas, const QueryVolume& volume) const;
+  void draw_frames(Canvas& canvas, const QueryVolume& volume, const ColourScale& scale) const;
+  PixelRect bar() const;
+  int frame_width() const;
+  int frame_height() const;
+  int frames_right() const;
+
+  const QueryVolumes& volumes_;
+  FilmStyle style_;
+  int frames_ = 0;
+  int rows_ = 0, columns_ = 0;  ///< cells of a frame
+  int cell_ = 1;                ///< pixels of a cell's side
+  int per_line_ = 1;            ///< frames side by side
+  int lines_ = 1;
+  int width_ = 0;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,111 @@
+#include <limits>
+
+#include "tests/support/catch.h"
+#include "viewer/commands/command_actions.h"
+#include "viewer/session/view_link.h"
+#include "viewer/view/map_source.h"
+
+using namespace attnscope;
+
+namespace {
+
+MapSource call_of(int64_t step, int64_t layer) {
+  MapSource call;
+  call.name = "call";
+  call.step = step;
+  call.layer = layer;
+  call.branches = {"cond"};
+  call.batch = {0};
+  call.heads = {0, 1};
+  call.queries = call.keys = TokenGrid::video(28, {4, 2, 3}, 4, TextPlace::start);
+  return call;
+}
+
+struct Opened {
+  std::vector<MapSource> calls{call_of(5, 3), call_of(5, 12)};
+  HeadPicker picker{calls};
+  ViewLimits limits = ViewLimits::of(calls);
+  ViewState state = opened_view(limits);
+
+  Opened() { state = apply_action(state, action::SelectHead{{1, 0, 1}}, limits); }
+  Session session() const {
+    Session session;
+    session.capture = "/data/my dump";
+    session.view = state;
+    return session;
+  }
+  std::string link() const {
+    return view_command(session(), picker, state.head, TokenNames::of(calls[1], 0, false));
+  }
+  void run(CommandId command) {
+    const auto action = command_action(command, state, picker);
+    REQUIRE(action);
+    state = apply_action(state, *action, limits);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a view is told as a command that shows it again") {
+  Opened opened;
+  CHECK(opened.link() == "attnscope view '/data/my dump' --steps 5 --layers 12 --heads 1");
+  opened.state = apply_action(opened.state, action::PickQuery{{{4}}}, opened.limits);
+  opened.state = apply_action(opened.state, action::SetReverse{true}, opened.limits);
+  opened.state = apply_action(opened.state, action::SetRect{{4.5, 16, 0, 12}}, opened.limits);
+  CHECK(opened.link() ==
+        "attnscope view '/data/my dump' --steps 5 --layers 12 --heads 1 --query 0,0,0 --reverse "
+        "--zoom 4,16,0,12");
+  CHECK(export_command(opened.session(), opened.picker, opened.state.head) ==
+        "attnscope export '/data/my dump' --steps 5 --layers 12 --heads 1 --rows 4:16 --cols 0:12 "
+        "-o step5_layer12_head1.h5");
+  Session bare = opened.session();
+  bare.capture.clear();
+  bare.tensors = {"q.npy", "k.npy", ""};
+  bare.facts.grid = "4x2x3";
+  CHECK(view_command(bare, opened.picker, opened.state.head,
+                     TokenNames::of(opened.calls[1], 0, false))
+            .starts_with("attnscope view --q q.npy --k k.npy --grid 4x2x3 --steps 5"));
+}
+
+TEST_CASE("words of a shell are quoted where they have to be") {
+  CHECK(shell_quoted("dump/a-1_2.h5") == "dump/a-1_2.h5");
+  CHECK(shell_quoted("a b") == "'a b'");
+  CHECK(shell_quoted("it's") == "'it'\\''s'");
+  CHECK(shell_quoted("") == "''");
+  CHECK(shell_quoted("$HOME") == "'$HOME'");
+}
+
+TEST_CASE("an entry is told with its head, its tokens and all of its digits") {
+  ProbedEntry entry;
+  entry.query = 7;
+  entry.key = 9;
+  entry.weight = 0.123456789;
+  entry.logit = -1.5;
+  CHECK(entry_text(entry, "step 5", "q → k") ==
+        "step 5: q → k, row 7, column 9, weight 0.123456789, logit -1.5");
+  entry.logit = std::numeric_limits<double>::quiet_NaN();
+  CHECK(entry_text(entry, "h", "p") == "h: p, row 7, column 9, weight 0.123456789");
+}
+
+TEST_CASE("the view snaps to the frames in its middle") {
+  Opened opened;
+  opened.state = apply_action(opened.state, action::SetRect{{12, 17, 20, 26}}, opened.limits);
+  opened.run(CommandId::frame_block);
+  // Row 14.5 is in frame 1, column 23 in frame 3; frames have 6 tokens behind 4 of text.
+  CHECK(opened.state.rect == MapRect{10, 16, 22, 28});
+}
+
+TEST_CASE("quadrants come in turn, and all of the map last") {
+  Opened opened;
+  const MapRect all = opened.state.rect;
+  std::vector<MapRect> seen;
+  for (int i = 0; i < 5; ++i) {
+    opened.run(CommandId::next_quadrant);
+    seen.push_back(opened.state.rect);
+  }
+  CHECK(seen[0] == MapRect{0, 4, 0, 4});
+  CHECK(seen[1] == clamped_rect({0, 4, 4, 28}, 28, 28));
+  CHECK(seen[2] == clamped_rect({4, 28, 0, 4}, 28, 28));
+  CHECK(seen[3] == MapRect{4, 28, 4, 28});
+  CHECK(seen[4] == all);
+}

@@ -1,0 +1,89 @@
+#include "viewer/commands/commands.h"
+
+#include <algorithm>
+
+namespace attnscope {
+
+std::span<const ViewCommand> commands() {
+  using enum CommandId;
+  static const std::vector<ViewCommand> kCommands{
+      {pan_up, "pan-up", "Move", "move up: earlier queries", {"W", "Up"}},
+      {pan_left, "pan-left", "Move", "move left: earlier keys", {"A", "Left"}},
+      {pan_down, "pan-down", "Move", "move down: later queries", {"S", "Down"}},
+      {pan_right, "pan-right", "Move", "move right: later keys", {"D", "Right"}},
+      {zoom_in, "zoom-in", "Move", "zoom in", {"+", "="}},
+      {zoom_out, "zoom-out", "Move", "zoom out", {"-", "_"}},
+      {fit, "fit", "Move", "show the whole map", {"0"}},
+      {frame_block, "frame-block", "Move", "the frames in the middle, edge to edge", {"F"}},
+      {next_quadrant, "next-quadrant", "Move", "text and video quadrants in turn", {"Tab"}},
+      {back, "back", "Move", "one step back", {"Ctrl+Z", "Alt+Left"}},
+      {forward, "forward", "Move", "one step forward", {"Ctrl+Shift+Z", "Ctrl+Y", "Alt+Right"}},
+      {previous_head, "previous-head", "Choose", "previous head", {"["}},
+      {next_head, "next-head", "Choose", "next head", {"]"}},
+      {previous_layer, "previous-layer", "Choose", "previous layer", {"{"}},
+      {next_layer, "next-layer", "Choose", "next layer", {"}"}},
+      {previous_step, "previous-step", "Choose", "previous step", {","}},
+      {next_step, "next-step", "Choose", "next step", {"."}},
+      {pick_query, "pick-query", "Choose", "pick the token under the mouse, or let it go", {"Q"}},
+      {pin, "pin", "Choose", "pin the token under the mouse", {"P"}, false},
+      {reverse, "reverse", "Choose", "who attends to the token", {"R"}},
+      {toggle_pool, "toggle-pool", "Look", "largest or mean weight of a texel", {"M"}},
+      {next_scale, "next-scale", "Look", "next colour scale: log, linear, sqrt, symlog", {"L"}},
+      {next_colormap, "next-colormap", "Look", "next colour map", {"C"}},
+      {toggle_histogram, "toggle-histogram", "Look", "show or hide the histogram", {"H"}},
+      {toggle_atlas, "toggle-atlas", "Look", "show or hide the heads of all layers", {"T"}},
+      {toggle_volume, "toggle-volume", "Look", "film or volume of the query's row", {"V"}},
+      {toggle_timeline, "toggle-timeline", "Look", "show or hide the steps", {"Shift+T"}},
+      {toggle_words, "toggle-words", "Look", "show or hide the words of the prompt", {"K"}},
+      {hold_other, "hold-other", "Look", "side B in place of A while it is held", {"B"}},
+      {difference, "difference", "Look", "next difference: signed, size, ratio, none", {"X"}},
+      {play, "play", "Look", "play the film of the query through time", {"Space"}},
+      {play_steps, "play-steps", "Look", "play through the steps, or stop", {"Shift+Space"}},
+      {open, "open", "Files", "open a capture or a session", {"Ctrl+O"}},
+      {save_session, "save-session", "Files", "save the session", {"Ctrl+S"}},
+      {export_view, "export", "Files", "copy the command that exports what is seen", {"Ctrl+E"}},
+      {copy_entry, "copy-entry", "Files", "copy the entry under the mouse", {"Ctrl+C"}},
+      {copy_view, "copy-view", "Files", "copy the command that shows this again", {"Ctrl+L"}},
+      {picture, "picture", "Files", "write the window as a picture", {"F12"}},
+      {palette, "palette", "Help", "command palette: search and do", {"Ctrl+P"}},
+      {messages, "messages", "Help", "what was told lately: errors, warnings, files", {"Ctrl+M"}},
+      {help, "help", "Help", "this help", {"?", "F1"}}};
+  return kCommands;
+}
+
+const ViewCommand& command_of(CommandId id) {
+  const auto all = commands();
+  return *std::find_if(all.begin(), all.end(), [id](const ViewCommand& c) { return c.id == id; });
+}
+
+std::optional<CommandId> command_on(const KeyChord& chord) {
+  static const std::vector<std::pair<KeyChord, CommandId>> kMap = [] {
+    std::vector<std::pair<KeyChord, CommandId>> map;
+    for (const ViewCommand& command : commands()) {
+      for (const std::string_view text : command.chords) {
+        map.emplace_back(parse_chord(text), command.id);
+      }
+    }
+    return map;
+  }();
+  const KeyChord wanted = normalised(chord);
+  for (const auto& [known, id] : kMap) {
+    if (known == wanted) return id;
+  }
+  return std::nullopt;
+}
+
+std::string key_table() {
+  std::string table = "| keys | what |\n|---|---|\n";
+  for (const ViewCommand& command : commands()) {
+    if (!command.here) continue;
+    table += "| ";
+    for (size_t i = 0; i < command.chords.size(); ++i) {
+      table += (i == 0 ? "`" : ", `") + chord_text(parse_chord(command.chords[i])) + "`";
+    }
+    table += " | " + std::string(command.help) + " |\n";
+  }
+  return table;
+}
+
+}  // namespace attnscope

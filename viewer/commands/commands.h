@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viewer/commands/key_chord.h"
+#include "viewer/view/head_picker.h"
+#include "viewer/view/view_state.h"
+
+namespace attnscope {
+
+/// What a key, a menu and the palette can ask for.
+enum class CommandId : uint8_t {
+  pan_up,
+  pan_left,
+  pan_down,
+  pan_right,
+  zoom_in,
+  zoom_out,
+  fit,
+  frame_block,
+  previous_head,
+  next_head,
+  previous_layer,
+  next_layer,
+  previous_step,
+  next_step,
+  pick_query,
+  pin,
+  next_quadrant,
+  toggle_pool,
+  next_scale,
+  next_colormap,
+  toggle_histogram,
+  toggle_atlas,
+  toggle_volume,
+  toggle_timeline,
+  toggle_words,
+  hold_other,
+  difference,
+  reverse,
+  play,
+  play_steps,
+  back,
+  forward,
+  open,
+  save_session,
+  export_view,
+  copy_entry,
+  copy_view,
+  picture,
+  palette,
+  messages,
+  help
+};
+
+struct ViewCommand {
+  CommandId id = CommandId::help;
+  std::string_view name;                 ///< "pan-up"
+  std::string_view group;                ///< a heading of the help
+  std::string_view help;                 ///< one line, no full stop
+  std::vector<std::string_view> chords;  ///< as parse_chord() reads them; the first is shown
+  bool here = true;                      ///< whether this window can do it yet
+};
+
+/// All of them, in the order of the help.
+std::span<const ViewCommand> commands();
+const ViewCommand& command_of(CommandId id);
+/// The command on a chord, or nothing.
+std::optional<CommandId> command_on(const KeyChord& chord);
+/// The key map as a Markdown table "| keys | what |", of what this window has.
+std::string key_table();
+
+}  // namespace attnscope

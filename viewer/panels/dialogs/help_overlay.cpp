@@ -1,0 +1,83 @@
+#include "viewer/panels/dialogs/help_overlay.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "viewer/commands/commands.h"
+
+namespace attnscope {
+namespace {
+
+struct HelpLine {
+  std::string keys, text;  ///< no keys: a heading
+};
+
+std::vector<HelpLine> help_lines() {
+  std::vector<HelpLine> lines;
+  std::string_view group;
+  for (const auto& command : commands()) {
+    if (!command.here || command.chords.empty()) continue;
+    if (command.group != group) {
+      group = command.group;
+      lines.push_back({"", std::string(group)});
+    }
+    std::string keys;
+    for (const std::string_view chord : command.chords) {
+      keys += (keys.empty() ? "" : "  ") + std::string(chord);
+    }
+    lines.push_back({keys, std::string(command.help)});
+  }
+  lines.push_back({"", "Mouse"});
+  lines.push_back({"wheel", "zoom at the cursor"});
+  lines.push_back({"drag", "move the map, a splitter, the colours' ends"});
+  lines.push_back({"click", "pick the token under the mouse as query"});
+  lines.push_back({"right click", "release the query"});
+  lines.push_back({"double click", "zoom in; on a pane's header: maximise"});
+  return lines;
+}
+
+}  // namespace
+
+bool draw_help(const Ui& ui, const ScreenRect& window) {
+  const std::vector<HelpLine> lines = help_lines();
+  const float line = ui.px(24);
+  const int columns = window.width() >= ui.px(960) ? 2 : 1;
+  const size_t per_column =
+      (lines.size() + static_cast<size_t>(columns) - 1) / static_cast<size_t>(columns);
+  const float width = std::min(window.width() - ui.px(32), ui.px(columns == 2 ? 1180.0f : 600.0f));
+  const float height =
+      std::min(window.height() - ui.px(32), static_cast<float>(per_column) * line + ui.px(72));
+  const ImVec2 at{(window.x0 + window.x1 - width) / 2, (window.y0 + window.y1 - height) / 2};
+  ImGui::SetNextWindowPos(at);
+  ImGui::SetNextWindowSize({width, height});
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, to_vec4(ui.theme.pane));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, ui.px(1));
+  ImGui::Begin("Help", nullptr,
+               ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings);
+  if (ImGui::IsWindowAppearing()) ImGui::SetWindowFocus();
+  put_text(ui, ui.fonts.title, at.x + ui.px(20), at.y + ui.px(16), ui.theme.text, "Keys");
+  put_text(ui, ui.fonts.secondary, at.x + width - ui.px(20), at.y + ui.px(20), ui.theme.secondary,
+           "Esc or a click closes", Align::right);
+  const float column = (width - ui.px(40)) / static_cast<float>(columns);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const float x = at.x + ui.px(20) + column * static_cast<float>(i / per_column);
+    const float y = at.y + ui.px(56) + line * static_cast<float>(i % per_column);
+    if (lines[i].keys.empty()) {
+      put_text(ui, ui.fonts.body, x, y, ui.theme.text, lines[i].text);
+      continue;
+    }
+    put_text(ui, ui.fonts.mono, x, y + ui.px(1), ui.theme.key,
+             fit_text(ui.fonts.mono, lines[i].keys, ui.px(256)));
+    put_text(ui, ui.fonts.secondary, x + ui.px(264), y + ui.px(1), ui.theme.secondary,
+             fit_text(ui.fonts.secondary, lines[i].text, column - ui.px(272)));
+  }
+  const bool outside = ImGui::IsMouseClicked(0) && !ImGui::IsWindowAppearing();
+  ImGui::End();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+  ui.labels.add("Help/Panel", {at.x, at.y, at.x + width, at.y + height});
+  return !outside;
+}
+
+}  // namespace attnscope

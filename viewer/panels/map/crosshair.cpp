@@ -1,0 +1,66 @@
+#include "viewer/panels/map/crosshair.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "core/products/map_difference.h"
+
+namespace attnscope {
+
+namespace {
+
+/// What the map shows of the entry.
+double shown_value(const Scene& scene, const PointReadout& r) {
+  const bool logits = scene.state.product == ViewProduct::logits;
+  const auto of = [&](const ProbedEntry& entry) { return logits ? entry.logit : entry.weight; };
+  if (!scene.state.against()) return of(*r.entry) * (logits ? 1 : scene.factor);
+  const auto a = static_cast<float>(of(*r.entry)), b = static_cast<float>(of(*r.other));
+  float difference = 0;
+  take_difference(scene.state.other->difference, {&a, 1}, {&b, 1}, {&difference, 1});
+  return static_cast<double>(difference) * (logits ? 1 : scene.factor);
+}
+
+}  // namespace
+
+void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view) {
+  const PointReadout& r = *scene.readout;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const double query = static_cast<double>(r.point.query);
+  const double key = static_cast<double>(r.point.key);
+  const float x0 = view.x(key), x1 = view.x(key + 1);
+  const float y0 = view.y(query), y1 = view.y(query + 1);
+  const ScreenRect& map = view.area;
+  if (x1 <= map.x0 || x0 >= map.x1 || y1 <= map.y0 || y0 >= map.y1) return;
+  const float x = std::round((x0 + x1) / 2), y = std::round((y0 + y1) / 2);
+  const bool cells = x1 - x0 >= ui.px(8) && y1 - y0 >= ui.px(8);
+  const ImU32 row = faded(ui.theme.query, 0.75f), column = faded(ui.theme.key, 0.75f);
+  // Lines end at the cell where it is large enough to be seen as one.
+  const float left = cells ? x0 : x, right = cells ? x1 : x;
+  const float above = cells ? y0 : y, below = cells ? y1 : y;
+  draw.AddLine({map.x0, y}, {left, y}, row);
+  draw.AddLine({right, y}, {map.x1, y}, row);
+  draw.AddLine({x, map.y0}, {x, above}, column);
+  draw.AddLine({x, below}, {x, map.y1}, column);
+  if (cells) draw.AddRect({x0, y0}, {x1, y1}, ui.theme.text, 0, 0, ui.px(1));
+  if (!r.entry) return;
+  if (scene.state.against() && !r.other) return;
+  const double value = shown_value(scene, r);
+  const std::string text = fmt::format("{:.4g}", value);
+  const ImVec2 size = text_size(ui.fonts.mono, text);
+  // Beside the entry, on the side that has room.
+  const float gap = ui.px(10);
+  float left_edge = right + gap;
+  if (left_edge + size.x + ui.px(12) > map.x1) left_edge = left - gap - size.x - ui.px(12);
+  float top_edge = below + gap;
+  if (top_edge + size.y + ui.px(6) > map.y1) top_edge = above - gap - size.y - ui.px(6);
+  draw.AddRectFilled({left_edge, top_edge},
+                     {left_edge + size.x + ui.px(12), top_edge + size.y + ui.px(6)}, ui.theme.pane,
+                     ui.px(3));
+  draw.AddRect({left_edge, top_edge},
+               {left_edge + size.x + ui.px(12), top_edge + size.y + ui.px(6)}, ui.theme.border,
+               ui.px(3));
+  put_text(ui, ui.fonts.mono, left_edge + ui.px(6), top_edge + ui.px(3), ui.theme.text, text);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,393 @@
+#include "viewer/panels/map/matrix_panel.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "viewer/panels/legend.h"
+#include "viewer/panels/map/cell_numbers.h"
+#include "viewer/panels/map/crosshair.h"
+#include "viewer/panels/map/rulers.h"
+#include "viewer/view/comparison.h"
+#include "viewer/view/view_actions.h"
+
+namespace attnscope {
+namespace {
+
+constexpr float kRulerHeight = 40;
+constexpr float kRulerWidth = 64;
+constexpr float kFooterHeight = 104;
+constexpr float kMiniSide = 88;
+/// A map that would be lower above its footer goes without the footer.
+constexpr float kLeastMap = 64;
+
+RulerAxis key_axis(const Scene& scene, const ViewTransform& v) {
+  return {scene.keys, v.area.x0, v.area.x1, v.rect.k0, v.rect.k1, false};
+}
+
+RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
+  return {scene.queries, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
+}
+
+/// What the colours of a difference are: of which heads, of how many entries, taken how.
+std::string difference_caption(const Scene& scene, int level) {
+  const ViewState& s = scene.state;
+  const Difference how = s.other->difference;
+  std::string text = difference_sign(how) + ": " +
+                     sides_text(scene.picker.values(s.head), scene.others.values(s.other->head),
+                                scene.of_two_captures) +
+                     ", ";
+  text += how == Difference::log_ratio ? "weights" : unit_name(s.product, scene.call.score) + "s";
+  text += ", " + std::string(scale_kind_name(scene.scale.kind()));
+  if (level == 0) return text;
+  const int64_t side = int64_t{1} << level;
+  const char* const pooled = s.pool == Pool::mean ? "mean"
+                             : is_signed(how)     ? "largest in size"
+                                                  : "max";
+  return text + fmt::format(" \u00b7 {0} of {1}\u00d7{1} differences", pooled, side);
+}
+
+std::string texel_text(int level, int64_t block) {
+  const int64_t side = std::max(block, int64_t{1} << level);
+  return side == 1 ? "" : fmt::format("{0}\u00d7{0} entries", side);
+}
+
+/// What the colours of the map are.
+std::string map_caption(const Scene& scene, int level) {
+  const ViewState& s = scene.state;
+  if (s.against()) return difference_caption(scene, level);
+  std::string caption =
+      unit_name(s.product, scene.call.score) + ", " + std::string(scale_kind_name(s.scale));
+  const std::string texel = texel_text(level, scene.call.block);
+  if (!texel.empty()) caption += fmt::format(" \u00b7 {} of {}", pool_name(s.pool), texel);
+  return caption;
+}
+
+}  // namespace
+
+std::string resolution_text(const SeenExactness& seen, const MapSource& call) {
+  if (!seen.complete) return seen.failed ? "failed" : "computing";
+  if (seen.exact) return call.rounding.empty() ? "exact" : call.rounding;
+  if (seen.sampled_rows == 0) return seen.failed ? "coarser, the rest failed" : "coarser, refining";
+  return fmt::format("sampled {} of {} rows{}", seen.sampled_rows, int64_t{1} << seen.level,
+                     seen.failed ? ", the rest failed" : "");
+}
+
+struct MatrixPanel::Areas {
+  ScreenRect map, top, left, footer, mini;
+  bool has_footer = true;  ///< else there are no areas of footer and mini
+};
+
+MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect) const {
+  Areas a;
+  const float map_top = rect.y0 + ui.px(kHeaderHeight + kRulerHeight);
+  const float map_left = rect.x0 + ui.px(kRulerWidth);
+  a.has_footer = rect.y1 - ui.px(kFooterHeight) >= map_top + ui.px(kLeastMap);
+  const float below = ui.px(a.has_footer ? kFooterHeight : 8);
+  const float map_bottom = std::max(map_top + ui.px(32), rect.y1 - below);
+  a.map = {std::round(map_left), std::round(map_top), std::floor(rect.x1 - ui.px(12)),
+           std::floor(map_bottom)};
+  a.map.x1 = std::max(a.map.x1, a.map.x0 + ui.px(32));
+  a.top = {a.map.x0, rect.y0 + ui.px(kHeaderHeight + 2), a.map.x1, a.map.y0 - ui.px(1)};
+  a.left = {rect.x0 + ui.px(4), a.map.y0, a.map.x0 - ui.px(1), a.map.y1};
+  a.footer = {a.map.x0, a.map.y1, a.map.x1, rect.y1};
+  const float side = ui.px(kMiniSide);
+  a.mini = {a.footer.x1 - side, a.footer.y0 + ui.px(8), a.footer.x1, a.footer.y0 + ui.px(8) + side};
+  return a;
+}
+
+/// The tiles of a view, clipped; how well it is known.
+SeenExactness MatrixPanel::draw_tiles(const Ui& ui, const Scene& scene, const ViewState& state,
+                                      const ColourScale& scale, const ScreenRect& clip,
+                                      const ViewTransform& view, MapLayer& layer) {
+  const DrawPlan plan = plan_drawing(state, scene.geometry, pane_,
+                                     [&](const TileId& id) { return textures_->has(id); });
+  layer.quads.clear();
+  SeenExactness seen{plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0,
+                     !scene.source.tiles_problem.empty()};
+  for (const DrawnTile& piece : plan.tiles) {
+    const TileTextures::Drawn drawn = textures_->use(piece.source);
+    if (piece.source.level == plan.level && !drawn.tile->exact) {
+      seen.sampled_rows = seen.sampled_rows == 0
+                              ? drawn.tile->rows_per_texel
+                              : std::min(seen.sampled_rows, drawn.tile->rows_per_texel);
+    }
+    seen.exact = seen.exact && drawn.tile->exact;
+    layer.quads.push_back({view.x(piece.place.k0), view.y(piece.place.q0), view.x(piece.place.k1),
+                           view.y(piece.place.q1), static_cast<float>(piece.col0),
+                           static_cast<float>(piece.row0), static_cast<float>(piece.col1),
+                           static_cast<float>(piece.row1), drawn.slot});
+  }
+  seen.exact = seen.exact && seen.complete;
+  layer.add_tiles(textures_->pool(), painter_colours(state, scale, scene.factor, ui.theme),
+                  scale.map(), clip);
+  return seen;
+}
+
+void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view) {
+  if (!scene.other_state) {
+    seen_ = draw_tiles(ui, scene, scene.state, scene.scale, view.area, view, map_layer_);
+    return;
+  }
+  ScreenRect left = view.area, right = view.area;
+  left.x1 = right.x0 = line_x(scene, view);
+  seen_ = draw_tiles(ui, scene, scene.state, scene.scale, left, view, map_layer_);
+  const ViewTransform other{scene.other_state->rect, view.area};
+  const SeenExactness seen =
+      draw_tiles(ui, scene, *scene.other_state, *scene.other_scale, right, other, other_layer_);
+  seen_.complete = seen_.complete && seen.complete;
+  seen_.exact = seen_.exact && seen.exact;
+  if (seen.sampled_rows > 0 &&
+      (seen_.sampled_rows == 0 || seen.sampled_rows < seen_.sampled_rows)) {
+    seen_.sampled_rows = seen.sampled_rows;
+  }
+}
+
+float MatrixPanel::line_x(const Scene& scene, const ViewTransform& view) {
+  return std::round(view.area.x0 + view.area.width() * scene.state.other->split.value_or(0.5f));
+}
+
+/// The line between A and B, which can be dragged, and which side is which.
+void MatrixPanel::draw_split_line(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                                  PanelRequests& requests) const {
+  const float x = line_x(scene, view), half = ui.px(5);
+  const ScreenRect& area = view.area;
+  ImGui::SetCursorScreenPos({x - half, area.y0});
+  ImGui::InvisibleButton("split line", {2 * half, area.height()});
+  mark(ui, "Matrix/Split");
+  const bool held = ImGui::IsItemActive();
+  if (held || ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
+  if (held && ImGui::GetIO().MouseDelta.x != 0) {
+    requests.act(action::SetSplitLine{
+        std::clamp((ImGui::GetIO().MousePos.x - area.x0) / area.width(), 0.0f, 1.0f)});
+  }
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.AddRectFilled({x - ui.px(1.5f), area.y0}, {x + ui.px(1.5f), area.y1},
+                     IM_COL32(0, 0, 0, 160));
+  draw.AddRectFilled({x - ui.px(0.5f), area.y0}, {x + ui.px(0.5f), area.y1}, ui.theme.side_b);
+  const float middle = std::round((area.y0 + area.y1) / 2);
+  draw.AddRectFilled({x - ui.px(4), middle - ui.px(14)}, {x + ui.px(4), middle + ui.px(14)},
+                     ui.theme.side_b, ui.px(3));
+  ImFont* const font = ui.fonts.secondary;
+  const auto tag = [&](const std::string& text, float at, bool right, ImU32 colour) {
+    const ImVec2 size = text_size(font, text);
+    const float left = right ? at + ui.px(8) : at - ui.px(8) - size.x;
+    if (left < area.x0 || left + size.x > area.x1) return;
+    draw.AddRectFilled({left - ui.px(4), area.y0 + ui.px(6)},
+                       {left + size.x + ui.px(4), area.y0 + ui.px(8) + size.y + ui.px(2)},
+                       ui.theme.pane, ui.px(3));
+    put_text(ui, font, left, area.y0 + ui.px(8), colour, text);
+  };
+  tag("A", x, false, ui.theme.text);
+  tag("B", x, true, ui.theme.side_b);
+}
+
+void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
+                             PanelRequests& requests) {
+  ImGui::SetCursorScreenPos({whole.area.x0, whole.area.y0});
+  ImGui::InvisibleButton("map", {whole.area.width(), whole.area.height()});
+  ImGui::SetItemAllowOverlap();
+  ui.labels.add("Matrix/Map", whole.area);
+  const ImGuiIO& io = ImGui::GetIO();
+  const bool hovered = ImGui::IsItemHovered();
+  if (ImGui::IsItemActivated() || !ImGui::IsItemActive()) {
+    on_other_ = scene.other_state && io.MousePos.x > line_x(scene, whole);
+  }
+  const bool own_zoom = on_other_ && !scene.state.other->lock_zoom;
+  const ViewTransform view{on_other_ ? scene.other_state->rect : whole.rect, whole.area};
+  const double key = view.key(io.MousePos.x);
+  const double query = view.query(io.MousePos.y);
+  /// Moves and zooms B's own part of the map, by what would do so with A's.
+  const auto move = [&](const Action& by) {
+    if (!own_zoom) return requests.act(by);
+    ViewState moved = *scene.other_state;
+    const CallLimits size{scene.geometry.rows, scene.geometry.cols, 1, 1};
+    moved.head = {};
+    requests.act(action::SetOtherRect{apply_action(moved, by, {{size}}).rect});
+  };
+  const bool inside = key >= 0 && query >= 0 && key < static_cast<double>(scene.geometry.cols) &&
+                      query < static_cast<double>(scene.geometry.rows);
+  interacting_ = false;
+  if (ImGui::IsItemActivated()) dragged_ = false;
+  if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, ui.px(3))) {
+    dragged_ = interacting_ = true;
+    if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) {
+      move(action::Pan{-static_cast<double>(io.MouseDelta.y) * view.queries_per_pixel(),
+                       -static_cast<double>(io.MouseDelta.x) * view.keys_per_pixel()});
+    }
+  }
+  if (hovered && io.MouseWheel != 0) {
+    interacting_ = true;
+    move(action::ZoomAt{query, key, std::pow(1.25, static_cast<double>(io.MouseWheel))});
+  }
+  if (!hovered || !inside) return;
+  const MapPoint point{static_cast<int64_t>(query), static_cast<int64_t>(key)};
+  requests.hovered = point;
+  requests.hovered_other = on_other_;
+  requests.follow = scene.state.reverse ? point.key : point.query;
+  if (ImGui::IsMouseDoubleClicked(0)) {
+    move(action::ZoomAt{query, key, 2});
+  } else if (ImGui::IsItemDeactivated() && !dragged_) {
+    requests.act(action::PickQuery{{{*requests.follow}}});
+  }
+  if (ImGui::IsMouseClicked(1)) requests.act(action::DropQuery{});
+}
+
+/// Hatches what the mask takes away because a cache had dropped it; what never could be seen stays
+/// dotted.
+void MatrixPanel::draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  float drawn = -1;
+  IndexRange latest;
+  for (const EvictedKeys& each : scene.call.evicted) {
+    const ScreenRect rect{std::max(view.area.x0, view.x(static_cast<double>(each.keys.begin))),
+                          std::max(view.area.y0, view.y(static_cast<double>(each.queries.begin))),
+                          std::min(view.area.x1, view.x(static_cast<double>(each.keys.end))),
+                          std::min(view.area.y1, view.y(static_cast<double>(each.queries.end)))};
+    if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1) continue;
+    // Of queries that share a row of pixels, the first stands for all.
+    if (each.queries != latest && rect.y1 <= drawn) continue;
+    latest = each.queries;
+    drawn = std::floor(rect.y0) + 1;
+    // The lines of all rectangles are parts of the same ones.
+    draw_hatch(ui, draw, {rect.x0, rect.y0, rect.x1, std::max(rect.y1, rect.y0 + 1)}, -rect.y1);
+  }
+}
+
+/// The picked tokens' rows, or columns where the view is reversed.
+void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
+                                  const ViewTransform& view) const {
+  if (!scene.state.query) return;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  for (const int64_t token : scene.state.query->tokens) {
+    const double from = static_cast<double>(token);
+    if (scene.state.reverse) {
+      const float x = std::round((view.x(from) + view.x(from + 1)) / 2);
+      draw.AddLine({x, view.area.y0}, {x, view.area.y1}, ui.theme.key, ui.px(1));
+    } else {
+      const float y = std::round((view.y(from) + view.y(from + 1)) / 2);
+      draw.AddLine({view.area.x0, y}, {view.area.x1, y}, ui.theme.query, ui.px(1));
+    }
+  }
+}
+
+void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                                PanelRequests& requests) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const MapGeometry& g = scene.geometry;
+  const TileId top = tile_of(scene.state, g.top_level, 0, 0);
+  // The whole map, in its own proportions within the square.
+  const double longest = static_cast<double>(std::max(g.rows, g.cols));
+  const auto share = [&](int64_t n) {
+    return std::max(0.15f, static_cast<float>(static_cast<double>(n) / longest));
+  };
+  const ScreenRect whole{area.x1 - area.width() * share(g.cols), area.y0, area.x1,
+                         area.y0 + area.height() * share(g.rows)};
+  draw.AddRectFilled({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.raised);
+  mini_layer_.quads.clear();
+  if (textures_->has(top)) {
+    const TileTextures::Drawn drawn = textures_->use(top);
+    mini_layer_.quads.push_back({whole.x0, whole.y0, whole.x1, whole.y1, 0, 0,
+                                 static_cast<float>(drawn.tile->cols),
+                                 static_cast<float>(drawn.tile->rows), drawn.slot});
+    mini_layer_.add_tiles(textures_->pool(),
+                          painter_colours(scene.state, scene.scale, scene.factor, ui.theme),
+                          scene.scale.map(), whole);
+  }
+  const ViewTransform view{fit_rect(g.rows, g.cols), whole};
+  const MapRect& r = scene.state.rect;
+  const auto clamp_x = [&](double k) { return std::clamp(view.x(k), whole.x0, whole.x1); };
+  const auto clamp_y = [&](double q) { return std::clamp(view.y(q), whole.y0, whole.y1); };
+  draw.AddRect({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.border);
+  const float x0 = clamp_x(r.k0), y0 = clamp_y(r.q0);
+  const float x1 = std::max(clamp_x(r.k1), x0 + ui.px(6));
+  const float y1 = std::max(clamp_y(r.q1), y0 + ui.px(6));
+  draw.AddRect({x0 - 1, y0 - 1}, {x1 + 1, y1 + 1}, IM_COL32(0, 0, 0, 160), 0, 0, ui.px(3));
+  draw.AddRect({x0, y0}, {x1, y1}, IM_COL32(255, 255, 255, 255), 0, 0, ui.px(1));
+  ImGui::SetCursorScreenPos({whole.x0, whole.y0});
+  ImGui::InvisibleButton("minimap", {whole.width(), whole.height()});
+  mark(ui, "Matrix/Overview");
+  if (ImGui::IsItemActive()) {
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    const double queries = view.query(mouse.y) - (r.q0 + r.q1) / 2;
+    const double keys = view.key(mouse.x) - (r.k0 + r.k1) / 2;
+    if (queries != 0 || keys != 0) requests.act(action::Pan{queries, keys});
+    interacting_ = true;
+  }
+}
+
+void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
+  const ViewState& s = scene.state;
+  std::string caption = map_caption(scene, seen_.level);
+  caption += " \u00b7 " + resolution_text(seen_, scene.call);
+  const float room = area.width() - ui.px(kMiniSide + 24);
+  const float width = std::min(ui.px(360), room);
+  const SeenSpecials specials = seen_specials(scene);
+  draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
+              caption, room, nothing_text(specials));
+  ImFont* const small = ui.fonts.secondary;
+  std::string about =
+      scene.shows_other ? "B: " + scene.others.title(s.head) : scene.picker.title(s.head);
+  if (s.other) about = "A: " + about + "   B: " + scene.others.title(s.other->head);
+  for (const std::string& part : {scene.call.about, softmax_text(scene.call)}) {
+    if (!part.empty()) about += " \u00b7 " + part;
+  }
+  put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary,
+           fit_text(small, about, room));
+  draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
+}
+
+void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                       PanelRequests& requests) {
+  begin_pane(ui, "matrix", rect);
+  const Areas areas = areas_of(ui, rect);
+  pane_ = {areas.map.width(), areas.map.height()};
+  const ViewTransform view{scene.state.rect, areas.map};
+  const TileSourceStatus& work = scene.source;
+  double progress = -1;
+  if (work.busy) progress = work.exact_progress > 0 ? work.exact_progress : 1;
+  pane_header(
+      ui, rect,
+      {"Matrix",
+       fmt::format("queries \u2193 {}   keys \u2192 {}", scene.geometry.rows, scene.geometry.cols),
+       ViewPane::matrix, progress},
+      scene.state, requests);
+  ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
+                                            {areas.map.x1, areas.map.y1}, ui.theme.raised);
+  draw_map(ui, scene, view);
+  take_mouse(ui, scene, view, requests);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
+  // What is A's is drawn over A alone; B's half has it where both show the same part of the map.
+  const float end = scene.other_state ? line_x(scene, view) : areas.map.x1;
+  const bool same_part = !scene.other_state || scene.other_state->rect == scene.state.rect;
+  draw.PushClipRect({areas.map.x0, areas.map.y0}, {end, areas.map.y1}, true);
+  draw_evicted(ui, scene, view);
+  draw_cell_numbers(ui, scene, view, seen_.level);
+  if (same_part) draw.PopClipRect();
+  draw_frame_lines(ui, areas.map, key_axis(scene, view));
+  draw_frame_lines(ui, areas.map, query_axis(scene, view));
+  draw_query_line(ui, scene, view);
+  if (scene.readout && (same_part || !on_other_)) draw_crosshair(ui, scene, view);
+  if (!same_part) draw.PopClipRect();
+  if (scene.other_state) draw_split_line(ui, scene, view, requests);
+  if (seen_.failed && !seen_.complete) {
+    put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
+  }
+  draw.PopClipRect();
+  std::optional<int64_t> query, key;
+  if (scene.readout) {
+    query = scene.readout->point.query;
+    key = scene.readout->point.key;
+  }
+  draw_ruler(ui, areas.top, key_axis(scene, view), key, ui.theme.key);
+  draw_ruler(ui, areas.left, query_axis(scene, view), query, ui.theme.query);
+  if (areas.has_footer) {
+    draw_footer(ui, areas.footer, scene);
+    draw_mini_map(ui, areas.mini, scene, requests);
+  }
+  end_pane();
+}
+
+}  // namespace attnscope

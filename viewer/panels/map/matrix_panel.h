@@ -1,0 +1,65 @@
+#pragma once
+
+#include "viewer/panels/map/view_transform.h"
+#include "viewer/panels/map_layer.h"
+#include "viewer/panels/widgets.h"
+#include "viewer/textures/tile_textures.h"
+#include "viewer/view/wanted_tiles.h"
+
+namespace attnscope {
+
+/// How well the part of the map that is seen is known.
+struct SeenExactness {
+  bool complete = false;  ///< something stands everywhere
+  bool exact = false;     ///< all of it, at the view's own level
+  int level = 0;
+  int64_t sampled_rows = 0;  ///< where not exact: rows a texel at the least, 0 for a coarser level
+  bool failed = false;       ///< what is not exact yet will not come
+};
+/// "exact", "computing", "failed", "sampled 4 of 32 rows" …; of a call with rounded numbers not
+/// "exact" but how they are rounded.
+std::string resolution_text(const SeenExactness& seen, const MapSource& call);
+
+/// The map itself: zoomed and dragged, with rulers, frame lines, crosshair, a small overall view
+/// and a legend.
+class MatrixPanel {
+ public:
+  MatrixPanel(gl::MapPainter& painter, TileTextures& textures)
+      : textures_(&textures), map_layer_(painter), other_layer_(painter), mini_layer_(painter) {}
+
+  void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
+
+  /// Of the area that the map was drawn in last; what wishes are made for.
+  PaneSize pane_size() const { return pane_; }
+  const SeenExactness& seen() const { return seen_; }
+  /// Colours of the map's tiles changed places: the mouse is held or turned.
+  bool interacting() const { return interacting_; }
+
+ private:
+  struct Areas;
+  Areas areas_of(const Ui& ui, const ScreenRect& rect) const;
+  SeenExactness draw_tiles(const Ui& ui, const Scene& scene, const ViewState& state,
+                           const ColourScale& scale, const ScreenRect& clip,
+                           const ViewTransform& view, MapLayer& layer);
+  void draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view);
+  static float line_x(const Scene& scene, const ViewTransform& view);
+  void draw_split_line(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                       PanelRequests& requests) const;
+  void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
+                  PanelRequests& requests);
+  void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
+  void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
+  void draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                     PanelRequests& requests);
+  void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
+
+  TileTextures* textures_;
+  MapLayer map_layer_, other_layer_, mini_layer_;
+  PaneSize pane_;
+  SeenExactness seen_;
+  bool interacting_ = false;
+  bool dragged_ = false;   ///< since the button went down
+  bool on_other_ = false;  ///< the mouse is, or went down, right of a split line
+};
+
+}  // namespace attnscope

@@ -1,0 +1,214 @@
+#include "viewer/panels/map/rulers.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "viewer/panels/widgets.h"
+
+namespace attnscope {
+namespace {
+
+/// A ruler has two bands along the map: frames beyond, finer places next to the map.
+struct Bands {
+  float coarse0, coarse1, fine0, fine1;
+};
+
+Bands bands_of(const ScreenRect& rect, bool vertical) {
+  const float low = vertical ? rect.x0 : rect.y0;
+  const float high = vertical ? rect.x1 : rect.y1;
+  const float middle = std::round((low + high) / 2);
+  return {low, middle, middle, high};
+}
+
+void band_rect(ImDrawList& draw, const RulerAxis& axis, float from, float to, float a, float b,
+               ImU32 colour) {
+  if (axis.vertical) {
+    draw.AddRectFilled({a, from}, {b, to}, colour);
+  } else {
+    draw.AddRectFilled({from, a}, {to, b}, colour);
+  }
+}
+
+float height_of(const ImFont& font, const std::string& text) {
+  return font.FontSize * static_cast<float>(1 + std::count(text.begin(), text.end(), '\n'));
+}
+
+/// Text, perhaps of several lines, in the middle of a stretch of a band.
+void band_text(const Ui& ui, const RulerAxis& axis, float from, float to, float a, float b,
+               ImU32 colour, const std::string& text) {
+  ImFont* const font = ui.fonts.secondary;
+  const float along = (from + to) / 2;
+  const float across = (a + b) / 2;
+  if (axis.vertical) {
+    put_text(ui, font, across, along - height_of(*font, text) / 2, colour, text, Align::centre);
+  } else {
+    put_text(ui, font, along, across - font->FontSize / 2, colour, text, Align::centre);
+  }
+}
+
+/// How many pixels along the ruler a label of this text takes.
+float room_for(const Ui& ui, const RulerAxis& axis, const std::string& text) {
+  return axis.vertical ? height_of(*ui.fonts.secondary, text) + ui.px(2)
+                       : text_size(ui.fonts.secondary, text).x + ui.px(8);
+}
+
+/// 1, 2, 5, 10 … so that labels every so many steps of `pixels` have `room`.
+int64_t stride_for(double pixels, double room) {
+  for (int64_t decade = 1; decade < int64_t{1} << 40; decade *= 10) {
+    for (int64_t factor : {1, 2, 5}) {
+      if (static_cast<double>(decade * factor) * pixels >= room) return decade * factor;
+    }
+  }
+  return int64_t{1} << 40;
+}
+
+/// Labels of blocks of `size` tokens from `begin` on, of which `count` there are, as far as they
+/// are seen.
+void label_blocks(const Ui& ui, const RulerAxis& axis, float a, float b, int64_t begin,
+                  int64_t size, int64_t count, const std::function<std::string(int64_t)>& name) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const double pixels = axis.pixels_per_token() * static_cast<double>(size);
+  const int64_t stride = stride_for(pixels, room_for(ui, axis, name(count - 1)));
+  const auto place = [&](double token) {
+    return static_cast<int64_t>(
+        std::floor((token - static_cast<double>(begin)) / static_cast<double>(size)));
+  };
+  const int64_t first = std::clamp<int64_t>(place(axis.first), 0, count);
+  const int64_t last = std::clamp<int64_t>(place(axis.last) + 1, 0, count);
+  for (int64_t i = first / stride * stride; i < last; i += stride) {
+    const double token = static_cast<double>(begin + i * size);
+    const float from = std::max(axis.at(token), axis.low);
+    const float to = std::min(axis.at(token + static_cast<double>(size)), axis.high);
+    if (axis.at(token) > axis.low) {
+      band_rect(draw, axis, std::round(axis.at(token)), std::round(axis.at(token)) + ui.px(1), a, b,
+                ui.theme.border);
+    }
+    // Labels that stand for several blocks stand at their first one's line.
+    const std::string text = name(i);
+    const float room = room_for(ui, axis, text);
+    if (stride == 1) {
+      if (to - from >= room) band_text(ui, axis, from, to, a, b, ui.theme.secondary, text);
+    } else if (axis.at(token) >= axis.low && from + room <= axis.high) {
+      band_text(ui, axis, from, from + room, a, b, ui.theme.secondary, text);
+    }
+  }
+}
+
+void draw_video(const Ui& ui, const RulerAxis& axis, const Bands& bands) {
+  const TokenGrid& grid = *axis.tokens.grid;
+  const IndexRange video = grid.video_range();
+  if (!grid.has_grid()) {
+    label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, 1, video.size(),
+                 [&](int64_t i) { return std::to_string(video.begin + i); });
+    return;
+  }
+  const int64_t frame = grid.height() * grid.width();
+  const double token = axis.pixels_per_token();
+  const bool cells = token >= static_cast<double>(room_for(ui, axis, "x00"));
+  if (cells) {
+    // A row may fill all that is seen: it is named beside its frame.
+    label_blocks(ui, axis, bands.coarse0, bands.coarse1, video.begin, grid.width(),
+                 grid.frames() * grid.height(), [&](int64_t i) {
+                   return fmt::format("t{}{}y{}", i / grid.height(), axis.vertical ? '\n' : ' ',
+                                      i % grid.height());
+                 });
+    label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, 1, video.size(),
+                 [&](int64_t i) { return fmt::format("x{}", i % grid.width()); });
+    return;
+  }
+  label_blocks(ui, axis, bands.coarse0, bands.coarse1, video.begin, frame, grid.frames(),
+               [](int64_t t) { return fmt::format("t{}", t); });
+  if (token * static_cast<double>(grid.width()) >= static_cast<double>(room_for(ui, axis, "y00"))) {
+    label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, grid.width(),
+                 grid.frames() * grid.height(),
+                 [&](int64_t i) { return fmt::format("y{}", i % grid.height()); });
+  }
+}
+
+/// The text, or a named part of a token map.
+void draw_named_band(const Ui& ui, const RulerAxis& axis, const Bands& bands, IndexRange text,
+                     const std::string& name) {
+  if (text.empty()) return;
+  const float from = std::max(axis.at(static_cast<double>(text.begin)), axis.low);
+  const float to = std::min(axis.at(static_cast<double>(text.end)), axis.high);
+  if (to <= from) return;
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  band_rect(draw, axis, from, to, bands.coarse0, bands.fine1, ui.theme.hovered);
+  const bool numbered = axis.pixels_per_token() >= static_cast<double>(room_for(ui, axis, "000"));
+  std::string shown = name;
+  float end = bands.coarse1;
+  // Long names beside the rows may take the other band too, or are cut.
+  ImFont* const font = ui.fonts.secondary;
+  if (axis.vertical && text_size(font, name).x > end - bands.coarse0 - ui.px(4)) {
+    if (!numbered) end = bands.fine1;
+    shown = fit_text(font, name, end - bands.coarse0 - ui.px(6));
+  }
+  if (to - from >= room_for(ui, axis, shown)) {
+    band_text(ui, axis, from, to, bands.coarse0, end, ui.theme.text, shown);
+  }
+  if (numbered) {
+    label_blocks(ui, axis, bands.fine0, bands.fine1, text.begin, 1, text.size(),
+                 [](int64_t i) { return std::to_string(i); });
+  }
+}
+
+void draw_mark(const Ui& ui, const RulerAxis& axis, const Bands& bands, int64_t token,
+               ImU32 colour) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const float from = std::clamp(axis.at(static_cast<double>(token)), axis.low, axis.high);
+  const float to = std::clamp(axis.at(static_cast<double>(token + 1)), axis.low, axis.high);
+  band_rect(draw, axis, from, std::max(to, from + ui.px(2)), bands.fine1 - ui.px(4), bands.fine1,
+            colour);
+}
+
+}  // namespace
+
+void draw_ruler(const Ui& ui, const ScreenRect& rect, const RulerAxis& axis,
+                std::optional<int64_t> mark, ImU32 mark_colour) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
+  const Bands bands = bands_of(rect, axis.vertical);
+  draw_named_band(ui, axis, bands, axis.tokens.grid->text_range(), "text");
+  for (const TokenSegment& segment : axis.tokens.grid->other_segments()) {
+    draw_named_band(ui, axis, bands, segment.tokens, segment.name);
+  }
+  if (!axis.tokens.grid->video_range().empty()) draw_video(ui, axis, bands);
+  if (mark) draw_mark(ui, axis, bands, *mark, mark_colour);
+  draw.PopClipRect();
+}
+
+void draw_frame_lines(const Ui& ui, const ScreenRect& map, const RulerAxis& axis) {
+  const TokenGrid& grid = *axis.tokens.grid;
+  const IndexRange video = grid.video_range();
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const auto line = [&](int64_t token) {
+    const float at = std::round(axis.at(static_cast<double>(token)));
+    if (at <= axis.low || at >= axis.high) return;
+    const float thick = ui.px(1);
+    if (axis.vertical) {
+      draw.AddRectFilled({map.x0, at}, {map.x1, at + thick}, ui.theme.grid);
+      draw.AddRectFilled({map.x0, at + thick}, {map.x1, at + 2 * thick}, ui.theme.grid_shadow);
+    } else {
+      draw.AddRectFilled({at, map.y0}, {at + thick, map.y1}, ui.theme.grid);
+      draw.AddRectFilled({at + thick, map.y0}, {at + 2 * thick, map.y1}, ui.theme.grid_shadow);
+    }
+  };
+  for (const TokenSegment& segment : grid.other_segments()) {
+    line(segment.tokens.begin);
+    line(segment.tokens.end);
+  }
+  if (!grid.text_range().empty() && !video.empty()) {
+    line(grid.text_range().begin);
+    line(grid.text_range().end);
+  }
+  if (!grid.has_grid()) return;
+  const int64_t frame = grid.height() * grid.width();
+  // Lines that are closer than this would hide what they divide.
+  if (axis.pixels_per_token() * static_cast<double>(frame) < static_cast<double>(ui.px(16))) return;
+  for (int64_t t = 1; t < grid.frames(); ++t) line(video.begin + t * frame);
+}
+
+}  // namespace attnscope

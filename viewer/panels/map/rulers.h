@@ -1,0 +1,30 @@
+#pragma once
+
+#include "viewer/panels/map/view_transform.h"
+#include "viewer/panels/widgets.h"
+
+namespace attnscope {
+
+/// One side of the map: its tokens along pixels from `low` to `high` that show tokens `first` to
+/// `last` (not rounded).
+struct RulerAxis {
+  TokenNames tokens;
+  float low = 0, high = 0;
+  double first = 0, last = 0;
+  bool vertical = false;
+
+  double pixels_per_token() const { return (high - low) / (last - first); }
+  float at(double token) const {
+    return low + static_cast<float>((token - first) * pixels_per_token());
+  }
+};
+
+/// A ruler of frames and the text, and under it rows or single tokens where they have room. `rect`
+/// is the ruler's own area beside the map. `mark` is the token under the mouse, with its colour.
+void draw_ruler(const Ui& ui, const ScreenRect& rect, const RulerAxis& axis,
+                std::optional<int64_t> mark, ImU32 mark_colour);
+
+/// Lines between frames, and around the text, over the map.
+void draw_frame_lines(const Ui& ui, const ScreenRect& map, const RulerAxis& axis);
+
+}  // namespace attnscope

@@ -1,0 +1,227 @@
+#include "viewer/panels/row/query_panel.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/products/line_summary.h"
+#include "viewer/panels/row/film_menu.h"
+#include "viewer/panels/row/line_colours.h"
+#include "viewer/panels/row/line_controls.h"
+#include "viewer/panels/row/line_text.h"
+#include "viewer/panels/row/volume_panel.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/wanted_tiles.h"
+
+namespace attnscope {
+namespace {
+
+std::string film_note(const FilmLook& look, const FilmContent& content) {
+  const std::string over = over_text(look, content), time = time_text(content);
+  return over + (over.empty() || time.empty() ? "" : " \u00b7 ") + time;
+}
+
+}  // namespace
+
+/// Fits the colours of the line, where something of that has changed.
+void QueryPanel::take_line(const Scene& scene) {
+  const Made wanted{scene.line,           scene.state.product, scene.state.scale,
+                    scene.state.colormap, scene.state.segment, scene.state.against()};
+  if (wanted == made_) return;
+  made_ = wanted;
+  filmed_ = filmed(*shown_side(scene).grid, scene.state.segment);
+  evicted_ = evicted_of(scene, filmed_);
+  const TokenGrid& grid = filmed_;
+  const IndexRange video = grid.video_range();
+  scale_ = line_scale(scene, grid);
+  specials_ = specials_of(*scene.line, *scale_, evicted_,
+                          grid.has_grid() ? video : IndexRange{0, grid.tokens()});
+}
+
+/// Which grid of a token map is filmed, where there are several and room.
+void QueryPanel::segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
+                                PanelRequests& requests) const {
+  const std::vector<std::string> names = film_segments(*shown_side(scene).grid);
+  if (names.size() < 2) return;
+  float width = ui.px(17 * static_cast<float>(names.size()));
+  for (const std::string& name : names) width += text_size(ui.fonts.secondary, name).x;
+  if (room.width() < width) return;
+  const auto shown = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return filmed_.video_range() == filmed_.segment_named(name).tokens;
+  });
+  ImGui::PushFont(ui.fonts.secondary);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+  ImGui::SetCursorScreenPos({room.x1 - width, room.y0 - ui.px(2)});
+  const int taken = segmented(ui, "Query", names, static_cast<int>(shown - names.begin()),
+                              "which grid of the sequence is filmed");
+  if (taken >= 0) requests.act(action::SetSegment{names[static_cast<size_t>(taken)]});
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
+/// Outlined are the tokens that the line belongs to; in a film of words the query that is picked.
+void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                           PanelRequests& requests) {
+  const LineRequest& request = scene.line->request;
+  const bool words = is_of_words(scene);
+  Filmed filmed{scene.line, filmed_, *scale_};
+  filmed.evicted = evicted_;
+  // A word's film shows the side that queries are picked on.
+  filmed.picks = scene.call.same_tokens() || words;
+  const bool keys = words ? scene.state.reverse : request.reverse;
+  if (filmed.picks) {
+    if (!words) filmed.outlined = request.tokens;
+    if (words && scene.state.query) filmed.outlined = scene.state.query->tokens;
+    filmed.outline = keys ? ui.theme.key : ui.theme.query;
+    filmed.other = request.reverse ? ui.theme.query : ui.theme.key;
+  }
+  film_.take(scene, filmed);
+  film_.draw(ui, area, scene, filmed, requests);
+}
+
+/// Bars of the largest numbers, for tokens that have no place in a video.
+void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                           const TokenNames& side) {
+  const std::vector<float>& values = scene.line->values;
+  std::vector<int64_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  const float line = ui.px(22);
+  const size_t count =
+      std::min(order.size(), static_cast<size_t>(std::max(1.0f, area.height() / line)));
+  const auto value = [&](int64_t i) {
+    const float v = values[static_cast<size_t>(i)];
+    return std::isnan(v) ? -std::numeric_limits<float>::infinity() : v;
+  };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](int64_t a, int64_t b) { return value(a) > value(b); });
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const float bar = area.x0 + area.width() * 0.5f;
+  const float room = area.x1 - bar;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t token = order[i];
+    const float y = area.y0 + static_cast<float>(i) * line;
+    put_text(ui, ui.fonts.secondary, area.x0, y + ui.px(2), ui.theme.text,
+             fit_text(ui.fonts.secondary, token_text(side, token), bar - area.x0 - ui.px(80)));
+    const double shown = static_cast<double>(value(token)) * scene.factor;
+    const auto at = static_cast<size_t>(token);
+    const bool dropped = !evicted_.empty() && evicted_[at] != 0;
+    const std::string number = std::isnan(values[at])       ? "not there"
+                               : dropped                    ? "evicted"
+                               : is_masked(*scene.line, at) ? "masked"
+                                                            : short_number(shown);
+    put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary, number,
+             Align::right);
+    const float unit = static_cast<float>(std::clamp(scale_->unit(shown), 0.0, 1.0));
+    draw.AddRectFilled({bar, y + ui.px(4)}, {bar + std::max(1.0f, room * unit), y + ui.px(16)},
+                       to_u32(scale_->colour(shown)));
+  }
+}
+
+/// How much of a row lies on the text, and on which of its words.
+void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
+                             const TokenNames& side) const {
+  ImFont* const small = ui.fonts.secondary;
+  const MapLine& line = *scene.line;
+  const IndexRange text = side.grid->text_range();
+  const bool weights = line.request.quantity == Quantity::weights;
+  const bool sums = !scene.state.against() && !line.request.reverse && weights &&
+                    !line.request.sum && scene.call.score != ScoreFunction::sigmoid;
+  const auto missing = static_cast<size_t>(
+      std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
+  std::string words;
+  if (missing > 0) {
+    words =
+        fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
+  } else if (is_of_words(scene) && line.request.reverse && weights && filmed_.has_grid()) {
+    const IndexRange video = filmed_.video_range();
+    const double mean = mass_on(line.values, video) / static_cast<double>(video.size());
+    words = fmt::format("{} of a row on average over these frames", short_number(mean));
+  } else if (!text.empty() && sums) {
+    const int64_t best = largest_tokens(line.values, text, 1).front();
+    words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * mass_on(line.values, text),
+                        token_text(side, best),
+                        100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
+  }
+  put_text(ui, small, x, y, ui.theme.secondary, fit_text(small, words, width));
+}
+
+void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                      PanelRequests& requests) {
+  begin_pane(ui, "query", rect);
+  const bool failed = !scene.source.line_problem.empty();
+  const bool columns = film_of_columns(scene.state);
+  // A column waits for the norms of all rows.
+  const double progress = columns ? std::max(0.0, scene.source.exact_progress) : 1.0;
+  const float from = pane_header(
+      ui, rect, {"Query", "", ViewPane::query, scene.line_pending && !failed ? progress : -1.0},
+      scene.state, requests);
+  const BesideButton beside = volume_button(ui, "Query", rect, scene, requests);
+  draw_line_controls(ui, "Query", beside.header, from + ui.px(8), scene, requests);
+  shown_ = false;
+  ImFont* const small = ui.fonts.secondary;
+  const float left = rect.x0 + ui.px(12);
+  const float right = rect.x1 - ui.px(12);
+  const float top = rect.y0 + ui.px(kHeaderHeight + 10);
+  if (failed) {
+    put_problem(ui, "Query", {left, top, right, rect.y1},
+                columns ? "This column cannot be shown" : "This row cannot be shown",
+                scene.source.line_problem);
+    end_pane();
+    return;
+  }
+  if (const std::string why = no_line_text(scene); !why.empty()) {
+    put_text(ui, small, left, top, ui.theme.secondary, fit_text(small, why, right - left));
+    end_pane();
+    return;
+  }
+  shown_ = true;
+  take_line(scene);
+  const TokenNames& side = shown_side(scene);
+  what_ = chosen_line_text(scene);
+  unit_ = line_unit(scene);
+  const std::string who = fit_text(small, what_, right - left);
+  const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
+  put_text(ui, small, left, top, colour, who);
+  const float after = left + text_size(small, who).x + ui.px(12);
+  const bool film = filmed_.has_grid();
+  const float end = film ? beside.line_end - film_button_width(ui) - ui.px(8) : beside.line_end;
+  const std::string how = fit_text(small, how_text(scene), end - after);
+  put_text(ui, small, after, top, ui.theme.secondary, how);
+  segment_choice(ui, {after + text_size(small, how).x + ui.px(12), top, end, top + ui.px(20)},
+                 scene, requests);
+  const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
+  const std::string note = film_.problem().empty()
+                               ? film_note(scene.state.film, film_.content())
+                               : "the video cannot be shown: " + film_.problem();
+  const float noted = film && !note.empty() ? ui.px(18) : 0;
+  const float bottom = rect.y1 - ui.px(kLegendHeight + 34) - swatches - noted;
+  const ScreenRect area{left, top + ui.px(24), right, bottom};
+  float legend_top = bottom + ui.px(8);
+  if (film) {
+    draw_film(ui, area, scene, requests);
+    draw_film_button(ui, beside.line_end, top - ui.px(2), scene, film_.content(), requests);
+    legend_top = std::min(legend_top, film_.bottom() + ui.px(12));
+  } else {
+    draw_list(ui, area, scene, side);
+  }
+  const std::string caption = unit_ + ", " + std::string(scale_kind_name(scale_->kind())) +
+                              " \u00b7 " + exactness_text(scene) +
+                              (film ? ", one range for all frames" : "");
+  const float width = std::min(ui.px(360), right - left);
+  draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
+              caption, right - left, nothing_text(specials_));
+  const float below = legend_top + ui.px(kLegendHeight + 2);
+  draw_swatches(ui, left, below, right - left, specials_);
+  draw_shares(ui, left, below + swatches, right - left, scene, side);
+  if (noted > 0) {
+    put_text(ui, small, left, below + swatches + noted,
+             film_.problem().empty() ? ui.theme.secondary : ui.theme.problem,
+             fit_text(small, note, right - left));
+  }
+  end_pane();
+}
+
+}  // namespace attnscope

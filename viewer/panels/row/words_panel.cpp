@@ -1,0 +1,333 @@
+#include "viewer/panels/row/words_panel.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "viewer/view/map_source.h"
+#include "viewer/view/view_actions.h"
+
+namespace attnscope {
+namespace {
+
+constexpr float kWordRow = 20;
+/// Between two statements of the legend.
+constexpr float kLegendGap = 2;
+/// "12.3 %", "0.0115 %" of what is a part of 1, else the number.
+std::string mass_text(double mass, bool share) {
+  if (std::isnan(mass)) return "\u2026";
+  if (!share) return short_number(mass);
+  const double percent = 100 * mass;
+  if (percent == 0) return "0 %";
+  // Six characters, of which three are digits that count.
+  const int after = 2 - static_cast<int>(std::floor(std::log10(percent)));
+  if (after > 5) return short_number(percent) + " %";
+  return fmt::format("{:.{}f} %", percent, std::clamp(after, 1, 4));
+}
+
+std::string word_name(const PromptWord& word) {
+  if (word.text.empty()) {
+    return fmt::format("{} {}", word.padding ? "padding" : "text", word.number);
+  }
+  return word.text;
+}
+
+/// The colour of what the film's words are: keys of columns, queries of rows.
+ImU32 chosen_colour(const Ui& ui, const Scene& scene) {
+  return film_of_columns(scene.state) ? ui.theme.key : ui.theme.query;
+}
+
+void set_look(const Scene& scene, PanelRequests& requests,
+              const std::function<void(WordsLook&)>& change) {
+  WordsLook look = scene.state.words;
+  change(look);
+  requests.act(action::SetWords{std::move(look)});
+}
+
+/// What the numbers are, for the legend.
+std::string what_text(const WordsView& view, const MapSource& call) {
+  std::string text;
+  if (view.of_query) {
+    text = view.reverse ? "weight of each word on " + view.query
+                        : "weight of " + view.query + " on each word";
+  } else if (view.rows > 0) {
+    text = fmt::format("mean over {} queries of the video", view.rows);
+  }
+  const std::string domain = softmax_text(call);
+  if (!text.empty() && !domain.empty()) text += " \u00b7 " + domain;
+  return text;
+}
+
+/// A statement of the legend.
+struct Statement {
+  ImU32 colour;
+  std::string text;
+};
+
+float wrapped_height(const Ui& ui, const Statement& statement, float width) {
+  ImFont* const small = ui.fonts.secondary;
+  const std::string& text = statement.text;
+  return small->CalcTextSizeA(small->FontSize, 1e9f, width, text.data(), text.data() + text.size())
+             .y +
+         ui.px(kLegendGap);
+}
+
+std::string special_text(const WordsView& view) {
+  const WordList& list = view.list;
+  if (list.excluded == 0) {
+    return "special tokens and padding " + mass_text(list.special_mass, view.shares);
+  }
+  return fmt::format("{} special tokens and padding left out", list.excluded);
+}
+
+std::vector<Statement> legend_of(const Ui& ui, const Scene& scene) {
+  const WordsView& view = *scene.words;
+  const ImU32 quiet = ui.theme.secondary;
+  if (!view.has_masses()) {
+    const char* const why =
+        scene.words_pending ? "waits for the row sums of all queries" : "pick or point at a token";
+    return {{quiet, why}};
+  }
+  std::vector<Statement> legend{{quiet, what_text(view, scene.call)},
+                                {quiet, "words " + mass_text(view.list.words_mass, view.shares)},
+                                {quiet, special_text(view)}};
+  std::string bars = "bars from 0 to " + mass_text(view.list.largest, view.shares);
+  if (view.of_query && view.rows > 0) bars += " \u00b7 line: mean over the video";
+  legend.push_back({quiet, bars});
+  const std::vector<int64_t>& chosen = scene.state.words.chosen;
+  if (!chosen.empty()) {
+    legend.push_back({chosen_colour(ui, scene), chosen_text(view.prompt, chosen) + " " +
+                                                    mass_text(view.list.chosen_mass, view.shares) +
+                                                    (chosen.size() > 1 ? " together (sum)" : "")});
+  }
+  return legend;
+}
+
+}  // namespace
+
+void WordsPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                      PanelRequests& requests) {
+  begin_pane(ui, "words", rect);
+  draw_header(ui, rect, scene, requests);
+  const WordsView& view = *scene.words;
+  const ScreenRect below{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 10),
+                         rect.x1 - ui.px(12), rect.y1};
+  if (!scene.source.words_problem.empty() && !view.has_masses()) {
+    put_problem(ui, "Words", below, "The words' weights cannot be shown",
+                scene.source.words_problem);
+  } else if (!view.none.empty()) {
+    put_text(ui, ui.fonts.secondary, below.x0, below.y0, ui.theme.secondary,
+             fit_text(ui.fonts.secondary, view.none, below.width()));
+  } else {
+    const float top = draw_controls(ui, rect, scene, requests);
+    const std::vector<Statement> legend = legend_of(ui, scene);
+    float height = ui.px(12);
+    for (const Statement& each : legend) height += wrapped_height(ui, each, below.width());
+    const ScreenRect area{rect.x0, top + ui.px(6), rect.x1, rect.y1 - height};
+    if (area.height() >= ui.px(kWordRow)) {
+      draw_list(ui, area, scene, requests);
+      float y = area.y1 + ui.px(6);
+      for (const Statement& each : legend) {
+        ImFont* const small = ui.fonts.secondary;
+        ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {below.x0, std::round(y)},
+                                            each.colour, each.text.data(),
+                                            each.text.data() + each.text.size(), below.width());
+        y += wrapped_height(ui, each, below.width());
+      }
+    }
+  }
+  end_pane();
+}
+
+void WordsPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                             PanelRequests& requests) {
+  const WordsView& view = *scene.words;
+  std::string detail;
+  if (view.none.empty()) {
+    detail = view.of_query         ? view.query
+             : view.rows > 0       ? "mean over the video"
+             : view.reverse        ? "point at a key"
+             : scene.words_pending ? "mean over the video, computing \u2026"
+                                   : "point at a query";
+  }
+  const float clear =
+      scene.state.words.chosen.empty() ? 0 : text_size(ui.fonts.secondary, "Clear").x + ui.px(24);
+  const float room = rect.width() - text_size(ui.fonts.title, "Words").x - ui.px(36) - clear;
+  detail = fit_text(ui.fonts.secondary, detail, room);
+  // Means wait for the norms of all rows.
+  const bool failed = !scene.source.words_problem.empty();
+  const double progress =
+      scene.words_pending && !failed ? std::max(0.0, scene.source.exact_progress) : -1;
+  pane_header(ui, rect, {"Words", detail, ViewPane::words, progress}, scene.state, requests);
+  if (scene.state.words.chosen.empty()) return;
+  ImGui::PushFont(ui.fonts.secondary);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+  ImGui::SetCursorScreenPos({rect.x1 - clear, rect.y0 + ui.px(4)});
+  if (tool_button(ui, "Words/Clear", "Clear", false, "the film of the query again (Esc)")) {
+    set_look(scene, requests, [](WordsLook& to) { to.chosen.clear(); });
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
+float WordsPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                                PanelRequests& requests) {
+  const WordsLook& look = scene.state.words;
+  ImGui::PushFont(ui.fonts.secondary);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(3)));
+  ImGui::SetCursorScreenPos({rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 6)});
+  const int taken = segmented(ui, "Words", {"Prompt", "Mass"}, look.by_mass ? 1 : 0,
+                              "in the order of the prompt, or the largest first");
+  if (taken >= 0) set_look(scene, requests, [&](WordsLook& to) { to.by_mass = taken == 1; });
+  ImGui::SameLine(0, ui.px(8));
+  if (tool_button(ui, "Words/Special", "Special", look.special,
+                  "special tokens and padding too; without them they count in no sum")) {
+    set_look(scene, requests, [](WordsLook& to) { to.special = !to.special; });
+  }
+  ImGui::SameLine(0, ui.px(8));
+  if (!typing_) {
+    const size_t length = std::min(look.filter.size(), filter_.size() - 1);
+    std::memcpy(filter_.data(), look.filter.data(), length);
+    filter_[length] = '\0';
+  }
+  const float width = rect.x1 - ui.px(12) - ImGui::GetCursorScreenPos().x;
+  if (width >= ui.px(56)) {
+    ImGui::SetNextItemWidth(width);
+    const bool changed =
+        ImGui::InputTextWithHint("##filter", "find", filter_.data(), filter_.size());
+    typing_ = ImGui::IsItemActive();
+    mark(ui, "Words/Find");
+    if (changed) {
+      set_look(scene, requests, [&](WordsLook& to) { to.filter = filter_.data(); });
+    }
+  }
+  const float bottom = ImGui::GetItemRectMax().y;
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  return bottom;
+}
+
+void WordsPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                           PanelRequests& requests) {
+  const WordList& list = scene.words->list;
+  ImGui::SetCursorScreenPos({area.x0, area.y0});
+  ImGui::BeginChild("list", {area.width(), area.height()}, false, ImGuiWindowFlags_NoNav);
+  ImGui::PushClipRect({area.x0, area.y0}, {area.x1, area.y1}, true);
+  const float row = ui.px(kWordRow);
+  const float scroll = ImGui::GetStyle().ScrollbarSize;
+  const float left = area.x0 + ui.px(12), right = area.x1 - scroll - ui.px(4);
+  const float digits = text_size(ui.fonts.mono, "0.0000 %").x;
+  const float name = std::min((right - left - digits) * 0.5f, ui.px(150));
+  const Columns at{left, left + name + ui.px(8) + digits, left + name + digits + ui.px(16), right};
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  float y = origin.y;
+  const auto rows = [&](const std::vector<WordRow>& of) {
+    for (const WordRow& word : of) {
+      if (y + row > area.y0 && y < area.y1) {
+        draw_row(ui, {area.x0, y, area.x1 - scroll, y + row}, at, word, scene, requests);
+      }
+      y += row;
+    }
+  };
+  rows(list.words);
+  if (!list.special.empty()) {
+    const float line = std::round(y + row / 2);
+    const std::string caption = "special tokens and padding";
+    const float end = left + text_size(ui.fonts.secondary, caption).x + ui.px(8);
+    put_text(ui, ui.fonts.secondary, left, y + ui.px(2), ui.theme.secondary, caption);
+    if (end < right) {
+      ImGui::GetWindowDrawList()->AddRectFilled({end, line}, {right, line + ui.px(1)},
+                                                ui.theme.border);
+    }
+    y += row;
+    rows(list.special);
+  }
+  ImGui::PopClipRect();
+  ImGui::SetCursorScreenPos({origin.x, origin.y});
+  ImGui::Dummy({1, y - origin.y});
+  if (list.words.empty() && list.special.empty()) {
+    put_text(ui, ui.fonts.secondary, left, area.y0, ui.theme.secondary,
+             "no word passes the filter");
+  }
+  ImGui::EndChild();
+}
+
+void WordsPanel::draw_row(const Ui& ui, const ScreenRect& row, const Columns& at,
+                          const WordRow& word, const Scene& scene, PanelRequests& requests) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  const WordsView& view = *scene.words;
+  ImGui::SetCursorScreenPos({row.x0, row.y0});
+  ImGui::PushID(static_cast<int>(word.word.number));
+  const bool clicked = ImGui::InvisibleButton("word", {row.width(), row.height()});
+  ImGui::PopID();
+  const bool hovered = ImGui::IsItemHovered();
+  mark(ui, fmt::format("Words/{}", word.word.number));
+  if (word.chosen || hovered) {
+    draw.AddRectFilled({row.x0, row.y0}, {row.x1, row.y1},
+                       word.chosen ? ui.theme.pressed : ui.theme.hovered);
+  }
+  if (word.chosen) {
+    draw.AddRectFilled({row.x0, row.y0}, {row.x0 + ui.px(3), row.y1}, chosen_colour(ui, scene));
+  }
+  ImFont* const small = ui.fonts.secondary;
+  const float text = row.y0 + ui.px(2);
+  const float digits = text_size(ui.fonts.mono, "0.0000 %").x;
+  put_text(ui, small, at.name, text, word.word.special ? ui.theme.secondary : ui.theme.text,
+           fit_text(small, word_name(word.word), at.number - digits - ui.px(8) - at.name));
+  put_text(ui, ui.fonts.mono, at.number, text, ui.theme.secondary,
+           word.masked ? "masked" : mass_text(word.mass, view.shares), Align::right);
+  const float room = at.end - at.bar;
+  const double largest = view.list.largest;
+  if (room > 0 && largest > 0) {
+    const auto x = [&](double mass) {
+      return at.bar + room * static_cast<float>(std::clamp(mass / largest, 0.0, 1.0));
+    };
+    const float top = row.y0 + ui.px(5), bottom = row.y1 - ui.px(5);
+    if (!std::isnan(word.mass) && word.mass > 0) {
+      draw.AddRectFilled({at.bar, top}, {std::max(x(word.mass), at.bar + 1), bottom},
+                         word.chosen         ? chosen_colour(ui, scene)
+                         : word.word.special ? faded(ui.theme.secondary, 0.5f)
+                                             : ui.theme.secondary);
+    }
+    if (!std::isnan(word.usual)) {
+      const float tick = std::round(x(word.usual));
+      draw.AddRectFilled({tick, row.y0 + ui.px(3)}, {tick + ui.px(2), row.y1 - ui.px(3)},
+                         ui.theme.text);
+    }
+  }
+  if (hovered) {
+    std::string tip = fmt::format("token {} of the text", word.word.number);
+    if (!std::isnan(word.usual) && view.of_query) {
+      tip += "\nmean over the video: " + mass_text(word.usual, view.shares);
+    }
+    tip += "\nclick: its film \u00b7 Ctrl+click: one more \u00b7 Shift+click: a phrase";
+    ImGui::SetTooltip("%s", tip.c_str());
+  }
+  if (clicked) click(word, scene, requests);
+}
+
+void WordsPanel::click(const WordRow& word, const Scene& scene, PanelRequests& requests) {
+  const int64_t number = word.word.number;
+  const ImGuiIO& io = ImGui::GetIO();
+  const int64_t from = io.KeyShift ? anchor_.value_or(number) : number;
+  set_look(scene, requests, [&](WordsLook& look) {
+    const std::vector<int64_t> before = std::exchange(look.chosen, {});
+    if (io.KeyCtrl) {
+      look.chosen = before;
+      if (std::erase(look.chosen, number) == 0) look.chosen.push_back(number);
+    } else if (io.KeyShift) {
+      for (int64_t n = std::min(from, number); n <= std::max(from, number); ++n) {
+        const PromptWord& each = scene.words->prompt[static_cast<size_t>(n)];
+        if (!each.special || look.special) look.chosen.push_back(n);
+      }
+    } else if (before != std::vector<int64_t>{number}) {
+      look.chosen = {number};
+    }
+  });
+  if (!io.KeyShift) anchor_ = number;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,279 @@
+#include "viewer/session/session.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/base/error.h"
+#include "io/files/input_file.h"
+#include "io/files/output_file.h"
+#include "viewer/session/session_paths.h"
+#include "viewer/view/view_actions.h"
+#include "viewer/view/view_names.h"
+
+namespace attnscope {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+using std::filesystem::path;
+
+constexpr int64_t kMaxSessionBytes = 1 << 20;
+/// Of a file that may be a session, so much is looked at.
+constexpr int64_t kLookBytes = 4096;
+
+OrderedJson facts_json(const FactOverrides& facts, const path& folder) {
+  OrderedJson json = OrderedJson::object();
+  const auto add = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) json[name] = *value;
+  };
+  add("layout", facts.layout);
+  add("grid", facts.grid);
+  add("text", facts.text);
+  add("scale", facts.scale);
+  add("preset", facts.preset);
+  add("rope", facts.rope);
+  add("pattern", facts.pattern);
+  if (facts.mask) json["mask"] = stored_mask(*facts.mask, folder);
+  if (facts.cu_seqlens) json["cu_seqlens"] = stored_cuts(*facts.cu_seqlens, folder);
+  if (facts.cu_seqlens_k) json["cu_seqlens_k"] = stored_cuts(*facts.cu_seqlens_k, folder);
+  if (facts.score != ScoreFunction::softmax) json["score"] = score_name(facts.score);
+  return json;
+}
+
+OrderedJson volume_json(const VolumeLook& look) {
+  OrderedJson json{{"shown", look.shown},
+                   {"mode", volume_mode_name(look.mode)},
+                   {"threshold", look.threshold},
+                   {"azimuth", look.azimuth},
+                   {"elevation", look.elevation},
+                   {"zoom", look.zoom},
+                   {"slice", nullptr}};
+  if (look.slice) json["slice"] = {volume_axis_name(look.slice->axis), look.slice->at};
+  return json;
+}
+
+void add_words_and_film(const ViewState& view, OrderedJson& json) {
+  if (view.words != WordsLook{}) {
+    json["words"] = {{"shown", view.words.shown},
+                     {"special", view.words.special},
+                     {"by_mass", view.words.by_mass},
+                     {"filter", view.words.filter},
+                     {"chosen", view.words.chosen}};
+  }
+  if (view.film != FilmLook{}) {
+    json["film"] = {{"over", view.film.over},
+                    {"mode", film_mode_name(view.film.mode)},
+                    {"opacity", std::stod(fmt::format("{}", view.film.opacity))},
+                    {"time", film_time_name(view.film.time)},
+                    {"one", view.film.one},
+                    {"loop", view.film.loop},
+                    {"moment", view.film.moment}};
+  }
+}
+
+OrderedJson head_values_json(const HeadValues& head) {
+  OrderedJson json{{"step", head.step},     {"layer", head.layer}, {"kind", kind_name(head.kind)},
+                   {"branch", head.branch}, {"batch", head.batch}, {"head", head.head}};
+  if (head.place.is_recorded()) {
+    json["block"] = head.place.block;
+    json["slot"] = head.place.slot;
+  }
+  if (head.place.has_chunk()) json["chunk"] = head.place.chunk;
+  return json;
+}
+
+/// Side B; what is as at first is left out.
+OrderedJson other_side_json(const Session& session, const path& folder) {
+  OrderedJson json = OrderedJson::object();
+  if (!session.other_capture.empty()) {
+    json["capture"] = stored_path(session.other_capture.string(), folder);
+  }
+  if (!session.view.other) return json;
+  const OtherSide& other = *session.view.other;
+  json["head"] = head_values_json(session.other_head);
+  if (other.difference != Difference::off) json["difference"] = difference_name(other.difference);
+  // The shortest number that is this float.
+  if (other.split) json["split"] = std::stod(fmt::format("{}", *other.split));
+  if (!other.range.automatic) json["range"] = {other.range.low, other.range.high};
+  if (!other.lock_zoom) {
+    json["rect"] = {other.rect.q0, other.rect.q1, other.rect.k0, other.rect.k1};
+  }
+  if (!other.lock_range) json["lock_range"] = false;
+  if (!other.lock_cursor) json["lock_cursor"] = false;
+  if (other.ranked) json["ranked"] = true;
+  return json;
+}
+
+OrderedJson view_json(const ViewState& view) {
+  OrderedJson json;
+  json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
+  json["query"] = nullptr;
+  if (view.query) json["query"] = view.query->tokens;
+  json["reverse"] = view.reverse;
+  if (!view.segment.empty()) json["segment"] = view.segment;
+  json["product"] = product_name(view.product);
+  json["pool"] = pool_name(view.pool);
+  json["scale"] = scale_kind_name(view.scale);
+  json["colormap"] = view.colormap;
+  json["range"] = "auto";
+  if (!view.range.automatic) json["range"] = {view.range.low, view.range.high};
+  json["theme"] = theme_name(view.theme);
+  json["maximised"] = nullptr;
+  if (view.maximised) json["maximised"] = pane_name(*view.maximised);
+  json["show_histogram"] = view.show_histogram;
+  if (view.atlas != AtlasLook{}) {
+    json["atlas"] = {{"shown", view.atlas.shown},
+                     {"metric", view.atlas.metric},
+                     {"sort", view.atlas.sort},
+                     {"filter", view.atlas.filter},
+                     {"exact", view.atlas.exact}};
+  }
+  if (view.volume != VolumeLook{}) json["volume"] = volume_json(view.volume);
+  if (view.timeline != TimelineLook{}) {
+    json["timeline"] = {{"shown", view.timeline.shown},
+                        {"metric", view.timeline.metric},
+                        {"over", curve_axis_name(view.timeline.over)},
+                        {"loop", view.timeline.loop},
+                        {"speed", view.timeline.speed},
+                        {"follow", view.timeline.follow}};
+  }
+  add_words_and_film(view, json);
+  // The shortest number that is this float.
+  json["split_query"] = std::stod(fmt::format("{}", view.split_query));
+  return json;
+}
+
+std::string read_text(const path& file, int64_t limit) {
+  const InputFile input(file);
+  if (input.size() > limit) {
+    throw file_error(
+        file.string(), "",
+        fmt::format("is too long for a session (got {} bytes, limit {})", input.size(), limit));
+  }
+  std::string text(static_cast<size_t>(input.size()), '\0');
+  input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return text;
+}
+
+path folder_of_session(const path& file) { return std::filesystem::absolute(file).parent_path(); }
+
+}  // namespace
+
+std::string session_text(const Session& session, const path& folder) {
+  OrderedJson json;
+  json["format"] = kSessionFormat;
+  if (!session.capture.empty()) json["capture"] = stored_path(session.capture.string(), folder);
+  if (session.capture.empty()) {
+    json["tensors"]["q"] = stored_path(session.tensors.q, folder);
+    json["tensors"]["k"] = stored_path(session.tensors.k, folder);
+    if (!session.tensors.v.empty()) json["tensors"]["v"] = stored_path(session.tensors.v, folder);
+  }
+  const OrderedJson facts = facts_json(session.facts, folder);
+  if (!facts.empty()) json["facts"] = facts;
+  json["window"] = {{"width", session.width}, {"height", session.height}};
+  json["head"] = head_values_json(session.head);
+  json["view"] = view_json(session.view);
+  if (session.view.other || !session.other_capture.empty()) {
+    json["b"] = other_side_json(session, folder);
+  }
+  try {
+    return json.dump(2) + "\n";
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::file, "session: a path or name in it is no valid UTF-8: " +
+                                     one_line(session.capture.string()));
+  }
+}
+
+bool is_session_file(const path& file) {
+  try {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file, ignored)) return false;
+    const InputFile input(file);
+    std::string text(static_cast<size_t>(std::min(input.size(), kLookBytes)), '\0');
+    input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+    const size_t first = text.find_first_not_of(" \t\r\n");
+    return first != std::string::npos && text[first] == '{' &&
+           text.find("\"attnscope-session/") != std::string::npos;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Session read_session(const path& file) {
+  return parse_session(read_text(file, kMaxSessionBytes), file.string(), folder_of_session(file));
+}
+
+void write_session(const Session& session, const path& file, bool force) {
+  const std::string text = session_text(session, folder_of_session(file));
+  std::vector<path> inputs;
+  for (const std::string& input : {session.capture.string(), session.other_capture.string(),
+                                   session.tensors.q, session.tensors.k, session.tensors.v}) {
+    // Of FILE:KEY the file too.
+    if (!input.empty()) inputs.emplace_back(input);
+    if (const size_t key = input.rfind(':'); key != std::string::npos && key > 0) {
+      inputs.emplace_back(input.substr(0, key));
+    }
+  }
+  OutputFile out(file, {.force = force, .inputs = inputs});
+  out.create_part();
+  out.write_at(std::as_bytes(std::span(text.data(), text.size())), 0);
+  out.commit();
+}
+
+namespace {
+
+/// What brings side B back.
+std::vector<Action> other_side_actions(const OtherSide& other, const HeadId& head) {
+  std::vector<Action> actions{action::SetOther{head},
+                              action::SetDifference{other.difference},
+                              action::SetSplitLine{other.split},
+                              action::SetLock{action::Lock::zoom, other.lock_zoom},
+                              action::SetLock{action::Lock::range, other.lock_range},
+                              action::SetLock{action::Lock::cursor, other.lock_cursor},
+                              action::ShowRanked{other.ranked}};
+  if (!other.lock_zoom) actions.emplace_back(action::SetOtherRect{other.rect});
+  // It belongs to the difference, where there is one.
+  if (other.difference != Difference::off) actions.emplace_back(action::SetRange{other.range});
+  return actions;
+}
+
+}  // namespace
+
+ViewState restored_view(const Session& session, const HeadPicker& picker, const ViewLimits& limits,
+                        const HeadPicker& others) {
+  const ViewState& view = session.view;
+  ViewState state = opened_view(limits);
+  try {
+    std::vector<Action> actions{action::SelectHead{picker.find(session.head)},
+                                action::SetReverse{view.reverse},
+                                action::SetSegment{view.segment},
+                                action::SetProduct{view.product},
+                                action::SetPool{view.pool},
+                                action::SetScale{view.scale},
+                                action::SetRange{view.range},
+                                action::SetColormap{view.colormap},
+                                action::SetTheme{view.theme},
+                                action::Maximise{view.maximised},
+                                action::ShowHistogram{view.show_histogram},
+                                action::SetAtlas{view.atlas},
+                                action::SetVolume{view.volume},
+                                action::SetTimeline{view.timeline},
+                                action::SetSplit{view.split_query},
+                                action::SetWords{view.words},
+                                action::SetFilm{view.film},
+                                action::SetRect{view.rect}};
+    if (view.query) actions.emplace_back(action::PickQuery{*view.query});
+    if (view.other) {
+      const auto more = other_side_actions(*view.other, others.find(session.other_head));
+      actions.insert(actions.end(), more.begin(), more.end());
+    }
+    for (const Action& each : actions) state = apply_action(state, each, limits);
+  } catch (const Error& error) {
+    throw usage_error(std::string("session: ") + error.what());
+  }
+  return state;
+}
+
+}  // namespace attnscope

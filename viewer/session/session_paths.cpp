@@ -1,0 +1,48 @@
+#include "viewer/session/session_paths.h"
+
+#include "io/capture/facts/mask_fact.h"
+
+namespace attnscope {
+namespace {
+
+using std::filesystem::path;
+
+bool is_list(const std::string& cuts) {
+  return cuts.find_first_not_of("0123456789, ") == std::string::npos;
+}
+
+/// Without the slash at the end that folders are often given with.
+path plain(const path& file) {
+  const path normal = file.lexically_normal();
+  return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
+}
+
+}  // namespace
+
+std::string stored_path(const std::string& name, const path& folder) {
+  const path whole = plain(std::filesystem::absolute(name));
+  const path below = whole.lexically_relative(plain(folder));
+  return below.empty() || *below.begin() == ".." ? whole.string() : below.string();
+}
+
+std::string opened_path(const std::string& name, const path& folder) {
+  return plain(folder / name).string();
+}
+
+std::string stored_mask(const std::string& mask, const path& folder) {
+  return is_mask_word(mask) ? mask : stored_path(mask, folder);
+}
+
+std::string opened_mask(const std::string& mask, const path& folder) {
+  return is_mask_word(mask) ? mask : opened_path(mask, folder);
+}
+
+std::string stored_cuts(const std::string& cuts, const path& folder) {
+  return is_list(cuts) ? cuts : stored_path(cuts, folder);
+}
+
+std::string opened_cuts(const std::string& cuts, const path& folder) {
+  return is_list(cuts) ? cuts : opened_path(cuts, folder);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,143 @@
+#include "viewer/session/view_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+void add_option(std::string& line, const char* name, const std::optional<std::string>& value) {
+  if (value) line += fmt::format(" {} {}", name, shell_quoted(*value));
+}
+
+/// What was opened, with the facts that were given.
+std::string input_words(const Session& session) {
+  std::string line;
+  if (!session.capture.empty()) line += " " + shell_quoted(session.capture.string());
+  if (session.capture.empty()) {
+    line += " --q " + shell_quoted(session.tensors.q) + " --k " + shell_quoted(session.tensors.k);
+    if (!session.tensors.v.empty()) line += " --v " + shell_quoted(session.tensors.v);
+  }
+  const FactOverrides& facts = session.facts;
+  add_option(line, "--pattern", facts.pattern);
+  add_option(line, "--layout", facts.layout);
+  add_option(line, "--grid", facts.grid);
+  add_option(line, "--text", facts.text);
+  add_option(line, "--scale", facts.scale);
+  add_option(line, "--mask", facts.mask);
+  add_option(line, "--preset", facts.preset);
+  add_option(line, "--rope", facts.rope);
+  add_option(line, "--cu-seqlens", facts.cu_seqlens);
+  add_option(line, "--cu-seqlens-k", facts.cu_seqlens_k);
+  if (facts.score != ScoreFunction::softmax) {
+    line += " --score " + std::string(score_name(facts.score));
+  }
+  return line;
+}
+
+/// The one head, as the commands choose it; what the capture has one of alone is left out.
+std::string head_words(const HeadPicker& picker, const HeadId& head) {
+  const HeadValues v = picker.values(head);
+  const auto several = [&](HeadAxis axis) { return picker.choices(head, axis).size() > 1; };
+  std::string line = fmt::format(" --steps {}", v.step);
+  if (v.layer != kNoLayer) line += fmt::format(" --layers {}", v.layer);
+  line += fmt::format(" --heads {}", v.head);
+  if (several(HeadAxis::branch)) line += " --branch " + shell_quoted(v.branch);
+  if (several(HeadAxis::batch)) line += fmt::format(" --batch {}", v.batch);
+  if (several(HeadAxis::kind)) line += fmt::format(" --kind {}", kind_name(v.kind));
+  if (v.layer == kNoLayer && !v.place.block.empty()) {
+    line += " --blocks " + shell_quoted(v.place.block);
+  }
+  if (several(HeadAxis::slot) && !v.place.slot.empty()) {
+    line += " --slots " + shell_quoted(v.place.slot);
+  }
+  if (v.place.has_chunk()) line += fmt::format(" --chunks {}", v.place.chunk);
+  return line;
+}
+
+struct WholeRect {
+  int64_t q0 = 0, q1 = 0, k0 = 0, k1 = 0;
+};
+
+/// The entries that a view shows any of.
+WholeRect seen_entries(const MapRect& rect, const MapSource& call) {
+  const auto first = [](double value, int64_t count) {
+    return std::clamp<int64_t>(static_cast<int64_t>(std::floor(value)), 0, count - 1);
+  };
+  const auto past = [](double value, int64_t begin, int64_t count) {
+    return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(value)), begin + 1, count);
+  };
+  const int64_t rows = call.queries.tokens(), cols = call.keys.tokens();
+  WholeRect whole;
+  whole.q0 = first(rect.q0, rows);
+  whole.q1 = past(rect.q1, whole.q0, rows);
+  whole.k0 = first(rect.k0, cols);
+  whole.k1 = past(rect.k1, whole.k0, cols);
+  return whole;
+}
+
+}  // namespace
+
+std::string shell_quoted(const std::string& word) {
+  const std::string plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string view_command(const Session& session, const HeadPicker& picker, const HeadId& head,
+                         const TokenNames& tokens) {
+  const MapSource& call = picker.calls()[static_cast<size_t>(head.call)];
+  std::string line = "attnscope view" + input_words(session);
+  if (!session.other_capture.empty()) line += " " + shell_quoted(session.other_capture.string());
+  line += head_words(picker, head);
+  const ViewState& view = session.view;
+  if (view.query && view.query->tokens.size() == 1) {
+    const int64_t token = view.query->tokens.front();
+    const auto coord = tokens.grid->coord(token);
+    line += coord ? fmt::format(" --query {},{},{}", coord->t, coord->y, coord->x)
+                  : fmt::format(" --query {}", token);
+  }
+  if (view.reverse) line += " --reverse";
+  if (view.rect != fit_rect(call.queries.tokens(), call.keys.tokens())) {
+    const WholeRect seen = seen_entries(view.rect, call);
+    line += fmt::format(" --zoom {},{},{},{}", seen.q0, seen.q1, seen.k0, seen.k1);
+  }
+  return line;
+}
+
+std::string entry_text(const ProbedEntry& entry, const std::string& head, const std::string& pair) {
+  std::string line = fmt::format("{}: {}, row {}, column {}", head, pair, entry.query, entry.key);
+  if (entry.block > 1) {
+    line += fmt::format(", block of {0}\u00d7{0}: max {1:.9g}, mean {2:.9g}", entry.block,
+                        entry.weight, entry.mean);
+  } else if (!std::isnan(entry.weight)) {
+    line += fmt::format(", weight {:.9g}", entry.weight);
+  }
+  if (!std::isnan(entry.logit)) line += fmt::format(", logit {:.9g}", entry.logit);
+  return line;
+}
+
+std::string export_command(const Session& session, const HeadPicker& picker, const HeadId& head) {
+  const MapSource& call = picker.calls()[static_cast<size_t>(head.call)];
+  const HeadValues v = picker.values(head);
+  const WholeRect seen = seen_entries(session.view.rect, call);
+  std::string line = "attnscope export" + input_words(session) + head_words(picker, head);
+  if (session.view.product == ViewProduct::logits) line += " --product logits";
+  if (seen.q0 > 0 || seen.q1 < call.queries.tokens()) {
+    line += fmt::format(" --rows {}:{}", seen.q0, seen.q1);
+  }
+  if (seen.k0 > 0 || seen.k1 < call.keys.tokens()) {
+    line += fmt::format(" --cols {}:{}", seen.k0, seen.k1);
+  }
+  const std::string place = v.layer == kNoLayer ? "" : fmt::format("_layer{}", v.layer);
+  return line + fmt::format(" -o step{}{}_head{}.h5", v.step, place, v.head);
+}
+
+}  // namespace attnscope

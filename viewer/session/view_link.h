@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "viewer/session/session.h"
+#include "viewer/view/head_picker.h"
+#include "viewer/view/map_tile.h"
+#include "viewer/view/query_words.h"
+
+namespace attnscope {
+
+/// The command that shows what is seen now: `attnscope view CAPTURE --steps … --query …`, with the
+/// facts that were given on the command line. One line for a shell.
+std::string view_command(const Session& session, const HeadPicker& picker, const HeadId& head,
+                         const TokenNames& tokens);
+
+/// The command that exports the part of the map that is seen: `attnscope export CAPTURE … --rows
+/// A:B --cols C:D -o …`.
+std::string export_command(const Session& session, const HeadPicker& picker, const HeadId& head);
+
+/// An entry as one line: the head, the pair of tokens, row and column, its numbers as they are.
+std::string entry_text(const ProbedEntry& entry, const std::string& head, const std::string& pair);
+
+/// A word of a shell: quoted where it has to be.
+std::string shell_quoted(const std::string& word);
+
+}  // namespace attnscope

@@ -1,0 +1,315 @@
+#include "viewer/tiles/jobs/difference_jobs.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/base/checked_math.h"
+#include "core/problem/sampled_rows.h"
+#include "core/products/map_difference.h"
+#include "viewer/tiles/jobs/overview_job.h"
+#include "viewer/tiles/jobs/pair_rows.h"
+#include "viewer/tiles/jobs/pass_job.h"
+
+namespace attnscope {
+namespace {
+
+/// Rows of both maps that a piece takes.
+int64_t pair_piece_rows(const HeadCache& head, int64_t keys, double flops = kPieceFlops) {
+  return std::max<int64_t>(1, piece_rows(*head.problem, keys, flops) / 2);
+}
+
+std::vector<int64_t> rows_in(IndexRange range) {
+  std::vector<int64_t> rows(static_cast<size_t>(range.size()));
+  std::iota(rows.begin(), rows.end(), range.begin);
+  return rows;
+}
+
+/// A slab is whole rows of texels.
+class DifferenceTileJob : public MapJob {
+ public:
+  DifferenceTileJob(const TileId& id, const HeadCache& head)
+      : MapJob(id.head), id_(id), geometry_(head.geometry), side_(int64_t{1} << id.level) {
+    rows_ = {id.row * kTileSide * side_,
+             std::min((id.row + 1) * kTileSide * side_, geometry_.rows)};
+    cols_ = {id.col * kTileSide * side_,
+             std::min((id.col + 1) * kTileSide * side_, geometry_.cols)};
+    const bool divided = needs_norms(head.problem->score(), id.quantity);
+    const bool known = !divided || head.norms.known(rows_);
+    const int64_t rows = pair_piece_rows(head, cols_.size() + (known ? 0 : geometry_.cols));
+    slab_rows_ = std::max<int64_t>(1, rows / side_) * side_;
+    slabs_ = ceil_div(rows_.size(), slab_rows_);
+  }
+
+  std::optional<HeadId> other_head() const override { return id_.against->other; }
+  bool done(const HeadCache&) const override { return done_ == slabs_; }
+  int64_t pieces_left(const HeadCache&) const override { return slabs_ - done_; }
+
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
+    if (next_ == slabs_) return std::nullopt;
+    HeadCache& other = tools.head(id_.against->other);
+    if (next_ == 0) {
+      memory_ = tools.reserve(tile_bytes(id_, geometry_), "a tile of the map");
+      tile_ = make_tile(id_, geometry_);
+    }
+    const int64_t first = rows_.begin + next_ * slab_rows_;
+    const IndexRange slab{first, std::min(rows_.end, first + slab_rows_)};
+    PairRows pair(head, other, id_.quantity, rows_in(slab), tools);
+    ++next_;
+    return [this, slab, pair, a = masked_of(head), b = masked_of(other),
+            find = tools.head](WorkerScratch* scratch) mutable -> Completion {
+      fill(*scratch, pair, slab);
+      const int64_t top = id_.row * kTileSide;
+      if (id_.quantity == Quantity::weights) {
+        mark_rows(slab.begin / side_ - top, ceil_div(slab.end, side_) - top, a, b);
+      }
+      return [this, pair, find](HeadCache& of, TileStore& store) {
+        pair.keep_norms(of, find(id_.against->other));
+        if (++done_ < slabs_) return false;
+        store.put(std::move(tile_), std::move(memory_));
+        return true;
+      };
+    };
+  }
+
+ private:
+  void fill(WorkerScratch& scratch, PairRows& pair, IndexRange slab) {
+    TexelRow texels;
+    pair.each(scratch, cols_, [&](int64_t row, std::span<float> a, std::span<const float> b) {
+      take_difference(id_.against->how, a, b, a);
+      if (row % side_ == 0) texels = TexelRow::of_differences(tile_->cols);
+      texels.add(a.data(), cols_.size(), side_);
+      if ((row + 1) % side_ != 0 && row + 1 != slab.end) return;
+      store_texels(*tile_, geometry_, row / side_ - id_.row * kTileSide, row % side_ + 1, texels,
+                   0);
+    });
+  }
+
+  /// Others write other rows of the tile meanwhile, so these are marked in a copy.
+  void mark_rows(int64_t first, int64_t end, const std::optional<MaskedEntries>& a,
+                 const std::optional<MaskedEntries>& b) {
+    if (!a || !b || !a->any() || !b->any()) return;
+    MapTile part;
+    part.id = id_;
+    part.rows = tile_->rows;
+    part.cols = tile_->cols;
+    part.max.assign(tile_->max.size(), 1);
+    part.mean = part.max;
+    const auto begin = static_cast<std::ptrdiff_t>(first * tile_->cols);
+    const auto last = static_cast<std::ptrdiff_t>(end * tile_->cols);
+    std::copy(tile_->max.begin() + begin, tile_->max.begin() + last, part.max.begin() + begin);
+    std::copy(tile_->mean.begin() + begin, tile_->mean.begin() + last, part.mean.begin() + begin);
+    if (!mark_masked_in_both(part, geometry_, {first, end}, a, b)) return;
+    std::copy(part.max.begin() + begin, part.max.begin() + last, tile_->max.begin() + begin);
+    std::copy(part.mean.begin() + begin, part.mean.begin() + last, tile_->mean.begin() + begin);
+  }
+
+  const TileId id_;
+  const MapGeometry geometry_;
+  const int64_t side_;
+  IndexRange rows_, cols_;  ///< of entries
+  int64_t slab_rows_ = 1, slabs_ = 0, next_ = 0, done_ = 0;
+  MemoryReservation memory_;
+  std::shared_ptr<MapTile> tile_;
+};
+
+class DifferenceOverviewJob : public SampledRowsJob {
+ public:
+  explicit DifferenceOverviewJob(const DifferenceId& id)
+      : SampledRowsJob(id.head, {id.quantity, id.against}) {}
+  std::optional<HeadId> other_head() const override { return numbers().against->other; }
+
+ private:
+  AddRows add(HeadCache& head, const std::vector<int64_t>& rows, const JobTools& tools) override {
+    const Against against = *numbers().against;
+    PairRows pair(head, tools.head(against.other), numbers().quantity, rows, tools);
+    return [pair, against, geometry = head.geometry, find = tools.head](
+               WorkerScratch& scratch, SampledOverview& overview) mutable {
+      pair.each(scratch, {0, geometry.cols},
+                [&](int64_t row, std::span<float> a, std::span<const float> b) {
+                  take_difference(against.how, a, b, a);
+                  TexelRow texels =
+                      TexelRow::of_differences(geometry.texel_cols(geometry.base_level));
+                  texels.add(a.data(), geometry.cols, int64_t{1} << geometry.base_level);
+                  overview.add(row, texels);
+                });
+      return [pair, against, find](HeadCache& of) { pair.keep_norms(of, find(against.other)); };
+    };
+  }
+};
+
+class DifferencePassJob : public PassJob {
+ public:
+  explicit DifferencePassJob(const DifferenceId& id)
+      : PassJob(id.head, {id.quantity, id.against}) {}
+  std::optional<HeadId> other_head() const override { return numbers().against->other; }
+
+ private:
+  int64_t panel_rows(const HeadCache& head) const override {
+    constexpr int64_t kMostRows = 96;
+    constexpr double kPairFlops = 6e9;
+    const int64_t side = int64_t{1} << head.geometry.base_level;
+    const int64_t wanted =
+        std::min(kMostRows, pair_piece_rows(head, head.geometry.cols, kPairFlops));
+    return round_up(wanted, side);
+  }
+
+  Panel panel(HeadCache& head, IndexRange rows, const JobTools& tools) override {
+    const Against against = *numbers().against;
+    HeadCache& other = tools.head(against.other);
+    return
+        [pair = PairRows(head, other, quantity(), rows_in(rows), tools), against,
+         sizes = head.geometry, quantity = quantity(), a = masked_of(head), b = masked_of(other)](
+            WorkerScratch* scratch, PyramidTiles& tiles, PanelResult& result) mutable {
+          const int64_t side = int64_t{1} << sizes.base_level;
+          TexelRow texels;
+          pair.each(*scratch, {0, sizes.cols},
+                    [&](int64_t row, std::span<float> of_a, std::span<const float> of_b) {
+                      take_difference(against.how, of_a, of_b, of_a);
+                      if (row % side == 0) {
+                        texels = TexelRow::of_differences(sizes.texel_cols(sizes.base_level));
+                      }
+                      texels.add(of_a.data(), sizes.cols, side);
+                      if ((row + 1) % side != 0 && row + 1 != sizes.rows) return;
+                      for (const TilePtr& tile : tiles.add(row / side, texels)) {
+                        auto marked = std::make_shared<MapTile>(*tile);
+                        const bool any = quantity == Quantity::weights &&
+                                         mark_masked_in_both(*marked, sizes, {0, tile->rows}, a, b);
+                        result.completed.push_back(any ? TilePtr(marked) : tile);
+                      }
+                    });
+          result.norms = pair.norms_of_a();
+          result.other_norms = pair.norms_of_b();
+        };
+  }
+};
+
+/// Rows of the two maps, compared. A piece is some of them.
+class DivergenceJob : public MapJob {
+ public:
+  DivergenceJob(const HeadsCompared& heads, bool all) : MapJob(heads.a), heads_(heads), all_(all) {}
+
+  std::optional<HeadId> other_head() const override { return heads_.b; }
+
+  bool done(const HeadCache& head) const override {
+    const DivergenceProgress* const progress = find(head);
+    if (progress == nullptr) return false;
+    const int64_t wanted = all_ ? head.geometry.rows : sample_size(head);
+    return progress->computed >= wanted;
+  }
+  int64_t pieces_left(const HeadCache& head) const override {
+    const DivergenceProgress* const progress = find(head);
+    const int64_t wanted = all_ ? head.geometry.rows : sample_size(head);
+    const int64_t left = wanted - (progress == nullptr ? 0 : progress->computed);
+    return left <= 0 ? 0 : ceil_div(left, batch_rows(head));
+  }
+
+  std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
+    std::shared_ptr<DivergenceProgress>& progress = head.divergences[heads_.b];
+    if (!progress) {
+      // Nothing of it is there where there is no room.
+      auto begun = std::make_shared<DivergenceProgress>();
+      const int64_t rows = head.geometry.rows;
+      begun->reservation = tools.reserve(rows * 18, "the divergence of rows");
+      begun->rows.assign(static_cast<size_t>(rows), std::numeric_limits<double>::quiet_NaN());
+      begun->is_taken.assign(static_cast<size_t>(rows), 0);
+      progress = std::move(begun);
+    }
+    DivergenceProgress after = {};
+    const std::vector<int64_t> rows = next_rows(*progress, head, after);
+    if (rows.empty()) return std::nullopt;
+    HeadCache& other = tools.head(heads_.b);
+    PairRows pair(head, other, Quantity::weights, rows, tools);
+    const bool distributions =
+        is_normalised(head.problem->score()) && is_normalised(other.problem->score());
+    for (const int64_t row : rows) progress->is_taken[static_cast<size_t>(row)] = 1;
+    progress->next = after.next;
+    progress->next_row = after.next_row;
+    return [this, pair, rows, distributions, keys = head.geometry.cols, shared = progress,
+            find = tools.head](WorkerScratch* scratch) mutable -> Completion {
+      std::vector<double> divergences;
+      pair.each(*scratch, {0, keys}, [&](int64_t, std::span<float> a, std::span<const float> b) {
+        divergences.push_back(compare_rows(a, b, distributions).divergence);
+      });
+      return [this, pair, rows, divergences, shared, find](HeadCache& of, TileStore&) {
+        pair.keep_norms(of, find(heads_.b));
+        for (size_t i = 0; i < rows.size(); ++i) {
+          shared->rows[static_cast<size_t>(rows[i])] = divergences[i];
+        }
+        shared->computed += static_cast<int64_t>(rows.size());
+        return publish(*shared);
+      };
+    };
+  }
+
+  void abandon(HeadCache& head) override { head.divergences.erase(heads_.b); }
+
+ private:
+  const DivergenceProgress* find(const HeadCache& head) const {
+    const auto found = head.divergences.find(heads_.b);
+    return found == head.divergences.end() ? nullptr : found->second.get();
+  }
+  static int64_t sample_size(const HeadCache& head) {
+    return std::min(kDivergenceSample, head.geometry.rows);
+  }
+  static int64_t batch_rows(const HeadCache& head) {
+    return std::min<int64_t>(48, pair_piece_rows(head, head.geometry.cols));
+  }
+
+  /// That nobody has taken yet; `after`: where the next search begins.
+  std::vector<int64_t> next_rows(const DivergenceProgress& progress, const HeadCache& head,
+                                 DivergenceProgress& after) const {
+    std::vector<int64_t> rows;
+    const auto batch = static_cast<size_t>(batch_rows(head));
+    const auto take = [&](int64_t row) {
+      if (progress.is_taken[static_cast<size_t>(row)] == 0) rows.push_back(row);
+    };
+    after.next = progress.next;
+    after.next_row = progress.next_row;
+    if (!all_) {
+      const std::vector<int64_t> sample = sampled_rows(head.geometry.rows, kDivergenceSample);
+      while (after.next < sample.size() && rows.size() < batch) take(sample[after.next++]);
+      return rows;
+    }
+    while (after.next_row < head.geometry.rows && rows.size() < batch) take(after.next_row++);
+    return rows;
+  }
+
+  /// A new copy for the window, not with every piece; whether there is one.
+  bool publish(DivergenceProgress& progress) const {
+    const auto all = static_cast<int64_t>(progress.rows.size());
+    const int64_t before = progress.published == nullptr ? 0 : progress.published->computed;
+    const int64_t step = std::max<int64_t>(std::min(kDivergenceSample, all), all / 16);
+    if (progress.computed < all && progress.computed < before + step) return false;
+    auto published = std::make_shared<RowDivergence>();
+    published->heads = heads_;
+    published->rows = progress.rows;
+    published->computed = progress.computed;
+    published->exact = progress.computed == all;
+    progress.published = std::move(published);
+    return true;
+  }
+
+  const HeadsCompared heads_;
+  const bool all_;
+};
+
+}  // namespace
+
+std::shared_ptr<MapJob> make_difference_tile_job(const TileId& id, const HeadCache& head) {
+  return std::make_shared<DifferenceTileJob>(id, head);
+}
+
+std::shared_ptr<MapJob> make_difference_overview_job(const DifferenceId& id) {
+  return std::make_shared<DifferenceOverviewJob>(id);
+}
+
+std::shared_ptr<MapJob> make_difference_pass_job(const DifferenceId& id) {
+  return std::make_shared<DifferencePassJob>(id);
+}
+
+std::shared_ptr<MapJob> make_divergence_job(const HeadsCompared& heads, bool all) {
+  return std::make_shared<DivergenceJob>(heads, all);
+}
+
+}  // namespace attnscope

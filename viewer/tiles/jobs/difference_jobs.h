@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "viewer/tiles/jobs/map_job.h"
+
+namespace attnscope {
+
+// Jobs of two heads, both of which have to be bound: the difference of their maps, taken entry by
+// entry before anything is pooled, and how far their rows are from one another. What is kept of it
+// is kept with the head of side A.
+
+/// A tile finer than the base level; its id has `against`.
+std::shared_ptr<MapJob> make_difference_tile_job(const TileId& id, const HeadCache& head);
+/// Sampled rows of the base level.
+std::shared_ptr<MapJob> make_difference_overview_job(const DifferenceId& id);
+/// All rows, for exact tiles of the base level and above; finds the row norms of both heads.
+std::shared_ptr<MapJob> make_difference_pass_job(const DifferenceId& id);
+/// The divergence of a sample of the rows; `all`: of the others.
+std::shared_ptr<MapJob> make_divergence_job(const HeadsCompared& heads, bool all);
+/// Rows of the sample.
+inline constexpr int64_t kDivergenceSample = 256;
+
+}  // namespace attnscope

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "viewer/tiles/jobs/map_job.h"
+#include "viewer/tiles/jobs/masked_entries.h"
+
+namespace attnscope {
+
+/// Some rows of one of two heads that are compared: what a piece of work needs of it, taken with
+/// the service's lock held.
+class SideRows {
+ public:
+  /// Rows ascending. Makes room for the head's norms.
+  SideRows(HeadCache& head, Quantity quantity, std::vector<int64_t> rows, const JobTools& tools);
+
+  /// Without the lock: entries of `count` of the rows from number `first` on, [count, keys.size()],
+  /// borrowed until the scratch is used again. Norms of rows that were not known are found on the
+  /// way.
+  const float* entries(WorkerScratch& scratch, size_t first, size_t count, IndexRange keys);
+  /// Rows that a call should take at most.
+  size_t rows_per_call(WorkerScratch& scratch, int64_t keys) const;
+  const std::vector<int64_t>& rows() const { return rows_; }
+  const std::vector<RowNorm>& norms() const { return norms_; }
+  /// Keeps the norms that were found.
+  void keep_norms(HeadCache& head) const;
+
+ private:
+  HeadId id_;
+  Quantity quantity_;
+  std::shared_ptr<const BoundMap> bound_;
+  std::vector<int64_t> rows_;
+  std::vector<RowNorm> norms_;  ///< of the rows, where there are such
+  bool known_ = false;
+};
+
+/// The same rows of two heads.
+class PairRows {
+ public:
+  PairRows(HeadCache& a, HeadCache& b, Quantity quantity, const std::vector<int64_t>& rows,
+           const JobTools& tools)
+      : a_(a, quantity, rows, tools), b_(b, quantity, rows, tools) {}
+
+  using Use = std::function<void(int64_t row, std::span<float> a, std::span<const float> b)>;
+  /// Calls `use` for each of the rows in their order, with its entries at `keys`. `a` may be
+  /// written into.
+  void each(WorkerScratch& scratch, IndexRange keys, const Use& use);
+  /// Of all the rows, once each() is through; none where there are no norms.
+  const std::vector<RowNorm>& norms_of_a() const { return a_.norms(); }
+  const std::vector<RowNorm>& norms_of_b() const { return b_.norms(); }
+  void keep_norms(HeadCache& a, HeadCache& b) const {
+    a_.keep_norms(a);
+    b_.keep_norms(b);
+  }
+
+ private:
+  SideRows a_, b_;
+};
+
+/// Gives texels that the masks of both heads leave nothing of −inf; true where there are such. A
+/// head without a problem, which is read, masks nothing that is known.
+bool mark_masked_in_both(MapTile& tile, const MapGeometry& geometry, IndexRange texel_rows,
+                         const std::optional<MaskedEntries>& a,
+                         const std::optional<MaskedEntries>& b);
+/// What the head's mask leaves out; nothing where that is not known.
+std::optional<MaskedEntries> masked_of(const HeadCache& head);
+
+}  // namespace attnscope

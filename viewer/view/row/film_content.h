@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/problem/token_grid.h"
+#include "viewer/view/map_tile.h"
+#include "viewer/view/row/film_time.h"
+
+namespace attnscope {
+
+/// A line of the map as a film. A value.
+struct FilmContent {
+  int64_t frames = 0, height = 0, width = 0;  ///< latent
+  /// [frames, height, width]: as they are in the line, −inf where masked, NaN where not known.
+  std::vector<float> numbers;
+  /// [frames, height, width]: 1 where a cache had dropped the cell's token; empty: nowhere.
+  std::vector<uint8_t> evicted = {};
+  Quantity quantity = Quantity::weights;
+  Difference how = Difference::off;  ///< the numbers are differences of two maps
+  std::vector<FilmMoment> moments;
+  FilmTime time = FilmTime::latent;
+  /// Whether it has pictures of the video: it is a film of the video, and there are some.
+  bool has_pictures = false;
+
+  int64_t cells() const { return height * width; }
+  /// [height, width] times `factor`.
+  std::vector<float> numbers_at(size_t moment, double factor) const;
+  /// [height, width]; empty: nothing of the film was evicted.
+  std::vector<uint8_t> evicted_at(size_t moment) const;
+  /// The place in the film, within it.
+  size_t clamped_moment(int64_t moment) const;
+  /// The smallest number, times `factor`, that an outline has within it: half of its weight lies
+  /// within, or the highest tenth of the logits; of differences, the smallest size of the tenth
+  /// that differs most.
+  double outlined(double factor) const;
+};
+
+/// `filmed` is the line's side of the map, with what is filmed as its video, which must have a
+/// grid; `of_video` says whether that is the video that the pictures are of. `pictures` as
+/// film_moments(); `evicted` has the tokens of the side, or is empty.
+FilmContent film_content(const MapLine& line, const TokenGrid& filmed, bool of_video,
+                         std::span<const int64_t> pictures, FilmTime time,
+                         std::span<const uint8_t> evicted = {}, Difference how = Difference::off);
+
+/// How the numbers lie over the video, for a legend; empty where they do not.
+std::string over_text(const FilmLook& look, const FilmContent& content);
+/// Where the moments are not the latent frames: what their numbers are.
+std::string time_text(const FilmContent& content);
+
+/// Images a second: of latent frames, and of those of a video.
+inline constexpr int kLatentRate = 4;
+inline constexpr int kVideoRate = 16;
+inline int film_rate(const FilmContent& content) {
+  return content.time == FilmTime::latent ? kLatentRate : kVideoRate;
+}
+
+}  // namespace attnscope
