@@ -39,11 +39,11 @@ double mass_keeping_end(double high, const std::vector<float>& sorted) {
   return mass_keeping_end(high, beyond, total);
 }
 
-/// "1/256" for a power of two.
+/// "2^-8" for a power of two, and whole numbers as long as they are short: one notation for all
+/// that lies below 1, so that the ticks of two bars can be compared.
 std::string power_text(int exponent) {
-  if (exponent >= 0 && exponent < 20) return fmt::format("{}", int64_t{1} << exponent);
-  if (exponent < -19 || exponent > 0) return fmt::format("2^{}", exponent);
-  return fmt::format("1/{}", int64_t{1} << -exponent);
+  if (exponent >= 0 && exponent <= 10) return fmt::format("{}", int64_t{1} << exponent);
+  return fmt::format("2^{}", exponent);
 }
 
 /// The smallest of 1, 2, 5 times a power of ten that is not below `value`.

@@ -105,9 +105,22 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       return app_->film_moment();
     case ScriptName::film_frames:
       return app_->film_moments();
+    case ScriptName::range_low:
+    case ScriptName::range_high:
+    case ScriptName::share_below:
+    case ScriptName::share_above:
+      return of_colours(name);
     default:
       return std::nullopt;
   }
+}
+
+std::optional<double> AppScriptHost::of_colours(ScriptName name) const {
+  const auto colours = app_->colours();
+  if (!colours || colours->scale.is_of_nothing()) return std::nullopt;
+  if (name == ScriptName::range_low) return colours->scale.range().low;
+  if (name == ScriptName::range_high) return colours->scale.range().high;
+  return name == ScriptName::share_below ? colours->beyond.below : colours->beyond.above;
 }
 
 std::optional<double> AppScriptHost::of_words(ScriptName name) const {

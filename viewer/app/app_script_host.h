@@ -52,6 +52,7 @@ class AppScriptHost : public ScriptHost {
   bool film_saved() override { return app_->film_saved(); }
 
  private:
+  std::optional<double> of_colours(ScriptName name) const;
   std::optional<double> of_words(ScriptName name) const;
 
   ViewerApp* app_;

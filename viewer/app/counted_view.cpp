@@ -5,13 +5,20 @@
 
 namespace attnscope {
 
+bool CountedView::Key::is_counted_by(const Key& other) const {
+  const bool same_view = head == other.head && against == other.against && rect == other.rect &&
+                         pool == other.pool && quantity == other.quantity && stage == other.stage;
+  if (!same_view) return false;
+  return tiles == other.tiles || (stage != Stage::settled && !other.tiles.empty());
+}
+
 void CountedView::take(Key key, bool moved, const std::function<void()>& wake) {
   if (counting_.valid() &&
       counting_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
     histogram_ = counting_.get();
     key_ = std::move(counting_key_);
   }
-  stale_ = !(key == key_);
+  stale_ = !key.is_counted_by(key_);
   if (!stale_ || counting_.valid() || moved) return;
   // The first tiles are counted at once, so that the first picture has its colours.
   if (histogram_.empty() && key.tiles.size() <= 2) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "viewer/view/value_histogram.h"
@@ -13,16 +14,24 @@ namespace attnscope {
 /// Only on the window's thread.
 class CountedView {
  public:
+  /// How much of a view is there: some tiles, all of them as well as they are by now, all for good.
+  enum class Stage : uint8_t { some, all, settled };
   /// What is counted.
   struct Key {
+    HeadId head;
+    std::optional<Against> against;
     MapRect rect;
     Pool pool = Pool::max;
     Quantity quantity = Quantity::weights;
     std::vector<std::shared_ptr<const MapTile>> tiles;
-    friend bool operator==(const Key&, const Key&) = default;
+    Stage stage = Stage::some;
+    /// Whether the counts of `other` do for this one: the same tiles, or the same view that has
+    /// come no further but by some tiles. So colours stand still while a map refines.
+    bool is_counted_by(const Key& other) const;
   };
-  /// Takes what was counted, and counts again where `key` is news; not while the map is moved, so
-  /// that colours do not flicker. `wake` is called from another thread when it was counted.
+  /// Takes what was counted, and counts again where `key` is news; neither while the map is moved
+  /// nor at each tile that comes, so that colours do not flicker. `wake` is called from another
+  /// thread when it was counted.
   void take(Key key, bool moved, const std::function<void()>& wake);
 
   const ValueHistogram& histogram() const { return histogram_; }

@@ -295,12 +295,23 @@ void DocumentFrame::take_entry() {
 CountedView::Key DocumentFrame::counted_key(const ViewState& state, PaneSize pane) const {
   const MapGeometry sizes = geometry();
   CountedView::Key key;
+  key.head = state.head;
+  key.against = state.against();
   key.rect = state.rect;
   key.pool = state.pool;
   key.quantity = product_quantity(state.product);
-  for (const TileId& id : seen_tiles(state, sizes, view_level(state.rect, sizes, pane))) {
+  const auto wanted = seen_tiles(state, sizes, view_level(state.rect, sizes, pane));
+  bool exact = true;
+  for (const TileId& id : wanted) {
     if (auto tile = document_.tiles->find(id)) key.tiles.push_back(std::move(tile));
+    exact = exact && !key.tiles.empty() && key.tiles.back()->id == id && key.tiles.back()->exact;
   }
+  const bool all = key.tiles.size() == wanted.size();
+  // What nobody works on any more has come as far as it will.
+  const bool settled = exact || !document_.tiles->status().busy;
+  key.stage = settled ? CountedView::Stage::settled
+              : all   ? CountedView::Stage::all
+                      : CountedView::Stage::some;
   if (key.tiles.empty()) {
     const TileId top = tile_of(state, sizes.top_level, 0, 0);
     if (auto tile = document_.tiles->find(top)) key.tiles.push_back(std::move(tile));

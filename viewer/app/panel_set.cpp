@@ -156,7 +156,7 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       }
       break;
   }
-  std::string resolution = resolution_text(matrix_.seen(), scene.call);
+  std::string resolution = resolution_text(matrix_.seen(), scene.call, scene.state.pool);
   if (matrix_.seen().level > 0) {
     resolution = "level " + std::to_string(matrix_.seen().level) + " \u00b7 " + resolution;
   }

@@ -237,6 +237,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   const bool own_video = !(d.other && d.shows_other && d.history.now().other);
   const std::span<const int64_t> pictures =
       own_video ? std::span<const int64_t>(d.pictures) : std::span<const int64_t>();
+  const ColourScale scale = shown_scale(state, frame_->histogram(), keys);
   const Scene scene{
       .state = state,
       .call = call,
@@ -245,9 +246,10 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .keys = TokenNames::of(call, state.head.batch, true),
       .tiles = *d.tiles,
       .geometry = d.tiles->geometry(state.head),
-      .scale = shown_scale(state, frame_->histogram(), keys),
+      .scale = scale,
       .factor = shown_factor(state, keys),
       .histogram = frame_->histogram(),
+      .beyond = shown_beyond(state, frame_->histogram(), scale, keys),
       .readout = frame_->readout(),
       .line = frame_->line(),
       .line_pending = frame_->line_pending(),
@@ -291,6 +293,14 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   if (complete && !counters_.first_picture_ms) {
     counters_.first_picture_ms = clock_.milliseconds() - opened_at_;
   }
+}
+
+std::optional<ViewerApp::Colours> ViewerApp::colours() const {
+  if (!document_ || !frame_) return std::nullopt;
+  const ViewState& state = frame_->shown();
+  const int64_t keys = document_->call_of(state.head).keys.tokens();
+  const ColourScale scale = shown_scale(state, frame_->histogram(), keys);
+  return Colours{scale, shown_beyond(state, frame_->histogram(), scale, keys)};
 }
 
 bool ViewerApp::is_source_busy() const { return document_ && document_->tiles->status().busy; }

@@ -137,6 +137,12 @@ class ViewerApp {
     return frame_ ? frame_->words() : kNone;
   }
   /// js, js_max or js_rows; nothing where no rows are compared yet.
+  /// Of the matrix, as things stand; nothing while no capture is open.
+  struct Colours {
+    ColourScale scale;
+    ValueHistogram::Beyond beyond;
+  };
+  std::optional<Colours> colours() const;
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;

@@ -151,6 +151,13 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       return next_scale(state);
     case CommandId::next_colormap:
       return next_colormap(state);
+    case CommandId::toggle_whole_range: {
+      ColourRange range;
+      range.whole = !(state.against() ? state.other->range : state.range).whole;
+      return action::SetRange{range};
+    }
+    case CommandId::toggle_equal_axes:
+      return action::EqualAxes{!state.equal_axes};
     case CommandId::toggle_histogram:
       return action::ShowHistogram{!state.show_histogram};
     case CommandId::toggle_atlas: {

@@ -35,6 +35,8 @@ enum class CommandId : uint8_t {
   toggle_pool,
   next_scale,
   next_colormap,
+  toggle_whole_range,
+  toggle_equal_axes,
   toggle_histogram,
   toggle_atlas,
   toggle_volume,

@@ -12,6 +12,9 @@
 namespace attnscope {
 namespace {
 
+/// The button for the range of all that is seen.
+constexpr const char* kWhole = "Min\u2013max";
+
 /// Weights and their sizes' differences spread over octaves.
 bool has_log_axis(const ValueHistogram& h) {
   return h.quantity() == Quantity::weights && !(h.against() && is_signed(h.against()->how));
@@ -116,8 +119,8 @@ void HistogramPanel::draw_nothing(const Ui& ui, const ScreenRect& plot, const Sc
 void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                           PanelRequests& requests) {
   begin_pane(ui, "histogram", rect);
-  const bool automatic =
-      scene.state.against() ? scene.state.other->range.automatic : scene.state.range.automatic;
+  const ColourRange& chosen = scene.state.against() ? scene.state.other->range : scene.state.range;
+  const bool automatic = chosen.automatic && !chosen.whole;
   const ValueHistogram& h = scene.histogram;
   std::string detail;
   if (!h.empty()) {
@@ -126,7 +129,8 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
     detail = "seen, " + (h.exact() ? known : "sampled") + " \u00b7 log count";
   }
   ImFont* const small = ui.fonts.secondary;
-  const float button = text_size(small, "Auto").x + ui.px(24);
+  const float whole = text_size(small, kWhole).x + ui.px(24);
+  const float button = text_size(small, "Auto").x + ui.px(24) + whole;
   const float title = text_size(ui.fonts.title, "Histogram").x + ui.px(24);
   detail = fit_text(small, detail, rect.width() - title - button - ui.px(8));
   pane_header(ui, rect, {"Histogram", detail, ViewPane::histogram}, scene.state, requests);
@@ -138,6 +142,12 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
                   "colours from 1 % to 99.9 %, and what holds the mass")) {
     const ValueRange now = scene.scale.range();
     requests.act(action::SetRange{{!automatic, now.low, now.high}});
+  }
+  ImGui::SetCursorScreenPos(
+      {rect.x1 - ui.px(24) - text_size(ui.fonts.secondary, "Auto").x - whole, rect.y0 + ui.px(4)});
+  if (tool_button(ui, "Histogram/Min-max", kWhole, chosen.whole,
+                  "colours from the least to the greatest value that is seen")) {
+    requests.act(action::SetRange{{true, 0, 0, !chosen.whole}});
   }
   ImGui::PopStyleVar();
   ImGui::PopFont();

@@ -1,5 +1,7 @@
 #include "viewer/panels/legend.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -42,6 +44,24 @@ std::vector<ScaleTick> roomy_ticks(const Ui& ui, const ColourScale& scale, float
   return widest > room ? ticks(widest) : found;
 }
 
+/// A triangle that the bar goes on in, and what it stands for.
+void draw_end(const Ui& ui, const ScreenRect& bar, const ColourScale& scale, double share,
+              bool high) {
+  if (share <= 0) return;
+  const float edge = high ? bar.x1 : bar.x0;
+  const float tip = edge + (high ? ui.px(8) : -ui.px(8));
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.AddTriangleFilled({edge, bar.y0}, {tip, (bar.y0 + bar.y1) / 2}, {edge, bar.y1},
+                         to_u32(colormap_at(scale.map(), high ? 1 : 0)));
+  const ScreenRect seen{std::min(edge, tip), bar.y0, std::max(edge, tip), bar.y1};
+  ui.labels.add(high ? "Legend/Above" : "Legend/Below", seen);
+  if (!ImGui::IsMouseHoveringRect({seen.x0, seen.y0}, {seen.x1, seen.y1})) return;
+  const double end = high ? scale.range().high : scale.range().low;
+  ImGui::SetTooltip("%s", fmt::format("{:.3g} % of what is seen is {} {:.4g} and has this colour",
+                                      100 * share, high ? "above" : "below", end)
+                              .c_str());
+}
+
 }  // namespace
 
 void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from) {
@@ -72,6 +92,12 @@ void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, floa
 
 void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  const std::string& caption, float caption_width, const std::string& nothing) {
+  draw_legend(ui, rect, scale, {}, caption, caption_width, nothing);
+}
+
+void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
+                 const ValueHistogram::Beyond& beyond, const std::string& caption,
+                 float caption_width, const std::string& nothing) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImFont* const small = ui.fonts.secondary;
   put_text(ui, small, rect.x0, rect.y0, ui.theme.text, fit_text(small, caption, caption_width));
@@ -94,6 +120,8 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                                  colour(i + 1), colour(i));
   }
   draw_ticks(ui, scale, rect.x0, rect.x1, bottom, ui.px(4));
+  draw_end(ui, {rect.x0, top, rect.x1, bottom}, scale, beyond.below, false);
+  draw_end(ui, {rect.x0, top, rect.x1, bottom}, scale, beyond.above, true);
 }
 
 SeenSpecials seen_specials(const Scene& scene) {

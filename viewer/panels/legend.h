@@ -11,6 +11,12 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  const std::string& caption, float caption_width, const std::string& nothing);
 constexpr float kLegendHeight = 52;
 
+/// The same where some of what is seen lies beyond the bar: triangles at its ends, whose tips tell
+/// how much.
+void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
+                 const ValueHistogram::Beyond& beyond, const std::string& caption,
+                 float caption_width, const std::string& nothing);
+
 /// Labels of a scale below a line from `x0` to `x1`, of which none touches another; small lines of
 /// `tick` pixels lead to them.
 void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, float y, float tick);

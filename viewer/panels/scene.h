@@ -51,6 +51,7 @@ struct Scene {
   ColourScale scale;                ///< of the matrix
   double factor = 1;                ///< weights are multiplied by it: the number of keys, or 1
   const ValueHistogram& histogram;  ///< of what is seen of the map
+  ValueHistogram::Beyond beyond;    ///< what of that lies beyond the scale's ends
   std::optional<PointReadout> readout;
   /// The line that the query volume shows; it may lag behind the mouse by a moment.
   std::shared_ptr<const MapLine> line;

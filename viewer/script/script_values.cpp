@@ -51,7 +51,11 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::js_max:
     case ScriptName::js_rows:
     case ScriptName::film_frame:
-    case ScriptName::film_frames: {
+    case ScriptName::film_frames:
+    case ScriptName::range_low:
+    case ScriptName::range_high:
+    case ScriptName::share_below:
+    case ScriptName::share_above: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);

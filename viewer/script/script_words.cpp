@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 47> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 51> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -55,6 +55,10 @@ constexpr std::array<std::string_view, 47> kNames{"first_picture_ms",
                                                   "js_rows",
                                                   "film_frame",
                                                   "film_frames",
+                                                  "range_low",
+                                                  "range_high",
+                                                  "share_below",
+                                                  "share_above",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -200,8 +204,12 @@ ScriptWord make_colormap(const Words& w) {
 
 ScriptWord make_range(const Words& w) {
   if (w.size() == 2) {
-    if (w[1] != "auto") throw usage_error("range: expected range LO HI, or range auto");
-    return act(action::SetRange{{}});
+    if (w[1] != "auto" && w[1] != "minmax") {
+      throw usage_error("range: expected range LO HI, range auto or range minmax");
+    }
+    ColourRange range;
+    range.whole = w[1] == "minmax";
+    return act(action::SetRange{range});
   }
   const double low = number(w, 1);
   const double high = number(w, 2);
@@ -210,6 +218,11 @@ ScriptWord make_range(const Words& w) {
         fmt::format("range: the low end must be below the high end, got {} {}", w[1], w[2]));
   }
   return act(action::SetRange{{false, low, high}});
+}
+
+ScriptWord make_aspect(const Words& w) {
+  if (w[1] != "equal" && w[1] != "fill") throw unknown_name("aspect", w[1], {"equal", "fill"});
+  return act(action::EqualAxes{w[1] == "equal"});
 }
 
 ScriptWord make_zoom(const Words& w) {
@@ -422,9 +435,19 @@ const std::vector<WordRule>& rules() {
        make_scale,
        {"scale log|linear|sqrt|symlog", "how values are spread over the colours"}},
       {"colormap", 1, 1, make_colormap, {"colormap NAME", "viridis, cividis, magma, ..."}},
-      {"range", 1, 2, make_range, {"range LO HI | range auto", "the values at the colours' ends"}},
+      {"range",
+       1,
+       2,
+       make_range,
+       {"range LO HI | range auto|minmax",
+        "the values at the colours' ends: these, 1 % to 99.9 % of what is seen, all of it"}},
       {"zoom", 4, 4, make_zoom, {"zoom Q0 Q1 K0 K1", "show these queries and keys of the map"}},
       {"fit", 0, 0, make_fit, {"fit", "show the whole map"}},
+      {"aspect",
+       1,
+       1,
+       make_aspect,
+       {"aspect equal|fill", "an entry as high as it is wide, or the map as large as the pane"}},
       {"pane",
        1,
        1,

@@ -96,6 +96,7 @@ OrderedJson other_side_json(const Session& session, const path& folder) {
   if (other.difference != Difference::off) json["difference"] = difference_name(other.difference);
   // The shortest number that is this float.
   if (other.split) json["split"] = std::stod(fmt::format("{}", *other.split));
+  if (other.range.whole) json["range"] = "minmax";
   if (!other.range.automatic) json["range"] = {other.range.low, other.range.high};
   if (!other.lock_zoom) {
     json["rect"] = {other.rect.q0, other.rect.q1, other.rect.k0, other.rect.k1};
@@ -117,8 +118,9 @@ OrderedJson view_json(const ViewState& view) {
   json["pool"] = pool_name(view.pool);
   json["scale"] = scale_kind_name(view.scale);
   json["colormap"] = view.colormap;
-  json["range"] = "auto";
+  json["range"] = view.range.whole ? "minmax" : "auto";
   if (!view.range.automatic) json["range"] = {view.range.low, view.range.high};
+  if (view.equal_axes) json["equal_axes"] = true;
   json["theme"] = theme_name(view.theme);
   json["maximised"] = nullptr;
   if (view.maximised) json["maximised"] = pane_name(*view.maximised);
@@ -253,6 +255,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetPool{view.pool},
                                 action::SetScale{view.scale},
                                 action::SetRange{view.range},
+                                action::EqualAxes{view.equal_axes},
                                 action::SetColormap{view.colormap},
                                 action::SetTheme{view.theme},
                                 action::Maximise{view.maximised},

@@ -210,9 +210,11 @@ ColourRange ends_of(const Fields& fields, const std::vector<double>& ends) {
 }
 
 ColourRange read_range(Fields& fields) {
-  if (fields.at("range") == "auto") return {};
+  ColourRange range;
+  range.whole = fields.at("range") == "minmax";
+  if (range.whole || fields.at("range") == "auto") return range;
   if (!fields.at("range").is_array()) {
-    throw fields.fail("range", "expected \"auto\" or two numbers");
+    throw fields.fail("range", "expected \"auto\", \"minmax\" or two numbers");
   }
   return ends_of(fields, fields.numbers("range", 2));
 }
@@ -249,7 +251,7 @@ void read_other_side(Fields fields, const std::filesystem::path& folder, Session
     }
     other.split = static_cast<float>(share);
   }
-  if (fields.has("range")) other.range = ends_of(fields, fields.numbers("range", 2));
+  if (fields.has("range")) other.range = read_range(fields);
   if (fields.has("rect")) {
     other.rect = read_rect(fields);
     other.lock_zoom = false;
@@ -315,6 +317,7 @@ ViewState read_view(Fields fields) {
   fields.name("colormap", parse_colormap, colormap_names());
   view.colormap = fields.text("colormap");
   view.range = read_range(fields);
+  if (fields.has("equal_axes")) view.equal_axes = fields.boolean("equal_axes");
   view.theme = fields.name("theme", parse_theme, theme_names());
   if (!fields.at("maximised").is_null()) {
     view.maximised = fields.name("maximised", parse_pane, pane_names());

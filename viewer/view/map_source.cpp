@@ -1,5 +1,7 @@
 #include "viewer/view/map_source.h"
 
+#include <fmt/core.h>
+
 #include <numeric>
 #include <set>
 
@@ -15,6 +17,13 @@ std::vector<int64_t> counted(int64_t count) {
   std::vector<int64_t> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
   return numbers;
+}
+
+/// What the numbers of q and k are held as in the file.
+std::string precision_text(const AttentionProblem& problem) {
+  const std::string_view q = dtype_name(problem.q().source().dtype());
+  const std::string_view k = dtype_name(problem.k().source().dtype());
+  return q == k ? fmt::format("q, k {}", q) : fmt::format("q {}, k {}", q, k);
 }
 
 }  // namespace
@@ -42,6 +51,7 @@ std::vector<MapSource> map_sources(const Capture& capture) {
     }
     if (!problem.mask().is_none()) call.mask = problem.mask().describe();
     call.evicted = evictions_of(entry);
+    call.precision = precision_text(problem);
     call.rows = {0, problem.num_queries()};
     call.cols = {0, problem.num_keys()};
     calls.push_back(std::move(call));

@@ -39,6 +39,7 @@ struct MapSource {
   /// Queries and keys that are there, within the sequences; all of them where they are computed.
   IndexRange rows, cols;
   int64_t first_row = -1;  ///< of single rows, one that is there; −1: all of `rows` are
+  std::string precision;   ///< "q, k bf16": of what the map is computed from; empty: of an export
   std::string about;       ///< one line, shown below the map; may be empty
   std::string rounding;    ///< how far stored numbers are from exact ones; empty: not worth telling
 

@@ -120,6 +120,12 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
   const int bins = weights ? (kHighestOctave - kLowestOctave) * kBinsPerOctave : kLinearBins;
   counts_.assign(static_cast<size_t>(bins), 0);
   total_ = zeros_ = masked_ = missing_ = 0;
+  least_ = std::numeric_limits<double>::infinity();
+  greatest_ = -least_;
+  const auto note = [this](float value) {
+    least_ = std::min(least_, double{value});
+    greatest_ = std::max(greatest_, double{value});
+  };
   const auto count_other = [this](float value, double entries) {
     if (std::isnan(value)) {
       missing_ += entries;
@@ -133,6 +139,7 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
         if (value > 0 && std::isfinite(value)) {
           counts_[octave_bin(value)] += entries;
           total_ += entries;
+          note(value);
         } else if (value == 0) {
           zeros_ += entries;
         } else {
@@ -149,6 +156,7 @@ void ValueHistogram::fill(const std::vector<const MapTile*>& tiles, const MapRec
       const double at = (double{value} - low_) * per_unit;
       counts_[static_cast<size_t>(std::clamp(at, 0.0, bins - 1.0))] += entries;
       total_ += entries;
+      note(value);
     });
   }
 }
@@ -190,6 +198,28 @@ std::optional<ValueRange> ValueHistogram::automatic_range() const {
   }
   range->high = mass_keeping_end(range->high, beyond, total);
   return range;
+}
+
+std::optional<ValueRange> ValueHistogram::extent() const {
+  if (empty()) return std::nullopt;
+  return ValueRange{least_, greatest_};
+}
+
+ValueHistogram::Beyond ValueHistogram::beyond(const ValueRange& range) const {
+  Beyond found;
+  if (empty()) return found;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    // A bin lies where its middle does; outliers of logits, in the first and last one, beyond it.
+    const double middle = place(static_cast<double>(i) + 0.5);
+    if (middle < range.low) found.below += counts_[i];
+    if (middle > range.high) found.above += counts_[i];
+  }
+  found.below /= total_;
+  found.above /= total_;
+  // A range that reaches from end to end leaves nothing out, whatever the bins' edges say.
+  if (range.low <= least_) found.below = 0;
+  if (range.high >= greatest_) found.above = 0;
+  return found;
 }
 
 std::optional<ValueRange> ValueHistogram::quantiles(double low, double high) const {

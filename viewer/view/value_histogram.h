@@ -48,6 +48,13 @@ class ValueHistogram {
   /// The values below which these shares of what was counted lie, interpolated within a bin.
   /// Nothing where the histogram is empty.
   std::optional<ValueRange> quantiles(double low, double high) const;
+  /// The least and the greatest of what was counted, outliers too. Nothing where that is nothing.
+  std::optional<ValueRange> extent() const;
+  /// The shares of what was counted that lie below and above a range, to a bin.
+  struct Beyond {
+    double below = 0, above = 0;
+  };
+  Beyond beyond(const ValueRange& range) const;
   /// The range that ColourScale::fit() chooses by itself over the values counted, to a bin.
   std::optional<ValueRange> automatic_range() const;
 
@@ -67,6 +74,7 @@ class ValueHistogram {
   bool exact_ = false;
   double low_ = 0, high_ = 1;  ///< of the axis: log₂ of weights, or logits
   std::vector<double> counts_;
+  double least_ = 0, greatest_ = 0;  ///< of what is in bins
   double total_ = 0, zeros_ = 0, masked_ = 0, missing_ = 0;
 };
 

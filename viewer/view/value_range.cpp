@@ -32,8 +32,10 @@ bool counts_shown(const ViewState& state, const ValueHistogram& histogram) {
 ValueRange signed_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
   constexpr double kTail = 0.001;
   const double factor = shown_factor(state, keys);
-  const auto seen =
-      counts_shown(state, histogram) ? histogram.quantiles(kTail, 1 - kTail) : std::nullopt;
+  std::optional<ValueRange> seen;
+  if (counts_shown(state, histogram)) {
+    seen = state.other->range.whole ? histogram.extent() : histogram.quantiles(kTail, 1 - kTail);
+  }
   double end = 0;
   if (seen) end = std::max(std::abs(seen->low), std::abs(seen->high)) * factor;
   if (end > 0) return {-end, end};
@@ -57,13 +59,23 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
     return signed_range(state, histogram, keys);
   }
   const double factor = product_factor(state.product, keys);
-  const auto seen = counts_shown(state, histogram) ? histogram.automatic_range() : std::nullopt;
+  std::optional<ValueRange> seen;
+  if (counts_shown(state, histogram)) {
+    seen = chosen.whole ? histogram.extent() : histogram.automatic_range();
+  }
   if (seen) {
     return widened_range({seen->low * factor, seen->high * factor}, state.scale);
   }
   if (state.product == ViewProduct::logits) return {-1, 1};
   const double even = factor / static_cast<double>(keys);
   return {even / kUnseenSpan, even * kUnseenSpan};
+}
+
+ValueHistogram::Beyond shown_beyond(const ViewState& state, const ValueHistogram& histogram,
+                                    const ColourScale& scale, int64_t keys) {
+  if (!counts_shown(state, histogram) || scale.is_of_nothing()) return {};
+  const double factor = shown_factor(state, keys);
+  return histogram.beyond({scale.range().low / factor, scale.range().high / factor});
 }
 
 ColourScale shown_scale(const ViewState& state, const ValueRange& range) {

@@ -18,9 +18,15 @@ double shown_factor(const ViewState& state, int64_t keys);
 /// The values at the ends of the colours: those that were set, or the histogram's automatic range,
 /// widened where that is next to nothing (as ColourScale::fit does). With nothing in the histogram,
 /// a sixteenth to sixteen times an even row's weight, or logits of −1 to 1. Of signed differences
-/// the ends are as far below 0 as above: 99.8 % of what is seen lies between them. In the units of
-/// the product.
+/// the ends are as far below 0 as above: 99.8 % of what is seen lies between them. From the least
+/// to the greatest of what is seen where the state says so. In the units of the product.
 ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys);
+
+/// The shares of what is seen that lie below and above a scale's range (in the units of the
+/// product), and so have the colours of its ends; 0 where the histogram has not counted what the
+/// state shows.
+ValueHistogram::Beyond shown_beyond(const ViewState& state, const ValueHistogram& histogram,
+                                    const ColourScale& scale, int64_t keys);
 
 /// The colours of a state over a range: units, values, colours and ticks. Throws Error(usage) where
 /// the state's colour map is not known.

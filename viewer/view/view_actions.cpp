@@ -157,6 +157,7 @@ class Applier {
     ColourRange& range = state_.against() ? state_.other->range : state_.range;
     if (a.range.automatic) {
       range = {};
+      range.whole = a.range.whole;
       return;
     }
     const std::string text = fmt::format("range {:g} {:g}: ", a.range.low, a.range.high);
@@ -178,6 +179,8 @@ class Applier {
     }
     range = a.range;
   }
+
+  void operator()(const action::EqualAxes& a) { state_.equal_axes = a.on; }
 
   void operator()(const action::SetTheme& a) { state_.theme = a.theme; }
 

@@ -52,6 +52,10 @@ struct SetColormap {
 struct SetRange {
   ColourRange range;
 };
+/// An entry of the matrix is drawn as high as it is wide, or fills the pane.
+struct EqualAxes {
+  bool on;
+};
 struct SetTheme {
   ViewTheme theme;
 };
@@ -117,11 +121,11 @@ using Action =
     std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
                  action::PickQuery, action::DropQuery, action::SetReverse, action::SetSegment,
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
-                 action::SetRange, action::SetTheme, action::Maximise, action::ShowHistogram,
-                 action::SetAtlas, action::SetSplit, action::SetWords, action::SetFilm,
-                 action::SetMoment, action::SetVolume, action::SetTimeline, action::Scrub,
-                 action::SetOther, action::DropOther, action::SetDifference, action::SetSplitLine,
-                 action::SetLock, action::SetOtherRect, action::ShowRanked>;
+                 action::SetRange, action::EqualAxes, action::SetTheme, action::Maximise,
+                 action::ShowHistogram, action::SetAtlas, action::SetSplit, action::SetWords,
+                 action::SetFilm, action::SetMoment, action::SetVolume, action::SetTimeline,
+                 action::Scrub, action::SetOther, action::DropOther, action::SetDifference,
+                 action::SetSplitLine, action::SetLock, action::SetOtherRect, action::ShowRanked>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and

@@ -10,7 +10,8 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
     return Gesture::move;
   }
   if (std::holds_alternative<action::SetSplit>(action)) return Gesture::split;
-  if (std::holds_alternative<action::SetRange>(action)) return Gesture::range;
+  const auto* const range = std::get_if<action::SetRange>(&action);
+  if (range != nullptr && !range->range.automatic) return Gesture::range;
   if (const auto* volume = std::get_if<action::SetVolume>(&action); volume && volume->dragged) {
     return Gesture::volume;
   }

@@ -50,6 +50,7 @@ struct ChosenQuery {
 struct ColourRange {
   bool automatic = true;  ///< 1 % to 99.9 % of what is seen exactly
   double low = 0, high = 0;
+  bool whole = false;  ///< automatic: from the least to the greatest of what is seen
   friend bool operator==(const ColourRange&, const ColourRange&) = default;
 };
 
@@ -99,6 +100,7 @@ struct ViewState {
   TimelineLook timeline = {};
   WordsLook words = {};
   FilmLook film = {};
+  bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide
   float split_query = 0.36f;            ///< share of the window's width that the right column takes
   std::optional<OtherSide> other = {};  ///< none: nothing is compared
 

@@ -97,3 +97,29 @@ TEST_CASE("words in other scripts are drawn in an installed font that has them")
   CHECK(differing(read_png(folder / "with-shield.png"), read_png(folder / "without-shield.png")) ==
         0);
 }
+
+TEST_CASE("the colours' range and the axes' scales by words, by keys and by clicks") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult result =
+      run_window(folder.path().string(), {kSample.string(), "--layers", "2", "--heads", "0"},
+                 "size 1000 700\nwait exact\nprint share_above\nexpect share_above > 0\n"
+                 "expect share_above < 0.01\nexpect share_below > 0\nshot auto.png\n"
+                 "click Histogram/Min-max\nwait exact\nexpect share_above == 0\n"
+                 "expect share_below == 0\nprint range_low\nprint range_high\n"
+                 "key Shift+L\nwait exact\nexpect share_above > 0\nrange minmax\nwait exact\n"
+                 "expect share_above == 0\nkey Ctrl+Z\nexpect share_above > 0\n"
+                 "aspect equal\nwait exact\nshot equal.png\nkey E\nwait exact\nshot fill.png\n");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Picture fill = read_png((folder / "fill.png"));
+  CHECK(differing(read_png((folder / "auto.png")), fill) < 10);
+  CHECK(differing(read_png((folder / "equal.png")), fill) > 1000);
+  const WindowResult wrong = run_window(folder.path().string(), {kSample.string()}, "range most\n");
+  CHECK(wrong.exit_code != 0);
+  CHECK(wrong.err.find("range minmax") != std::string::npos);
+  const WindowResult shape =
+      run_window(folder.path().string(), {kSample.string()}, "aspect eqal\n");
+  CHECK(shape.exit_code != 0);
+  CHECK(shape.err.find("equal") != std::string::npos);
+}

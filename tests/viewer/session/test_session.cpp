@@ -29,6 +29,7 @@ Session unusual(const path& capture) {
   session.view.scale = ScaleKind::symlog;
   session.view.colormap = "turbo";
   session.view.range = {false, -0.1, 12.7};
+  session.view.equal_axes = true;
   session.view.theme = ViewTheme::light;
   session.view.maximised = ViewPane::query;
   session.view.show_histogram = false;
@@ -197,7 +198,7 @@ TEST_CASE("what is wrong in a session is named by file and key") {
       {[](Json& j) { j["view"]["reverse"] = "on"; }, "view.reverse: expected true or false"},
       {[](Json& j) { j["view"]["product"] = "weight"; }, "did you mean weights?"},
       {[](Json& j) { j["view"]["colormap"] = "jet"; }, "view.colormap: jet: no such name"},
-      {[](Json& j) { j["view"]["range"] = "wide"; }, "view.range: expected \"auto\""},
+      {[](Json& j) { j["view"]["range"] = "wide"; }, "view.range: expected \"auto\", \"minmax\""},
       {[](Json& j) {
          j["view"]["range"] = {2, 1};
        },

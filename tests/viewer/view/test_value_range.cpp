@@ -233,3 +233,53 @@ TEST_CASE("where all is 0, masked or missing there is nothing to scale") {
   CHECK_FALSE(ValueHistogram().has_nothing_to_scale());
   CHECK_FALSE(shown_scale(ViewState(), ValueHistogram(), 256).is_of_nothing());
 }
+
+TEST_CASE("all of what is seen: from the least to the greatest, outliers too") {
+  const TilePtr weights = tile(0, 0, 0, 100, true, [](int64_t r, int64_t c) {
+    if (r == 0 && c == 0) return 0.9f;
+    if (r == 0 && c == 1) return 1e-9f;
+    return r == 0 && c == 2 ? 0.0f : 0.001f;
+  });
+  const ValueHistogram seen = ValueHistogram::of(std::vector{weights}, kAll, Pool::max);
+  REQUIRE(seen.extent());
+  CHECK(seen.extent()->low == Approx(1e-9));
+  CHECK(seen.extent()->high == Approx(0.9));
+  ViewState state;
+  const double usual = shown_range(state, seen, 100).low;
+  CHECK(usual > 1e-4);
+  state.range.whole = true;
+  CHECK(shown_range(state, seen, 100).low == Approx(1e-9));
+  CHECK(shown_range(state, seen, 100).high == Approx(0.9));
+  state.product = ViewProduct::lift;
+  CHECK(shown_range(state, seen, 100).high == Approx(90));
+  const TilePtr logits = tile(
+      0, 0, 0, 100, true,
+      [](int64_t r, int64_t c) { return r == 0 && c == 0 ? -1e4f : static_cast<float>(c) / 100; },
+      Quantity::logits);
+  const ValueHistogram even = ValueHistogram::of(std::vector{logits}, kAll, Pool::max);
+  CHECK(even.extent()->low == -1e4);
+  CHECK(even.extent()->high == Approx(0.99));
+  CHECK_FALSE(ValueHistogram::of({}, kAll, Pool::max).extent());
+}
+
+TEST_CASE("how much of what is seen lies beyond the colours") {
+  // A quarter is 1/4, a half 1/64, a quarter 1/1024.
+  const TilePtr one = tile(0, 0, 0, 64, true, [](int64_t, int64_t c) {
+    return c < 16 ? 0.25f : c < 48 ? 1.0f / 64 : 1.0f / 1024;
+  });
+  const ValueHistogram seen = ValueHistogram::of(std::vector{one}, kAll, Pool::max);
+  const auto beyond = [&](double low, double high) { return seen.beyond({low, high}); };
+  CHECK(beyond(0.01, 0.1).below == Approx(0.25));
+  CHECK(beyond(0.01, 0.1).above == Approx(0.25));
+  CHECK(beyond(0.1, 0.2).below == Approx(0.75));
+  CHECK(beyond(1.0 / 1024, 0.25).below == 0);
+  CHECK(beyond(1.0 / 1024, 0.25).above == 0);
+  ViewState state;
+  state.product = ViewProduct::lift;
+  state.range = {false, 1, 10};
+  const ColourScale scale = shown_scale(state, seen, 100);
+  CHECK(shown_beyond(state, seen, scale, 100).above == Approx(0.25));
+  CHECK(shown_beyond(state, seen, scale, 100).below == Approx(0.25));
+  state.product = ViewProduct::logits;
+  CHECK(shown_beyond(state, seen, scale, 100).above == 0);
+}

@@ -21,6 +21,8 @@ constexpr float kFooterHeight = 104;
 constexpr float kMiniSide = 88;
 /// A map that would be lower above its footer goes without the footer.
 constexpr float kLeastMap = 64;
+/// Of equal scales, the shorter side of the map.
+constexpr float kLeastSide = 8;
 
 RulerAxis key_axis(const Scene& scene, const ViewTransform& v) {
   return {scene.keys, v.area.x0, v.area.x1, v.rect.k0, v.rect.k1, false};
@@ -64,12 +66,28 @@ std::string map_caption(const Scene& scene, int level) {
   return caption;
 }
 
+/// The part of the area, from its upper left corner on, where `rect` has as many pixels an entry
+/// down as across; at least `least` pixels a side.
+ScreenRect with_equal_axes(const ScreenRect& area, const MapRect& rect, float least) {
+  const double across = area.width() / (rect.k1 - rect.k0);
+  const double down = area.height() / (rect.q1 - rect.q0);
+  const double pixels = std::min(across, down);
+  const auto side = [&](double entries) {
+    return std::max(least, static_cast<float>(std::floor(entries * pixels)));
+  };
+  return {area.x0, area.y0, area.x0 + side(rect.k1 - rect.k0), area.y0 + side(rect.q1 - rect.q0)};
+}
+
 }  // namespace
 
-std::string resolution_text(const SeenExactness& seen, const MapSource& call) {
+std::string resolution_text(const SeenExactness& seen, const MapSource& call, Pool pool) {
   if (!seen.complete) return seen.failed ? "failed" : "computing";
   if (seen.exact) return call.rounding.empty() ? "exact" : call.rounding;
-  if (seen.sampled_rows == 0) return seen.failed ? "coarser, the rest failed" : "coarser, refining";
+  if (seen.sampled_rows == 0) {
+    const std::string coarser =
+        fmt::format("in part {} of {}", pool_name(pool), texel_text(seen.coarsest, call.block));
+    return coarser + (seen.failed ? ", the rest failed" : ", refining");
+  }
   return fmt::format("sampled {} of {} rows{}", seen.sampled_rows, int64_t{1} << seen.level,
                      seen.failed ? ", the rest failed" : "");
 }
@@ -79,7 +97,8 @@ struct MatrixPanel::Areas {
   bool has_footer = true;  ///< else there are no areas of footer and mini
 };
 
-MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect) const {
+MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect,
+                                         const ViewState& state) {
   Areas a;
   const float map_top = rect.y0 + ui.px(kHeaderHeight + kRulerHeight);
   const float map_left = rect.x0 + ui.px(kRulerWidth);
@@ -89,9 +108,10 @@ MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect) c
   a.map = {std::round(map_left), std::round(map_top), std::floor(rect.x1 - ui.px(12)),
            std::floor(map_bottom)};
   a.map.x1 = std::max(a.map.x1, a.map.x0 + ui.px(32));
+  a.footer = {a.map.x0, a.map.y1, a.map.x1, rect.y1};
+  if (state.equal_axes) a.map = with_equal_axes(a.map, state.rect, ui.px(kLeastSide));
   a.top = {a.map.x0, rect.y0 + ui.px(kHeaderHeight + 2), a.map.x1, a.map.y0 - ui.px(1)};
   a.left = {rect.x0 + ui.px(4), a.map.y0, a.map.x0 - ui.px(1), a.map.y1};
-  a.footer = {a.map.x0, a.map.y1, a.map.x1, rect.y1};
   const float side = ui.px(kMiniSide);
   a.mini = {a.footer.x1 - side, a.footer.y0 + ui.px(8), a.footer.x1, a.footer.y0 + ui.px(8) + side};
   return a;
@@ -104,10 +124,12 @@ SeenExactness MatrixPanel::draw_tiles(const Ui& ui, const Scene& scene, const Vi
   const DrawPlan plan = plan_drawing(state, scene.geometry, pane_,
                                      [&](const TileId& id) { return textures_->has(id); });
   layer.quads.clear();
-  SeenExactness seen{plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, 0,
-                     !scene.source.tiles_problem.empty()};
+  SeenExactness seen{
+      plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, plan.level, 0,
+      !scene.source.tiles_problem.empty()};
   for (const DrawnTile& piece : plan.tiles) {
     const TileTextures::Drawn drawn = textures_->use(piece.source);
+    seen.coarsest = std::max(seen.coarsest, piece.source.level);
     if (piece.source.level == plan.level && !drawn.tile->exact) {
       seen.sampled_rows = seen.sampled_rows == 0
                               ? drawn.tile->rows_per_texel
@@ -138,6 +160,7 @@ void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform
       draw_tiles(ui, scene, *scene.other_state, *scene.other_scale, right, other, other_layer_);
   seen_.complete = seen_.complete && seen.complete;
   seen_.exact = seen_.exact && seen.exact;
+  seen_.coarsest = std::max(seen_.coarsest, seen.coarsest);
   if (seen.sampled_rows > 0 &&
       (seen_.sampled_rows == 0 || seen.sampled_rows < seen_.sampled_rows)) {
     seen_.sampled_rows = seen.sampled_rows;
@@ -272,6 +295,20 @@ void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
   }
 }
 
+ColourScale MatrixPanel::mini_scale(const Scene& scene,
+                                    const std::shared_ptr<const MapTile>& tile) {
+  if (mini_tile_ != tile || mini_pool_ != scene.state.pool) {
+    mini_counts_ = ValueHistogram::of(
+        {&tile, 1}, fit_rect(scene.geometry.rows, scene.geometry.cols), scene.state.pool);
+    mini_tile_ = tile;
+    mini_pool_ = scene.state.pool;
+  }
+  ViewState state = scene.state;
+  state.range = {};
+  if (state.other) state.other->range = {};
+  return shown_scale(state, mini_counts_, scene.geometry.cols);
+}
+
 void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
                                 PanelRequests& requests) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -291,9 +328,10 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
     mini_layer_.quads.push_back({whole.x0, whole.y0, whole.x1, whole.y1, 0, 0,
                                  static_cast<float>(drawn.tile->cols),
                                  static_cast<float>(drawn.tile->rows), drawn.slot});
+    const ColourScale scale = mini_scale(scene, drawn.tile);
     mini_layer_.add_tiles(textures_->pool(),
-                          painter_colours(scene.state, scene.scale, scene.factor, ui.theme),
-                          scene.scale.map(), whole);
+                          painter_colours(scene.state, scale, scene.factor, ui.theme), scale.map(),
+                          whole);
   }
   const ViewTransform view{fit_rect(g.rows, g.cols), whole};
   const MapRect& r = scene.state.rect;
@@ -308,6 +346,9 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
   ImGui::SetCursorScreenPos({whole.x0, whole.y0});
   ImGui::InvisibleButton("minimap", {whole.width(), whole.height()});
   mark(ui, "Matrix/Overview");
+  if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) {
+    ImGui::SetTooltip("the whole map, in colours of its own range; drag to move");
+  }
   if (ImGui::IsItemActive()) {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     const double queries = view.query(mouse.y) - (r.q0 + r.q1) / 2;
@@ -320,28 +361,33 @@ void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scen
 void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
   const ViewState& s = scene.state;
   std::string caption = map_caption(scene, seen_.level);
-  caption += " \u00b7 " + resolution_text(seen_, scene.call);
+  caption += " \u00b7 " + resolution_text(seen_, scene.call, s.pool);
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
   const SeenSpecials specials = seen_specials(scene);
   draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
-              caption, room, nothing_text(specials));
+              scene.beyond, caption, room, nothing_text(specials));
   ImFont* const small = ui.fonts.secondary;
   std::string about =
       scene.shows_other ? "B: " + scene.others.title(s.head) : scene.picker.title(s.head);
   if (s.other) about = "A: " + about + "   B: " + scene.others.title(s.other->head);
-  for (const std::string& part : {scene.call.about, softmax_text(scene.call)}) {
+  for (const std::string& part :
+       {scene.call.precision, scene.call.about, softmax_text(scene.call)}) {
     if (!part.empty()) about += " \u00b7 " + part;
   }
-  put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary,
-           fit_text(small, about, room));
+  const std::string fitting = fit_text(small, about, room);
+  put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary, fitting);
+  const ImVec2 low{area.x0, area.y0 + ui.px(70)}, high{area.x0 + room, area.y0 + ui.px(86)};
+  if (fitting != about && ImGui::IsMouseHoveringRect(low, high)) {
+    ImGui::SetTooltip("%s", about.c_str());
+  }
   draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
 }
 
 void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                        PanelRequests& requests) {
   begin_pane(ui, "matrix", rect);
-  const Areas areas = areas_of(ui, rect);
+  const Areas areas = areas_of(ui, rect, scene.state);
   pane_ = {areas.map.width(), areas.map.height()};
   const ViewTransform view{scene.state.rect, areas.map};
   const TileSourceStatus& work = scene.source;

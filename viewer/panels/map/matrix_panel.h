@@ -13,12 +13,13 @@ struct SeenExactness {
   bool complete = false;  ///< something stands everywhere
   bool exact = false;     ///< all of it, at the view's own level
   int level = 0;
+  int coarsest = 0;          ///< the level of the coarsest that stands there
   int64_t sampled_rows = 0;  ///< where not exact: rows a texel at the least, 0 for a coarser level
   bool failed = false;       ///< what is not exact yet will not come
 };
 /// "exact", "computing", "failed", "sampled 4 of 32 rows" …; of a call with rounded numbers not
-/// "exact" but how they are rounded.
-std::string resolution_text(const SeenExactness& seen, const MapSource& call);
+/// "exact" but how they are rounded. What stands in for finer numbers says what it is pooled by.
+std::string resolution_text(const SeenExactness& seen, const MapSource& call, Pool pool);
 
 /// The map itself: zoomed and dragged, with rulers, frame lines, crosshair, a small overall view
 /// and a legend.
@@ -37,7 +38,9 @@ class MatrixPanel {
 
  private:
   struct Areas;
-  Areas areas_of(const Ui& ui, const ScreenRect& rect) const;
+  static Areas areas_of(const Ui& ui, const ScreenRect& rect, const ViewState& state);
+  /// The overview's colours: of the whole map, whatever part of it is seen.
+  ColourScale mini_scale(const Scene& scene, const std::shared_ptr<const MapTile>& tile);
   SeenExactness draw_tiles(const Ui& ui, const Scene& scene, const ViewState& state,
                            const ColourScale& scale, const ScreenRect& clip,
                            const ViewTransform& view, MapLayer& layer);
@@ -55,6 +58,9 @@ class MatrixPanel {
 
   TileTextures* textures_;
   MapLayer map_layer_, other_layer_, mini_layer_;
+  std::shared_ptr<const MapTile> mini_tile_;  ///< that mini_counts_ was counted of
+  Pool mini_pool_ = Pool::max;
+  ValueHistogram mini_counts_;
   PaneSize pane_;
   SeenExactness seen_;
   bool interacting_ = false;

@@ -4,6 +4,11 @@
 #include <cmath>
 
 namespace attnscope {
+namespace {
+
+constexpr float kLeastWholeCell = 4;
+
+}  // namespace
 
 FilmLayout FilmLayout::fit(const ScreenRect& area, int64_t frames, int64_t height, int64_t width,
                            float label, float gap, float tall, bool whole) {
@@ -15,7 +20,8 @@ FilmLayout FilmLayout::fit(const ScreenRect& area, int64_t frames, int64_t heigh
     const float down = ((area.height() + gap) / static_cast<float>(lines) - label - gap) /
                        (static_cast<float>(height) * tall);
     float cell = std::min(across, down);
-    if (whole && cell > 2) cell = std::floor(cell);
+    // Of small cells, whole pixels would leave too much of the pane empty.
+    if (whole && cell > kLeastWholeCell) cell = std::floor(cell);
     if (cell > 0 && cell >= best.cell) {
       best = {frames, height, width, per_line, cell, tall, label, gap, area.x0, area.y0};
     }

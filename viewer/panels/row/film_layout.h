@@ -18,7 +18,7 @@ struct FilmLayout {
   float x0 = 0, y0 = 0;
 
   /// Fits frames of height × width cells into `area`; `whole`: a cell's width is a whole number of
-  /// pixels where there is one to spare.
+  /// pixels where it has more than four.
   static FilmLayout fit(const ScreenRect& area, int64_t frames, int64_t height, int64_t width,
                         float label, float gap, float tall = 1, bool whole = true);
   /// Of a frame's cells, without its label.
