@@ -129,9 +129,12 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
     detail = "seen, " + (h.exact() ? known : "sampled") + " \u00b7 log count";
   }
   ImFont* const small = ui.fonts.secondary;
-  const float whole = text_size(small, kWhole).x + ui.px(24);
-  const float button = text_size(small, "Auto").x + ui.px(24) + whole;
   const float title = text_size(ui.fonts.title, "Histogram").x + ui.px(24);
+  float button = text_size(small, "Auto").x + ui.px(24);
+  // Where there is no room for it, the key and the palette do the same.
+  const float whole = text_size(small, kWhole).x + ui.px(24);
+  const bool has_whole = rect.width() >= title + button + whole;
+  if (has_whole) button += whole;
   detail = fit_text(small, detail, rect.width() - title - button - ui.px(8));
   pane_header(ui, rect, {"Histogram", detail, ViewPane::histogram}, scene.state, requests);
   ImGui::PushFont(ui.fonts.secondary);
@@ -143,11 +146,14 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
     const ValueRange now = scene.scale.range();
     requests.act(action::SetRange{{!automatic, now.low, now.high}});
   }
-  ImGui::SetCursorScreenPos(
-      {rect.x1 - ui.px(24) - text_size(ui.fonts.secondary, "Auto").x - whole, rect.y0 + ui.px(4)});
-  if (tool_button(ui, "Histogram/Min-max", kWhole, chosen.whole,
-                  "colours from the least to the greatest value that is seen")) {
-    requests.act(action::SetRange{{true, 0, 0, !chosen.whole}});
+  if (has_whole) {
+    ImGui::SetCursorScreenPos(
+        {rect.x1 - ui.px(24) - text_size(ui.fonts.secondary, "Auto").x - whole,
+         rect.y0 + ui.px(4)});
+    if (tool_button(ui, "Histogram/Min-max", kWhole, chosen.whole,
+                    "colours from the least to the greatest value that is seen")) {
+      requests.act(action::SetRange{{true, 0, 0, !chosen.whole}});
+    }
   }
   ImGui::PopStyleVar();
   ImGui::PopFont();
