@@ -81,7 +81,7 @@ CallFile RecordedCall::file() const {
   if (!mask_valid.empty()) file.version(2).tensor("mask_valid", "BOOL", {kTokens}, mask_valid);
   file.fact("grid", "2x3x4")
       .fact("text", "4@start")
-      .fact("q_state", "qk_norm")
+      .fact("q_state", q_state)
       .fact("branches", R"(["uncond","cond"])");
   file.fact("scale", std::to_string(scale)).fact("layer", std::to_string(layer));
   return file.fact("mask", mask_fact);

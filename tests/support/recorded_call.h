@@ -23,7 +23,8 @@ struct RecordedCall {
   double scale = 0.125;
   int64_t layer = 0;
   std::string mask_fact = "none", mask;  ///< `mask`: bytes of a bool tensor [tokens, tokens]
-  std::string mask_valid;                ///< bytes of a bool tensor [tokens]
+  std::string q_state = "qk_norm";
+  std::string mask_valid;  ///< bytes of a bool tensor [tokens]
 
   explicit RecordedCall(uint64_t seed);
   /// Sets `out` to what the model makes of the arrays as they are now.

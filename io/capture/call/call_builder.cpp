@@ -1,5 +1,7 @@
 #include "io/capture/call/call_builder.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 
 #include "io/capture/call/call_mask.h"
@@ -19,6 +21,11 @@ struct TurnedCall {
   HeadTensors heads;
 };
 
+/// Whether q and k were taken where attention is called, after what the model did to them.
+bool is_of_the_call_itself(const std::string& state) {
+  return state == "as given to attention" || state == "final";
+}
+
 /// Turns q and k as they are read; `q_state` says so from then on.
 TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
                       const std::string& name, const ReadControl& control,
@@ -35,6 +42,12 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
   if (("," + state + ",").find(",rope,") != std::string::npos) {
     throw usage_error(option + ": " + call.facts.name() + " was recorded after it (q_state " +
                       state + ")");
+  }
+  if (is_of_the_call_itself(state)) {
+    notes.push_back(fmt::format(
+        "{}: {} turns q and k that were recorded as \"{}\" (q_state): most models have turned them "
+        "before, and then this is not their map; `verify` tells where outputs were recorded",
+        call.facts.name(), option, state));
   }
   const int64_t offset = call.facts.integer("head_offset").value_or(0);
   HeadTensors& heads = call.heads;

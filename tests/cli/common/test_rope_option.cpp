@@ -74,6 +74,22 @@ TEST_CASE("q and k before RoPE become what the model had with --rope") {
   CHECK(contains(twice.err, "was recorded after it"));
 }
 
+TEST_CASE("q and k that were taken at the call itself are not turned without a word") {
+  const TemporaryFolder folder;
+  for (const std::string state : {"as given to attention", "final"}) {
+    const std::string path = (folder.path() / (state + ".safetensors")).string();
+    RecordedCall call = before_rope(cogvideox_angle);
+    call.q_state = state;
+    call.file().write(path);
+    const ProgramResult turned =
+        run_attnscope({"query", path, "--query", "0,1,1", "--rope", "cogvideox", "-o",
+                       (folder.path() / (state + ".csv")).string()});
+    CHECK(turned.exit_code == 0);
+    CHECK(contains(turned.err, "recorded as \"" + state + "\""));
+    CHECK_FALSE(contains(run_attnscope({"info", path}).err, "recorded as"));
+  }
+}
+
 TEST_CASE("RoPE of mochi takes the model's frequencies") {
   const TemporaryFolder folder;
   // One set for two heads; of a model with as many key heads the sets would be one a head.
