@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "viewer/script/script_arguments.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 
@@ -24,11 +26,17 @@ struct Film {
   std::string path;   ///< of "save"
   double number = 0;  ///< of "opacity" and "frame"; "loop": 1 or 0
 };
+/// `order yxt`, `order order.npy rows`: a name of TokenOrder, or a file.
+struct ShowOrder {
+  std::string text;
+  std::optional<action::MapSide> side;  ///< none: both
+};
 }  // namespace word
 
 /// Of the words of a line, the command's name first. Throw Error(usage) without a place.
 word::ShowWords parse_words(ScriptArguments words);
 word::ChooseWords parse_word(ScriptArguments words);
 word::Film parse_film(ScriptArguments words);
+word::ShowOrder parse_order(ScriptArguments words);
 
 }  // namespace attnscope
