@@ -140,6 +140,10 @@ ScriptWord make_query(const Words& w) {
   if (w[1] == "text" || w.size() != 4) {
     throw usage_error("query: expected query T Y X, or query text N");
   }
+  const bool box = std::any_of(w.begin() + 1, w.end(), [](const std::string& each) {
+    return each.find(':') != std::string::npos;
+  });
+  if (box) return word::QueryBox{fmt::format("{}", fmt::join(w.subspan(1), ","))};
   return word::QueryAt{{whole(w, 1), whole(w, 2), whole(w, 3)}};
 }
 
@@ -248,6 +252,19 @@ ScriptWord make_pane(const Words& w) {
 
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
+ScriptWord make_drag(const Words& w) {
+  word::Drag drag{w[1], number(w, 2), number(w, 3), number(w, 4), number(w, 5)};
+  for (const double share : {drag.x0, drag.y0, drag.x1, drag.y1}) {
+    if (share < 0 || share > 1) {
+      throw usage_error("drag: expected shares of the label's width and height, 0 to 1");
+    }
+  }
+  for (const std::string& key : w.subspan(6)) {
+    if (key != "shift" && key != "ctrl") throw unknown_name("drag", key, {"shift", "ctrl"});
+    (key == "shift" ? drag.shift : drag.ctrl) = true;
+  }
+  return drag;
+}
 ScriptWord make_type(const Words& w) {
   std::string text;
   for (const std::string& word : w.subspan(1)) text += (text.empty() ? "" : " ") + word;
@@ -375,7 +392,9 @@ const std::vector<WordRule>& rules() {
        2,
        3,
        make_query,
-       {"query T Y X | query text N", "pick a token by its latent place or its place in the text"}},
+       {"query T Y X | query text N",
+        "pick a token by its latent place or its place in the text; the mean of several by ranges "
+        "A:B"}},
       {"reverse",
        1,
        1,
@@ -467,6 +486,12 @@ const std::vector<WordRule>& rules() {
         "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
+      {"drag",
+       5,
+       7,
+       make_drag,
+       {"drag LABEL X0 Y0 X1 Y1 [shift] [ctrl]",
+        "drag from one place of what has this label to another, in shares of its sides"}},
       {"type",
        1,
        kAny,
