@@ -37,6 +37,15 @@ bool AppScriptHost::drag(const word::Drag& drag) {
   return true;
 }
 
+bool AppScriptHost::wheel(const word::Wheel& wheel) {
+  const auto rect = app_->labels().find(wheel.label);
+  if (!rect) return false;
+  app_->mouse().wheel((rect->x0 + rect->x1) / 2, (rect->y0 + rect->y1) / 2,
+                      static_cast<int>(wheel.notches));
+  app_->window().request_frames();
+  return true;
+}
+
 bool AppScriptHost::click(const std::string& label) {
   const auto rect = app_->labels().find(label);
   if (!rect) return false;

@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <cfloat>
+#include <cstdlib>
 
 namespace attnscope {
 
@@ -26,8 +27,18 @@ void ScriptedMouse::drag(float x0, float y0, float x1, float y1, bool shift, boo
   steps_.push_back({-FLT_MAX, -FLT_MAX});
 }
 
+void ScriptedMouse::wheel(float x, float y, int notches) {
+  steps_.push_back({x, y});
+  for (int i = 0; i < std::abs(notches); ++i) {
+    steps_.push_back({x, y, false, false, false, notches > 0 ? 1.0f : -1.0f});
+  }
+  steps_.push_back({x, y});
+  steps_.push_back({-FLT_MAX, -FLT_MAX});
+}
+
 void ScriptedMouse::feed() {
-  if (!steps_.empty()) {
+  const bool fresh = !steps_.empty();
+  if (fresh) {
     last_ = steps_.front();
     steps_.pop_front();
   }
@@ -36,11 +47,12 @@ void ScriptedMouse::feed() {
 #if IMGUI_VERSION_NUM >= 18700
   io.AddMousePosEvent(step.x, step.y);
   io.AddMouseButtonEvent(0, step.down);
+  if (fresh && step.wheel != 0) io.AddMouseWheelEvent(0, step.wheel);
 #else
   io.MousePos = {step.x, step.y};
   io.MouseDown[0] = step.down;
   io.MouseDown[1] = false;
-  io.MouseWheel = 0;
+  io.MouseWheel = fresh ? step.wheel : 0;
 #endif
   // Beside what the keyboard holds: without one, nobody else lets go of them.
   if (step.shift || shift_) io.KeyShift = step.shift;

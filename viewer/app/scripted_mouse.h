@@ -15,6 +15,8 @@ class ScriptedMouse {
   /// Presses at one place, moves to another in some steps, lets go there and leaves; with Shift or
   /// Ctrl held.
   void drag(float x0, float y0, float x1, float y1, bool shift, bool ctrl);
+  /// Moves there, turns the wheel a notch a frame, and leaves.
+  void wheel(float x, float y, int notches);
   /// Moves there and stays.
   void hover(float x, float y) { steps_.push_back({x, y}); }
   /// Whether all of it was fed.
@@ -27,6 +29,7 @@ class ScriptedMouse {
     float x = 0, y = 0;
     bool down = false;
     bool shift = false, ctrl = false;
+    float wheel = 0;
   };
   std::deque<Step> steps_;
   std::optional<Step> last_;

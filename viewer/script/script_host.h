@@ -51,6 +51,11 @@ class ScriptHost {
     (void)drag;
     return false;
   }
+  /// Turns the wheel over it, as click().
+  virtual bool wheel(const word::Wheel& wheel) {
+    (void)wheel;
+    return false;
+  }
   /// The same without pressing: the mouse stays there.
   virtual bool hover(const std::string& label) = 0;
   /// Labels that were drawn in the last frame.

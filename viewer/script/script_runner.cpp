@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -251,24 +252,26 @@ struct ScriptRunner::Step {
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {
-    if (runner.begun_) return host.input_done() ? After::frame : After::again;
-    if (w.press ? host.click(w.label) : host.hover(w.label)) {
-      runner.begun_ = true;
-      return After::again;
-    }
-    if (runner.frames_ < kLabelFrames) return After::again;
-    throw usage_error(fmt::format("{} \"{}\": no such label; {}", w.press ? "click" : "hover",
-                                  one_line(w.label), near_labels(w.label, host.labels())));
+    return use_mouse(w.press ? "click" : "hover", w.label,
+                     [&] { return w.press ? host.click(w.label) : host.hover(w.label); });
   }
   After operator()(const word::Drag& w) const {
+    return use_mouse("drag", w.label, [&] { return host.drag(w); });
+  }
+  After operator()(const word::Wheel& w) const {
+    return use_mouse("wheel", w.label, [&] { return host.wheel(w); });
+  }
+  /// Waits for the label, then until the mouse has done what `begin` began.
+  After use_mouse(const char* what, const std::string& label,
+                  const std::function<bool()>& begin) const {
     if (runner.begun_) return host.input_done() ? After::frame : After::again;
-    if (host.drag(w)) {
+    if (begin()) {
       runner.begun_ = true;
       return After::again;
     }
     if (runner.frames_ < kLabelFrames) return After::again;
-    throw usage_error(fmt::format("drag \"{}\": no such label; {}", one_line(w.label),
-                                  near_labels(w.label, host.labels())));
+    throw usage_error(fmt::format("{} \"{}\": no such label; {}", what, one_line(label),
+                                  near_labels(label, host.labels())));
   }
   After operator()(const word::Type& w) const {
     if (runner.begun_) return host.input_done() ? After::frame : After::again;

@@ -265,6 +265,15 @@ ScriptWord make_drag(const Words& w) {
   }
   return drag;
 }
+ScriptWord make_wheel(const Words& w) {
+  const word::Wheel wheel{w[1], whole(w, 2)};
+  constexpr int64_t kMost = 1000;
+  if (wheel.notches == 0 || std::abs(wheel.notches) > kMost) {
+    throw usage_error(fmt::format("wheel: expected notches from -{0} to {0}, not 0, got {1}", kMost,
+                                  one_line(w[2])));
+  }
+  return wheel;
+}
 ScriptWord make_type(const Words& w) {
   std::string text;
   for (const std::string& word : w.subspan(1)) text += (text.empty() ? "" : " ") + word;
@@ -492,6 +501,11 @@ const std::vector<WordRule>& rules() {
        make_drag,
        {"drag LABEL X0 Y0 X1 Y1 [shift] [ctrl]",
         "drag from one place of what has this label to another, in shares of its sides"}},
+      {"wheel",
+       2,
+       2,
+       make_wheel,
+       {"wheel LABEL N", "turn the wheel over it by N notches, a frame each: up, or down below 0"}},
       {"type",
        1,
        kAny,

@@ -142,6 +142,11 @@ struct Drag {
   double x0 = 0, y0 = 0, x1 = 0, y1 = 0;
   bool shift = false, ctrl = false;
 };
+/// The wheel over the middle of what a label covers, so many notches: up where they are positive.
+struct Wheel {
+  std::string label;
+  int64_t notches = 0;
+};
 struct Click {
   std::string label;
   bool press = true;  ///< false: the mouse moves there and stays
@@ -186,9 +191,9 @@ using ScriptWord =
                  word::QueryBox, word::QueryText, word::ShowSegment, word::ShowAtlas,
                  word::ShowWords, word::ChooseWords, word::Film, word::ShowVolume,
                  word::ShowTimeline, word::Play, word::ShowOrder, word::Act, word::Click,
-                 word::Drag, word::PressKey, word::Type, word::SelectOther, word::OpenOther,
-                 word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
-                 word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::Drag, word::Wheel, word::PressKey, word::Type, word::SelectOther,
+                 word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe,
+                 word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "tests/support/hidden_window.h"
@@ -71,4 +74,26 @@ TEST_CASE("a box of queries beside the grid is refused by its place") {
                  "query 7,3:4,3 (T): outside the grid (got 7, valid 0 to 6)"));
   CHECK(contains(error("drag Query/t2 0 0 2 0"), "expected shares"));
   CHECK(contains(error("drag Nowhere 0 0 1 0"), "no such label"));
+}
+
+TEST_CASE("the wheel zooms the matrix at the mouse, and goes back") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r = run_window(folder.path().string(), {kSample, "--size", "1000x700"},
+                                    "wait exact\n"
+                                    "wheel Matrix/Map 3\n"
+                                    "save-session in.json\n"
+                                    "wheel Matrix/Map -3\n"
+                                    "save-session out.json\n"
+                                    "quit\n");
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  const auto width = [&](const char* name) {
+    const auto rect = nlohmann::json::parse(read_bytes(folder / name))["view"]["rect"];
+    return rect[3].get<double>() - rect[2].get<double>();
+  };
+  CHECK(width("in.json") == Approx(1024 / std::pow(1.25, 3)));
+  CHECK(width("out.json") == Approx(1024));
+  CHECK(contains(run_window(folder.path().string(), {kSample}, "wheel Matrix/Map 0\n").err,
+                 "wheel: expected notches"));
 }
