@@ -384,8 +384,11 @@ void AtlasPanel::draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scen
   }
   if (!colours_.fitted) return;
   const std::string what = scene.state.pool == Pool::max ? "largest" : "mean";
-  draw_legend(ui, bar, *colours_.fitted, what + " weight of a cell", rect.width(),
-              "nothing to scale");
+  const SketchCells cells = SketchCells::of(scene.geometry.rows, scene.geometry.cols);
+  const std::string of = scene.atlas->exact == scene.atlas->heads ? "" : ", sampled";
+  draw_legend(ui, bar, *colours_.fitted,
+              fmt::format("{} weight of {}\u00d7{} entries{}", what, cells.height, cells.width, of),
+              rect.width(), "nothing to scale");
 }
 
 }  // namespace attnscope
