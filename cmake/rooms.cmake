@@ -88,6 +88,8 @@ attnscope_room(io/stitch "Captures of several processes to the one that a single
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
   MAY core io/segments io/capture/facts io/capture/call io/capture USES fmt json)
+attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks, trees of both."
+  MAY core io/files io/capture/call USES fmt json)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
@@ -123,7 +125,7 @@ attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read 
 attnscope_room(viewer/tiles/jobs "What one piece of work computes: a tile, a line, a pass, a sketch; what a head's work leaves."
   MAY core viewer/view/looks viewer/view viewer/tiles/texels USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read: who works when, and on what."
-  MAY core kernels io/files io/capture io/check io/export/format io/export/read io/pictures viewer/view/looks viewer/view
+  MAY core kernels io/files io/capture io/check io/masks io/export/format io/export/read io/pictures viewer/view/looks viewer/view
       viewer/tiles/texels viewer/tiles/jobs
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/script "The window without hands: words and what runs them."

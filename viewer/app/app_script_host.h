@@ -53,6 +53,7 @@ class AppScriptHost : public ScriptHost {
 
  private:
   std::optional<double> of_colours(ScriptName name) const;
+  std::optional<double> of_mask(ScriptName name) const;
   std::optional<double> of_words(ScriptName name) const;
 
   ViewerApp* app_;

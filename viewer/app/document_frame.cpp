@@ -87,7 +87,27 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   ask_for_curve(wishes);
   ask_for_words(wishes);
   wishes.frames = pictures_;
+  wishes.mask = wanted_mask();
   wish(std::move(wishes));
+}
+
+/// Of the head that is shown; nothing where it can have none.
+std::optional<MaskRequest> DocumentFrame::wanted_mask() const {
+  const MaskLook& look = shown_.mask;
+  if (look.text.empty() || !document_.tiles->has_masks()) return std::nullopt;
+  if (!document_.call_of(shown_.head).weights) return std::nullopt;
+  return MaskRequest{shown_.head, look.text, look.block};
+}
+
+std::shared_ptr<const HeadMask> DocumentFrame::mask() const {
+  const auto wanted = wanted_mask();
+  return wanted ? document_.tiles->find_mask(*wanted) : nullptr;
+}
+
+bool DocumentFrame::has_mask() const {
+  if (!wanted_mask()) return true;
+  const auto found = mask();
+  return found && (found->all_rows || !found->problem.empty());
 }
 
 void DocumentFrame::ask_for_words(WantedTiles& wishes) const {

@@ -143,6 +143,8 @@ class ViewerApp {
     ValueHistogram::Beyond beyond;
   };
   std::optional<Colours> colours() const;
+  /// The mask over the matrix; null: none, or not there yet.
+  std::shared_ptr<const HeadMask> mask() const { return frame_ ? frame_->mask() : nullptr; }
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;

@@ -220,6 +220,14 @@ struct ScriptRunner::Step {
     if (w.part == "frame") look.moment = checked_moment(static_cast<int64_t>(w.number));
     return act(action::SetFilm{look});
   }
+  After operator()(const word::ShowMask& w) const {
+    calls();
+    MaskLook look = host.state().mask;
+    look.shown = w.part != "off";
+    if (w.part == "off") look = {};
+    if (w.part == "set") look = {true, w.text, w.block};
+    return act(action::SetMask{look});
+  }
   int64_t checked_moment(int64_t moment) const {
     const auto count = host.measured(ScriptName::film_frames);
     if (!count || static_cast<double>(moment) < *count) return moment;

@@ -10,6 +10,7 @@
 #include "io/files/input_file.h"
 #include "io/files/output_file.h"
 #include "viewer/session/session_paths.h"
+#include "viewer/view/mask_text.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_names.h"
 
@@ -73,6 +74,12 @@ void add_words_and_film(const ViewState& view, OrderedJson& json) {
   }
 }
 
+OrderedJson mask_json(const MaskLook& look, const path& folder) {
+  return {{"shown", look.shown},
+          {"text", is_mask_file(look.text) ? stored_path(look.text, folder) : look.text},
+          {"block", look.block}};
+}
+
 OrderedJson head_values_json(const HeadValues& head) {
   OrderedJson json{{"step", head.step},     {"layer", head.layer}, {"kind", kind_name(head.kind)},
                    {"branch", head.branch}, {"batch", head.batch}, {"head", head.head}};
@@ -107,7 +114,7 @@ OrderedJson other_side_json(const Session& session, const path& folder) {
   return json;
 }
 
-OrderedJson view_json(const ViewState& view) {
+OrderedJson view_json(const ViewState& view, const path& folder) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
   json["query"] = nullptr;
@@ -142,6 +149,7 @@ OrderedJson view_json(const ViewState& view) {
                         {"follow", view.timeline.follow}};
   }
   add_words_and_film(view, json);
+  if (view.mask != MaskLook{}) json["mask"] = mask_json(view.mask, folder);
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -176,7 +184,7 @@ std::string session_text(const Session& session, const path& folder) {
   if (!facts.empty()) json["facts"] = facts;
   json["window"] = {{"width", session.width}, {"height", session.height}};
   json["head"] = head_values_json(session.head);
-  json["view"] = view_json(session.view);
+  json["view"] = view_json(session.view, folder);
   if (session.view.other || !session.other_capture.empty()) {
     json["b"] = other_side_json(session, folder);
   }
@@ -266,6 +274,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetSplit{view.split_query},
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},
+                                action::SetMask{view.mask},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
     if (view.other) {

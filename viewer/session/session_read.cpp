@@ -12,6 +12,7 @@
 #include "io/files/strict_json.h"
 #include "io/pictures/colormap.h"
 #include "viewer/session/session_paths.h"
+#include "viewer/view/mask_text.h"
 #include "viewer/view/view_names.h"
 
 namespace attnscope {
@@ -305,7 +306,17 @@ TimelineLook read_timeline(Fields fields) {
   return look;
 }
 
-ViewState read_view(Fields fields) {
+MaskLook read_mask_look(Fields fields, const std::filesystem::path& folder) {
+  MaskLook look;
+  look.shown = fields.boolean("shown");
+  look.text = fields.text("text");
+  if (is_mask_file(look.text)) look.text = opened_path(look.text, folder);
+  look.block = fields.whole("block", 1, int64_t{1} << 30);
+  fields.check_all_known();
+  return look;
+}
+
+ViewState read_view(Fields fields, const std::filesystem::path& folder) {
   ViewState view;
   view.rect = read_rect(fields);
   view.query = read_query(fields);
@@ -328,6 +339,7 @@ ViewState read_view(Fields fields) {
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));
+  if (fields.has("mask")) view.mask = read_mask_look(fields.object("mask"), folder);
   const double share = fields.number("split_query");
   if (!(share > 0) || !(share < 1)) {
     throw fields.fail("split_query", "expected a share of the width between 0 and 1");
@@ -369,7 +381,7 @@ Session parse_session(std::string_view text, const std::string& file,
   session.height = static_cast<int>(window.whole("height", kLeastSide, kMostSide));
   window.check_all_known();
   session.head = read_head(fields.object("head"));
-  session.view = read_view(fields.object("view"));
+  session.view = read_view(fields.object("view"), folder);
   if (fields.has("b")) read_other_side(fields.object("b"), folder, session);
   fields.check_all_known();
   return session;

@@ -12,6 +12,7 @@
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/looks/film_look.h"
+#include "viewer/view/looks/mask_look.h"
 #include "viewer/view/looks/timeline_look.h"
 #include "viewer/view/looks/volume_look.h"
 #include "viewer/view/looks/words_look.h"
@@ -31,7 +32,8 @@ enum class ViewPane : uint8_t {
   atlas,
   words,
   volume,
-  timeline
+  timeline,
+  mask
 };  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
@@ -100,6 +102,7 @@ struct ViewState {
   TimelineLook timeline = {};
   WordsLook words = {};
   FilmLook film = {};
+  MaskLook mask = {};
   bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide
   float split_query = 0.36f;            ///< share of the window's width that the right column takes
   std::optional<OtherSide> other = {};  ///< none: nothing is compared
