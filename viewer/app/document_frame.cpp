@@ -99,15 +99,12 @@ std::optional<MaskRequest> DocumentFrame::wanted_mask() const {
   return MaskRequest{shown_.head, look.text, look.block};
 }
 
-std::shared_ptr<const HeadMask> DocumentFrame::mask() const {
-  const auto wanted = wanted_mask();
-  return wanted ? document_.tiles->find_mask(*wanted) : nullptr;
+std::shared_ptr<const HeadMask> DocumentFrame::found_mask() const {
+  return wishes_.mask ? document_.tiles->find_mask(*wishes_.mask) : nullptr;
 }
 
 bool DocumentFrame::has_mask() const {
-  if (!wanted_mask()) return true;
-  const auto found = mask();
-  return found && (found->all_rows || !found->problem.empty());
+  return !wishes_.mask || (mask_ && (mask_->all_rows || !mask_->problem.empty()));
 }
 
 void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
@@ -225,6 +222,7 @@ std::shared_ptr<const MapLine> DocumentFrame::found_line() const {
 void DocumentFrame::take(PaneSize pane, bool moved) {
   take_line();
   take_words();
+  mask_ = found_mask();
   take_entry();
   take_histogram(pane, moved);
 }
@@ -360,6 +358,7 @@ std::shared_ptr<const RowDivergence> DocumentFrame::divergence() const {
 }
 
 bool DocumentFrame::has_news() const {
+  if (mask_ != found_mask()) return true;
   if (!has_entry() && document_.tiles->find_probe(*readout_of_)) return true;
   if (!has_words_line() && document_.tiles->find_line(*wishes_.words_line)) return true;
   if (!has_masses() && document_.tiles->find_masses(*wishes_.masses)) return true;

@@ -80,6 +80,8 @@ void MaskPanel::draw_text(const Ui& ui, const ScreenRect& rect, const Scene& sce
 float MaskPanel::draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                               PanelRequests& requests) {
   float y = rect.y0;
+  ImGui::PushStyleColor(ImGuiCol_SliderGrab, ui.theme.secondary);
+  ImGui::PushStyleColor(ImGuiCol_SliderGrabActive, ui.theme.text);
   const float label = ui.px(72);
   for (MaskParameter each :
        mask_parameters(scene.state.mask.text,
@@ -101,6 +103,7 @@ float MaskPanel::draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene&
     const std::string text = with_parameter(scene.state.mask.text, each);
     if (text != scene.state.mask.text) set_text(scene, text, true, requests);
   }
+  ImGui::PopStyleColor(2);
   return y;
 }
 

@@ -218,8 +218,10 @@ Session read_session(const path& file) {
 void write_session(const Session& session, const path& file, bool force) {
   const std::string text = session_text(session, folder_of_session(file));
   std::vector<path> inputs;
-  for (const std::string& input : {session.capture.string(), session.other_capture.string(),
-                                   session.tensors.q, session.tensors.k, session.tensors.v}) {
+  for (const std::string& input :
+       {session.capture.string(), session.other_capture.string(), session.tensors.q,
+        session.tensors.k, session.tensors.v,
+        is_mask_file(session.view.mask.text) ? session.view.mask.text : std::string()}) {
     // Of FILE:KEY the file too.
     if (!input.empty()) inputs.emplace_back(input);
     if (const size_t key = input.rfind(':'); key != std::string::npos && key > 0) {
