@@ -224,6 +224,11 @@ void ViewerApp::copy(CommandId what) {
                           TokenNames::of(call, state.head.batch, state.reverse));
     } else {
       if (!d.capture) throw usage_error("what is open is an export already");
+      const CallLimits& size = d.limits.of_call(state.head);
+      if (!state.order.is_stored() && state.rect != fit_rect(size.rows, size.cols)) {
+        throw usage_error("exports are cut in the stored order, the matrix shows " +
+                          order_text(state.order) + ": take order stored, or all of the map");
+      }
       text = export_command(session, d.picker, state.head);
     }
     ImGui::SetClipboardText(text.c_str());

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "viewer/script/script_arguments.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 
@@ -31,6 +33,11 @@ struct ShowMask {
   std::string text;     ///< of "set": a pattern, or an absolute path
   int64_t block = 128;  ///< of "set"
 };
+/// `order yxt`, `order order.npy rows`: a name of TokenOrder, or a file.
+struct ShowOrder {
+  std::string text;
+  std::optional<action::MapSide> side;  ///< none: both
+};
 }  // namespace word
 
 /// Of the words of a line, the command's name first. Throw Error(usage) without a place.
@@ -38,5 +45,6 @@ word::ShowWords parse_words(ScriptArguments words);
 word::ChooseWords parse_word(ScriptArguments words);
 word::Film parse_film(ScriptArguments words);
 word::ShowMask parse_mask(ScriptArguments words);
+word::ShowOrder parse_order(ScriptArguments words);
 
 }  // namespace attnscope

@@ -247,6 +247,12 @@ struct ScriptRunner::Step {
     }
     return host.film_saved() ? After::frame : After::again;
   }
+  After operator()(const word::ShowOrder& w) const {
+    calls();
+    const bool named = TokenOrder::is_name(w.text);
+    return act(
+        action::SetOrder{named ? TokenOrder::parse(w.text) : host.read_order(w.text), w.side});
+  }
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {

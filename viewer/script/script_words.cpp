@@ -27,7 +27,7 @@ constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 6> kWaits{"picture", "query", "exact",
                                                  "atlas",   "idle",  "mask"};
-constexpr std::array<std::string_view, 56> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 57> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -76,6 +76,7 @@ constexpr std::array<std::string_view, 56> kNames{"first_picture_ms",
                                                   "pool",
                                                   "scale",
                                                   "colormap",
+                                                  "order",
                                                   "volume",
                                                   "playing",
                                                   "upload",
@@ -231,6 +232,8 @@ ScriptWord make_aspect(const Words& w) {
   if (w[1] != "equal" && w[1] != "fill") throw unknown_name("aspect", w[1], {"equal", "fill"});
   return act(action::EqualAxes{w[1] == "equal"});
 }
+
+ScriptWord make_order(const Words& w) { return parse_order(w); }
 
 ScriptWord make_zoom(const Words& w) {
   const MapRect rect{number(w, 1), number(w, 2), number(w, 3), number(w, 4)};
@@ -462,6 +465,13 @@ const std::vector<WordRule>& rules() {
        1,
        make_aspect,
        {"aspect equal|fill", "an entry as high as it is wide, or the map as large as the pane"}},
+      {"order",
+       1,
+       2,
+       make_order,
+       {"order stored|raster|yxt|tiles:TxHxW|hilbert|morton|FILE [rows|keys]",
+        "the order in which the matrix has its tokens: both sides, or one; FILE holds the token at "
+        "each place"}},
       {"pane",
        1,
        1,

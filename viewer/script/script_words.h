@@ -75,6 +75,7 @@ enum class ScriptName : uint8_t {
   pool,
   scale,
   colormap,
+  order,
   volume,
   playing,
   upload,
@@ -179,9 +180,10 @@ using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
                  word::ChooseWords, word::Film, word::ShowMask, word::ShowVolume,
-                 word::ShowTimeline, word::Play, word::Act, word::Click, word::PressKey, word::Type,
-                 word::SelectOther, word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls,
-                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::ShowTimeline, word::Play, word::ShowOrder, word::Act, word::Click,
+                 word::PressKey, word::Type, word::SelectOther, word::OpenOther, word::ShowOther,
+                 word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
+                 word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

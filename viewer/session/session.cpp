@@ -114,6 +114,13 @@ OrderedJson other_side_json(const Session& session, const path& folder) {
   return json;
 }
 
+OrderedJson order_json(const MapOrder& order, const path& folder) {
+  const auto text = [&](const TokenOrder& side) {
+    return side.kind == TokenOrder::Kind::listed ? stored_path(side.file, folder) : side.text();
+  };
+  return {{"rows", text(order.rows)}, {"keys", text(order.keys)}};
+}
+
 OrderedJson view_json(const ViewState& view, const path& folder) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
@@ -128,6 +135,10 @@ OrderedJson view_json(const ViewState& view, const path& folder) {
   json["range"] = view.range.whole ? "minmax" : "auto";
   if (!view.range.automatic) json["range"] = {view.range.low, view.range.high};
   if (view.equal_axes) json["equal_axes"] = true;
+  if (!view.order.is_stored()) json["order"] = order_json(view.order, folder);
+  if (view.other_order != ViewState{}.other_order) {
+    json["other_order"] = order_json(view.other_order, folder);
+  }
   json["theme"] = theme_name(view.theme);
   json["maximised"] = nullptr;
   if (view.maximised) json["maximised"] = pane_name(*view.maximised);
@@ -277,6 +288,8 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},
                                 action::SetMask{view.mask},
+                                action::SetOrder{view.order.rows, action::MapSide::rows},
+                                action::SetOrder{view.order.keys, action::MapSide::keys},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
     if (view.other) {
@@ -287,6 +300,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
   } catch (const Error& error) {
     throw usage_error(std::string("session: ") + error.what());
   }
+  state.other_order = view.other_order;
   return state;
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/failure_text.h"
 #include "core/mask/mask_cover.h"
+#include "core/mask/reordered_mask.h"
 #include "core/patterns/mask_measurement.h"
 #include "core/problem/signed_weights.h"
 #include "io/masks/mask_choice.h"
@@ -136,7 +137,7 @@ void MaskKeeper::measure(const Wish& wish, HeadMask& mask, MemoryReservation& me
   mask.query_blocks = ceil_div(problem.num_queries(), mask.block);
   mask.key_blocks = ceil_div(problem.num_keys(), mask.block);
   memory = reserve_(mask.query_blocks * mask.key_blocks, "the blocks of a mask");
-  cover(mask, task, built, stop);
+  cover(mask, task, wish.places.is_identity() ? built : reordered_mask(built, wish.places), stop);
   publish(mask, &memory);
   const MaskMeasurement how{backend_, budget, stop};
   if (problem.num_queries() > MaskMeasurement::kSampledRows) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/place_order.h"
 #include "core/problem/attention_problem.h"
 #include "core/stream/tile_backend.h"
 #include "viewer/tiles/jobs/worker_scratch.h"
@@ -24,7 +25,8 @@ class MaskKeeper {
  public:
   struct Wish {
     MaskRequest request;
-    std::shared_ptr<const AttentionProblem> problem;  ///< that the head is of
+    std::shared_ptr<const AttentionProblem> problem;  ///< that the head is of, as it is stored
+    MapPlaces places = {};                            ///< that the blocks are told in
   };
 
   /// Borrows the backend. `memory`: bytes that measuring may take. `wake` is called from the thread

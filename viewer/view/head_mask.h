@@ -16,7 +16,7 @@ inline constexpr int64_t kMostMaskBlocks = 512;
 
 /// A mask whose blocks and numbers are wanted for one head.
 struct MaskRequest {
-  HeadId head;
+  HeadId head;          ///< its blocks are told in the order of HeadId::order
   std::string text;     ///< as `attnscope mask --mask` reads it: a pattern, FILE.npy or FILE.json
   int64_t block = 128;  ///< tokens of a block of FILE.npy
   friend auto operator<=>(const MaskRequest&, const MaskRequest&) = default;
