@@ -137,8 +137,8 @@ attnscope_room(viewer/textures "Tiles on the GPU: by which way they come there, 
 attnscope_room(viewer/panels "What panels are made of, and those that stand by themselves: draw a const Scene, return requests."
   MAY core io/pictures io/pictures/text viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/gl viewer/textures
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
-attnscope_room(viewer/panels/map "The matrix: tiles, rulers, crosshair, numbers in cells."
-  MAY core io/pictures viewer/view/looks viewer/view viewer/textures viewer/panels
+attnscope_room(viewer/panels/map "The matrix: tiles, rulers, crosshair, numbers in cells, a mask over it."
+  MAY core io/pictures viewer/view/looks viewer/view viewer/gl viewer/textures viewer/panels
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
   MAY core io/pictures io/pictures/film viewer/view/looks viewer/view viewer/view/row viewer/gl viewer/textures viewer/panels
@@ -146,8 +146,8 @@ attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
 attnscope_room(viewer/panels/dialogs "What stands before the panels: files, errors, help, the palette, the empty window."
   MAY core viewer/view/looks viewer/view viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
-  MAY core io/files io/tensors io/capture io/export/format io/pictures io/pictures/film viewer/view/looks viewer/view
-      viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/script viewer/gl
+  MAY core io/files io/tensors io/capture/call io/capture io/export/format io/pictures io/pictures/film
+      viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/script viewer/gl
       viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 

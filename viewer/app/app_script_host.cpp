@@ -24,6 +24,28 @@ const ViewState& AppScriptHost::state() const {
 
 void AppScriptHost::act(const Action& action) { app_->act(action); }
 
+bool AppScriptHost::drag(const word::Drag& drag) {
+  const auto rect = app_->labels().find(drag.label);
+  if (!rect) return false;
+  const auto at = [](float low, float high, double share) {
+    return low + (high - low) * static_cast<float>(share);
+  };
+  app_->mouse().drag(at(rect->x0, rect->x1, drag.x0), at(rect->y0, rect->y1, drag.y0),
+                     at(rect->x0, rect->x1, drag.x1), at(rect->y0, rect->y1, drag.y1), drag.shift,
+                     drag.ctrl);
+  app_->window().request_frames();
+  return true;
+}
+
+bool AppScriptHost::wheel(const word::Wheel& wheel) {
+  const auto rect = app_->labels().find(wheel.label);
+  if (!rect) return false;
+  app_->mouse().wheel((rect->x0 + rect->x1) / 2, (rect->y0 + rect->y1) / 2,
+                      static_cast<int>(wheel.notches));
+  app_->window().request_frames();
+  return true;
+}
+
 bool AppScriptHost::click(const std::string& label) {
   const auto rect = app_->labels().find(label);
   if (!rect) return false;
@@ -158,6 +180,8 @@ void AppScriptHost::print(const std::string& line) {
 }
 
 void AppScriptHost::shot(const std::string& path) { write_picture(app_->picture(), path, force_); }
+
+void AppScriptHost::save_mask(const std::string& path) { app_->save_mask(path); }
 
 void AppScriptHost::save_session(const std::string& path) { app_->save_session(path); }
 

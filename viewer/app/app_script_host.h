@@ -22,6 +22,8 @@ class AppScriptHost : public ScriptHost {
   const ViewState& state() const override;
   void act(const Action& action) override;
   bool click(const std::string& label) override;
+  bool drag(const word::Drag& drag) override;
+  bool wheel(const word::Wheel& wheel) override;
   bool hover(const std::string& label) override;
   std::vector<std::string> labels() const override;
   void press(const KeyChord& chord) override;
@@ -49,6 +51,7 @@ class AppScriptHost : public ScriptHost {
   void shot(const std::string& path) override;
   bool shot_done() const override { return true; }
   void save_session(const std::string& path) override;
+  void save_mask(const std::string& path) override;
   void play_film(bool on) override { app_->play_film(on); }
   void save_film(const std::string& path) override { app_->save_film(path); }
   bool film_saved() override { return app_->film_saved(); }

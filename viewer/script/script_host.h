@@ -46,6 +46,16 @@ class ScriptHost {
   /// Clicks the middle of what was drawn with this label in the last frame; false where there was
   /// none. The click may take a few frames: input_done() says when it is over.
   virtual bool click(const std::string& label) = 0;
+  /// Drags over it, as click().
+  virtual bool drag(const word::Drag& drag) {
+    (void)drag;
+    return false;
+  }
+  /// Turns the wheel over it, as click().
+  virtual bool wheel(const word::Wheel& wheel) {
+    (void)wheel;
+    return false;
+  }
   /// The same without pressing: the mouse stays there.
   virtual bool hover(const std::string& label) = 0;
   /// Labels that were drawn in the last frame.
@@ -89,6 +99,11 @@ class ScriptHost {
   virtual void shot(const std::string& path) = 0;
   virtual bool shot_done() const = 0;
   virtual void save_session(const std::string& path) = 0;
+
+  /// Writes the blocks of the mask over the matrix, of which there is one.
+  virtual void save_mask(const std::string& path) {
+    throw usage_error("save-mask " + one_line(path) + ": this window has no masks");
+  }
 
   /// Begins or ends to play the film of the query pane.
   virtual void play_film(bool on) = 0;

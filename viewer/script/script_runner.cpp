@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -150,6 +151,9 @@ struct ScriptRunner::Step {
   After operator()(const word::QueryAt& w) const {
     return act(action::PickQuery{query_at(names(), w.place)});
   }
+  After operator()(const word::QueryBox& w) const {
+    return act(action::PickQuery{query_box(names(), w.box, "query")});
+  }
   After operator()(const word::QueryText& w) const {
     return act(action::PickQuery{query_text(names(), w.number)});
   }
@@ -256,14 +260,26 @@ struct ScriptRunner::Step {
   After operator()(const word::Act& w) const { return act(w.action); }
 
   After operator()(const word::Click& w) const {
+    return use_mouse(w.press ? "click" : "hover", w.label,
+                     [&] { return w.press ? host.click(w.label) : host.hover(w.label); });
+  }
+  After operator()(const word::Drag& w) const {
+    return use_mouse("drag", w.label, [&] { return host.drag(w); });
+  }
+  After operator()(const word::Wheel& w) const {
+    return use_mouse("wheel", w.label, [&] { return host.wheel(w); });
+  }
+  /// Waits for the label, then until the mouse has done what `begin` began.
+  After use_mouse(const char* what, const std::string& label,
+                  const std::function<bool()>& begin) const {
     if (runner.begun_) return host.input_done() ? After::frame : After::again;
-    if (w.press ? host.click(w.label) : host.hover(w.label)) {
+    if (begin()) {
       runner.begun_ = true;
       return After::again;
     }
     if (runner.frames_ < kLabelFrames) return After::again;
-    throw usage_error(fmt::format("{} \"{}\": no such label; {}", w.press ? "click" : "hover",
-                                  one_line(w.label), near_labels(w.label, host.labels())));
+    throw usage_error(fmt::format("{} \"{}\": no such label; {}", what, one_line(label),
+                                  near_labels(label, host.labels())));
   }
   After operator()(const word::Type& w) const {
     if (runner.begun_) return host.input_done() ? After::frame : After::again;
@@ -378,6 +394,14 @@ struct ScriptRunner::Step {
   After operator()(const word::SaveSession& w) const {
     calls();
     host.save_session(w.path);
+    return After::take_up;
+  }
+  After operator()(const word::SaveMask& w) const {
+    calls();
+    const std::string problem = host.problem_before(WaitFor::mask);
+    if (!problem.empty()) throw usage_error("save-mask: " + one_line(problem));
+    if (!host.reached(WaitFor::mask)) return again_within(kWaitSeconds, "save-mask " + w.path);
+    host.save_mask(w.path);
     return After::take_up;
   }
   After operator()(const word::Quit&) const {

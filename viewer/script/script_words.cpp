@@ -146,6 +146,10 @@ ScriptWord make_query(const Words& w) {
   if (w[1] == "text" || w.size() != 4) {
     throw usage_error("query: expected query T Y X, or query text N");
   }
+  const bool box = std::any_of(w.begin() + 1, w.end(), [](const std::string& each) {
+    return each.find(':') != std::string::npos;
+  });
+  if (box) return word::QueryBox{fmt::format("{}", fmt::join(w.subspan(1), ","))};
   return word::QueryAt{{whole(w, 1), whole(w, 2), whole(w, 3)}};
 }
 
@@ -255,6 +259,28 @@ ScriptWord make_pane(const Words& w) {
 
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
+ScriptWord make_drag(const Words& w) {
+  word::Drag drag{w[1], number(w, 2), number(w, 3), number(w, 4), number(w, 5)};
+  for (const double share : {drag.x0, drag.y0, drag.x1, drag.y1}) {
+    if (share < 0 || share > 1) {
+      throw usage_error("drag: expected shares of the label's width and height, 0 to 1");
+    }
+  }
+  for (const std::string& key : w.subspan(6)) {
+    if (key != "shift" && key != "ctrl") throw unknown_name("drag", key, {"shift", "ctrl"});
+    (key == "shift" ? drag.shift : drag.ctrl) = true;
+  }
+  return drag;
+}
+ScriptWord make_wheel(const Words& w) {
+  const word::Wheel wheel{w[1], whole(w, 2)};
+  constexpr int64_t kMost = 1000;
+  if (wheel.notches == 0 || std::abs(wheel.notches) > kMost) {
+    throw usage_error(fmt::format("wheel: expected notches from -{0} to {0}, not 0, got {1}", kMost,
+                                  one_line(w[2])));
+  }
+  return wheel;
+}
 ScriptWord make_type(const Words& w) {
   std::string text;
   for (const std::string& word : w.subspan(1)) text += (text.empty() ? "" : " ") + word;
@@ -351,6 +377,7 @@ ScriptWord make_expect(const Words& w) {
 
 ScriptWord make_shot(const Words& w) { return word::Shot{w[1]}; }
 ScriptWord make_save(const Words& w) { return word::SaveSession{w[1]}; }
+ScriptWord make_save_mask(const Words& w) { return word::SaveMask{w[1]}; }
 ScriptWord make_quit(const Words&) { return word::Quit{}; }
 
 struct WordRule {
@@ -382,7 +409,9 @@ const std::vector<WordRule>& rules() {
        2,
        3,
        make_query,
-       {"query T Y X | query text N", "pick a token by its latent place or its place in the text"}},
+       {"query T Y X | query text N",
+        "pick a token by its latent place or its place in the text; the mean of several by ranges "
+        "A:B"}},
       {"reverse",
        1,
        1,
@@ -482,6 +511,17 @@ const std::vector<WordRule>& rules() {
         "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
+      {"drag",
+       5,
+       7,
+       make_drag,
+       {"drag LABEL X0 Y0 X1 Y1 [shift] [ctrl]",
+        "drag from one place of what has this label to another, in shares of its sides"}},
+      {"wheel",
+       2,
+       2,
+       make_wheel,
+       {"wheel LABEL N", "turn the wheel over it by N notches, a frame each: up, or down below 0"}},
       {"type",
        1,
        kAny,
@@ -519,6 +559,7 @@ const std::vector<WordRule>& rules() {
        {"expect NAME OP VALUE", "fail unless it compares so: == != < <= > >="}},
       {"shot", 1, 1, make_shot, {"shot FILE", "write the window as a PNG"}},
       {"save-session", 1, 1, make_save, {"save-session FILE", "write what is open and shown"}},
+      {"save-mask", 1, 1, make_save_mask, {"save-mask FILE.npy", "write the mask's blocks"}},
       {"quit", 0, 0, make_quit, {"quit", "end the program"}}};
   return kRules;
 }

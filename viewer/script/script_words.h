@@ -111,6 +111,10 @@ struct SelectLayerHead {
 struct QueryAt {
   LatentCoord place;
 };
+/// "5,0:30,10:12".
+struct QueryBox {
+  std::string box;
+};
 struct QueryText {
   int64_t number = 0;
 };
@@ -136,6 +140,17 @@ struct Play {
 };
 struct Act {
   Action action;
+};
+/// From one place of what a label covers to another, by shares of its width and height.
+struct Drag {
+  std::string label;
+  double x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  bool shift = false, ctrl = false;
+};
+/// The wheel over the middle of what a label covers, so many notches: up where they are positive.
+struct Wheel {
+  std::string label;
+  int64_t notches = 0;
 };
 struct Click {
   std::string label;
@@ -174,16 +189,19 @@ struct Shot {
 struct SaveSession {
   std::string path;
 };
+/// Of the mask over the matrix, once it is there.
+struct SaveMask {
+  std::string path;
+};
 struct Quit {};
 }  // namespace word
-using ScriptWord =
-    std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
-                 word::ChooseWords, word::Film, word::ShowMask, word::ShowVolume,
-                 word::ShowTimeline, word::Play, word::ShowOrder, word::Act, word::Click,
-                 word::PressKey, word::Type, word::SelectOther, word::OpenOther, word::ShowOther,
-                 word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
-                 word::SaveSession, word::Quit>;
+using ScriptWord = std::variant<
+    word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt, word::QueryBox,
+    word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords, word::ChooseWords,
+    word::Film, word::ShowMask, word::ShowVolume, word::ShowTimeline, word::Play, word::ShowOrder,
+    word::Act, word::Click, word::Drag, word::Wheel, word::PressKey, word::Type, word::SelectOther,
+    word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
+    word::Expect, word::Shot, word::SaveSession, word::SaveMask, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -105,6 +105,38 @@ TEST_CASE("a mask veils what it drops, goes back, and comes back with the sessio
   CHECK(changed < 10);
 }
 
+TEST_CASE("a mask that is saved is read by attnscope mask and by the window") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::vector<std::string> head{kSample, "--layers", "2", "--heads", "0"};
+  // 1024 tokens are drawn in blocks of 2, which spatial:frames=1 over 144 tokens a frame fits.
+  const WindowResult result =
+      run_window(folder.path().string(), head,
+                 "mask spatial:frames=1\nsave-mask kept.npy\nprint density\nprint recall\n"
+                 "order yxt\nmask kept.npy 2\nwait mask\nprint density\nprint recall\n");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  for (const char* const name : {"\ndensity", "\nrecall"}) {
+    CHECK(printed("\n" + result.out, name, 0) == printed("\n" + result.out, name, 1));
+  }
+  std::vector<std::string> arguments{"mask"};
+  arguments.insert(arguments.end(), head.begin(), head.end());
+  arguments.insert(arguments.end(), {"--mask", folder / "kept.npy", "--block", "2", "--json"});
+  const auto command = run_attnscope(arguments);
+  REQUIRE(command.exit_code == 0);
+  const auto row = nlohmann::json::parse(command.out)["heads"][0];
+  CHECK(printed(result.out, "density") == Approx(row["density"].get<double>()).epsilon(1e-5));
+  const auto failed = [&](const std::string& script) {
+    const WindowResult run = run_window(folder.path().string(), head, script);
+    CHECK(run.exit_code != 0);
+    return run.err;
+  };
+  CHECK(contains(failed("save-mask a.npy\n"), ":1: save-mask a.npy: there is no mask"));
+  CHECK(contains(failed("mask causal\nsave-mask a.txt\n"), "must end in .npy"));
+  CHECK(contains(failed("mask causal\nsave-mask kept.npy\n"), "already exists"));
+  CHECK(contains(failed("order yxt\nmask causal\nsave-mask a.npy\n"), "another order"));
+}
+
 TEST_CASE("masks that cannot be had are told in one line, and the window stays") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

@@ -76,6 +76,29 @@ TEST_CASE("a mask's blocks, density and recall are those of the definitions in d
   }
 }
 
+TEST_CASE("in another order of tokens a mask's blocks move, and its numbers stay") {
+  const Oracle oracle(described(ScoreFunction::softmax, 90, 70));
+  ServiceHarness harness(oracle.problem());
+  const auto stored = measured(harness, {kHead, "window:9"});
+  std::vector<int32_t> backwards(90);
+  for (int32_t i = 0; i < 90; ++i) backwards[static_cast<size_t>(i)] = 89 - i;
+  MapPlaces places;
+  places.rows = PlaceOrder(backwards);
+  HeadId head = kHead;
+  head.order = harness.service().order_number(places);
+  const auto moved = measured(harness, {head, "window:9"});
+  CHECK(moved->quality->recall == stored->quality->recall);
+  CHECK(moved->quality->density == stored->quality->density);
+  REQUIRE(moved->kept.size() == 90 * 70);
+  int64_t wrong = 0;
+  for (size_t q = 0; q < 90; ++q) {
+    for (size_t k = 0; k < 70; ++k) {
+      if (moved->kept[q * 70 + k] != stored->kept[(89 - q) * 70 + k]) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("another mask ends the work on the one before, and going back finds it") {
   const Oracle oracle(described(ScoreFunction::softmax, 331, 283));
   ServiceHarness harness(oracle.problem());
