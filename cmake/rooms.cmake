@@ -88,6 +88,8 @@ attnscope_room(io/stitch "Captures of several processes to the one that a single
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
   MAY core io/segments io/capture/facts io/capture/call io/capture USES fmt json)
+attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks, trees of both."
+  MAY core io/files io/capture/call USES fmt json)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
@@ -123,7 +125,7 @@ attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read 
 attnscope_room(viewer/tiles/jobs "What one piece of work computes: a tile, a line, a pass, a sketch; what a head's work leaves."
   MAY core viewer/view/looks viewer/view viewer/tiles/texels USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read: who works when, and on what."
-  MAY core kernels io/files io/capture io/check io/export/format io/export/read io/pictures viewer/view/looks viewer/view
+  MAY core kernels io/files io/capture io/check io/masks io/export/format io/export/read io/pictures viewer/view/looks viewer/view
       viewer/tiles/texels viewer/tiles/jobs
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
@@ -135,8 +137,8 @@ attnscope_room(viewer/textures "Tiles on the GPU: by which way they come there, 
 attnscope_room(viewer/panels "What panels are made of, and those that stand by themselves: draw a const Scene, return requests."
   MAY core io/pictures io/pictures/text viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/gl viewer/textures
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
-attnscope_room(viewer/panels/map "The matrix: tiles, rulers, crosshair, numbers in cells."
-  MAY core io/pictures viewer/view/looks viewer/view viewer/textures viewer/panels
+attnscope_room(viewer/panels/map "The matrix: tiles, rulers, crosshair, numbers in cells, a mask over it."
+  MAY core io/pictures viewer/view/looks viewer/view viewer/gl viewer/textures viewer/panels
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
   MAY core io/pictures io/pictures/film viewer/view/looks viewer/view viewer/view/row viewer/gl viewer/textures viewer/panels
@@ -144,8 +146,8 @@ attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
 attnscope_room(viewer/panels/dialogs "What stands before the panels: files, errors, help, the palette, the empty window."
   MAY core viewer/view/looks viewer/view viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
-  MAY core io/files io/tensors io/capture io/export/format io/pictures io/pictures/film viewer/view/looks viewer/view
-      viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/script viewer/gl
+  MAY core io/files io/tensors io/capture/call io/capture io/export/format io/pictures io/pictures/film
+      viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/script viewer/gl
       viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 

@@ -11,7 +11,6 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
-#include "cli/mask/mask_choice.h"
 #include "cli/mask/mask_report.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -22,6 +21,7 @@
 #include "core/stream/row_stream.h"
 #include "io/capture/call/block_mask_file.h"
 #include "io/files/output_file.h"
+#include "io/masks/mask_choice.h"
 
 namespace attnscope {
 namespace {

@@ -65,4 +65,20 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
   return qualities;
 }
 
+std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,
+                                      const MaskMeasurement& how) {
+  const AttentionProblem& problem = *head.problem;
+  const MaskRecall::Wanted detail{true, static_cast<bool>(problem.v())};
+  const std::vector<int64_t> some =
+      sampled_rows(problem.num_queries(), MaskMeasurement::kSampledRows);
+  HeadTask task = head;
+  task.row_list = some;
+  const auto sampled = probe_rows(task, masks, detail, how, [](double) {});
+  std::vector<MaskQuality> qualities;
+  for (size_t m = 0; m < masks.size(); ++m) {
+    qualities.push_back(summarise_mask(*sampled, *sampled, m, problem.num_keys(), detail.values));
+  }
+  return qualities;
+}
+
 }  // namespace attnscope

@@ -132,6 +132,11 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
     case ScriptName::share_below:
     case ScriptName::share_above:
       return of_colours(name);
+    case ScriptName::density:
+    case ScriptName::recall:
+    case ScriptName::oracle_recall:
+    case ScriptName::output_error:
+      return of_mask(name);
     default:
       return std::nullopt;
   }
@@ -143,6 +148,15 @@ std::optional<double> AppScriptHost::of_colours(ScriptName name) const {
   if (name == ScriptName::range_low) return colours->scale.range().low;
   if (name == ScriptName::range_high) return colours->scale.range().high;
   return name == ScriptName::share_below ? colours->beyond.below : colours->beyond.above;
+}
+
+std::optional<double> AppScriptHost::of_mask(ScriptName name) const {
+  const std::shared_ptr<const HeadMask> mask = app_->mask();
+  if (!mask || !mask->quality) return std::nullopt;
+  const MaskQuality& quality = *mask->quality;
+  if (name == ScriptName::density) return quality.density;
+  if (name == ScriptName::recall) return quality.recall;
+  return name == ScriptName::oracle_recall ? quality.oracle_recall : quality.output_error;
 }
 
 std::optional<double> AppScriptHost::of_words(ScriptName name) const {
@@ -166,6 +180,8 @@ void AppScriptHost::print(const std::string& line) {
 }
 
 void AppScriptHost::shot(const std::string& path) { write_picture(app_->picture(), path, force_); }
+
+void AppScriptHost::save_mask(const std::string& path) { app_->save_mask(path); }
 
 void AppScriptHost::save_session(const std::string& path) { app_->save_session(path); }
 

@@ -51,12 +51,14 @@ class AppScriptHost : public ScriptHost {
   void shot(const std::string& path) override;
   bool shot_done() const override { return true; }
   void save_session(const std::string& path) override;
+  void save_mask(const std::string& path) override;
   void play_film(bool on) override { app_->play_film(on); }
   void save_film(const std::string& path) override { app_->save_film(path); }
   bool film_saved() override { return app_->film_saved(); }
 
  private:
   std::optional<double> of_colours(ScriptName name) const;
+  std::optional<double> of_mask(ScriptName name) const;
   std::optional<double> of_words(ScriptName name) const;
 
   ViewerApp* app_;

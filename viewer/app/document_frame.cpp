@@ -87,7 +87,24 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   ask_for_curve(wishes);
   ask_for_words(wishes);
   wishes.frames = pictures_;
+  wishes.mask = wanted_mask();
   wish(std::move(wishes));
+}
+
+/// Of the head that is shown; nothing where it can have none.
+std::optional<MaskRequest> DocumentFrame::wanted_mask() const {
+  const MaskLook& look = shown_.mask;
+  if (look.text.empty() || !document_.tiles->has_masks()) return std::nullopt;
+  if (!document_.call_of(shown_.head).weights) return std::nullopt;
+  return MaskRequest{shown_.map_head(), look.text, look.block};
+}
+
+std::shared_ptr<const HeadMask> DocumentFrame::found_mask() const {
+  return wishes_.mask ? document_.tiles->find_mask(*wishes_.mask) : nullptr;
+}
+
+bool DocumentFrame::has_mask() const {
+  return !wishes_.mask || (mask_ && (mask_->all_rows || !mask_->problem.empty()));
 }
 
 void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
@@ -205,6 +222,7 @@ std::shared_ptr<const MapLine> DocumentFrame::found_line() const {
 void DocumentFrame::take(PaneSize pane, bool moved) {
   take_line();
   take_words();
+  mask_ = found_mask();
   take_entry();
   take_histogram(pane, moved);
 }
@@ -340,6 +358,7 @@ std::shared_ptr<const RowDivergence> DocumentFrame::divergence() const {
 }
 
 bool DocumentFrame::has_news() const {
+  if (mask_ != found_mask()) return true;
   if (!has_entry() && document_.tiles->find_probe(*readout_of_)) return true;
   if (!has_words_line() && document_.tiles->find_line(*wishes_.words_line)) return true;
   if (!has_masses() && document_.tiles->find_masses(*wishes_.masses)) return true;

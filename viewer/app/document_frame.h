@@ -63,6 +63,10 @@ class DocumentFrame {
   bool histogram_stale() const { return seen_.stale() || (has_own_range() && seen_other_.stale()); }
   /// Of B right of a split line: A's, or its own where its range is not locked.
   std::optional<ColourScale> other_scale() const;
+  /// The mask over the matrix as far as it is known; null: none is wanted, or not there yet.
+  const std::shared_ptr<const HeadMask>& mask() const { return mask_; }
+  /// Whether the wanted mask's numbers are those of all rows, or will not come.
+  bool has_mask() const;
   /// How far rows are from side B's, where they are listed; null: not there yet, or not listed.
   std::shared_ptr<const RowDivergence> divergence() const;
   /// Milliseconds from asking for the line that came last until it was there.
@@ -98,6 +102,8 @@ class DocumentFrame {
   void ask_for_curve(WantedTiles& wishes);
   void choose_line();
   void take_line();
+  std::optional<MaskRequest> wanted_mask() const;
+  std::shared_ptr<const HeadMask> found_mask() const;
   void ask_for_words(WantedTiles& wishes) const;
   void take_words();
   void take_entry();
@@ -129,6 +135,7 @@ class DocumentFrame {
   std::optional<ProbeRequest> readout_of_, script_probe_;
   std::optional<int64_t> pointed_;
   std::vector<FrameRequest> pictures_;
+  std::shared_ptr<const HeadMask> mask_;
   /// What the words' list was made of.
   struct WordsKey {
     HeadId head;

@@ -73,6 +73,20 @@ ScreenRect PanelSet::draw_ranked(const Ui& ui, const ScreenRect& column, const S
   return above;
 }
 
+ScreenRect PanelSet::draw_mask(const Ui& ui, const ScreenRect& column, const Scene& scene,
+                               PanelRequests& requests) {
+  if (!scene.state.mask.shown) return column;
+  const float gap = ui.px(kGap);
+  const float height =
+      std::round(std::clamp(column.height() * mask_share_, ui.px(120), column.height() * 0.7f));
+  const ScreenRect pane{column.x0, column.y1 - height, column.x1, column.y1};
+  const ScreenRect above{column.x0, column.y0, column.x1, pane.y0 - gap};
+  const float moved = splitter(ui, "Split/Mask", {column.x0, above.y1, column.x1, pane.y0}, false);
+  if (moved != 0) mask_share_ = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
+  mask_.draw(ui, pane, scene, requests);
+  return above;
+}
+
 void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                           PanelRequests& requests) {
   const ScreenRect rect = draw_left(ui, whole, scene, requests);
@@ -89,8 +103,9 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
     const float share = (right_width - moved) / rect.width();
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
+  query = draw_mask(ui, query, scene, requests);
   query = draw_ranked(ui, query, scene, requests);
-  const bool ranked = scene.chosen.other && scene.chosen.other->ranked;
+  const bool ranked = (scene.chosen.other && scene.chosen.other->ranked) || scene.state.mask.shown;
   // Two panes below the query need more height than one.
   if (state.show_histogram && query.height() >= ui.px(ranked ? 2 * kLeastColumn : kLeastColumn)) {
     const float height = std::round(
@@ -144,6 +159,9 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       break;
     case ViewPane::timeline:
       timeline_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::mask:
+      mask_.draw(ui, rest, scene, requests);
       break;
     case ViewPane::words:
       if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);

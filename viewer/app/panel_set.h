@@ -4,6 +4,7 @@
 #include "viewer/panels/dialogs/warning_banner.h"
 #include "viewer/panels/histogram_panel.h"
 #include "viewer/panels/map/matrix_panel.h"
+#include "viewer/panels/mask_panel.h"
 #include "viewer/panels/ranked_panel.h"
 #include "viewer/panels/row/query_panel.h"
 #include "viewer/panels/row/volume_panel.h"
@@ -38,6 +39,9 @@ class PanelSet {
   /// left above.
   ScreenRect draw_ranked(const Ui& ui, const ScreenRect& column, const Scene& scene,
                          PanelRequests& requests);
+  /// The sparse mask there, where its pane is shown; the same.
+  ScreenRect draw_mask(const Ui& ui, const ScreenRect& column, const Scene& scene,
+                       PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
   float splitter(const Ui& ui, const char* label, const ScreenRect& rect, bool upright);
 
@@ -50,6 +54,8 @@ class PanelSet {
   HistogramPanel histogram_;
   WordsPanel words_;
   RankedPanel ranked_;
+  MaskPanel mask_;
+  float mask_share_ = 0.36f;       ///< of the right column's height
   float ranked_share_ = 0.32f;     ///< of the right column's height
   float histogram_share_ = 0.27f;  ///< of the right column's height
   float atlas_share_ = 0.3f;       ///< of the window's width

@@ -272,6 +272,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .shows_other = d.shows_other && d.history.now().other.has_value(),
       .of_two_captures = d.other.has_value(),
       .divergence = frame_->divergence(),
+      .mask = frame_->mask(),
       .divergence_problem = d.tiles->divergence_problem(),
       .notice = notice(),
       .warning = d.warning(),
@@ -387,6 +388,7 @@ std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
 
 double ViewerApp::texture_mib() const {
   return static_cast<double>(textures_.pool().bytes() + panels_.atlas().texture_bytes() +
+                             panels_.matrix().mask_texture_bytes() +
                              panels_.volume().texture_bytes()) /
          0x1p20;
 }
@@ -422,6 +424,8 @@ bool ViewerApp::reached(WaitFor what) const {
              window_->frames_due() == 0 && !again_at_;
     case WaitFor::atlas:
       return has_atlas();
+    case WaitFor::mask:
+      return frame_->has_mask() && (!frame_->mask() || frame_->mask()->problem.empty());
     case WaitFor::idle: {
       const bool looked = !document_->quick_check || document_->warning_told;
       return looked && is_at_rest() && !film_player_.playing() && !export_;
@@ -455,7 +459,9 @@ bool ViewerApp::is_at_rest() const {
 }
 
 std::string ViewerApp::problem_before(WaitFor what) const {
-  if (!document_ || changed_ || reached(what) || !is_at_rest()) return "";
+  if (!document_ || changed_ || reached(what)) return "";
+  if (what == WaitFor::mask && frame_->mask()) return frame_->mask()->problem;
+  if (!is_at_rest()) return "";
   return document_->tiles->status().problem;
 }
 

@@ -75,6 +75,9 @@ class ViewerApp {
   /// Side B is seen in place of A.
   void show_other(bool on);
   void save_session(const std::filesystem::path& file);
+  /// Writes the blocks of the mask over the matrix as `attnscope mask` reads them. Throws
+  /// Error(usage) where there is none, or where tokens stand in another order, Error(file).
+  void save_mask(const std::filesystem::path& file);
   /// Begins or ends to play the film of the query pane, one frame large. Throws Error(usage) where
   /// there is none.
   void play_film(bool on);
@@ -143,6 +146,8 @@ class ViewerApp {
     ValueHistogram::Beyond beyond;
   };
   std::optional<Colours> colours() const;
+  /// The mask over the matrix; null: none, or not there yet.
+  std::shared_ptr<const HeadMask> mask() const { return frame_ ? frame_->mask() : nullptr; }
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;

@@ -178,6 +178,11 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetWords{look};
     }
+    case CommandId::toggle_mask: {
+      MaskLook look = state.mask;
+      look.shown = !look.shown;
+      return action::SetMask{look};
+    }
     case CommandId::difference:
       if (!state.other) return std::nullopt;
       return action::SetDifference{next_difference(state)};

@@ -50,6 +50,7 @@ std::span<const ViewCommand> commands() {
       {toggle_volume, "toggle-volume", "Look", "film or volume of the query's row", {"V"}},
       {toggle_timeline, "toggle-timeline", "Look", "show or hide the steps", {"Shift+T"}},
       {toggle_words, "toggle-words", "Look", "show or hide the words of the prompt", {"K"}},
+      {toggle_mask, "toggle-mask", "Look", "show or hide the sparse mask's pane", {"Shift+M"}},
       {hold_other, "hold-other", "Look", "side B in place of A while it is held", {"B"}},
       {difference, "difference", "Look", "next difference: signed, size, ratio, none", {"X"}},
       {play, "play", "Look", "play the film of the query through time", {"Space"}},

@@ -43,6 +43,7 @@ enum class CommandId : uint8_t {
   toggle_volume,
   toggle_timeline,
   toggle_words,
+  toggle_mask,
   hold_other,
   difference,
   reverse,

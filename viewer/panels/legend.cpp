@@ -124,6 +124,8 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
   draw_end(ui, {rect.x0, top, rect.x1, bottom}, scale, beyond.above, true);
 }
 
+ImU32 dropped_colour(const Theme& theme) { return faded(theme.window, 0.72f); }
+
 SeenSpecials seen_specials(const Scene& scene) {
   const ValueHistogram& seen = scene.histogram;
   const bool octaves = !(seen.against() && is_signed(seen.against()->how));
@@ -132,7 +134,7 @@ SeenSpecials seen_specials(const Scene& scene) {
   const bool evicted = std::any_of(scene.call.evicted.begin(), scene.call.evicted.end(),
                                    [&](const EvictedKeys& each) { return is_seen(each, rect); });
   return {zeros && (scene.scale.kind() == ScaleKind::log2 || scene.scale.is_of_nothing()),
-          seen.masked() > 0, seen.missing() > 0, evicted};
+          seen.masked() > 0, seen.missing() > 0, evicted, false};
 }
 
 void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen) {
@@ -160,6 +162,13 @@ void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecia
   }
   if (seen.evicted) {
     swatch(ui.theme.masked, "evicted", hatch);
+  }
+  if (seen.dropped) {
+    // Data under the veil: half of the swatch as it is, half of it as the mask leaves it.
+    swatch(ui.theme.text, "dropped by the mask", [&](ImVec2 low) {
+      draw.AddRectFilled({low.x + side / 2, low.y}, {low.x + side, low.y + side},
+                         dropped_colour(ui.theme));
+    });
   }
 }
 

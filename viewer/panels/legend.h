@@ -27,13 +27,16 @@ struct SeenSpecials {
   bool masked = false;
   bool missing = false;  ///< not in the file
   bool evicted = false;  ///< masked, for a cache had dropped the key
-  bool any() const { return zeros || masked || missing || evicted; }
+  bool dropped = false;  ///< under the veil of a sparse mask; of the matrix alone
+  bool any() const { return zeros || masked || missing || evicted || dropped; }
 };
-/// Of the map.
+/// Of the map, but for what is dropped.
 SeenSpecials seen_specials(const Scene& scene);
 /// Diagonal lines in a rectangle, as the map has them where nothing is stored or a key was evicted.
 /// One of them meets the lower edge, or what goes on with it, at x = `from`.
 void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from);
+/// Over blocks that a sparse mask drops.
+ImU32 dropped_colour(const Theme& theme);
 /// What their colours mean: a line of kSwatchHeight.
 void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen);
 constexpr float kSwatchHeight = 18;

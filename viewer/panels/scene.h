@@ -78,6 +78,7 @@ struct Scene {
   bool shows_other = false;      ///< in place of A
   bool of_two_captures = false;  ///< B is of another capture than A
   std::shared_ptr<const RowDivergence> divergence = {};
+  std::shared_ptr<const HeadMask> mask = {};  ///< null: none, or not there yet
   std::string divergence_problem = {};
 
   std::string notice;                  ///< what was just done, for the status line; empty: nothing

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+
+#include "viewer/view/mask_text.h"
 
 namespace attnscope {
 namespace {
@@ -59,6 +62,19 @@ word::Film parse_film(ScriptArguments w) {
     throw usage_error("film opacity: expected a number above 0, at most 1, got " + w[2]);
   }
   return {part, "", opacity};
+}
+
+word::ShowMask parse_mask(ScriptArguments w) {
+  if (w.size() == 2 && (w[1] == "on" || w[1] == "off")) return {w[1], "", 128};
+  const bool file = is_mask_file(w[1]);
+  if (w.size() == 3 && !file) {
+    throw usage_error("mask " + one_line(w[1]) + ": only a FILE.npy is told its block");
+  }
+  const MaskLook look{true, w[1], w.size() == 3 ? whole(w, 2) : 128};
+  check_mask_look(look);
+  const std::string text =
+      file ? std::filesystem::absolute(w[1]).lexically_normal().string() : w[1];
+  return {"set", text, look.block};
 }
 
 word::ChooseWords parse_word(ScriptArguments w) {

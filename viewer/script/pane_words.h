@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,12 @@ struct Film {
   std::string path;   ///< of "save"
   double number = 0;  ///< of "opacity" and "frame"; "loop": 1 or 0
 };
+/// `mask spatial:frames=1`, `mask blocks.npy 64`, `mask off` …
+struct ShowMask {
+  std::string part;     ///< "on" (the pane), "off" (no mask, no pane), "set"
+  std::string text;     ///< of "set": a pattern, or an absolute path
+  int64_t block = 128;  ///< of "set"
+};
 /// `order yxt`, `order order.npy rows`: a name of TokenOrder, or a file.
 struct ShowOrder {
   std::string text;
@@ -37,6 +44,7 @@ struct ShowOrder {
 word::ShowWords parse_words(ScriptArguments words);
 word::ChooseWords parse_word(ScriptArguments words);
 word::Film parse_film(ScriptArguments words);
+word::ShowMask parse_mask(ScriptArguments words);
 word::ShowOrder parse_order(ScriptArguments words);
 
 }  // namespace attnscope

@@ -100,6 +100,11 @@ class ScriptHost {
   virtual bool shot_done() const = 0;
   virtual void save_session(const std::string& path) = 0;
 
+  /// Writes the blocks of the mask over the matrix, of which there is one.
+  virtual void save_mask(const std::string& path) {
+    throw usage_error("save-mask " + one_line(path) + ": this window has no masks");
+  }
+
   /// Begins or ends to play the film of the query pane.
   virtual void play_film(bool on) = 0;
   /// Begins to write it; it is there when film_saved() says so, which may throw too.

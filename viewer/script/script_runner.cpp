@@ -224,6 +224,14 @@ struct ScriptRunner::Step {
     if (w.part == "frame") look.moment = checked_moment(static_cast<int64_t>(w.number));
     return act(action::SetFilm{look});
   }
+  After operator()(const word::ShowMask& w) const {
+    calls();
+    MaskLook look = host.state().mask;
+    look.shown = w.part != "off";
+    if (w.part == "off") look = {};
+    if (w.part == "set") look = {true, w.text, w.block};
+    return act(action::SetMask{look});
+  }
   int64_t checked_moment(int64_t moment) const {
     const auto count = host.measured(ScriptName::film_frames);
     if (!count || static_cast<double>(moment) < *count) return moment;
@@ -386,6 +394,14 @@ struct ScriptRunner::Step {
   After operator()(const word::SaveSession& w) const {
     calls();
     host.save_session(w.path);
+    return After::take_up;
+  }
+  After operator()(const word::SaveMask& w) const {
+    calls();
+    const std::string problem = host.problem_before(WaitFor::mask);
+    if (!problem.empty()) throw usage_error("save-mask: " + one_line(problem));
+    if (!host.reached(WaitFor::mask)) return again_within(kWaitSeconds, "save-mask " + w.path);
+    host.save_mask(w.path);
     return After::take_up;
   }
   After operator()(const word::Quit&) const {

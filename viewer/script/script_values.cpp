@@ -55,7 +55,11 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::range_low:
     case ScriptName::range_high:
     case ScriptName::share_below:
-    case ScriptName::share_above: {
+    case ScriptName::share_above:
+    case ScriptName::density:
+    case ScriptName::recall:
+    case ScriptName::oracle_recall:
+    case ScriptName::output_error: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
@@ -120,6 +124,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return state.other ? other_text(host.other_picker().values(state.other->head)) : "none";
     case ScriptName::difference:
       return std::string(difference_name(state.other ? state.other->difference : Difference::off));
+    case ScriptName::mask:
+      return state.mask.text.empty() ? "none" : state.mask.text;
     case ScriptName::clipboard:
       return host.clipboard();
     case ScriptName::upload:

@@ -25,8 +25,9 @@ using Words = ScriptArguments;
 
 constexpr double kMostSeconds = 86400;
 
-constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 52> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 6> kWaits{"picture", "query", "exact",
+                                                 "atlas",   "idle",  "mask"};
+constexpr std::array<std::string_view, 57> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -59,6 +60,10 @@ constexpr std::array<std::string_view, 52> kNames{"first_picture_ms",
                                                   "range_high",
                                                   "share_below",
                                                   "share_above",
+                                                  "density",
+                                                  "recall",
+                                                  "oracle_recall",
+                                                  "output_error",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -77,7 +82,8 @@ constexpr std::array<std::string_view, 52> kNames{"first_picture_ms",
                                                   "upload",
                                                   "clipboard",
                                                   "b",
-                                                  "difference"};
+                                                  "difference",
+                                                  "mask"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
 template <size_t kCount>
@@ -192,6 +198,7 @@ ScriptWord make_words(const Words& w) { return parse_words(w); }
 ScriptWord make_word(const Words& w) { return parse_word(w); }
 
 ScriptWord make_film(const Words& w) { return parse_film(w); }
+ScriptWord make_mask(const Words& w) { return parse_mask(w); }
 
 ScriptWord make_product(const Words& w) {
   return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
@@ -370,6 +377,7 @@ ScriptWord make_expect(const Words& w) {
 
 ScriptWord make_shot(const Words& w) { return word::Shot{w[1]}; }
 ScriptWord make_save(const Words& w) { return word::SaveSession{w[1]}; }
+ScriptWord make_save_mask(const Words& w) { return word::SaveMask{w[1]}; }
 ScriptWord make_quit(const Words&) { return word::Quit{}; }
 
 struct WordRule {
@@ -458,6 +466,13 @@ const std::vector<WordRule>& rules() {
         "film "
         "latent|nearest|linear | film FILE.gif|FILE.mp4|FOLDER/",
         "the query's film over the video, played, resampled, written"}},
+      {"mask",
+       1,
+       2,
+       make_mask,
+       {"mask PATTERN|FILE.json|FILE.npy [BLOCK] | mask on|off",
+        "a sparse mask over the matrix, as attnscope mask reads it (blocks of 128 tokens unless "
+        "told); its pane; no mask"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",
@@ -491,7 +506,8 @@ const std::vector<WordRule>& rules() {
        1,
        make_pane,
        {"pane NAME",
-        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline; or all of "
+        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline, mask; or "
+        "all of "
         "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
@@ -528,7 +544,7 @@ const std::vector<WordRule>& rules() {
        1,
        3,
        make_wait,
-       {"wait picture|query|exact|atlas|idle [SECONDS] | wait calls N [SECONDS]",
+       {"wait picture|query|exact|atlas|mask|idle [SECONDS] | wait calls N [SECONDS]",
         "go on when it is there; 60 s at most"}},
       {"probe",
        2,
@@ -543,6 +559,7 @@ const std::vector<WordRule>& rules() {
        {"expect NAME OP VALUE", "fail unless it compares so: == != < <= > >="}},
       {"shot", 1, 1, make_shot, {"shot FILE", "write the window as a PNG"}},
       {"save-session", 1, 1, make_save, {"save-session FILE", "write what is open and shown"}},
+      {"save-mask", 1, 1, make_save_mask, {"save-mask FILE.npy", "write the mask's blocks"}},
       {"quit", 0, 0, make_quit, {"quit", "end the program"}}};
   return kRules;
 }

@@ -20,8 +20,8 @@ namespace attnscope {
 
 /// What a script can wait for: the first picture of the view, whatever its level; the row of the
 /// query; exact tiles all over the view and the exact row; a sketch of every head of the atlas;
-/// nothing left to do.
-enum class WaitFor : uint8_t { picture, query, exact, atlas, idle };
+/// nothing left to do; the mask's numbers from all rows.
+enum class WaitFor : uint8_t { picture, query, exact, atlas, idle, mask };
 std::string_view wait_name(WaitFor what);
 
 /// Numbers and words that `print` and `expect` know.
@@ -59,6 +59,10 @@ enum class ScriptName : uint8_t {
   range_high,
   share_below,
   share_above,
+  density,
+  recall,
+  oracle_recall,
+  output_error,
   exact,
   branch,
   block,
@@ -77,7 +81,8 @@ enum class ScriptName : uint8_t {
   upload,
   clipboard,
   b,
-  difference
+  difference,
+  mask
 };
 std::string_view script_name_text(ScriptName name);
 /// Whether its value is a number (they come first in ScriptName) or a word.
@@ -184,16 +189,19 @@ struct Shot {
 struct SaveSession {
   std::string path;
 };
+/// Of the mask over the matrix, once it is there.
+struct SaveMask {
+  std::string path;
+};
 struct Quit {};
 }  // namespace word
-using ScriptWord =
-    std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryBox, word::QueryText, word::ShowSegment, word::ShowAtlas,
-                 word::ShowWords, word::ChooseWords, word::Film, word::ShowVolume,
-                 word::ShowTimeline, word::Play, word::ShowOrder, word::Act, word::Click,
-                 word::Drag, word::Wheel, word::PressKey, word::Type, word::SelectOther,
-                 word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe,
-                 word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+using ScriptWord = std::variant<
+    word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt, word::QueryBox,
+    word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords, word::ChooseWords,
+    word::Film, word::ShowMask, word::ShowVolume, word::ShowTimeline, word::Play, word::ShowOrder,
+    word::Act, word::Click, word::Drag, word::Wheel, word::PressKey, word::Type, word::SelectOther,
+    word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
+    word::Expect, word::Shot, word::SaveSession, word::SaveMask, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

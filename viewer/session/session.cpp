@@ -10,6 +10,7 @@
 #include "io/files/input_file.h"
 #include "io/files/output_file.h"
 #include "viewer/session/session_paths.h"
+#include "viewer/view/mask_text.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_names.h"
 
@@ -71,6 +72,12 @@ void add_words_and_film(const ViewState& view, OrderedJson& json) {
                     {"loop", view.film.loop},
                     {"moment", view.film.moment}};
   }
+}
+
+OrderedJson mask_json(const MaskLook& look, const path& folder) {
+  return {{"shown", look.shown},
+          {"text", is_mask_file(look.text) ? stored_path(look.text, folder) : look.text},
+          {"block", look.block}};
 }
 
 OrderedJson head_values_json(const HeadValues& head) {
@@ -153,6 +160,7 @@ OrderedJson view_json(const ViewState& view, const path& folder) {
                         {"follow", view.timeline.follow}};
   }
   add_words_and_film(view, json);
+  if (view.mask != MaskLook{}) json["mask"] = mask_json(view.mask, folder);
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -221,8 +229,10 @@ Session read_session(const path& file) {
 void write_session(const Session& session, const path& file, bool force) {
   const std::string text = session_text(session, folder_of_session(file));
   std::vector<path> inputs;
-  for (const std::string& input : {session.capture.string(), session.other_capture.string(),
-                                   session.tensors.q, session.tensors.k, session.tensors.v}) {
+  for (const std::string& input :
+       {session.capture.string(), session.other_capture.string(), session.tensors.q,
+        session.tensors.k, session.tensors.v,
+        is_mask_file(session.view.mask.text) ? session.view.mask.text : std::string()}) {
     // Of FILE:KEY the file too.
     if (!input.empty()) inputs.emplace_back(input);
     if (const size_t key = input.rfind(':'); key != std::string::npos && key > 0) {
@@ -277,6 +287,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetSplit{view.split_query},
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},
+                                action::SetMask{view.mask},
                                 action::SetOrder{view.order.rows, action::MapSide::rows},
                                 action::SetOrder{view.order.keys, action::MapSide::keys},
                                 action::SetRect{view.rect}};

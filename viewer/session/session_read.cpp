@@ -13,6 +13,7 @@
 #include "io/pictures/colormap.h"
 #include "io/tensors/token_order_file.h"
 #include "viewer/session/session_paths.h"
+#include "viewer/view/mask_text.h"
 #include "viewer/view/view_names.h"
 
 namespace attnscope {
@@ -306,6 +307,16 @@ TimelineLook read_timeline(Fields fields) {
   return look;
 }
 
+MaskLook read_mask_look(Fields fields, const std::filesystem::path& folder) {
+  MaskLook look;
+  look.shown = fields.boolean("shown");
+  look.text = fields.text("text");
+  if (is_mask_file(look.text)) look.text = opened_path(look.text, folder);
+  look.block = fields.whole("block", 1, int64_t{1} << 30);
+  fields.check_all_known();
+  return look;
+}
+
 /// A file is read: it is part of what is seen.
 MapOrder read_order(Fields fields, const std::filesystem::path& folder) {
   const auto side = [&](const char* key) {
@@ -351,6 +362,7 @@ ViewState read_view(Fields fields, const std::filesystem::path& folder) {
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));
+  if (fields.has("mask")) view.mask = read_mask_look(fields.object("mask"), folder);
   const double share = fields.number("split_query");
   if (!(share > 0) || !(share < 1)) {
     throw fields.fail("split_query", "expected a share of the width between 0 and 1");

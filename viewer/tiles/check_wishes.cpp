@@ -56,6 +56,7 @@ void check_wishes(const WantedTiles& wishes,
     if (line) check_line(*line, geometry(line->head));
   }
   if (wishes.masses) check_masses(*wishes.masses, geometry(wishes.masses->head));
+  if (wishes.mask) geometry(wishes.mask->head);
   for (const FrameRequest& frame : wishes.frames) {
     const bool fits = frame.width > 0 && frame.height > 0 && frame.width <= kMostFrameSide &&
                       frame.height <= kMostFrameSide;

@@ -12,6 +12,7 @@
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
 #include "viewer/tiles/frame_keeper.h"
+#include "viewer/tiles/mask_keeper.h"
 #include "viewer/tiles/norm_cache.h"
 #include "viewer/tiles/sketch_keeper.h"
 #include "viewer/tiles/thread_priority.h"
@@ -24,6 +25,8 @@ namespace {
 constexpr int64_t kBufferShare = 3;
 /// Row sums that were kept are checked in this share of the memory, beside it and for a moment.
 constexpr int64_t kCheckShare = 8;
+/// A mask is measured in this share of the memory, as long as it takes.
+constexpr int64_t kMaskShare = 8;
 /// Threads that read an export.
 constexpr int kReaders = 2;
 
@@ -58,6 +61,9 @@ class TileService::Impl {
           },
           [this](const std::string& problem) { take_warning(problem); });
     }
+    if (backend != nullptr) {
+      masks_.emplace(*backend, settings.memory / kMaskShare, reserve_unlocked(), wake_);
+    }
     if (settings.read_frame) frames_.emplace(settings.read_frame, reserve_unlocked(), wake_);
     const auto wanted = static_cast<size_t>(workers_) + 1;
     try {
@@ -88,9 +94,11 @@ class TileService::Impl {
 
   void want(WantedTiles wishes) {
     if (frames_) frames_->want(wishes.frames);
+    const std::optional<MaskRequest> mask = wishes.mask;
     const std::lock_guard lock(mutex_);
     look_up_sketches(wishes);
     scheduler_.want(std::move(wishes));
+    if (masks_) want_mask(mask);
     changed_.notify_all();
   }
 
@@ -121,11 +129,19 @@ class TileService::Impl {
   }
   TileSourceStatus status() {
     TileSourceStatus status = locked([&](TileScheduler& s) { return s.status(workers_); });
-    if (!frames_) return status;
-    status.queue += frames_->missing();
+    if (frames_) {
+      status.queue += frames_->missing();
+      status.host_bytes += frames_->bytes();
+    }
+    if (masks_) {
+      status.queue += masks_->busy() ? 1 : 0;
+      status.host_bytes += masks_->bytes();
+    }
     status.busy = status.queue > 0;
-    status.host_bytes += frames_->bytes();
     return status;
+  }
+  std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const {
+    return masks_ ? masks_->find(request) : nullptr;
   }
   bool computes() const { return backend_ != nullptr; }
 
@@ -135,6 +151,16 @@ class TileService::Impl {
       const std::lock_guard lock(mutex_);
       return scheduler_.reserve(bytes, purpose);
     };
+  }
+
+  /// With the lock held.
+  void want_mask(const std::optional<MaskRequest>& mask) {
+    if (!mask) return masks_->want(std::nullopt);
+    HeadId stored = mask->head;
+    stored.order = 0;
+    MapPlaces places;
+    if (mask->head.order > 0) places = orders_[static_cast<size_t>(mask->head.order - 1)];
+    masks_->want(MaskKeeper::Wish{*mask, scheduler_.work().call(stored)->problem, places});
   }
 
   /// A worker's thread: what is most wanted, piece by piece.
@@ -183,6 +209,7 @@ class TileService::Impl {
   std::optional<NormCache> keeper_;
   std::optional<SketchKeeper> sketches_;
   std::optional<FrameKeeper> frames_;
+  std::optional<MaskKeeper> masks_;
   std::vector<std::jthread> threads_;
 };
 
@@ -456,6 +483,12 @@ bool TileService::has_masses() const { return impl_->computes(); }
 std::shared_ptr<const VideoFrame> TileService::find_frame(const FrameRequest& request) const {
   return impl_->find_frame(request);
 }
+
+std::shared_ptr<const HeadMask> TileService::find_mask(const MaskRequest& request) const {
+  return impl_->find_mask(request);
+}
+
+bool TileService::has_masks() const { return impl_->computes(); }
 
 TileSourceStatus TileService::status() const { return impl_->status(); }
 

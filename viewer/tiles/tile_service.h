@@ -88,6 +88,8 @@ class TileService : public TileSource {
   std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override;
   bool has_masses() const override;
   std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const override;
+  std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const override;
+  bool has_masks() const override;
   TileSourceStatus status() const override;
 
  private:

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/place_order.h"
 #include "core/heads/head_sketch.h"
+#include "viewer/view/head_mask.h"
 #include "viewer/view/map_tile.h"
 #include "viewer/view/video_frame.h"
 
@@ -44,6 +45,8 @@ struct WantedTiles {
   std::vector<DifferenceId> exact_differences = {};
   /// Rows that should be compared, a sample of them first, when there are no tiles to be made.
   std::optional<HeadsCompared> divergence = {};
+  /// A mask over a head's map, built and measured beside everything else.
+  std::optional<MaskRequest> mask = {};
   friend bool operator==(const WantedTiles&, const WantedTiles&) = default;
 };
 
@@ -105,6 +108,10 @@ class TileSource {
   virtual std::shared_ptr<const VideoFrame> find_frame(const FrameRequest&) const {
     return nullptr;
   }
+  /// The mask as far as it is known by now, or null; of one that cannot be had, why. Of an export
+  /// there are none.
+  virtual std::shared_ptr<const HeadMask> find_mask(const MaskRequest&) const { return nullptr; }
+  virtual bool has_masks() const { return false; }
   virtual TileSourceStatus status() const = 0;
 };
 

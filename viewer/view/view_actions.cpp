@@ -11,6 +11,7 @@
 #include "io/pictures/colormap.h"
 #include "viewer/view/atlas_filter.h"
 #include "viewer/view/head_atlas.h"
+#include "viewer/view/mask_text.h"
 #include "viewer/view/view_names.h"
 
 namespace attnscope {
@@ -223,6 +224,7 @@ class Applier {
     if (a.pane == ViewPane::query) state_.volume.shown = false;
     if (a.pane == ViewPane::timeline) state_.timeline.shown = true;
     if (a.pane == ViewPane::words) state_.words.shown = true;
+    if (a.pane == ViewPane::mask) state_.mask.shown = true;
   }
 
   void operator()(const action::ShowHistogram& a) {
@@ -289,6 +291,22 @@ class Applier {
     }
     check_moment(a.look.moment);
     state_.film = a.look;
+  }
+
+  void operator()(const action::SetMask& a) {
+    check_mask_look(a.look);
+    if (!a.look.text.empty()) {
+      if (!limits_.computed) {
+        throw usage_error("mask " + one_line(a.look.text) +
+                          ": of an export nothing is computed; open the capture that it is of");
+      }
+      if (!call().weights) {
+        throw usage_error("mask " + one_line(a.look.text) +
+                          ": weights of either sign have no share that a mask keeps");
+      }
+    }
+    state_.mask = a.look;
+    if (!a.look.shown && state_.maximised == ViewPane::mask) state_.maximised.reset();
   }
 
   void operator()(const action::SetMoment& a) {

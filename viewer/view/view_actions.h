@@ -100,6 +100,10 @@ struct SetFilm {
 struct SetMoment {
   int64_t moment;
 };
+struct SetMask {
+  MaskLook look;
+  bool dragged = false;  ///< a number of its pattern, by a slider that goes on: one gesture
+};
 /// Side B.
 struct SetOther {
   HeadId head;
@@ -131,10 +135,10 @@ using Action =
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
                  action::SetRange, action::EqualAxes, action::SetOrder, action::FlipOrder,
                  action::SetTheme, action::Maximise, action::ShowHistogram, action::SetAtlas,
-                 action::SetSplit, action::SetWords, action::SetFilm, action::SetMoment,
-                 action::SetVolume, action::SetTimeline, action::Scrub, action::SetOther,
-                 action::DropOther, action::SetDifference, action::SetSplitLine, action::SetLock,
-                 action::SetOtherRect, action::ShowRanked>;
+                 action::SetSplit, action::SetWords, action::SetFilm, action::SetMask,
+                 action::SetMoment, action::SetVolume, action::SetTimeline, action::Scrub,
+                 action::SetOther, action::DropOther, action::SetDifference, action::SetSplitLine,
+                 action::SetLock, action::SetOtherRect, action::ShowRanked>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and

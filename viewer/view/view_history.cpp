@@ -15,6 +15,9 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
   if (const auto* volume = std::get_if<action::SetVolume>(&action); volume && volume->dragged) {
     return Gesture::volume;
   }
+  if (const auto* mask = std::get_if<action::SetMask>(&action); mask && mask->dragged) {
+    return Gesture::mask;
+  }
   if (std::holds_alternative<action::Scrub>(action)) return Gesture::scrub;
   if (std::holds_alternative<action::SetMoment>(action)) return Gesture::moment;
   if (std::holds_alternative<action::SetSplitLine>(action)) return Gesture::line;

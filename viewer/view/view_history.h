@@ -37,7 +37,18 @@ class ViewHistory {
   void restart(ViewState start);
 
  private:
-  enum class Gesture : uint8_t { none, move, split, range, moment, volume, scrub, line, other };
+  enum class Gesture : uint8_t {
+    none,
+    move,
+    split,
+    range,
+    moment,
+    volume,
+    scrub,
+    line,
+    other,
+    mask
+  };
   static Gesture gesture_of(const Action& action);
 
   ViewState now_;

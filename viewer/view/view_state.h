@@ -13,6 +13,7 @@
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/looks/film_look.h"
+#include "viewer/view/looks/mask_look.h"
 #include "viewer/view/looks/timeline_look.h"
 #include "viewer/view/looks/volume_look.h"
 #include "viewer/view/looks/words_look.h"
@@ -32,7 +33,8 @@ enum class ViewPane : uint8_t {
   atlas,
   words,
   volume,
-  timeline
+  timeline,
+  mask
 };  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
@@ -112,6 +114,7 @@ struct ViewState {
   TimelineLook timeline = {};
   WordsLook words = {};
   FilmLook film = {};
+  MaskLook mask = {};
   MapOrder order = {};  ///< that the matrix's tokens stand in
   MapOrder other_order = {TokenOrder::parse("yxt"), TokenOrder::parse("yxt")};  ///< one key away
   /// What TileSource::order_number() gave for `order`; of states that are shown, 0 in all others.

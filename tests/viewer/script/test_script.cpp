@@ -116,7 +116,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 45);
+  CHECK(script_word_help().size() == 47);
 }
 
 TEST_CASE("lines, comments and quotes") {
@@ -207,4 +207,23 @@ TEST_CASE("script files are read, and refused where they are none") {
   write_bytes(folder.path() / "long", std::string((1 << 20) + 1, '#'));
   CHECK(has(refuse("long"), "limit 1048576"));
   CHECK_FALSE(thrown_text(ErrorCode::file, [&] { read_script(folder.path()); }).empty());
+}
+
+TEST_CASE("a mask is a pattern, a file with its block, on or off") {
+  CHECK(word_of<word::ShowMask>("mask on").part == "on");
+  CHECK(word_of<word::ShowMask>("mask off").part == "off");
+  const auto pattern = word_of<word::ShowMask>("mask topk:block=32,keep=0.2");
+  CHECK(pattern.part == "set");
+  CHECK(pattern.text == "topk:block=32,keep=0.2");
+  CHECK(word_of<word::ShowMask>("mask none").text == "none");
+  const auto file = word_of<word::ShowMask>("mask /a/../b.npy 64");
+  CHECK(file.text == "/b.npy");
+  CHECK(file.block == 64);
+  CHECK(word_of<word::ShowMask>("mask /b.npy").block == 128);
+  CHECK(word_of<word::Wait>("wait mask").what == WaitFor::mask);
+  CHECK(is_number(ScriptName::output_error));
+  CHECK_FALSE(is_number(ScriptName::mask));
+  CHECK(has(refused("mask window"), "mask window: expected window:N"));
+  CHECK(has(refused("mask b.npy 0"), "at least 1 token"));
+  CHECK(has(refused("mask causal 3"), "only a FILE.npy"));
 }

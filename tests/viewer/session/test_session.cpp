@@ -38,6 +38,7 @@ Session unusual(const path& capture) {
   session.view.atlas = {true, "entropy", "text_mass", "layers=0-3 temporal", true};
   session.view.words = {true, false, true, "re", {0, 1}};
   session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
+  session.view.mask = {true, "topk:block=32,keep=0.2", 64};
   session.view.split_query = 0.41f;
   return session;
 }
@@ -130,6 +131,19 @@ TEST_CASE("paths below the session's folder are relative, so that both can be mo
   CHECK(back.facts.mask == "/moved/m.npy");
 }
 
+TEST_CASE("a mask's file moves with the session, and is not written over by it") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "blocks.npy", "bits");
+  Session session = unusual(folder.path() / "c");
+  session.view.mask = {true, folder / "blocks.npy", 32};
+  const std::string text = session_text(session, folder.path());
+  CHECK(nlohmann::json::parse(text)["view"]["mask"]["text"] == "blocks.npy");
+  CHECK(parse_session(text, "s", "/moved").view.mask == MaskLook{true, "/moved/blocks.npy", 32});
+  CHECK(has(thrown_text(ErrorCode::file,
+                        [&] { write_session(session, folder.path() / "blocks.npy", true); }),
+            "is an input"));
+}
+
 TEST_CASE("a session file is written whole or not at all, and never over its capture") {
   const TemporaryFolder folder;
   const path file = folder.path() / "s.json";
@@ -208,6 +222,7 @@ TEST_CASE("what is wrong in a session is named by file and key") {
       {[](Json& j) { j["view"]["atlas"]["shwon"] = true; },
        "view.atlas.shwon: no such key, did you mean shown?"},
       {[](Json& j) { j["view"]["atlas"]["exact"] = 1; }, "view.atlas.exact"},
+      {[](Json& j) { j["view"]["mask"]["block"] = 0; }, "view.mask.block"},
       {[](Json& j) { j["view"]["maximised"] = "nowhere"; }, "view.maximised: nowhere"},
       {[](Json& j) { j["view"]["split_query"] = 1.5; }, "view.split_query"},
       {[](Json& j) { j["facts"]["gird"] = "1x1x1"; },

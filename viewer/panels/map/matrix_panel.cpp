@@ -448,7 +448,8 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   caption += " \u00b7 " + resolution_text(seen_, scene.call, s.pool);
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
-  const SeenSpecials specials = seen_specials(scene);
+  SeenSpecials specials = seen_specials(scene);
+  specials.dropped = scene.mask && scene.mask->problem.empty();
   draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
               scene.beyond, caption, room, nothing_text(specials));
   ImFont* const small = ui.fonts.secondary;
@@ -490,6 +491,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float end = scene.other_state ? line_x(scene, view) : areas.map.x1;
   const bool same_part = !scene.other_state || scene.other_state->rect == scene.state.rect;
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {end, areas.map.y1}, true);
+  mask_.draw(ui, scene, view);
   draw_evicted(ui, scene, view);
   draw_cell_numbers(ui, scene, view, seen_.level);
   if (same_part) draw.PopClipRect();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "viewer/panels/map/mask_overlay.h"
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
@@ -31,6 +32,7 @@ class MatrixPanel {
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
   /// Of the area that the map was drawn in last; what wishes are made for.
+  int64_t mask_texture_bytes() const { return mask_.texture_bytes(); }
   PaneSize pane_size() const { return pane_; }
   const SeenExactness& seen() const { return seen_; }
   /// Colours of the map's tiles changed places: the mouse is held or turned.
@@ -58,6 +60,7 @@ class MatrixPanel {
   void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
 
   TileTextures* textures_;
+  MaskOverlay mask_;
   MapLayer map_layer_, other_layer_, mini_layer_;
   std::shared_ptr<const MapTile> mini_tile_;  ///< that mini_counts_ was counted of
   Pool mini_pool_ = Pool::max;

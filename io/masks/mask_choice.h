@@ -10,14 +10,15 @@
 
 namespace attnscope {
 
-/// A mask as --mask asks for it: a pattern, a block mask from a file, or a tree of these joined by
-/// "and" and "or". Immutable.
+/// A mask as `mask` and the window are asked for it: a pattern, a block mask from a file, or a tree
+/// of these joined by "and" and "or". Immutable.
 class MaskChoice {
  public:
   /// Reads "NAME[:key=value,…]", "FILE.npy" (with `block`) or "FILE.json". What files hold is
   /// reserved from the budget for the choice's life. Throws Error(usage) or Error(file).
+  /// `option` is how messages name it.
   static MaskChoice parse(const std::string& text, std::optional<int64_t> block,
-                          MemoryBudget& budget);
+                          MemoryBudget& budget, const std::string& option = "--mask");
 
   /// As it was written.
   const std::string& name() const { return name_; }
@@ -36,7 +37,7 @@ class MaskChoice {
   friend class MaskTree;
 
   Kind kind_ = Kind::pattern;
-  std::string name_;
+  std::string name_, option_ = "--mask";
   MaskPattern pattern_;
   Mask blocks_;
   std::shared_ptr<MemoryReservation> reservation_;

@@ -1,4 +1,4 @@
-#include "cli/mask/mask_choice.h"
+#include "io/masks/mask_choice.h"
 
 #include <fmt/core.h>
 
@@ -80,11 +80,12 @@ class MaskTree {
 };
 
 MaskChoice MaskChoice::parse(const std::string& text, std::optional<int64_t> block,
-                             MemoryBudget& budget) {
+                             MemoryBudget& budget, const std::string& option) {
   MaskChoice choice = std::filesystem::path(text).extension() == ".json"
                           ? MaskTree(text, budget).read()
-                          : parse_text(text, "--mask", "", block, budget);
+                          : parse_text(text, option, "", block, budget);
   choice.name_ = text;
+  choice.option_ = option;
   return choice;
 }
 
@@ -119,7 +120,7 @@ void MaskChoice::check(const AttentionProblem& problem, const MaskResources& res
       blocks_.check_shape(problem.batch(), problem.num_heads(), problem.num_queries(),
                           problem.num_keys());
     } catch (const Error& error) {
-      throw usage_error(fmt::format("--mask {}: {}: {}", name_, problem.name(), error.what()));
+      throw usage_error(fmt::format("{} {}: {}: {}", option_, name_, problem.name(), error.what()));
     }
   }
   // Patterns that look at a head fit every call.

@@ -1,0 +1,137 @@
+// Sparse masks over a map: their blocks and numbers as the window gets them.
+#include <cmath>
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/helpers.h"
+#include "tests/support/service_harness.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+constexpr HeadId kHead{0, 1, 2};
+
+AttentionCase described(ScoreFunction score, int64_t rows, int64_t keys) {
+  AttentionCase c;
+  c.shape = {2, 4, 2, rows, keys, 24};
+  c.score = score;
+  c.seed = 5;
+  return c;
+}
+
+WantedTiles wish_for(const MaskRequest& mask) {
+  WantedTiles wishes;
+  wishes.mask = mask;
+  return wishes;
+}
+
+std::shared_ptr<const HeadMask> measured(ServiceHarness& harness, const MaskRequest& request) {
+  harness.want(wish_for(request));
+  REQUIRE(harness.wait([&] {
+    const auto found = harness.service().find_mask(request);
+    return found && (found->all_rows || !found->problem.empty());
+  }));
+  return harness.service().find_mask(request);
+}
+
+}  // namespace
+
+TEST_CASE("a mask's blocks, density and recall are those of the definitions in double") {
+  struct Case {
+    int64_t rows, keys, reach, block;
+  };
+  // Fewer rows than are sampled, more of them, and so many that a block is no entry.
+  for (const Case& c : {Case{90, 70, 9, 1}, Case{331, 283, 20, 1}, Case{700, 650, 33, 2}}) {
+    const Oracle oracle(described(ScoreFunction::softmax, c.rows, c.keys));
+    INFO(oracle.text());
+    const MapReference reference(oracle, kHead, Quantity::weights);
+    ServiceHarness harness(oracle.problem());
+    REQUIRE(harness.service().has_masks());
+    const auto mask = measured(harness, {kHead, "window:" + std::to_string(c.reach)});
+    REQUIRE(mask->problem.empty());
+    double kept = 0, recall = 0;
+    std::vector<uint8_t> blocks(mask->kept.size());
+    REQUIRE(mask->block == c.block);
+    REQUIRE(mask->query_blocks * c.block >= c.rows);
+    REQUIRE(mask->key_blocks == (c.keys + c.block - 1) / c.block);
+    REQUIRE(static_cast<int64_t>(blocks.size()) == mask->query_blocks * mask->key_blocks);
+    for (int64_t q = 0; q < c.rows; ++q) {
+      for (int64_t k = 0; k < c.keys; ++k) {
+        if (std::abs(q - k) > c.reach) continue;
+        kept += 1;
+        recall += reference.at(q, k);
+        blocks[static_cast<size_t>(q / c.block * mask->key_blocks + k / c.block)] = 1;
+      }
+    }
+    CHECK(mask->kept == blocks);
+    REQUIRE(mask->quality);
+    const auto rows = static_cast<double>(c.rows), keys = static_cast<double>(c.keys);
+    CHECK(std::abs(mask->quality->density - kept / rows / keys) < 1e-12);
+    CHECK(*mask->quality->recall == Approx(recall / rows).epsilon(1e-5));
+    CHECK(*mask->quality->oracle_recall >= *mask->quality->recall_sampled - 1e-6);
+    CHECK(mask->quality->sampled_rows == std::min<int64_t>(c.rows, 256));
+  }
+}
+
+TEST_CASE("in another order of tokens a mask's blocks move, and its numbers stay") {
+  const Oracle oracle(described(ScoreFunction::softmax, 90, 70));
+  ServiceHarness harness(oracle.problem());
+  const auto stored = measured(harness, {kHead, "window:9"});
+  std::vector<int32_t> backwards(90);
+  for (int32_t i = 0; i < 90; ++i) backwards[static_cast<size_t>(i)] = 89 - i;
+  MapPlaces places;
+  places.rows = PlaceOrder(backwards);
+  HeadId head = kHead;
+  head.order = harness.service().order_number(places);
+  const auto moved = measured(harness, {head, "window:9"});
+  CHECK(moved->quality->recall == stored->quality->recall);
+  CHECK(moved->quality->density == stored->quality->density);
+  REQUIRE(moved->kept.size() == 90 * 70);
+  int64_t wrong = 0;
+  for (size_t q = 0; q < 90; ++q) {
+    for (size_t k = 0; k < 70; ++k) {
+      if (moved->kept[q * 70 + k] != stored->kept[(89 - q) * 70 + k]) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("another mask ends the work on the one before, and going back finds it") {
+  const Oracle oracle(described(ScoreFunction::softmax, 331, 283));
+  ServiceHarness harness(oracle.problem());
+  const MaskRequest first{kHead, "window:20"}, second{kHead, "causal"};
+  const auto before = measured(harness, first);
+  harness.want(wish_for({kHead, "window:3"}));
+  CHECK(measured(harness, second)->quality->density > 0.5);
+  CHECK(measured(harness, first) == before);
+  CHECK(harness.wait_idle());
+  harness.want({});
+  CHECK(harness.wait_idle());
+}
+
+TEST_CASE("what is no mask of the head is told in one line, and tried again when wanted again") {
+  const TemporaryFolder folder;
+  const Oracle oracle(described(ScoreFunction::softmax, 90, 70));
+  ServiceHarness harness(oracle.problem());
+  const std::string path = folder / "tree.json";
+  const MaskRequest tree{kHead, path};
+  std::ofstream(path) << "{\"nand\": []}";
+  const auto wrong = measured(harness, tree);
+  CHECK(wrong->problem.find("expected a pattern's text") != std::string::npos);
+  CHECK(wrong->problem.find('\n') == std::string::npos);
+  CHECK(wrong->kept.empty());
+  CHECK(measured(harness, {kHead, folder / "none.npy"})->problem.find("none.npy") !=
+        std::string::npos);
+  // No token grid.
+  CHECK(measured(harness, {kHead, "spatial:frames=1"})->problem.find("grid") != std::string::npos);
+  std::ofstream(path) << "[\"causal\", \"window:4\"]";
+  CHECK(measured(harness, tree)->problem.empty());
+  CHECK(harness.service().status().problem.empty());
+
+  const Oracle sigmoid(described(ScoreFunction::sigmoid, 90, 70));
+  ServiceHarness other(sigmoid.problem());
+  CHECK(measured(other, {kHead, "causal"})->problem.find("sigmoid") != std::string::npos);
+}

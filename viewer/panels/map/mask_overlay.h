@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+
+#include "viewer/gl/block_texture.h"
+#include "viewer/panels/map/view_transform.h"
+#include "viewer/panels/widgets.h"
+
+namespace attnscope {
+
+/// The sparse mask over the matrix: what it drops lies under a veil, block by block.
+class MaskOverlay {
+ public:
+  /// Clipped by the caller.
+  void draw(const Ui& ui, const Scene& scene, const ViewTransform& view);
+  int64_t texture_bytes() const { return texture_.bytes(); }
+
+ private:
+  void upload(const Ui& ui, const std::shared_ptr<const HeadMask>& mask);
+
+  gl::BlockTexture texture_;
+  std::shared_ptr<const HeadMask> of_;  ///< what the texture was made of
+  ImU32 veil_ = 0;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,158 @@
+#include "viewer/panels/mask_panel.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/patterns/mask_pattern.h"
+#include "viewer/view/view_actions.h"
+
+namespace attnscope {
+namespace {
+
+constexpr float kMaskLine = 26;
+constexpr const char* kOff = "off";
+
+std::string percent(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f} %", 100 * *value) : "\u2013";
+}
+
+std::string progress_text(const HeadMask& mask) {
+  if (!mask.quality) return "measuring \u2026";
+  if (!mask.all_rows) return fmt::format("{} sampled rows so far", mask.quality->sampled_rows);
+  return "all rows";
+}
+
+void set_text(const Scene& scene, const std::string& text, bool dragged, PanelRequests& requests) {
+  MaskLook look = scene.state.mask;
+  look.text = text;
+  requests.act(action::SetMask{look, dragged});
+}
+
+/// A file by its name alone: folders are long.
+std::string shown_name(const std::string& text) {
+  return is_mask_file(text) ? std::filesystem::path(text).filename().string()
+                            : mask_pattern_name(text);
+}
+
+}  // namespace
+
+/// The pattern by its name; a file that is open is one of the list.
+void MaskPanel::draw_choice(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                            PanelRequests& requests) const {
+  const std::string& text = scene.state.mask.text;
+  std::vector<std::string> names{kOff};
+  for (const std::string& name : mask_pattern_names()) names.push_back(name);
+  const std::string now = text.empty() ? kOff : shown_name(text);
+  auto at = std::find(names.begin(), names.end(), now);
+  if (at == names.end()) at = names.insert(names.end(), now);
+  ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+  const int taken = choice(ui, "Mask", "Pattern", names, static_cast<int>(at - names.begin()), 140);
+  if (taken < 0 || names[static_cast<size_t>(taken)] == now) return;
+  const std::string& name = names[static_cast<size_t>(taken)];
+  set_text(scene, name == kOff ? "" : first_mask_text(name), false, requests);
+}
+
+/// What the command line is told: a pattern with all it can be told, or a file.
+void MaskPanel::draw_text(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                          PanelRequests& requests) {
+  const std::string& now = scene.state.mask.text;
+  if (!typing_) {
+    text_.fill(0);
+    std::copy_n(now.begin(), std::min(now.size(), text_.size() - 1), text_.begin());
+  }
+  ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+  ImGui::SetNextItemWidth(rect.width());
+  const bool entered =
+      ImGui::InputTextWithHint("##text", "pattern:key=value,\u2026  FILE.npy  FILE.json",
+                               text_.data(), text_.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+  typing_ = ImGui::IsItemActive();
+  mark(ui, "Mask/Text");
+  if (!entered) return;
+  std::string text = text_.data();
+  if (is_mask_file(text)) {
+    text = std::filesystem::absolute(text).lexically_normal().string();
+  }
+  if (text != now) set_text(scene, text, false, requests);
+}
+
+float MaskPanel::draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                              PanelRequests& requests) {
+  float y = rect.y0;
+  ImGui::PushStyleColor(ImGuiCol_SliderGrab, ui.theme.secondary);
+  ImGui::PushStyleColor(ImGuiCol_SliderGrabActive, ui.theme.text);
+  const float label = ui.px(72);
+  for (MaskParameter each :
+       mask_parameters(scene.state.mask.text,
+                       scene.keys.grid != nullptr ? *scene.keys.grid : scene.call.keys)) {
+    const std::string name = each.name.empty() ? "tokens" : each.name;
+    put_text(ui, ui.fonts.secondary, rect.x0, y + ui.px(4), ui.theme.secondary, name);
+    ImGui::SetCursorScreenPos({rect.x0 + label, y});
+    ImGui::SetNextItemWidth(rect.width() - label);
+    auto value = static_cast<float>(each.value);
+    const ImGuiSliderFlags logarithmic =
+        each.whole && each.high <= 64 ? ImGuiSliderFlags_None : ImGuiSliderFlags_Logarithmic;
+    const bool moved = ImGui::SliderFloat(
+        ("##" + name).c_str(), &value, static_cast<float>(each.low), static_cast<float>(each.high),
+        each.whole ? "%.0f" : "%.3g", logarithmic | ImGuiSliderFlags_AlwaysClamp);
+    mark(ui, "Mask/" + name);
+    y += ui.px(kMaskLine);
+    if (!moved) continue;
+    each.value = static_cast<double>(each.whole ? std::round(value) : value);
+    const std::string text = with_parameter(scene.state.mask.text, each);
+    if (text != scene.state.mask.text) set_text(scene, text, true, requests);
+  }
+  ImGui::PopStyleColor(2);
+  return y;
+}
+
+void MaskPanel::draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
+  const HeadMask& mask = *scene.mask;
+  const MaskQuality quality = mask.quality.value_or(MaskQuality());
+  const bool known = mask.quality.has_value();
+  std::string oracle = percent(quality.oracle_recall);
+  if (quality.oracle_stderr) oracle += fmt::format(" \u00b1 {:.2f}", 100 * *quality.oracle_stderr);
+  const std::vector<std::pair<std::string, std::string>> lines{
+      {"density", known ? percent(quality.density) : "\u2026"},
+      {"recall", known ? percent(quality.recall) : "\u2026"},
+      {"the worse rows (5 %)", known ? percent(quality.recall_p05) : "\u2026"},
+      {"oracle of this density", known ? oracle : "\u2026"},
+      {"output error", known ? percent(quality.output_error) : "\u2026"}};
+  float y = rect.y0;
+  for (const auto& [name, value] : lines) {
+    if (y + ui.px(18) > rect.y1) return;
+    put_text(ui, ui.fonts.secondary, rect.x0, y, ui.theme.secondary, name);
+    put_text(ui, ui.fonts.mono, rect.x1, y, ui.theme.text, value, Align::right);
+    y += ui.px(20);
+  }
+}
+
+void MaskPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                     PanelRequests& requests) {
+  begin_pane(ui, "mask", rect);
+  const HeadMask* const mask = scene.mask.get();
+  const bool off = scene.state.mask.text.empty();
+  const std::string detail = off                      ? ""
+                             : mask == nullptr        ? "building \u2026"
+                             : !mask->problem.empty() ? ""
+                                                      : progress_text(*mask);
+  pane_header(ui, rect, {"Mask", detail, ViewPane::mask}, scene.state, requests);
+  const float left = rect.x0 + ui.px(12), right = rect.x1 - ui.px(12);
+  float y = rect.y0 + ui.px(kHeaderHeight + 6);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(6), ui.px(2)));
+  draw_choice(ui, {left, y, right, rect.y1}, scene, requests);
+  y += ui.px(kMaskLine);
+  draw_text(ui, {left, y, right, rect.y1}, scene, requests);
+  y += ui.px(kMaskLine);
+  y = draw_sliders(ui, {left, y, right, rect.y1}, scene, requests) + ui.px(4);
+  ImGui::PopStyleVar();
+  if (mask != nullptr && !mask->problem.empty()) {
+    put_problem(ui, "Mask", {left, y, right, rect.y1}, "This mask cannot be had", mask->problem);
+  } else if (mask != nullptr) {
+    draw_numbers(ui, {left, y, right, rect.y1}, scene);
+  }
+  end_pane();
+}
+
+}  // namespace attnscope
