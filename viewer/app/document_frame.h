@@ -63,6 +63,12 @@ class DocumentFrame {
   bool histogram_stale() const { return seen_.stale() || (has_own_range() && seen_other_.stale()); }
   /// Of B right of a split line: A's, or its own where its range is not locked.
   std::optional<ColourScale> other_scale() const;
+  /// Whether the tracks of the head that is shown are asked for; and these, as far as they are
+  /// there.
+  bool wants_tracks() const { return wishes_.tracks.has_value(); }
+  std::shared_ptr<const HeadTracks> tracks() const;
+  /// Whether they are there exactly, where they are asked for.
+  bool has_tracks() const;
   /// How far rows are from side B's, where they are listed; null: not there yet, or not listed.
   std::shared_ptr<const RowDivergence> divergence() const;
   /// Milliseconds from asking for the line that came last until it was there.

@@ -156,11 +156,13 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       }
       break;
   }
+  const bool is_map_drawn = scene.state.maximised.value_or(ViewPane::matrix) == ViewPane::matrix;
   std::string resolution = resolution_text(matrix_.seen(), scene.call, scene.state.pool);
   if (matrix_.seen().level > 0) {
     resolution = "level " + std::to_string(matrix_.seen().level) + " \u00b7 " + resolution;
   }
-  draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution);
+  draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution,
+                   is_map_drawn ? matrix_.tracks_readout() : "");
 }
 
 }  // namespace attnscope

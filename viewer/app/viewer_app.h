@@ -143,6 +143,9 @@ class ViewerApp {
     ValueHistogram::Beyond beyond;
   };
   std::optional<Colours> colours() const;
+  /// Of the head that is shown; see DocumentFrame.
+  bool wants_tracks() const { return frame_ && frame_->wants_tracks(); }
+  std::shared_ptr<const HeadTracks> tracks() const { return frame_ ? frame_->tracks() : nullptr; }
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;

@@ -42,6 +42,8 @@ enum class CommandId : uint8_t {
   toggle_volume,
   toggle_timeline,
   toggle_words,
+  next_row_track,
+  next_key_track,
   hold_other,
   difference,
   reverse,

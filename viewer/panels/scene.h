@@ -76,6 +76,8 @@ struct Scene {
   bool of_two_captures = false;  ///< B is of another capture than A
   std::shared_ptr<const RowDivergence> divergence = {};
   std::string divergence_problem = {};
+  std::shared_ptr<const HeadTracks> tracks = {};  ///< null: not asked for, or not there yet
+  std::string tracks_problem = {};
 
   std::string notice;                  ///< what was just done, for the status line; empty: nothing
   std::string warning;                 ///< about the capture; empty: none, or dismissed

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "viewer/script/script_arguments.h"
+#include "viewer/view/looks/tracks_look.h"
 
 namespace attnscope {
 
@@ -24,11 +26,17 @@ struct Film {
   std::string path;   ///< of "save"
   double number = 0;  ///< of "opacity" and "frame"; "loop": 1 or 0
 };
+/// `track rows entropy`, `track keys mass` …
+struct ShowTrack {
+  std::optional<RowTrack> rows;  ///< either this
+  std::optional<KeyTrack> keys;  ///< or this is to be another
+};
 }  // namespace word
 
 /// Of the words of a line, the command's name first. Throw Error(usage) without a place.
 word::ShowWords parse_words(ScriptArguments words);
 word::ChooseWords parse_word(ScriptArguments words);
 word::Film parse_film(ScriptArguments words);
+word::ShowTrack parse_track(ScriptArguments words);
 
 }  // namespace attnscope

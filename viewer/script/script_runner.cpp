@@ -68,6 +68,18 @@ nlohmann::ordered_json number_json(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
+/// The numbers of the entry's row and key; null: the head has no such number.
+nlohmann::ordered_json tracks_json(const HeadTracks& tracks, int64_t query, int64_t key) {
+  const auto at = [](const std::vector<double>& values, int64_t token) {
+    if (values.empty()) return nlohmann::ordered_json();
+    return number_json(values[static_cast<size_t>(token)]);
+  };
+  return {{"entropy", at(tracks.entropy, query)},
+          {"lse", at(tracks.lse, query)},
+          {"text_mass", at(tracks.text_mass, query)},
+          {"column_mass", at(tracks.column_mass, key)}};
+}
+
 /// What `probe` prints of side B, and of A against it.
 void add_other(const ProbedEntry& a, const ProbedEntry& b, nlohmann::ordered_json& json) {
   const bool entries = a.block == 1 && b.block == 1;
@@ -177,6 +189,12 @@ struct ScriptRunner::Step {
   }
   After operator()(const word::ShowTimeline& w) const {
     return act(action::SetTimeline{w.change.of(host.state().timeline)});
+  }
+  After operator()(const word::ShowTrack& w) const {
+    TracksLook look = host.state().tracks;
+    if (w.rows) look.rows = *w.rows;
+    if (w.keys) look.keys = *w.keys;
+    return act(action::SetTracks{look});
   }
   After operator()(const word::Play& w) const {
     calls();
@@ -323,7 +341,14 @@ struct ScriptRunner::Step {
     }
     const std::optional<ProbedEntry> probed = host.probe(w.query, w.key);
     if (!probed) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
+    const auto tracks = host.tracks();
+    if (host.wants_tracks() && (!tracks || !tracks->exact)) {
+      const std::string problem = host.problem_before(WaitFor::exact);
+      if (!problem.empty()) throw usage_error("probe: " + one_line(problem));
+      return again_within(kWaitSeconds, "the tracks");
+    }
     nlohmann::ordered_json json = probed_json(*probed);
+    if (host.wants_tracks()) json["tracks"] = tracks_json(*tracks, w.query, w.key);
     if (call.is_evicted(w.query, w.key)) json["evicted"] = true;
     if (host.state().other) {
       const std::optional<ProbedEntry> other = host.probe_other(w.query, w.key);

@@ -55,7 +55,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::range_low:
     case ScriptName::range_high:
     case ScriptName::share_below:
-    case ScriptName::share_above: {
+    case ScriptName::share_above:
+    case ScriptName::tracks_rows: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
@@ -109,6 +110,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return state.colormap;
     case ScriptName::volume:
       return state.volume.shown ? std::string(volume_mode_name(state.volume.mode)) : "off";
+    case ScriptName::row_track:
+      return std::string(row_track_name(state.tracks.rows));
+    case ScriptName::key_track:
+      return std::string(key_track_name(state.tracks.keys));
     case ScriptName::playing:
       return host.playing() ? "on" : "off";
     case ScriptName::b:

@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 51> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 54> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -59,6 +59,7 @@ constexpr std::array<std::string_view, 51> kNames{"first_picture_ms",
                                                   "range_high",
                                                   "share_below",
                                                   "share_above",
+                                                  "tracks_rows",
                                                   "exact",
                                                   "branch",
                                                   "block",
@@ -72,6 +73,8 @@ constexpr std::array<std::string_view, 51> kNames{"first_picture_ms",
                                                   "scale",
                                                   "colormap",
                                                   "volume",
+                                                  "row_track",
+                                                  "key_track",
                                                   "playing",
                                                   "upload",
                                                   "clipboard",
@@ -182,6 +185,7 @@ ScriptWord make_atlas(const Words& w) {
 
 ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
 ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
+ScriptWord make_track(const Words& w) { return parse_track(w); }
 ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
 ScriptWord make_words(const Words& w) { return parse_words(w); }
 ScriptWord make_word(const Words& w) { return parse_word(w); }
@@ -302,6 +306,10 @@ std::vector<std::string> values_of(ScriptName name) {
       return {"on", "off"};
     case ScriptName::volume:
       return {"off", "max", "emission"};
+    case ScriptName::row_track:
+      return row_track_names();
+    case ScriptName::key_track:
+      return key_track_names();
     case ScriptName::playing:
       return {"on", "off"};
     case ScriptName::product:
@@ -406,6 +414,12 @@ const std::vector<WordRule>& rules() {
         "timeline speed N",
         "the strip of steps, a number of the head as a curve, how it plays (steps a second), and "
         "whether it goes to steps as they are added"}},
+      {"track",
+       2,
+       2,
+       make_track,
+       {"track rows entropy|lse|text|off | track keys mass|off",
+        "a number of every query and the mean weight of every key, beside the map"}},
       {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
       {"words",
        1,

@@ -59,6 +59,7 @@ enum class ScriptName : uint8_t {
   range_high,
   share_below,
   share_above,
+  tracks_rows,
   exact,
   branch,
   block,
@@ -72,6 +73,8 @@ enum class ScriptName : uint8_t {
   scale,
   colormap,
   volume,
+  row_track,
+  key_track,
   playing,
   upload,
   clipboard,
@@ -173,10 +176,10 @@ struct Quit {};
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
-                 word::ChooseWords, word::Film, word::ShowVolume, word::ShowTimeline, word::Play,
-                 word::Act, word::Click, word::PressKey, word::Type, word::SelectOther,
-                 word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe,
-                 word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::ChooseWords, word::Film, word::ShowVolume, word::ShowTimeline,
+                 word::ShowTrack, word::Play, word::Act, word::Click, word::PressKey, word::Type,
+                 word::SelectOther, word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls,
+                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -142,6 +142,10 @@ OrderedJson view_json(const ViewState& view) {
                         {"follow", view.timeline.follow}};
   }
   add_words_and_film(view, json);
+  if (view.tracks != TracksLook{}) {
+    json["tracks"] = {{"rows", row_track_name(view.tracks.rows)},
+                      {"keys", key_track_name(view.tracks.keys)}};
+  }
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -263,6 +267,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetAtlas{view.atlas},
                                 action::SetVolume{view.volume},
                                 action::SetTimeline{view.timeline},
+                                action::SetTracks{view.tracks},
                                 action::SetSplit{view.split_query},
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},

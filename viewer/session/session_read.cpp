@@ -305,6 +305,14 @@ TimelineLook read_timeline(Fields fields) {
   return look;
 }
 
+TracksLook read_tracks(Fields fields) {
+  TracksLook look;
+  look.rows = fields.name("rows", parse_row_track, row_track_names());
+  look.keys = fields.name("keys", parse_key_track, key_track_names());
+  fields.check_all_known();
+  return look;
+}
+
 ViewState read_view(Fields fields) {
   ViewState view;
   view.rect = read_rect(fields);
@@ -326,6 +334,7 @@ ViewState read_view(Fields fields) {
   if (fields.has("atlas")) view.atlas = read_atlas(fields.object("atlas"));
   if (fields.has("volume")) view.volume = read_volume(fields.object("volume"));
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
+  if (fields.has("tracks")) view.tracks = read_tracks(fields.object("tracks"));
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));
   const double share = fields.number("split_query");

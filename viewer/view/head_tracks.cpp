@@ -39,11 +39,15 @@ int64_t HeadTracks::bytes(int64_t queries, int64_t keys, int64_t query_groups, i
 std::vector<TrackBin> track_bins(std::span<const double> values, double first, double last,
                                  int64_t pixels) {
   std::vector<TrackBin> bins(static_cast<size_t>(std::max<int64_t>(0, pixels)));
-  const double step = (last - first) / static_cast<double>(pixels);
   const auto size = static_cast<double>(values.size());
+  const auto edge = [&](size_t pixel) {
+    return first + (last - first) * static_cast<double>(pixel) / static_cast<double>(pixels);
+  };
   for (size_t i = 0; i < bins.size(); ++i) {
-    const double from = std::floor(first + static_cast<double>(i) * step);
-    const double to = std::max(from + 1, std::floor(first + (static_cast<double>(i) + 1) * step));
+    const double from = std::floor(edge(i));
+    // A token that the view ends in is the last pixel's.
+    const bool is_last = i + 1 == bins.size();
+    const double to = std::max(from + 1, is_last ? std::ceil(last) : std::floor(edge(i + 1)));
     TrackBin& bin = bins[i];
     const auto end = static_cast<size_t>(std::clamp(to, 0.0, size));
     for (auto at = static_cast<size_t>(std::clamp(from, 0.0, size)); at < end; ++at) {

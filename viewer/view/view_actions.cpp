@@ -227,6 +227,14 @@ class Applier {
     if (!a.look.shown && state_.maximised == ViewPane::timeline) state_.maximised.reset();
   }
 
+  void operator()(const action::SetTracks& a) {
+    if (a.look.any() && !limits_.computed) {
+      throw usage_error(
+          "track: an export has no tracks of its rows and keys; open the capture that it is of");
+    }
+    state_.tracks = a.look;
+  }
+
   void operator()(const action::Scrub& a) { (*this)(action::SelectHead{a.head}); }
 
   void operator()(const action::SetSplit& a) {

@@ -75,6 +75,9 @@ struct SetVolume {
 struct SetTimeline {
   TimelineLook look;
 };
+struct SetTracks {
+  TracksLook look;
+};
 /// A head of another step, as SelectHead; those that follow each other are one gesture.
 struct Scrub {
   HeadId head;
@@ -125,7 +128,8 @@ using Action =
                  action::ShowHistogram, action::SetAtlas, action::SetSplit, action::SetWords,
                  action::SetFilm, action::SetMoment, action::SetVolume, action::SetTimeline,
                  action::Scrub, action::SetOther, action::DropOther, action::SetDifference,
-                 action::SetSplitLine, action::SetLock, action::SetOtherRect, action::ShowRanked>;
+                 action::SetSplitLine, action::SetLock, action::SetOtherRect, action::ShowRanked,
+                 action::SetTracks>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and

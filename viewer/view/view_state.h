@@ -13,6 +13,7 @@
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/looks/film_look.h"
 #include "viewer/view/looks/timeline_look.h"
+#include "viewer/view/looks/tracks_look.h"
 #include "viewer/view/looks/volume_look.h"
 #include "viewer/view/looks/words_look.h"
 #include "viewer/view/map_tile.h"
@@ -98,6 +99,7 @@ struct ViewState {
   AtlasLook atlas = {};
   VolumeLook volume = {};
   TimelineLook timeline = {};
+  TracksLook tracks = {};
   WordsLook words = {};
   FilmLook film = {};
   bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide

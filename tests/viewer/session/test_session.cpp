@@ -36,6 +36,7 @@ Session unusual(const path& capture) {
   session.view.atlas = {true, "entropy", "text_mass", "layers=0-3 temporal", true};
   session.view.words = {true, false, true, "re", {0, 1}};
   session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
+  session.view.tracks = {RowTrack::text, KeyTrack::mass};
   session.view.split_query = 0.41f;
   return session;
 }

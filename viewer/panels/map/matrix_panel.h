@@ -1,5 +1,6 @@
 #pragma once
 
+#include "viewer/panels/map/map_tracks.h"
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
@@ -33,6 +34,8 @@ class MatrixPanel {
   /// Of the area that the map was drawn in last; what wishes are made for.
   PaneSize pane_size() const { return pane_; }
   const SeenExactness& seen() const { return seen_; }
+  /// Of the tracks beside the map, what is under the mouse; may be empty.
+  const std::string& tracks_readout() const { return tracks_.readout(); }
   /// Colours of the map's tiles changed places: the mouse is held or turned.
   bool interacting() const { return interacting_; }
 
@@ -61,6 +64,7 @@ class MatrixPanel {
   std::shared_ptr<const MapTile> mini_tile_;  ///< that mini_counts_ was counted of
   Pool mini_pool_ = Pool::max;
   ValueHistogram mini_counts_;
+  MapTracks tracks_;
   PaneSize pane_;
   SeenExactness seen_;
   bool interacting_ = false;

@@ -29,6 +29,10 @@ std::optional<KeyTrack> parse_key_track(std::string_view name) {
   return parse_track<KeyTrack>(kKeyTracks, name);
 }
 
+RowTrack next_track(RowTrack track) {
+  return static_cast<RowTrack>((static_cast<size_t>(track) + 1) % kRowTracks.size());
+}
+
 std::vector<std::string> row_track_names() { return {kRowTracks.begin(), kRowTracks.end()}; }
 std::vector<std::string> key_track_names() { return {kKeyTracks.begin(), kKeyTracks.end()}; }
 

@@ -19,6 +19,9 @@ std::optional<KeyTrack> parse_key_track(std::string_view name);
 std::vector<std::string> row_track_names();
 std::vector<std::string> key_track_names();
 
+/// The one after it, off after the last.
+RowTrack next_track(RowTrack track);
+
 /// What stands beside the map along its axes.
 struct TracksLook {
   RowTrack rows = RowTrack::off;

@@ -1,0 +1,102 @@
+// Tracks beside the map, in a window.
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/hidden_window.h"
+#include "tests/support/picture_compare.h"
+#include "tests/support/program.h"
+#include "tests/support/project_paths.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+const std::string kSample = project_folder() + "/samples/moving-shapes";
+
+WindowResult in_window(const TemporaryFolder& folder, const std::string& script) {
+  return run_window(folder.path().string(),
+                    {kSample, "--layers", "2", "--heads", "0", "--cache", "none"}, script);
+}
+
+std::string line_with(const std::string& text, const std::string& start) {
+  const size_t at = text.find(start);
+  REQUIRE(at != std::string::npos);
+  return text.substr(at, text.find('\n', at) - at);
+}
+
+}  // namespace
+
+TEST_CASE("probes have the numbers of their row and key, which are those of stats") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r =
+      in_window(folder,
+                "track rows entropy\ntrack keys mass\nwait exact\nexpect tracks_rows == 1024\n"
+                "probe 700 200\n");
+  CHECK(r.err == "");
+  REQUIRE(r.exit_code == 0);
+  const auto tracks = nlohmann::json::parse(line_with(r.out, "{\"q\""))["tracks"];
+  const ProgramResult stats =
+      run_attnscope({"stats", kSample, "--layers", "2", "--heads", "0", "--json", "--quiet",
+                     "--with", "column_mass,entropy_rows,lse_rows"});
+  INFO(stats.err);
+  REQUIRE(stats.exit_code == 0);
+  const auto head = nlohmann::json::parse(stats.out)["heads"][0];
+  const auto near = [&](const char* mine, const char* array, size_t place) {
+    INFO(mine);
+    CHECK(tracks[mine].get<double>() == Approx(head[array][place].get<double>()).epsilon(1e-6));
+  };
+  near("entropy", "entropy_rows", 700);
+  near("lse", "lse_rows", 700);
+  near("column_mass", "column_mass", 200);
+}
+
+TEST_CASE("a track stands beside the map, in line with it at every zoom, and is clicked through") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  // Of the map's area, the left strip is 76 pixels wide, and the upper one 48 high.
+  const WindowResult r = in_window(
+      folder,
+      "size 1000 700\nwait exact\nshot off.png\nkey N\nkey Shift+N\nexpect row_track == entropy\n"
+      "expect key_track == mass\nwait exact\nshot on.png\nzoom 100 116 40 56\nwait exact\n"
+      "shot near.png\nclick \"Matrix/Row track\"\nexpect row_track == lse\nwait exact\n"
+      "shot lse.png\nclick \"Matrix/Key track\"\nexpect key_track == off\nkey Ctrl+Z\n"
+      "expect key_track == mass\ntrack rows off\ntrack keys off\nfit\nwait exact\nshot "
+      "again.png\n");
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  const Picture off = read_png(folder / "off.png"), on = read_png(folder / "on.png");
+  const auto differing = [](const Picture& a, const Picture& b, int x0, int x1, int y0, int y1) {
+    int differ = 0;
+    for (int y = y0; y < y1; ++y) {
+      for (int x = x0; x < x1; ++x) differ += !(a.at(x, y) == b.at(x, y));
+    }
+    return differ;
+  };
+  CHECK(differing(off, on, 66, 600, 72, 500) > 10000);
+  // The rulers' own bands and the right column stay.
+  CHECK(differing(off, read_png(folder / "again.png"), 0, 1000, 0, 670) < 10);
+  // Sixteen rows of the map: their numbers stand in steps as high as a row of cells.
+  const Picture close = read_png(folder / "near.png"), lse = read_png(folder / "lse.png");
+  CHECK(differing(close, lse, 66, 140, 160, 500) > 100);
+  CHECK(differing(close, lse, 160, 600, 160, 500) == 0);
+}
+
+TEST_CASE("tracks that cannot be had are told in one line") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const ProgramResult written = run_attnscope(
+      {"export", kSample, "--layers", "2", "--heads", "0", "--quiet", "-o", folder / "maps.h5"});
+  INFO(written.err);
+  REQUIRE(written.exit_code == 0);
+  const WindowResult r = run_window(folder.path().string(), {"maps.h5"}, "track keys mass\n");
+  CHECK(r.exit_code == 1);
+  CHECK(r.err.find("track: an export has no tracks of its rows and keys") != std::string::npos);
+  const WindowResult wrong = in_window(folder, "track rows entropi\n");
+  CHECK(wrong.exit_code != 0);
+  CHECK(wrong.err.find("did you mean entropy?") != std::string::npos);
+}
