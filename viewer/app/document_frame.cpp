@@ -84,7 +84,7 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
     wishes.divergence = HeadsCompared{state.head, state.other->head};
   }
   const bool has_tracks = document_.tiles->has_tracks() && document_.call_of(state.head).weights;
-  if (state.tracks.any() && has_tracks) wishes.tracks = state.head;
+  if ((state.tracks.any() || state.show_frames) && has_tracks) wishes.tracks = state.head;
   ask_for_atlas(seen_heads, wishes);
   ask_for_curve(wishes);
   ask_for_words(wishes);

@@ -73,6 +73,20 @@ ScreenRect PanelSet::draw_ranked(const Ui& ui, const ScreenRect& column, const S
   return above;
 }
 
+ScreenRect PanelSet::draw_frames(const Ui& ui, const ScreenRect& column, const Scene& scene,
+                                 PanelRequests& requests) {
+  if (!scene.state.show_frames) return column;
+  const float height =
+      std::round(std::clamp(column.height() * frames_share_, ui.px(120), column.height() * 0.7f));
+  const ScreenRect frames{column.x0, column.y1 - height, column.x1, column.y1};
+  const ScreenRect above{column.x0, column.y0, column.x1, frames.y0 - ui.px(kGap)};
+  const float moved =
+      splitter(ui, "Split/Frames", {column.x0, above.y1, column.x1, frames.y0}, false);
+  if (moved != 0) frames_share_ = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
+  frames_.draw(ui, frames, scene, requests);
+  return above;
+}
+
 void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                           PanelRequests& requests) {
   const ScreenRect rect = draw_left(ui, whole, scene, requests);
@@ -89,7 +103,7 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
     const float share = (right_width - moved) / rect.width();
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
-  query = draw_ranked(ui, query, scene, requests);
+  query = draw_frames(ui, draw_ranked(ui, query, scene, requests), scene, requests);
   const bool ranked = scene.chosen.other && scene.chosen.other->ranked;
   // Two panes below the query need more height than one.
   if (state.show_histogram && query.height() >= ui.px(ranked ? 2 * kLeastColumn : kLeastColumn)) {
@@ -144,6 +158,9 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       break;
     case ViewPane::timeline:
       timeline_.draw(ui, rest, scene, requests);
+      break;
+    case ViewPane::frames:
+      frames_.draw(ui, rest, scene, requests);
       break;
     case ViewPane::words:
       if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);

@@ -2,6 +2,7 @@
 
 #include "viewer/panels/atlas_panel.h"
 #include "viewer/panels/dialogs/warning_banner.h"
+#include "viewer/panels/frames_panel.h"
 #include "viewer/panels/histogram_panel.h"
 #include "viewer/panels/map/matrix_panel.h"
 #include "viewer/panels/ranked_panel.h"
@@ -20,7 +21,7 @@ namespace attnscope {
 class PanelSet {
  public:
   PanelSet(gl::MapPainter& painter, TileTextures& textures)
-      : atlas_(painter), matrix_(painter, textures), query_(painter) {}
+      : atlas_(painter), matrix_(painter, textures), query_(painter), frames_(painter) {}
 
   /// Fills the window.
   void draw(const Ui& ui, const ScreenRect& window, const Scene& scene, PanelRequests& requests);
@@ -38,6 +39,9 @@ class PanelSet {
   /// left above.
   ScreenRect draw_ranked(const Ui& ui, const ScreenRect& column, const Scene& scene,
                          PanelRequests& requests);
+  /// The mass between frames, the same.
+  ScreenRect draw_frames(const Ui& ui, const ScreenRect& column, const Scene& scene,
+                         PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
   float splitter(const Ui& ui, const char* label, const ScreenRect& rect, bool upright);
 
@@ -50,7 +54,9 @@ class PanelSet {
   HistogramPanel histogram_;
   WordsPanel words_;
   RankedPanel ranked_;
+  FramesPanel frames_;
   float ranked_share_ = 0.32f;     ///< of the right column's height
+  float frames_share_ = 0.42f;     ///< the same
   float histogram_share_ = 0.27f;  ///< of the right column's height
   float atlas_share_ = 0.3f;       ///< of the window's width
   float words_share_ = 0.45f;      ///< of the left column's height, below the atlas

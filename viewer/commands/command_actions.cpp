@@ -190,6 +190,8 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.keys = look.keys == KeyTrack::off ? KeyTrack::mass : KeyTrack::off;
       return action::SetTracks{look};
     }
+    case CommandId::toggle_frames:
+      return action::ShowFrames{!state.show_frames};
     case CommandId::difference:
       if (!state.other) return std::nullopt;
       return action::SetDifference{next_difference(state)};

@@ -44,6 +44,7 @@ enum class CommandId : uint8_t {
   toggle_words,
   next_row_track,
   next_key_track,
+  toggle_frames,
   hold_other,
   difference,
   reverse,

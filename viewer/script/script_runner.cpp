@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest_word.h"
+#include "core/problem/key_segments.h"
 #include "viewer/commands/commands.h"
 #include "viewer/script/script_values.h"
 #include "viewer/view/comparison.h"
@@ -68,8 +69,9 @@ nlohmann::ordered_json number_json(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
-/// The numbers of the entry's row and key; null: the head has no such number.
-nlohmann::ordered_json tracks_json(const HeadTracks& tracks, int64_t query, int64_t key) {
+/// The numbers of the entry's row, key and pair of frames; null: the head has no such number.
+nlohmann::ordered_json tracks_json(const HeadTracks& tracks, const MapSource& call, int64_t query,
+                                   int64_t key) {
   const auto at = [](const std::vector<double>& values, int64_t token) {
     if (values.empty()) return nlohmann::ordered_json();
     return number_json(values[static_cast<size_t>(token)]);
@@ -77,7 +79,9 @@ nlohmann::ordered_json tracks_json(const HeadTracks& tracks, int64_t query, int6
   return {{"entropy", at(tracks.entropy, query)},
           {"lse", at(tracks.lse, query)},
           {"text_mass", at(tracks.text_mass, query)},
-          {"column_mass", at(tracks.column_mass, key)}};
+          {"column_mass", at(tracks.column_mass, key)},
+          {"frame_mass", at(tracks.group_mass, group_at(call.queries, query) * tracks.key_groups +
+                                                   group_at(call.keys, key))}};
 }
 
 /// What `probe` prints of side B, and of A against it.
@@ -348,7 +352,7 @@ struct ScriptRunner::Step {
       return again_within(kWaitSeconds, "the tracks");
     }
     nlohmann::ordered_json json = probed_json(*probed);
-    if (host.wants_tracks()) json["tracks"] = tracks_json(*tracks, w.query, w.key);
+    if (host.wants_tracks()) json["tracks"] = tracks_json(*tracks, call, w.query, w.key);
     if (call.is_evicted(w.query, w.key)) json["evicted"] = true;
     if (host.state().other) {
       const std::optional<ProbedEntry> other = host.probe_other(w.query, w.key);

@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 54> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 55> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -75,6 +75,7 @@ constexpr std::array<std::string_view, 54> kNames{"first_picture_ms",
                                                   "volume",
                                                   "row_track",
                                                   "key_track",
+                                                  "frame_matrix",
                                                   "playing",
                                                   "upload",
                                                   "clipboard",
@@ -185,6 +186,10 @@ ScriptWord make_atlas(const Words& w) {
 
 ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
 ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
+ScriptWord make_frames(const Words& w) {
+  if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
+  return act(action::ShowFrames{w[1] == "on"});
+}
 ScriptWord make_track(const Words& w) { return parse_track(w); }
 ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
 ScriptWord make_words(const Words& w) { return parse_words(w); }
@@ -310,6 +315,7 @@ std::vector<std::string> values_of(ScriptName name) {
       return row_track_names();
     case ScriptName::key_track:
       return key_track_names();
+    case ScriptName::frame_matrix:
     case ScriptName::playing:
       return {"on", "off"};
     case ScriptName::product:
@@ -420,6 +426,12 @@ const std::vector<WordRule>& rules() {
        make_track,
        {"track rows entropy|lse|text|off | track keys mass|off",
         "a number of every query and the mean weight of every key, beside the map"}},
+      {"frames",
+       1,
+       1,
+       make_frames,
+       {"frames on|off",
+        "the mass that each frame's queries put on each frame, as a small matrix"}},
       {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
       {"words",
        1,
@@ -467,7 +479,8 @@ const std::vector<WordRule>& rules() {
        1,
        make_pane,
        {"pane NAME",
-        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline; or all of "
+        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline, frames; or "
+        "all of "
         "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},

@@ -75,6 +75,7 @@ enum class ScriptName : uint8_t {
   volume,
   row_track,
   key_track,
+  frame_matrix,
   playing,
   upload,
   clipboard,

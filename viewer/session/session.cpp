@@ -146,6 +146,7 @@ OrderedJson view_json(const ViewState& view) {
     json["tracks"] = {{"rows", row_track_name(view.tracks.rows)},
                       {"keys", key_track_name(view.tracks.keys)}};
   }
+  if (view.show_frames) json["show_frames"] = true;
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -268,6 +269,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetVolume{view.volume},
                                 action::SetTimeline{view.timeline},
                                 action::SetTracks{view.tracks},
+                                action::ShowFrames{view.show_frames},
                                 action::SetSplit{view.split_query},
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},

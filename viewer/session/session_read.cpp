@@ -335,6 +335,7 @@ ViewState read_view(Fields fields) {
   if (fields.has("volume")) view.volume = read_volume(fields.object("volume"));
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
   if (fields.has("tracks")) view.tracks = read_tracks(fields.object("tracks"));
+  if (fields.has("show_frames")) view.show_frames = fields.boolean("show_frames");
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));
   const double share = fields.number("split_query");

@@ -192,6 +192,7 @@ class Applier {
     if (a.pane == ViewPane::query) state_.volume.shown = false;
     if (a.pane == ViewPane::timeline) state_.timeline.shown = true;
     if (a.pane == ViewPane::words) state_.words.shown = true;
+    if (a.pane == ViewPane::frames) (*this)(action::ShowFrames{true});
   }
 
   void operator()(const action::ShowHistogram& a) {
@@ -228,11 +229,14 @@ class Applier {
   }
 
   void operator()(const action::SetTracks& a) {
-    if (a.look.any() && !limits_.computed) {
-      throw usage_error(
-          "track: an export has no tracks of its rows and keys; open the capture that it is of");
-    }
+    if (a.look.any()) check_tracks("track");
     state_.tracks = a.look;
+  }
+
+  void operator()(const action::ShowFrames& a) {
+    if (a.on) check_tracks("frames on");
+    state_.show_frames = a.on;
+    if (!a.on && state_.maximised == ViewPane::frames) state_.maximised.reset();
   }
 
   void operator()(const action::Scrub& a) { (*this)(action::SelectHead{a.head}); }
@@ -346,6 +350,13 @@ class Applier {
     if (limits_.computed) return;
     throw usage_error(wish +
                       ": maps of an export are not subtracted; open the capture that it is of");
+  }
+
+  void check_tracks(const std::string& wish) const {
+    if (limits_.computed) return;
+    throw usage_error(wish +
+                      ": an export has no sums of its rows and keys; open the capture that it is "
+                      "of");
   }
 
   OtherSide& other_side() {

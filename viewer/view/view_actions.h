@@ -78,6 +78,9 @@ struct SetTimeline {
 struct SetTracks {
   TracksLook look;
 };
+struct ShowFrames {
+  bool on;
+};
 /// A head of another step, as SelectHead; those that follow each other are one gesture.
 struct Scrub {
   HeadId head;
@@ -129,7 +132,7 @@ using Action =
                  action::SetFilm, action::SetMoment, action::SetVolume, action::SetTimeline,
                  action::Scrub, action::SetOther, action::DropOther, action::SetDifference,
                  action::SetSplitLine, action::SetLock, action::SetOtherRect, action::ShowRanked,
-                 action::SetTracks>;
+                 action::SetTracks, action::ShowFrames>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and

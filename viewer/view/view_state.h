@@ -32,7 +32,8 @@ enum class ViewPane : uint8_t {
   atlas,
   words,
   volume,
-  timeline
+  timeline,
+  frames
 };  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
@@ -100,6 +101,7 @@ struct ViewState {
   VolumeLook volume = {};
   TimelineLook timeline = {};
   TracksLook tracks = {};
+  bool show_frames = false;  ///< the mass between frames
   WordsLook words = {};
   FilmLook film = {};
   bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide

@@ -86,6 +86,33 @@ TEST_CASE("a track stands beside the map, in line with it at every zoom, and is 
   CHECK(differing(close, lse, 160, 600, 160, 500) == 0);
 }
 
+TEST_CASE("a click on two frames' mass shows them in the map; probes tell the mass") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r = in_window(
+      folder,
+      "size 1000 700\nkey Shift+F\nexpect frame_matrix == on\nwait exact\nshot whole.png\n"
+      "hover Frames/t3/t5\nshot pointed.png\nclick Frames/t3/t5\nwait exact\nprobe 450 740\n"
+      "save-session clicked.json\nkey Ctrl+Z\nsave-session back.json\npane frames\nwait exact\n"
+      "frames off\nexpect frame_matrix == off\n");
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  const auto rect_in = [&](const char* name) {
+    return nlohmann::json::parse(read_file(folder.path() / name))["view"]["rect"];
+  };
+  // Sixteen words, then frames of 12 × 12.
+  CHECK(rect_in("clicked.json") == nlohmann::json{448.0, 592.0, 736.0, 880.0});
+  CHECK(rect_in("back.json") == nlohmann::json{0.0, 1024.0, 0.0, 1024.0});
+  const ProgramResult stats = run_attnscope({"stats", kSample, "--layers", "2", "--heads", "0",
+                                             "--json", "--quiet", "--with", "frame_frame"});
+  REQUIRE(stats.exit_code == 0);
+  const auto expected = nlohmann::json::parse(stats.out)["heads"][0]["frame_frame"];
+  const auto tracks = nlohmann::json::parse(line_with(r.out, "{\"q\""))["tracks"];
+  // The text is frame 0 there.
+  const auto& row = expected.size() == 8 ? expected[4][6] : expected[4 * 8 + 6];
+  CHECK(tracks["frame_mass"].get<double>() == Approx(row.get<double>()).epsilon(1e-6));
+}
+
 TEST_CASE("tracks that cannot be had are told in one line") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
@@ -95,7 +122,10 @@ TEST_CASE("tracks that cannot be had are told in one line") {
   REQUIRE(written.exit_code == 0);
   const WindowResult r = run_window(folder.path().string(), {"maps.h5"}, "track keys mass\n");
   CHECK(r.exit_code == 1);
-  CHECK(r.err.find("track: an export has no tracks of its rows and keys") != std::string::npos);
+  CHECK(r.err.find("track: an export has no sums of its rows and keys") != std::string::npos);
+  const WindowResult frames = run_window(folder.path().string(), {"maps.h5"}, "pane frames\n");
+  CHECK(frames.exit_code == 1);
+  CHECK(frames.err.find("frames on: an export has no sums") != std::string::npos);
   const WindowResult wrong = in_window(folder, "track rows entropi\n");
   CHECK(wrong.exit_code != 0);
   CHECK(wrong.err.find("did you mean entropy?") != std::string::npos);

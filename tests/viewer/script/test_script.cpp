@@ -66,6 +66,9 @@ TEST_CASE("every word of a script is read") {
   CHECK(has(refused("film loop maybe"), "film loop maybe: no such name"));
   CHECK(has(refused("film tint 3"), "takes nothing more"));
   CHECK(has(refused("words special"), "words special"));
+  CHECK(action_of<action::ShowFrames>("frames on").on);
+  CHECK(has(refused("frames maybe"), "frames maybe: no such name"));
+  CHECK(action_of<action::Maximise>("pane frames").pane == ViewPane::frames);
   CHECK(word_of<word::ShowTrack>("track rows lse").rows == RowTrack::lse);
   CHECK_FALSE(word_of<word::ShowTrack>("track rows lse").keys);
   CHECK(word_of<word::ShowTrack>("track keys off").keys == KeyTrack::off);
@@ -122,7 +125,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 43);
+  CHECK(script_word_help().size() == 44);
 }
 
 TEST_CASE("lines, comments and quotes") {

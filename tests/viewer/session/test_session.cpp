@@ -37,6 +37,7 @@ Session unusual(const path& capture) {
   session.view.words = {true, false, true, "re", {0, 1}};
   session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
   session.view.tracks = {RowTrack::text, KeyTrack::mass};
+  session.view.show_frames = true;
   session.view.split_query = 0.41f;
   return session;
 }

@@ -7,6 +7,7 @@
 #include "viewer/commands/command_actions.h"
 #include "viewer/session/session.h"
 #include "viewer/view/head_tracks.h"
+#include "viewer/view/token_groups.h"
 #include "viewer/view/view_history.h"
 
 using namespace attnscope;
@@ -135,6 +136,41 @@ TEST_CASE("tracks are part of the state: undone, kept, gone through by keys, non
   const ViewLimits read = one_call(false);
   const action::SetTracks wish{{RowTrack::entropy, KeyTrack::off}};
   CHECK(has(usage_text([&] { apply_action(opened_view(read), wish, read); }),
-            "track: an export has no tracks"));
+            "track: an export has no sums"));
   CHECK_FALSE(apply_action(opened_view(read), action::SetTracks{}, read).tracks.any());
+}
+
+TEST_CASE("groups of tokens are the text and the frames, in the order of the sequence") {
+  const TokenGrid before = TokenGrid::video(28, {4, 2, 3}, 4, TextPlace::start);
+  const std::vector<TokenGroup> groups = token_groups(before);
+  REQUIRE(groups.size() == 5);
+  CHECK(groups[0] == TokenGroup{0, {0, 4}, "text"});
+  CHECK(groups[1] == TokenGroup{1, {4, 10}, "t0"});
+  CHECK(groups[4] == TokenGroup{4, {22, 28}, "t3"});
+  const std::vector<TokenGroup> after =
+      token_groups(TokenGrid::video(28, {4, 2, 3}, 4, TextPlace::end));
+  CHECK(after.front() == TokenGroup{1, {0, 6}, "t0"});
+  CHECK(after.back() == TokenGroup{0, {24, 28}, "text"});
+  const std::vector<TokenGroup> bare =
+      token_groups(TokenGrid::video(24, {4, 2, 3}, 0, TextPlace::none));
+  CHECK(bare.size() == 4);
+  CHECK(bare.front().name == "t0");
+}
+
+TEST_CASE("the frames' pane is part of the state, and shown where it is maximised") {
+  const ViewLimits limits = one_call();
+  ViewState state = apply_action(opened_view(limits), action::Maximise{ViewPane::frames}, limits);
+  CHECK(state.show_frames);
+  CHECK(state.maximised == ViewPane::frames);
+  Session session;
+  session.capture = "/c";
+  session.head.branch = "all";
+  session.view = state;
+  CHECK(parse_session(session_text(session, "/"), "s.json", "/").view == state);
+  state = apply_action(state, action::ShowFrames{false}, limits);
+  CHECK_FALSE(state.maximised);
+  const ViewLimits read = one_call(false);
+  CHECK(has(usage_text(
+                [&] { apply_action(opened_view(read), action::Maximise{ViewPane::frames}, read); }),
+            "frames on: an export has no sums"));
 }
