@@ -181,6 +181,7 @@ class ViewerApp {
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
   void release_choice();
+  void toggle_pin();
   void advance_film(double now);
   void go_on_saving();
   void take_film_requests(PanelRequests& requests);

@@ -31,6 +31,7 @@ enum class CommandId : uint8_t {
   next_step,
   pick_query,
   pin,
+  go_to_pin,
   next_quadrant,
   toggle_pool,
   next_scale,

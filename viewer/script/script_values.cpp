@@ -116,6 +116,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return std::string(key_track_name(state.tracks.keys));
     case ScriptName::frame_matrix:
       return state.show_frames ? "on" : "off";
+    case ScriptName::pins:
+      return state.pins.text();
     case ScriptName::playing:
       return host.playing() ? "on" : "off";
     case ScriptName::b:

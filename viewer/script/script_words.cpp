@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 55> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 56> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -76,6 +76,7 @@ constexpr std::array<std::string_view, 55> kNames{"first_picture_ms",
                                                   "row_track",
                                                   "key_track",
                                                   "frame_matrix",
+                                                  "pins",
                                                   "playing",
                                                   "upload",
                                                   "clipboard",
@@ -190,6 +191,13 @@ ScriptWord make_frames(const Words& w) {
   if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
   return act(action::ShowFrames{w[1] == "on"});
 }
+ScriptWord make_pin(const Words& w) {
+  const int64_t number = whole(w, 1);
+  if (w.size() == 2) return act(action::GoToPin{number});
+  if (w.size() == 3) throw usage_error("pin: expected pin N, or pin N Q K, got 2 words");
+  return act(action::SetPin{number, Pin{whole(w, 2), whole(w, 3)}});
+}
+ScriptWord make_unpin(const Words& w) { return act(action::SetPin{whole(w, 1), {}}); }
 ScriptWord make_track(const Words& w) { return parse_track(w); }
 ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
 ScriptWord make_words(const Words& w) { return parse_words(w); }
@@ -426,6 +434,12 @@ const std::vector<WordRule>& rules() {
        make_track,
        {"track rows entropy|lse|text|off | track keys mass|off",
         "a number of every query and the mean weight of every key, beside the map"}},
+      {"pin",
+       1,
+       3,
+       make_pin,
+       {"pin N Q K | pin N", "keep an entry of the map under a number from 1 to 8; go to it"}},
+      {"unpin", 1, 1, make_unpin, {"unpin N", "let the pin of this number go"}},
       {"frames",
        1,
        1,

@@ -76,6 +76,7 @@ enum class ScriptName : uint8_t {
   row_track,
   key_track,
   frame_matrix,
+  pins,
   playing,
   upload,
   clipboard,

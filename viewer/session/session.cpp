@@ -146,6 +146,11 @@ OrderedJson view_json(const ViewState& view) {
     json["tracks"] = {{"rows", row_track_name(view.tracks.rows)},
                       {"keys", key_track_name(view.tracks.keys)}};
   }
+  for (int64_t number = 1; number <= kPins; ++number) {
+    if (const auto pin = view.pins.at(number)) {
+      json["pins"].push_back({{"number", number}, {"query", pin->query}, {"key", pin->key}});
+    }
+  }
   if (view.show_frames) json["show_frames"] = true;
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
@@ -275,6 +280,9 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetFilm{view.film},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
+    for (int64_t number = 1; number <= kPins; ++number) {
+      if (const auto pin = view.pins.at(number)) actions.emplace_back(action::SetPin{number, pin});
+    }
     if (view.other) {
       const auto more = other_side_actions(*view.other, others.find(session.other_head));
       actions.insert(actions.end(), more.begin(), more.end());

@@ -29,6 +29,7 @@ class Fields {
     if (!json_.is_object()) throw fail("", "expected an object");
   }
 
+  const std::string& file() const { return file_; }
   bool has(const char* key) {
     known_.insert(key);
     return json_.contains(key);
@@ -313,6 +314,20 @@ TracksLook read_tracks(Fields fields) {
   return look;
 }
 
+Pins read_pins(const Json& list, const Fields& of, const std::string& file) {
+  if (!list.is_array()) throw of.fail("pins", "expected a list of pins");
+  Pins pins;
+  for (const Json& each : list) {
+    Fields fields(each, file, "view.pins");
+    const int64_t number = fields.whole("number", 1, kPins);
+    if (pins.at(number)) throw fields.fail("number", fmt::format("there are two pins {}", number));
+    const int64_t query = fields.whole("query", 0, INT64_MAX);
+    pins.set(number, Pin{query, fields.whole("key", 0, INT64_MAX)});
+    fields.check_all_known();
+  }
+  return pins;
+}
+
 ViewState read_view(Fields fields) {
   ViewState view;
   view.rect = read_rect(fields);
@@ -335,6 +350,7 @@ ViewState read_view(Fields fields) {
   if (fields.has("volume")) view.volume = read_volume(fields.object("volume"));
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
   if (fields.has("tracks")) view.tracks = read_tracks(fields.object("tracks"));
+  if (fields.has("pins")) view.pins = read_pins(fields.at("pins"), fields, fields.file());
   if (fields.has("show_frames")) view.show_frames = fields.boolean("show_frames");
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));

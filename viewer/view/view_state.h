@@ -17,6 +17,7 @@
 #include "viewer/view/looks/volume_look.h"
 #include "viewer/view/looks/words_look.h"
 #include "viewer/view/map_tile.h"
+#include "viewer/view/pins.h"
 
 namespace attnscope {
 
@@ -102,6 +103,7 @@ struct ViewState {
   TimelineLook timeline = {};
   TracksLook tracks = {};
   bool show_frames = false;  ///< the mass between frames
+  Pins pins = {};            ///< of the map, whichever head of its size is shown
   WordsLook words = {};
   FilmLook film = {};
   bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide

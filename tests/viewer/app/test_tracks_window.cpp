@@ -113,6 +113,37 @@ TEST_CASE("a click on two frames' mass shows them in the map; probes tell the ma
   CHECK(tracks["frame_mass"].get<double>() == Approx(row.get<double>()).epsilon(1e-6));
 }
 
+TEST_CASE(
+    "the entry under the mouse is pinned by a key, marked in map and film, and gone back to") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r = in_window(
+      folder,
+      "size 1000 700\nwait exact\nkey P\nexpect pins == none\nhover Matrix/Map\nwait exact\nkey P\n"
+      "print pins\nhover \"Matrix/Pin 1\"\nhover \"Query/Pin 1\"\npin 5 60 900\nexpect pins != "
+      "none\n"
+      "zoom 600 700 100 200\nkey 5\nexpect query == 0 3 8\nsave-session there.json\nshot "
+      "there.png\n"
+      "key Ctrl+Z\nexpect query == none\nunpin 5\nfit\nhover \"Matrix/Pin 1\"\nwait exact\nkey P\n"
+      "expect pins == none\n");
+  INFO(r.err << r.out);
+  REQUIRE(r.exit_code == 0);
+  const auto view = nlohmann::json::parse(read_file(folder.path() / "there.json"))["view"];
+  CHECK(view["rect"] == nlohmann::json{10.5, 110.5, 850.5, 950.5});
+  CHECK(view["query"] == nlohmann::json{60});
+  REQUIRE(view["pins"].size() == 2);
+  CHECK(view["pins"][1] == nlohmann::json{{"number", 5}, {"query", 60}, {"key", 900}});
+  // The session brings them back.
+  const WindowResult again = run_window(folder.path().string(), {"--session", "there.json"},
+                                        "wait exact\nexpect pins != none\nhover \"Matrix/Pin 5\"\n"
+                                        "key 7\nshot told.png\n");
+  INFO(again.err);
+  CHECK(again.exit_code == 0);
+  const WindowResult none = in_window(folder, "pin 3\n");
+  CHECK(none.exit_code != 0);
+  CHECK(none.err.find("pin 3: there is no pin 3") != std::string::npos);
+}
+
 TEST_CASE("tracks that cannot be had are told in one line") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

@@ -9,6 +9,7 @@
 #include "viewer/panels/map/cell_numbers.h"
 #include "viewer/panels/map/crosshair.h"
 #include "viewer/panels/map/rulers.h"
+#include "viewer/panels/pin_mark.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 
@@ -307,6 +308,18 @@ void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
   }
 }
 
+/// Entries that are kept.
+void MatrixPanel::draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const {
+  for (int64_t number = 1; number <= kPins; ++number) {
+    const std::optional<Pin> pin = scene.state.pins.at(number);
+    if (!pin) continue;
+    const float x = view.x(static_cast<double>(pin->key) + 0.5);
+    const float y = view.y(static_cast<double>(pin->query) + 0.5);
+    if (view.area.contains(x, y))
+      draw_pin(ui, "Matrix", x, y, number, IM_COL32(255, 255, 255, 255));
+  }
+}
+
 ColourScale MatrixPanel::mini_scale(const Scene& scene,
                                     const std::shared_ptr<const MapTile>& tile) {
   if (mini_tile_ != tile || mini_pool_ != scene.state.pool) {
@@ -427,6 +440,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
   draw_query_line(ui, scene, view);
+  draw_pins(ui, scene, view);
   if (scene.readout && (same_part || !on_other_)) draw_crosshair(ui, scene, view);
   if (!same_part) draw.PopClipRect();
   if (scene.other_state) draw_split_line(ui, scene, view, requests);

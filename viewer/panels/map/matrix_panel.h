@@ -54,6 +54,7 @@ class MatrixPanel {
   void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
                   PanelRequests& requests);
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
+  void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
                      PanelRequests& requests);

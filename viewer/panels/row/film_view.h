@@ -68,6 +68,7 @@ class FilmView {
   void draw_evicted(const Ui& ui, bool over) const;
   void draw_evicted(const Ui& ui, int64_t slot, bool over) const;
   void draw_outlines(const Ui& ui, const Scene& scene, const Filmed& filmed) const;
+  void draw_pins(const Ui& ui, const Scene& scene, const Filmed& filmed) const;
   void mouse(const Ui& ui, const Scene& scene, const Filmed& filmed, PanelRequests& requests);
   void draw_bar(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
   size_t moment_of_slot(size_t slot) const { return first_ + slot; }
