@@ -22,6 +22,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/files/input_set.h"
 #include "io/pictures/png_reader.h"
+#include "io/tensors/token_order_file.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/export_texels.h"
@@ -131,12 +132,21 @@ void prepare(const ViewRequest& o, Document& document) {
     const MapSource& call = document.calls[static_cast<size_t>(first.call)];
     apply(action::PickQuery{parse_start_query(o.query, call, first.batch, o.reverse)});
   }
+  if (!o.order.empty()) {
+    std::optional<action::MapSide> side;
+    if (!o.order_keys.empty()) side = action::MapSide::rows;
+    apply(action::SetOrder{open_token_order(o.order), side});
+  }
+  if (!o.order_keys.empty()) {
+    apply(action::SetOrder{open_token_order(o.order_keys), action::MapSide::keys});
+  }
   if (!o.zoom.empty()) apply(action::SetRect{parse_zoom(o.zoom)});
   document.history.restart(document.history.now());
 }
 
 bool selects_something(const ViewRequest& o) {
-  return o.selection != SelectionOptions() || !o.query.empty() || !o.zoom.empty() || o.reverse;
+  return o.selection != SelectionOptions() || !o.query.empty() || !o.zoom.empty() ||
+         !o.order.empty() || !o.order_keys.empty() || o.reverse;
 }
 
 /// Reads the capture's pictures of its video; empty where it has none. Borrows it.

@@ -16,6 +16,16 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   command.add_option("--zoom", o.zoom, "show these queries and keys of the map, half-open")
       .type_name("Q0,Q1,K0,K1")
       .group(start);
+  command
+      .add_option("--order", o.order,
+                  "the matrix's tokens in this order: stored, raster, yxt, tiles:TxHxW, hilbert, "
+                  "morton, or FILE with the token at each place")
+      .type_name("NAME|FILE")
+      .group(start);
+  command
+      .add_option("--order-keys", o.order_keys, "the keys in this order, where it is another one")
+      .type_name("NAME|FILE")
+      .group(start);
   command.add_option("--theme", o.theme, "light or dark")
       .one_of({"light", "dark"})
       .type_name("NAME")

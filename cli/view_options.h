@@ -14,7 +14,7 @@ struct ViewRequest {
   RunOptions run;
   std::string cache;
   std::string second;  ///< a capture that is compared with the first
-  std::string query, zoom, script, screenshot, session, theme, size;
+  std::string query, zoom, order, order_keys, script, screenshot, session, theme, size;
   std::string texture_memory = "512MiB";
   bool reverse = false;
   bool follow = false;

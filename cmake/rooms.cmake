@@ -117,7 +117,7 @@ attnscope_room(viewer/view/row "What is made of a query's row before it is drawn
 attnscope_room(viewer/commands "All that can be done, by name and by key."
   MAY core viewer/view/looks viewer/view USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/session "The window's state in files and on a command line; files that were open."
-  MAY core io/files io/capture/facts io/capture io/pictures viewer/view/looks viewer/view USES fmt json LIBRARY viewer_view)
+  MAY core io/files io/tensors io/capture/facts io/capture io/pictures viewer/view/looks viewer/view USES fmt json LIBRARY viewer_view)
 attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
   MAY core io/files io/export/format io/export/read viewer/view/looks viewer/view USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles/jobs "What one piece of work computes: a tile, a line, a pass, a sketch; what a head's work leaves."
@@ -144,7 +144,7 @@ attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
 attnscope_room(viewer/panels/dialogs "What stands before the panels: files, errors, help, the palette, the empty window."
   MAY core viewer/view/looks viewer/view viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
-  MAY core io/files io/capture io/export/format io/pictures io/pictures/film viewer/view/looks viewer/view
+  MAY core io/files io/tensors io/capture io/export/format io/pictures io/pictures/film viewer/view/looks viewer/view
       viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/script viewer/gl
       viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)

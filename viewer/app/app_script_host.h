@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "io/tensors/token_order_file.h"
 #include "viewer/app/viewer_app.h"
 #include "viewer/script/script_runner.h"
 #include "viewer/view/view_actions.h"
@@ -16,6 +17,7 @@ class AppScriptHost : public ScriptHost {
 
   void open(const std::string& path) override;
   void resize(int width, int height) override;
+  TokenOrder read_order(const std::string& path) override { return open_token_order(path); }
   const std::vector<MapSource>* calls() const override;
   const ViewState& state() const override;
   void act(const Action& action) override;

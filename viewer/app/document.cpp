@@ -124,9 +124,14 @@ void Document::take_nearest_other() {
 
 ViewState Document::shown() const {
   const ViewState& now = history.now();
-  if (shows_other && now.other) return seen_as_other(now);
-  if (!preview || *preview == now.head) return now;
-  return apply_action(now, action::SelectHead{*preview}, limits);
+  ViewState state = now;
+  if (shows_other && now.other) {
+    state = seen_as_other(now);
+  } else if (preview && *preview != now.head) {
+    state = apply_action(now, action::SelectHead{*preview}, limits);
+  }
+  if (!state.order.is_stored()) state.order_number = tiles->order_number(placed(state).places());
+  return state;
 }
 
 Session Document::session(int width, int height) const {

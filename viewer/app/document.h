@@ -15,6 +15,7 @@
 #include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/map_source.h"
+#include "viewer/view/placed_map.h"
 #include "viewer/view/tile_source.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
@@ -96,6 +97,7 @@ struct Document {
   std::optional<HeadId> preview = {};
   /// Side B is seen in place of A, as long as its key is held.
   bool shows_other = false;
+  mutable PlacedMaps orders = {};
 
   /// What the quick check found and nobody has dismissed.
   std::string warning() const {
@@ -108,11 +110,18 @@ struct Document {
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
                                         const TileSourceMaker& make, std::function<void()> wake,
                                         const std::filesystem::path& second = {});
-  /// The state, with the head that is pointed at, or side B while it is seen in place of A.
+  /// The state, with the head that is pointed at, or side B while it is seen in place of A, and
+  /// with the number of the order that its map stands in.
   ViewState shown() const;
   /// Makes the head of the second capture that is most like A's side B, with nothing to go back to.
   /// Throws Error(usage) where it has no map of that size.
   void take_nearest_other();
+  /// Which tokens stand at the places of the matrix of a state: of side B as of A, so that entries
+  /// are compared that are the same ones of the sequences.
+  PlacedMap placed(const ViewState& state) const {
+    const MapSource& call = call_of(shows_other ? history.now().head : state.head);
+    return orders.of(state.order, call.queries, call.keys);
+  }
   /// The call of a head that is shown.
   const MapSource& call_of(const HeadId& head) const {
     return calls[static_cast<size_t>(head.call)];

@@ -69,16 +69,16 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   wishes.other_line = other_line_wanted_;
   wishes.tiles = wanted_tiles(state, geometry(), pane);
   if (const std::optional<Against> against = state.against()) {
-    wishes.exact_differences = {{state.head, product_quantity(state.product), *against}};
+    wishes.exact_differences = {{state.map_head(), product_quantity(state.product), *against}};
   } else {
-    wishes.exact = {state.head};
+    wishes.exact = {state.map_head()};
   }
   other_shown_.reset();
   if (state.other && state.other->split) {
     other_shown_ = seen_as_other(state);
     const auto tiles = wanted_tiles(*other_shown_, geometry(), pane);
     wishes.tiles.insert(wishes.tiles.end(), tiles.begin(), tiles.end());
-    wishes.exact.push_back(other_shown_->head);
+    wishes.exact.push_back(other_shown_->map_head());
   }
   if (state.other && state.other->ranked) {
     wishes.divergence = HeadsCompared{state.head, state.other->head};
@@ -297,7 +297,7 @@ void DocumentFrame::take_entry() {
 CountedView::Key DocumentFrame::counted_key(const ViewState& state, PaneSize pane) const {
   const MapGeometry sizes = geometry();
   CountedView::Key key;
-  key.head = state.head;
+  key.head = state.map_head();
   key.against = state.against();
   key.rect = state.rect;
   key.pool = state.pool;

@@ -246,6 +246,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .keys = TokenNames::of(call, state.head.batch, true),
       .tiles = *d.tiles,
       .geometry = d.tiles->geometry(state.head),
+      .placed = d.placed(state),
       .scale = scale,
       .factor = shown_factor(state, keys),
       .histogram = frame_->histogram(),

@@ -8,6 +8,7 @@
 #include "viewer/commands/list_keys.h"
 #include "viewer/session/view_link.h"
 #include "viewer/view/comparison.h"
+#include "viewer/view/pin_places.h"
 #include "viewer/view/view_actions.h"
 
 // What keys and commands do to the window, and what they write and copy.
@@ -97,7 +98,9 @@ void ViewerApp::press_on_panels(const KeyChord& chord) {
   if (command == CommandId::go_to_pin) {
     const int64_t number =
         static_cast<int64_t>(chord.key) - static_cast<int64_t>(printable_key('0'));
-    if (document_) act_or_fail(action::GoToPin{number});
+    if (!document_) return;
+    const ViewState& state = document_->history.now();
+    act_or_fail(go_to_pin(state, document_->call_of(state.head), number));
   } else if (command) {
     run_command(*command);
   } else if (chord.key == Key::escape && document_) {
@@ -249,6 +252,11 @@ void ViewerApp::copy(CommandId what) {
                           TokenNames::of(call, state.head.batch, state.reverse));
     } else {
       if (!d.capture) throw usage_error("what is open is an export already");
+      const CallLimits& size = d.limits.of_call(state.head);
+      if (!state.order.is_stored() && state.rect != fit_rect(size.rows, size.cols)) {
+        throw usage_error("exports are cut in the stored order, the matrix shows " +
+                          order_text(state.order) + ": take order stored, or all of the map");
+      }
       text = export_command(session, d.picker, state.head);
     }
     ImGui::SetClipboardText(text.c_str());

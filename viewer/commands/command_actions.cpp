@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "viewer/view/comparison.h"
+#include "viewer/view/placed_map.h"
 
 namespace attnscope {
 namespace {
@@ -30,19 +31,6 @@ std::optional<Action> move(const ViewState& state, const HeadPicker& picker, Hea
   return action::SelectHead{head};
 }
 
-/// The frame of the video that a place of an axis is in, or the text that it is.
-IndexRange block_around(const TokenGrid& grid, double place) {
-  const auto token =
-      std::clamp<int64_t>(static_cast<int64_t>(std::floor(place)), 0, grid.tokens() - 1);
-  const auto coord = grid.has_grid() ? grid.coord(token) : std::nullopt;
-  if (coord) {
-    const int64_t first = grid.index_of({coord->t, 0, 0});
-    return {first, first + grid.height() * grid.width()};
-  }
-  const IndexRange text = grid.text_range();
-  return text.contains(token) ? text : IndexRange{0, grid.tokens()};
-}
-
 const MapSource& call_of(const ViewState& state, const HeadPicker& picker) {
   return picker.calls()[static_cast<size_t>(state.head.call)];
 }
@@ -55,22 +43,30 @@ MapRect rect_of(IndexRange queries, IndexRange keys) {
 std::optional<Action> frame_block(const ViewState& state, const HeadPicker& picker) {
   const MapSource& call = call_of(state, picker);
   const MapRect& rect = state.rect;
-  return action::SetRect{rect_of(block_around(call.queries, (rect.q0 + rect.q1) / 2),
-                                 block_around(call.keys, (rect.k0 + rect.k1) / 2))};
+  const auto around = [](const TokenOrder& order, const TokenGrid& tokens, double middle) {
+    const auto place =
+        std::clamp<int64_t>(static_cast<int64_t>(std::floor(middle)), 0, tokens.tokens() - 1);
+    return block_around(placed_side(order, tokens), tokens, place);
+  };
+  return action::SetRect{rect_of(around(state.order.rows, call.queries, (rect.q0 + rect.q1) / 2),
+                                 around(state.order.keys, call.keys, (rect.k0 + rect.k1) / 2))};
 }
 
 /// Text to text, text to video, video to text, video to video, and all of it; those that there are.
-std::vector<MapRect> quadrants(const MapSource& call) {
+std::vector<MapRect> quadrants(const ViewState& state, const MapSource& call) {
   std::vector<MapRect> found;
-  const auto sides = [](const TokenGrid& grid) {
+  // A list of all tokens may have put text and video anywhere.
+  const auto sides = [](const TokenOrder& order, const TokenGrid& grid) {
     std::vector<IndexRange> ranges;
+    if (!placed_side(order, grid).keeps_parts) return ranges;
     for (const IndexRange& range : {grid.text_range(), grid.video_range()}) {
       if (!range.empty()) ranges.push_back(range);
     }
     return ranges;
   };
-  for (const IndexRange& queries : sides(call.queries)) {
-    for (const IndexRange& keys : sides(call.keys)) found.push_back(rect_of(queries, keys));
+  for (const IndexRange& queries : sides(state.order.rows, call.queries)) {
+    for (const IndexRange& keys : sides(state.order.keys, call.keys))
+      found.push_back(rect_of(queries, keys));
   }
   const MapRect all = fit_rect(call.queries.tokens(), call.keys.tokens());
   std::erase(found, all);
@@ -80,7 +76,7 @@ std::vector<MapRect> quadrants(const MapSource& call) {
 
 std::optional<Action> next_quadrant(const ViewState& state, const HeadPicker& picker) {
   const MapSource& call = call_of(state, picker);
-  const std::vector<MapRect> all = quadrants(call);
+  const std::vector<MapRect> all = quadrants(state, call);
   const auto shown = [&](const MapRect& rect) {
     return clamped_rect(rect, call.queries.tokens(), call.keys.tokens()) == state.rect;
   };
@@ -156,6 +152,8 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       range.whole = !(state.against() ? state.other->range : state.range).whole;
       return action::SetRange{range};
     }
+    case CommandId::flip_order:
+      return action::FlipOrder{};
     case CommandId::toggle_equal_axes:
       return action::EqualAxes{!state.equal_axes};
     case CommandId::toggle_histogram:

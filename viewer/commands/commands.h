@@ -38,6 +38,7 @@ enum class CommandId : uint8_t {
   next_colormap,
   toggle_whole_range,
   toggle_equal_axes,
+  flip_order,
   toggle_histogram,
   toggle_atlas,
   toggle_volume,

@@ -19,9 +19,23 @@ constexpr double kLeastShare = 1e-4;
 constexpr size_t kMostNamed = 4096;
 constexpr float kNames = 44, kNamesAbove = 20, kLegend = 60;
 
-MapRect rect_of(const TokenGroup& queries, const TokenGroup& keys) {
-  return {static_cast<double>(queries.tokens.begin), static_cast<double>(queries.tokens.end),
-          static_cast<double>(keys.tokens.begin), static_cast<double>(keys.tokens.end)};
+/// From the first to the last place of the matrix where tokens of a group stand.
+IndexRange places_of(const TokenGroup& group, const PlacedSide& side) {
+  if (side.is_stored()) return group.tokens;
+  const int64_t first = side.place(group.tokens.begin);
+  IndexRange places{first, first + 1};
+  for (int64_t token = group.tokens.begin; token < group.tokens.end; ++token) {
+    const int64_t place = side.place(token);
+    places = {std::min(places.begin, place), std::max(places.end, place + 1)};
+  }
+  return places;
+}
+
+MapRect rect_of(const Scene& scene, const TokenGroup& queries, const TokenGroup& keys) {
+  const IndexRange rows = places_of(queries, *scene.placed.rows);
+  const IndexRange cols = places_of(keys, *scene.placed.keys);
+  return {static_cast<double>(rows.begin), static_cast<double>(rows.end),
+          static_cast<double>(cols.begin), static_cast<double>(cols.end)};
 }
 
 std::string detail_text(const Scene& scene) {
@@ -104,7 +118,8 @@ void FramesPanel::draw_cells(const Ui& ui, const ScreenRect& cells, const Scene&
   layer_.add_grid(texture_, painter_colours(of_masses(scene.state), scale, 1, ui.theme),
                   scale.map(), cells);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  // What is seen of the map.
+  // What is seen of the map, where frames stand one after the other.
+  if (!scene.state.order.is_stored()) return;
   const auto place = [](const std::vector<TokenGroup>& groups, double token) {
     double at = 0;
     for (const TokenGroup& group : groups) {
@@ -175,7 +190,7 @@ void FramesPanel::take_mouse(const Ui& ui, const ScreenRect& cells, const Scene&
                                                    : "\u2026";
   ImGui::SetTooltip("queries of %s put %s\non keys of %s, on average; click: show this part",
                     queries_[row].name.c_str(), number.c_str(), keys_[col].name.c_str());
-  if (clicked) requests.act(action::SetRect{rect_of(queries_[row], keys_[col])});
+  if (clicked) requests.act(action::SetRect{rect_of(scene, queries_[row], keys_[col])});
 }
 
 void FramesPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,

@@ -17,9 +17,10 @@ constexpr float kLine = 22;
 /// Of the map, what a click shows around a row at least.
 constexpr double kShownRows = 32;
 
-/// The row in the middle, all keys that were seen before.
-MapRect rect_around(const Scene& scene, int64_t row) {
+/// The row of a query in the middle, all keys that were seen before.
+MapRect rect_around(const Scene& scene, int64_t query) {
   const MapRect& now = scene.state.rect;
+  const int64_t row = scene.placed.rows->place(query);
   const double rows = std::min(now.q1 - now.q0, kShownRows);
   const double middle = static_cast<double>(row) + 0.5;
   return {middle - rows / 2, middle + rows / 2, now.k0, now.k1};

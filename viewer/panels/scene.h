@@ -14,6 +14,7 @@
 #include "viewer/panels/theme.h"
 #include "viewer/view/head_atlas.h"
 #include "viewer/view/head_picker.h"
+#include "viewer/view/placed_map.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/row/words_view.h"
 #include "viewer/view/tile_source.h"
@@ -24,7 +25,8 @@
 
 namespace attnscope {
 
-/// An entry of the map, by its places in the sequences.
+/// An entry of the map, by its tokens' places in the sequences, in whatever order the matrix shows
+/// them.
 struct MapPoint {
   int64_t query = 0;
   int64_t key = 0;
@@ -48,6 +50,7 @@ struct Scene {
   TokenNames queries, keys;
   const TileSource& tiles;
   MapGeometry geometry;
+  PlacedMap placed;                 ///< which tokens stand at the matrix's places
   ColourScale scale;                ///< of the matrix
   double factor = 1;                ///< weights are multiplied by it: the number of keys, or 1
   const ValueHistogram& histogram;  ///< of what is seen of the map

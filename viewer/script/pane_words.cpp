@@ -78,4 +78,16 @@ word::ChooseWords parse_word(ScriptArguments w) {
   return {w[1] == "none" ? "" : w[1]};
 }
 
+word::ShowOrder parse_order(ScriptArguments words) {
+  word::ShowOrder order{words[1], std::nullopt};
+  // What has a dot or a slash may be a file; that is looked at when the line is run.
+  const bool file = words[1].find_first_of("./") != std::string::npos;
+  if (!file || TokenOrder::is_name(words[1])) TokenOrder::parse(words[1]);
+  if (words.size() == 2) return order;
+  if (words[2] == "rows") order.side = action::MapSide::rows;
+  if (words[2] == "keys") order.side = action::MapSide::keys;
+  if (!order.side) throw unknown_name("order " + words[1], words[2], {"rows", "keys"});
+  return order;
+}
+
 }  // namespace attnscope

@@ -5,6 +5,7 @@
 
 #include "viewer/script/script_arguments.h"
 #include "viewer/view/looks/tracks_look.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 
@@ -31,6 +32,11 @@ struct ShowTrack {
   std::optional<RowTrack> rows;  ///< either this
   std::optional<KeyTrack> keys;  ///< or this is to be another
 };
+/// `order yxt`, `order order.npy rows`: a name of TokenOrder, or a file.
+struct ShowOrder {
+  std::string text;
+  std::optional<action::MapSide> side;  ///< none: both
+};
 }  // namespace word
 
 /// Of the words of a line, the command's name first. Throw Error(usage) without a place.
@@ -38,5 +44,6 @@ word::ShowWords parse_words(ScriptArguments words);
 word::ChooseWords parse_word(ScriptArguments words);
 word::Film parse_film(ScriptArguments words);
 word::ShowTrack parse_track(ScriptArguments words);
+word::ShowOrder parse_order(ScriptArguments words);
 
 }  // namespace attnscope

@@ -25,6 +25,10 @@ class ScriptHost {
   /// Opens a capture (or a session file) and shows it.
   virtual void open(const std::string& path) = 0;
   virtual void resize(int width, int height) = 0;
+  /// An order of tokens from a file.
+  virtual TokenOrder read_order(const std::string& path) {
+    throw usage_error("order " + one_line(path) + ": this window reads no files");
+  }
   /// What is open: null before the first `open`.
   virtual const std::vector<MapSource>* calls() const = 0;
   virtual const ViewState& state() const = 0;

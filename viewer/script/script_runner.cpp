@@ -13,6 +13,7 @@
 #include "viewer/script/script_values.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/map_source.h"
+#include "viewer/view/pin_places.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/row/prompt_words.h"
 #include "viewer/view/row/words_view.h"
@@ -200,6 +201,10 @@ struct ScriptRunner::Step {
     if (w.keys) look.keys = *w.keys;
     return act(action::SetTracks{look});
   }
+  After operator()(const word::GoToPin& w) const {
+    const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
+    return act(go_to_pin(host.state(), call, w.number));
+  }
   After operator()(const word::Play& w) const {
     calls();
     host.play(w.on);
@@ -260,6 +265,12 @@ struct ScriptRunner::Step {
       return After::again;
     }
     return host.film_saved() ? After::frame : After::again;
+  }
+  After operator()(const word::ShowOrder& w) const {
+    calls();
+    const bool named = TokenOrder::is_name(w.text);
+    return act(
+        action::SetOrder{named ? TokenOrder::parse(w.text) : host.read_order(w.text), w.side});
   }
   After operator()(const word::Act& w) const { return act(w.action); }
 

@@ -108,6 +108,10 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return std::string(scale_kind_name(state.scale));
     case ScriptName::colormap:
       return state.colormap;
+    case ScriptName::order:
+      return state.order.rows == state.order.keys
+                 ? state.order.rows.text()
+                 : state.order.rows.text() + " " + state.order.keys.text();
     case ScriptName::volume:
       return state.volume.shown ? std::string(volume_mode_name(state.volume.mode)) : "off";
     case ScriptName::row_track:

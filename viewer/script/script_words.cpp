@@ -26,7 +26,7 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 56> kNames{"first_picture_ms",
+constexpr std::array<std::string_view, 57> kNames{"first_picture_ms",
                                                   "query_ms",
                                                   "frame_ms_max",
                                                   "frames",
@@ -72,6 +72,7 @@ constexpr std::array<std::string_view, 56> kNames{"first_picture_ms",
                                                   "pool",
                                                   "scale",
                                                   "colormap",
+                                                  "order",
                                                   "volume",
                                                   "row_track",
                                                   "key_track",
@@ -193,7 +194,7 @@ ScriptWord make_frames(const Words& w) {
 }
 ScriptWord make_pin(const Words& w) {
   const int64_t number = whole(w, 1);
-  if (w.size() == 2) return act(action::GoToPin{number});
+  if (w.size() == 2) return word::GoToPin{number};
   if (w.size() == 3) throw usage_error("pin: expected pin N, or pin N Q K, got 2 words");
   return act(action::SetPin{number, Pin{whole(w, 2), whole(w, 3)}});
 }
@@ -241,6 +242,8 @@ ScriptWord make_aspect(const Words& w) {
   if (w[1] != "equal" && w[1] != "fill") throw unknown_name("aspect", w[1], {"equal", "fill"});
   return act(action::EqualAxes{w[1] == "equal"});
 }
+
+ScriptWord make_order(const Words& w) { return parse_order(w); }
 
 ScriptWord make_zoom(const Words& w) {
   const MapRect rect{number(w, 1), number(w, 2), number(w, 3), number(w, 4)};
@@ -488,6 +491,13 @@ const std::vector<WordRule>& rules() {
        1,
        make_aspect,
        {"aspect equal|fill", "an entry as high as it is wide, or the map as large as the pane"}},
+      {"order",
+       1,
+       2,
+       make_order,
+       {"order stored|raster|yxt|tiles:TxHxW|hilbert|morton|FILE [rows|keys]",
+        "the order in which the matrix has its tokens: both sides, or one; FILE holds the token at "
+        "each place"}},
       {"pane",
        1,
        1,

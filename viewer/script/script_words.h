@@ -72,6 +72,7 @@ enum class ScriptName : uint8_t {
   pool,
   scale,
   colormap,
+  order,
   volume,
   row_track,
   key_track,
@@ -130,6 +131,10 @@ struct ShowVolume {
 struct ShowTimeline {
   TimelineChange change;
 };
+/// `pin 3`
+struct GoToPin {
+  int64_t number = 1;
+};
 struct Play {
   bool on = true;
 };
@@ -179,9 +184,10 @@ using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
                  word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
                  word::ChooseWords, word::Film, word::ShowVolume, word::ShowTimeline,
-                 word::ShowTrack, word::Play, word::Act, word::Click, word::PressKey, word::Type,
-                 word::SelectOther, word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls,
-                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::ShowTrack, word::GoToPin, word::Play, word::ShowOrder, word::Act,
+                 word::Click, word::PressKey, word::Type, word::SelectOther, word::OpenOther,
+                 word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
+                 word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

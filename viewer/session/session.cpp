@@ -107,7 +107,14 @@ OrderedJson other_side_json(const Session& session, const path& folder) {
   return json;
 }
 
-OrderedJson view_json(const ViewState& view) {
+OrderedJson order_json(const MapOrder& order, const path& folder) {
+  const auto text = [&](const TokenOrder& side) {
+    return side.kind == TokenOrder::Kind::listed ? stored_path(side.file, folder) : side.text();
+  };
+  return {{"rows", text(order.rows)}, {"keys", text(order.keys)}};
+}
+
+OrderedJson view_json(const ViewState& view, const path& folder) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
   json["query"] = nullptr;
@@ -121,6 +128,10 @@ OrderedJson view_json(const ViewState& view) {
   json["range"] = view.range.whole ? "minmax" : "auto";
   if (!view.range.automatic) json["range"] = {view.range.low, view.range.high};
   if (view.equal_axes) json["equal_axes"] = true;
+  if (!view.order.is_stored()) json["order"] = order_json(view.order, folder);
+  if (view.other_order != ViewState{}.other_order) {
+    json["other_order"] = order_json(view.other_order, folder);
+  }
   json["theme"] = theme_name(view.theme);
   json["maximised"] = nullptr;
   if (view.maximised) json["maximised"] = pane_name(*view.maximised);
@@ -186,7 +197,7 @@ std::string session_text(const Session& session, const path& folder) {
   if (!facts.empty()) json["facts"] = facts;
   json["window"] = {{"width", session.width}, {"height", session.height}};
   json["head"] = head_values_json(session.head);
-  json["view"] = view_json(session.view);
+  json["view"] = view_json(session.view, folder);
   if (session.view.other || !session.other_capture.empty()) {
     json["b"] = other_side_json(session, folder);
   }
@@ -278,6 +289,8 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetSplit{view.split_query},
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},
+                                action::SetOrder{view.order.rows, action::MapSide::rows},
+                                action::SetOrder{view.order.keys, action::MapSide::keys},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
     for (int64_t number = 1; number <= kPins; ++number) {
@@ -291,6 +304,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
   } catch (const Error& error) {
     throw usage_error(std::string("session: ") + error.what());
   }
+  state.other_order = view.other_order;
   return state;
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/nearest_word.h"
 #include "io/files/strict_json.h"
 #include "io/pictures/colormap.h"
+#include "io/tensors/token_order_file.h"
 #include "viewer/session/session_paths.h"
 #include "viewer/view/view_names.h"
 
@@ -328,7 +329,25 @@ Pins read_pins(const Json& list, const Fields& of, const std::string& file) {
   return pins;
 }
 
-ViewState read_view(Fields fields) {
+/// A file is read: it is part of what is seen.
+MapOrder read_order(Fields fields, const std::filesystem::path& folder) {
+  const auto side = [&](const char* key) {
+    const std::string name = fields.text(key);
+    try {
+      return TokenOrder::is_name(name) ? TokenOrder::parse(name)
+                                       : open_token_order(opened_path(name, folder));
+    } catch (const Error& e) {
+      throw fields.fail(key, e.what());
+    }
+  };
+  MapOrder order{side("rows"), side("keys")};
+  // One file for both sides is one order.
+  if (order.rows.file == order.keys.file) order.keys.list = order.rows.list;
+  fields.check_all_known();
+  return order;
+}
+
+ViewState read_view(Fields fields, const std::filesystem::path& folder) {
   ViewState view;
   view.rect = read_rect(fields);
   view.query = read_query(fields);
@@ -340,6 +359,10 @@ ViewState read_view(Fields fields) {
   fields.name("colormap", parse_colormap, colormap_names());
   view.colormap = fields.text("colormap");
   view.range = read_range(fields);
+  if (fields.has("order")) view.order = read_order(fields.object("order"), folder);
+  if (fields.has("other_order")) {
+    view.other_order = read_order(fields.object("other_order"), folder);
+  }
   if (fields.has("equal_axes")) view.equal_axes = fields.boolean("equal_axes");
   view.theme = fields.name("theme", parse_theme, theme_names());
   if (!fields.at("maximised").is_null()) {
@@ -395,7 +418,7 @@ Session parse_session(std::string_view text, const std::string& file,
   session.height = static_cast<int>(window.whole("height", kLeastSide, kMostSide));
   window.check_all_known();
   session.head = read_head(fields.object("head"));
-  session.view = read_view(fields.object("view"));
+  session.view = read_view(fields.object("view"), folder);
   if (fields.has("b")) read_other_side(fields.object("b"), folder, session);
   fields.check_all_known();
   return session;

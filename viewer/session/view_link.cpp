@@ -105,6 +105,11 @@ std::string view_command(const Session& session, const HeadPicker& picker, const
                   : fmt::format(" --query {}", token);
   }
   if (view.reverse) line += " --reverse";
+  if (!view.order.is_stored()) {
+    const bool alike = view.order.rows == view.order.keys;
+    line += " --order " + shell_quoted(view.order.rows.text());
+    if (!alike) line += " --order-keys " + shell_quoted(view.order.keys.text());
+  }
   if (view.rect != fit_rect(call.queries.tokens(), call.keys.tokens())) {
     const WholeRect seen = seen_entries(view.rect, call);
     line += fmt::format(" --zoom {},{},{},{}", seen.q0, seen.q1, seen.k0, seen.k1);

@@ -1,8 +1,14 @@
 #include "viewer/tiles/computed_maps.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <deque>
+#include <map>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/problem/reordered_problem.h"
 #include "viewer/tiles/jobs/fine_tile_job.h"
 #include "viewer/tiles/jobs/line_job.h"
 #include "viewer/tiles/jobs/mass_job.h"
@@ -22,6 +28,13 @@ class ComputedMaps : public MapWork {
     calls_.insert(calls_.end(), calls.begin(), calls.end());
   }
 
+  int64_t order_number(const MapPlaces& places) override {
+    const auto known = std::find(orders_.begin(), orders_.end(), places);
+    const auto number = known - orders_.begin() + 1;
+    if (known == orders_.end()) orders_.push_back(places);
+    return number;
+  }
+
   MapGeometry geometry(const HeadId& id) const override {
     const AttentionProblem& problem = *call(id)->problem;
     return MapGeometry::of(problem.num_queries(), problem.num_keys());
@@ -37,7 +50,7 @@ class ComputedMaps : public MapWork {
         id.head >= found->problem->num_heads()) {
       throw usage_error("the capture has no map of " + head_text(id));
     }
-    return found;
+    return id.order == 0 ? found : reordered(id, *found);
   }
 
   std::shared_ptr<MapJob> probe_job(const ProbeRequest& request) const override {
@@ -66,7 +79,29 @@ class ComputedMaps : public MapWork {
   }
 
  private:
+  /// A call of its own, made when it is first asked for.
+  const MapCall* reordered(const HeadId& id, const MapCall& stored) const {
+    if (id.order < 0 || id.order > static_cast<int64_t>(orders_.size())) {
+      throw usage_error(fmt::format("no order of tokens has the number {}", id.order));
+    }
+    MapCall& call = reordered_[{id.call, id.order}];
+    if (call.problem) return &call;
+    const MapPlaces& places = orders_[static_cast<size_t>(id.order - 1)];
+    const AttentionProblem& of = *stored.problem;
+    const auto fits = [](const PlaceOrder& order, int64_t tokens) {
+      return order.is_identity() || static_cast<int64_t>(order.tokens().size()) == tokens;
+    };
+    if (!fits(places.rows, of.num_queries()) || !fits(places.keys, of.num_keys())) {
+      throw usage_error(of.name() + ": an order of other tokens than its own");
+    }
+    call.problem = std::make_shared<const AttentionProblem>(reordered_problem(of, places));
+    return &call;
+  }
+
   std::deque<MapCall> calls_;
+  std::vector<MapPlaces> orders_;  ///< by their numbers, from 1 on
+  /// By call and order; what is there stays where it is. Under the owner's lock, as all of this.
+  mutable std::map<std::pair<int64_t, int64_t>, MapCall> reordered_;
 };
 
 }  // namespace

@@ -21,6 +21,10 @@ class MapWork {
   virtual void add(const std::vector<MapCall>&) {
     throw std::logic_error("nothing can be added to maps that are read");
   }
+  /// The number of these orders, which are not both the identity; see TileSource.
+  virtual int64_t order_number(const MapPlaces&) {
+    throw std::logic_error("maps that are read stand in one order");
+  }
   /// Throws Error(usage) where there is no such head.
   virtual MapGeometry geometry(const HeadId& id) const = 0;
   /// Whether there are such numbers of a head.

@@ -69,6 +69,7 @@ class TileScheduler {
   /// Adds calls behind those that are there.
   void add(const std::vector<MapCall>& calls) { work_->add(calls); }
   MapGeometry geometry(const HeadId& head) const { return work_->geometry(head); }
+  int64_t order_number(const MapPlaces& places) { return work_->order_number(places); }
   /// Throws Error(usage) where there is no such head.
   HeadCache& head(const HeadId& id);
 

@@ -100,6 +100,22 @@ class TileService::Impl {
     scheduler_.add(calls);
   }
 
+  /// Its lists are held as long as the source is.
+  int64_t order_number(const MapPlaces& places) {
+    if (places.is_identity()) return 0;
+    if (backend_ == nullptr) {
+      throw usage_error("maps of an export stand in the order in which they were written");
+    }
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find(orders_.begin(), orders_.end(), places);
+    if (known == orders_.end()) {
+      added_memory_.push_back(scheduler_.reserve(places.rows.bytes() + places.keys.bytes(),
+                                                 "another order of the tokens"));
+      orders_.push_back(places);
+    }
+    return scheduler_.order_number(places);
+  }
+
   std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const {
     return frames_ ? frames_->find(request) : nullptr;
   }
@@ -139,7 +155,9 @@ class TileService::Impl {
   void keep_sketches(const Assignment& done);
   void take_warning(const std::string& problem);
   /// Whether what is found of a call may be kept on disk.
-  bool can_keep(const HeadId& id) const { return kept_calls_ < 0 || id.call < kept_calls_; }
+  bool can_keep(const HeadId& id) const {
+    return id.order == 0 && (kept_calls_ < 0 || id.call < kept_calls_);
+  }
   bool is_kept(const HeadId& id) const { return keeper_ && can_keep(id); }
   NormCache::Source source_of(const HeadCache& head) const {
     return {head.id, head.problem, scheduler_.work().call(head.id)->mask.get()};
@@ -155,6 +173,7 @@ class TileService::Impl {
   bool stopping_ = false;
   TileScheduler scheduler_;
   std::vector<MemoryReservation> added_memory_;
+  std::vector<MapPlaces> orders_;  ///< that were reserved for
   /// Of a batch item of a call: how many exact sketches the kept ones have.
   struct KeptSketches {
     bool any = false;
@@ -384,6 +403,8 @@ TileService::~TileService() = default;
 MapGeometry TileService::geometry(const HeadId& head) const {
   return impl_->locked([&](TileScheduler& s) { return s.geometry(head); });
 }
+
+int64_t TileService::order_number(const MapPlaces& places) { return impl_->order_number(places); }
 
 void TileService::add(const std::vector<MapCall>& calls, int64_t bytes) {
   impl_->add(calls, bytes);

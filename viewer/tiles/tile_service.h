@@ -71,6 +71,7 @@ class TileService : public TileSource {
   void add(const std::vector<MapCall>& calls, int64_t bytes);
 
   MapGeometry geometry(const HeadId& head) const override;
+  int64_t order_number(const MapPlaces& places) override;
   /// Throws Error(usage) where the capture or export has no such head, numbers, tile, token or
   /// entry.
   void want(WantedTiles wishes) override;

@@ -22,6 +22,10 @@ struct HeadId {
   int64_t call = 0;
   int64_t batch = 0;
   int64_t head = 0;
+  /// Of tiles: the number of the order that the map's tokens stand in, as
+  /// TileSource::order_number() gave it; 0: as they are stored. Lines, entries and everything else
+  /// go by stored tokens.
+  int64_t order = 0;
   friend auto operator<=>(const HeadId&, const HeadId&) = default;
 };
 

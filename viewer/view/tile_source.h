@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/base/place_order.h"
 #include "core/heads/head_sketch.h"
 #include "viewer/view/head_tracks.h"
 #include "viewer/view/map_tile.h"
@@ -72,6 +74,13 @@ class TileSource {
   virtual ~TileSource() = default;
 
   virtual MapGeometry geometry(const HeadId& head) const = 0;
+  /// The number under which heads (HeadId::order) have their maps in these orders, whose places are
+  /// those of their calls; 0 where both are the identity. The same orders keep their number. Throws
+  /// Error(usage) where maps are not computed, Error(resource) where there is no room.
+  virtual int64_t order_number(const MapPlaces& places) {
+    if (places.is_identity()) return 0;
+    throw usage_error("maps of an export stand in the order in which they were written");
+  }
   virtual void want(WantedTiles wishes) = 0;
   /// The tile as good as it is by now (sampled tiles are replaced by exact ones), or null.
   virtual std::shared_ptr<const MapTile> find(const TileId& id) const = 0;

@@ -58,6 +58,7 @@ class Applier {
       state_.pins = {};
     }
     if (state_.other && !other_problem(state_.other->head).empty()) state_.other.reset();
+    if (!map_order_problem(state_.order).empty()) state_.order = {};
   }
 
   void operator()(const action::SetRect& a) { show(a.rect); }
@@ -183,6 +184,36 @@ class Applier {
 
   void operator()(const action::EqualAxes& a) { state_.equal_axes = a.on; }
 
+  void operator()(const action::SetOrder& a) {
+    MapOrder wanted = state_.order;
+    if (!a.side) {
+      wanted = {a.order, a.order};
+      // Of cross-attention one side may have a grid.
+      const bool rows = order_problem(a.order, call().query_side).empty();
+      const bool keys = order_problem(a.order, call().key_side).empty();
+      if (rows && !keys) wanted.keys = {};
+      if (keys && !rows) wanted.rows = {};
+    } else if (*a.side == action::MapSide::rows) {
+      wanted.rows = a.order;
+    } else {
+      wanted.keys = a.order;
+    }
+    take_order(wanted);
+  }
+
+  void operator()(const action::FlipOrder&) {
+    MapOrder wanted = state_.other_order;
+    // The order that nobody has chosen yet is one of those sides that have a grid.
+    const auto suits = [](const TokenOrder& order, const OrderedSide& side) {
+      return order_problem(order, side).empty();
+    };
+    const bool rows = suits(wanted.rows, call().query_side);
+    const bool keys = suits(wanted.keys, call().key_side);
+    if (rows && !keys) wanted.keys = {};
+    if (keys && !rows) wanted.rows = {};
+    take_order(wanted);
+  }
+
   void operator()(const action::SetTheme& a) { state_.theme = a.theme; }
 
   void operator()(const action::Maximise& a) {
@@ -267,8 +298,9 @@ class Applier {
       return std::clamp(static_cast<double>(token) + 0.5 - size / 2, 0.0, most);
     };
     const MapRect& now = state_.rect;
-    const double q0 = centred(pin->query, now.q0, now.q1, call().rows);
-    const double k0 = centred(pin->key, now.k0, now.k1, call().cols);
+    const Pin at = a.stands_at.value_or(*pin);
+    const double q0 = centred(at.query, now.q0, now.q1, call().rows);
+    const double k0 = centred(at.key, now.k0, now.k1, call().cols);
     show({q0, q0 + now.q1 - now.q0, k0, k0 + now.k1 - now.k0});
     state_.query = ChosenQuery{{state_.reverse ? pin->key : pin->query}};
   }
@@ -396,6 +428,29 @@ class Applier {
     throw usage_error(wish +
                       ": an export has no sums of its rows and keys; open the capture that it is "
                       "of");
+  }
+
+  void take_order(const MapOrder& wanted) {
+    if (wanted == state_.order) return;
+    if (const std::string problem = map_order_problem(wanted); !problem.empty()) {
+      throw usage_error(problem);
+    }
+    state_.other_order = state_.order;
+    state_.order = wanted;
+  }
+
+  /// Why the map cannot be seen in these orders; empty: it can.
+  std::string map_order_problem(const MapOrder& order) const {
+    if (order.is_stored()) return "";
+    if (!limits_.computed) {
+      return "order: maps of an export stand in the order in which they were written; open the "
+             "capture that it is of";
+    }
+    if (call().evicted) {
+      return "order: keys that a cache had dropped are shown in the order of the stream alone";
+    }
+    const std::string rows = order_problem(order.rows, call().query_side);
+    return rows.empty() ? order_problem(order.keys, call().key_side) : rows;
   }
 
   OtherSide& other_side() {

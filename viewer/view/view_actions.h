@@ -56,6 +56,14 @@ struct SetRange {
 struct EqualAxes {
   bool on;
 };
+/// Sides of the map: a side without one both, of which those that have a grid take the order.
+enum class MapSide : uint8_t { rows, keys };
+struct SetOrder {
+  TokenOrder order;
+  std::optional<MapSide> side = {};
+};
+/// Changes the order with the one that was seen before it.
+struct FlipOrder {};
 struct SetTheme {
   ViewTheme theme;
 };
@@ -89,6 +97,7 @@ struct SetPin {
 /// Shows a pin in the middle of the view, as far as the map goes, and picks its token.
 struct GoToPin {
   int64_t number;
+  std::optional<Pin> stands_at = {};  ///< in the matrix' order; nothing: where it is stored
 };
 /// A head of another step, as SelectHead; those that follow each other are one gesture.
 struct Scrub {
@@ -136,17 +145,19 @@ using Action =
     std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
                  action::PickQuery, action::DropQuery, action::SetReverse, action::SetSegment,
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
-                 action::SetRange, action::EqualAxes, action::SetTheme, action::Maximise,
-                 action::ShowHistogram, action::SetAtlas, action::SetSplit, action::SetWords,
-                 action::SetFilm, action::SetMoment, action::SetVolume, action::SetTimeline,
-                 action::Scrub, action::SetOther, action::DropOther, action::SetDifference,
-                 action::SetSplitLine, action::SetLock, action::SetOtherRect, action::ShowRanked,
-                 action::SetTracks, action::ShowFrames, action::SetPin, action::GoToPin>;
+                 action::SetRange, action::EqualAxes, action::SetOrder, action::FlipOrder,
+                 action::SetTheme, action::Maximise, action::ShowHistogram, action::SetAtlas,
+                 action::SetSplit, action::SetWords, action::SetFilm, action::SetMoment,
+                 action::SetVolume, action::SetTimeline, action::Scrub, action::SetOther,
+                 action::DropOther, action::SetDifference, action::SetSplitLine, action::SetLock,
+                 action::SetOtherRect, action::ShowRanked, action::SetTracks, action::ShowFrames,
+                 action::SetPin, action::GoToPin>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and
 ///   drops query and pins, another size of the prompt its chosen words; tokens mean something else
 ///   after `reverse` where queries and keys are not the same sequence, so it drops the query there;
+/// - an order of the tokens that the other head's cannot stand in becomes the stored one;
 /// - a product takes its usual scale where logits come or go and the scale is log, sqrt or linear
 ///   (symlog suits all); the range of another product becomes automatic;
 /// - a range that the new scale cannot show becomes automatic;

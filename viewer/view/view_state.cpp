@@ -32,7 +32,8 @@ ViewLimits ViewLimits::of(const std::vector<MapSource>& calls) {
     limits.calls.push_back(
         {call.queries.tokens(), call.keys.tokens(), static_cast<int64_t>(call.batch.size()),
          static_cast<int64_t>(call.heads.size()), call.queries == call.keys, call.weights,
-         call.logits, std::max(call.keys.text_range().size(), call.queries.text_range().size())});
+         call.logits, std::max(call.keys.text_range().size(), call.queries.text_range().size()),
+         OrderedSide::of(call.queries), OrderedSide::of(call.keys), !call.evicted.empty()});
   }
   return limits;
 }

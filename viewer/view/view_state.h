@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/problem/token_order.h"
 #include "core/products/map_difference.h"
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
@@ -81,10 +82,21 @@ struct OtherSide {
   friend bool operator==(const OtherSide&, const OtherSide&) = default;
 };
 
+/// The orders in which the tokens of the matrix's sides stand.
+struct MapOrder {
+  TokenOrder rows, keys;
+  bool is_stored() const {
+    return rows.kind == TokenOrder::Kind::stored && keys.kind == TokenOrder::Kind::stored;
+  }
+  friend bool operator==(const MapOrder&, const MapOrder&) = default;
+};
+
 /// Everything that is looked at, and how. A value without window, GL or threads; saved as the
 /// session. Defaults are those of a capture that was just opened.
 struct ViewState {
   HeadId head;
+  /// The part of the map that is seen, by places: where these are not those of the sequence,
+  /// `order` says what stands there.
   MapRect rect;
   std::optional<ChosenQuery> query;  ///< picked; none: the query follows the mouse
   bool reverse = false;
@@ -106,14 +118,26 @@ struct ViewState {
   Pins pins = {};            ///< of the map, whichever head of its size is shown
   WordsLook words = {};
   FilmLook film = {};
+  MapOrder order = {};  ///< that the matrix's tokens stand in
+  MapOrder other_order = {TokenOrder::parse("yxt"), TokenOrder::parse("yxt")};  ///< one key away
+  /// What TileSource::order_number() gave for `order`; of states that are shown, 0 in all others.
+  int64_t order_number = 0;
   bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide
   float split_query = 0.36f;            ///< share of the window's width that the right column takes
   std::optional<OtherSide> other = {};  ///< none: nothing is compared
 
+  /// The head as tiles of its map name it.
+  HeadId map_head() const {
+    HeadId id = head;
+    id.order = order_number;
+    return id;
+  }
   /// What the map is compared with; nothing where it is shown as it is.
   std::optional<Against> against() const {
     if (!other || other->difference == Difference::off) return std::nullopt;
-    return Against{other->head, other->difference};
+    Against against{other->head, other->difference};
+    against.other.order = order_number;
+    return against;
   }
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };
@@ -127,6 +151,8 @@ struct CallLimits {
   bool one_sequence = true;            ///< queries and keys are the same tokens
   bool weights = true, logits = true;  ///< what there is of its maps
   int64_t text = 0;                    ///< tokens of the prompt, among keys or queries
+  OrderedSide query_side = {}, key_side = {};
+  bool evicted = false;  ///< a cache had dropped some of its keys
   friend bool operator==(const CallLimits&, const CallLimits&) = default;
 };
 struct ViewLimits {

@@ -82,7 +82,7 @@ bool draw_finer(const TileId& wanted, const TileId& id, int levels, const MapGeo
 }  // namespace
 
 TileId tile_of(const ViewState& state, int level, int64_t row, int64_t col) {
-  return {state.head, product_quantity(state.product), level, row, col, state.against()};
+  return {state.map_head(), product_quantity(state.product), level, row, col, state.against()};
 }
 
 Quantity product_quantity(ViewProduct product) {

@@ -144,6 +144,21 @@ TEST_CASE(
   CHECK(none.err.find("pin 3: there is no pin 3") != std::string::npos);
 }
 
+TEST_CASE("pins and tracks follow the order of the matrix") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  // By y, x and t: the query (4, 9, 0) stands at 16 + 9·12·7 + 4, the key (0, 8, 8) at 16 + 104·7.
+  const WindowResult r = in_window(
+      folder,
+      "pin 1 700 120\norder yxt\nzoom 300 340 300 340\npin 1\nsave-session placed.json\n"
+      "track rows entropy\nwait exact\nhover \"Matrix/Pin 1\"\nwait exact\nkey P\n"
+      "expect pins == none\nshot placed.png\norder stored\nwait exact\nshot stored.png\n");
+  INFO(r.err << r.out);
+  REQUIRE(r.exit_code == 0);
+  CHECK(nlohmann::json::parse(read_file(folder.path() / "placed.json"))["view"]["rect"] ==
+        nlohmann::json{756.5, 796.5, 724.5, 764.5});
+}
+
 TEST_CASE("tracks that cannot be had are told in one line") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

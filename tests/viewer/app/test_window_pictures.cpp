@@ -138,6 +138,17 @@ TEST_CASE("steps under the toolbar with a number of a head as a curve") {
                {}, capture);
 }
 
+TEST_CASE("a head that looks along time is blocks on the diagonal by y, x and t") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  const TemporaryFolder folder;
+  const std::string capture = (folder.path() / "temporal").string();
+  const ProgramResult made =
+      run_attnscope({"synth", "--grid", "8x4x6", "--text", "8@start", "--kinds", "temporal",
+                     "--heads", "1", "--quiet", "-o", capture});
+  REQUIRE(made.exit_code == 0);
+  check_golden("order", "size 800 600\nquery 1 2 3\norder yxt", {}, capture);
+}
+
 TEST_CASE("the words of the prompt look as they did") {
   if (!can_open_windows() || !fonts_are_installed()) return;
   check_golden("words", "layer 2\nhead 0\nquery 3 8 7\nwords on\nword \"red circle\"", {});

@@ -30,6 +30,8 @@ Session unusual(const path& capture) {
   session.view.colormap = "turbo";
   session.view.range = {false, -0.1, 12.7};
   session.view.equal_axes = true;
+  session.view.order = {TokenOrder::parse("yxt"), TokenOrder::parse("tiles:1x2x2")};
+  session.view.other_order = {TokenOrder::parse("hilbert"), {}};
   session.view.theme = ViewTheme::light;
   session.view.maximised = ViewPane::query;
   session.view.show_histogram = false;

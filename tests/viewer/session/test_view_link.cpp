@@ -1,11 +1,13 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/support/helpers.h"
 #include "viewer/commands/command_actions.h"
 #include "viewer/session/view_link.h"
 #include "viewer/view/map_source.h"
 
 using namespace attnscope;
+using namespace attnscope::test;
 
 namespace {
 
@@ -58,6 +60,12 @@ TEST_CASE("a view is told as a command that shows it again") {
   CHECK(export_command(opened.session(), opened.picker, opened.state.head) ==
         "attnscope export '/data/my dump' --steps 5 --layers 12 --heads 1 --rows 4:16 --cols 0:12 "
         "-o step5_layer12_head1.h5");
+  opened.state =
+      apply_action(opened.state, action::SetOrder{TokenOrder::parse("yxt")}, opened.limits);
+  CHECK(contains(opened.link(), "--reverse --order yxt --zoom"));
+  opened.state =
+      apply_action(opened.state, action::SetOrder{{}, action::MapSide::rows}, opened.limits);
+  CHECK(contains(opened.link(), "--reverse --order stored --order-keys yxt --zoom"));
   Session bare = opened.session();
   bare.capture.clear();
   bare.tensors = {"q.npy", "k.npy", ""};

@@ -26,7 +26,7 @@ TEST_CASE("a capture opens with all of its first head, and its sizes") {
   write_video_capture(folder);
   const ViewLimits limits = ViewLimits::of(map_sources(Capture::open(folder.path())));
   REQUIRE(limits.calls.size() == 4);
-  CHECK(limits.calls[2] == CallLimits{26, 26, 2, 3, true, true, true, 2});
+  CHECK(limits.calls[2] == CallLimits{26, 26, 2, 3, true, true, true, 2, {26, 1, 24}, {26, 1, 24}});
   CHECK(limits.has({3, 1, 2}));
   for (const HeadId head : {HeadId{4, 0, 0}, {-1, 0, 0}, {0, 2, 0}, {0, -1, 0}, {0, 0, 3}}) {
     CHECK_FALSE(limits.has(head));
@@ -39,7 +39,7 @@ TEST_CASE("a capture opens with all of its first head, and its sizes") {
       .fact("kind", "cross")
       .write(folder.path() / "cross.safetensors");
   const ViewLimits cross = ViewLimits::of(map_sources(Capture::open(folder / "cross.safetensors")));
-  CHECK(cross.calls[0] == CallLimits{24, 5, 1, 1, false, true, true, 5});
+  CHECK(cross.calls[0] == CallLimits{24, 5, 1, 1, false, true, true, 5, {24, 1, 24}, {5, 0, 0}});
 }
 
 TEST_CASE("a view stays on the map") {

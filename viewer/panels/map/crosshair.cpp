@@ -26,8 +26,8 @@ double shown_value(const Scene& scene, const PointReadout& r) {
 void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view) {
   const PointReadout& r = *scene.readout;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const double query = static_cast<double>(r.point.query);
-  const double key = static_cast<double>(r.point.key);
+  const double query = static_cast<double>(scene.placed.rows->place(r.point.query));
+  const double key = static_cast<double>(scene.placed.keys->place(r.point.key));
   const float x0 = view.x(key), x1 = view.x(key + 1);
   const float y0 = view.y(query), y1 = view.y(query + 1);
   const ScreenRect& map = view.area;

@@ -24,13 +24,22 @@ std::string missing_text(const Scene& scene, const std::vector<double>* values) 
 /// Characters of an end of an axis.
 constexpr int kEndCharacters = 5;
 
+/// Numbers of tokens by the places at which these stand.
+std::vector<double> placed_values(const std::vector<double>& values, const PlacedSide& side) {
+  std::vector<double> placed(values.size());
+  for (size_t place = 0; place < values.size(); ++place) {
+    placed[place] = values[static_cast<size_t>(side.token(static_cast<int64_t>(place)))];
+  }
+  return placed;
+}
+
 /// The token under the mouse along a strip.
 std::optional<int64_t> token_at(const RulerAxis& axis, int64_t count) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const float at = axis.vertical ? mouse.y : mouse.x;
-  const double token = axis.first + static_cast<double>(at - axis.low) / axis.pixels_per_token();
-  if (!(token >= 0) || !(token < static_cast<double>(count))) return std::nullopt;
-  return static_cast<int64_t>(token);
+  const double place = axis.first + static_cast<double>(at - axis.low) / axis.pixels_per_token();
+  if (!(place >= 0) || !(place < static_cast<double>(count))) return std::nullopt;
+  return axis.side.token(static_cast<int64_t>(place));
 }
 
 }  // namespace
@@ -46,13 +55,18 @@ float MapTracks::keys_height(const Ui& ui, const ViewState& state) {
 /// The ends of the axes, where the numbers are others than before.
 void MapTracks::take(const Scene& scene) {
   const TracksLook& look = scene.state.tracks;
-  if (of_ == scene.tracks && look_ == look) return;
+  const bool same_order = rows_side_ == scene.placed.rows && keys_side_ == scene.placed.keys;
+  if (of_ == scene.tracks && look_ == look && same_order) return;
   of_ = scene.tracks;
   look_ = look;
+  rows_side_ = scene.placed.rows;
+  keys_side_ = scene.placed.keys;
   rows_range_ = keys_range_ = {};
   if (!of_) return;
   rows_range_ = track_range(of_->of(look.rows), false);
   keys_range_ = track_range(of_->of(look.keys), true);
+  if (!rows_side_->is_stored()) rows_placed_ = placed_values(of_->of(look.rows), *rows_side_);
+  if (!keys_side_->is_stored()) keys_placed_ = placed_values(of_->of(look.keys), *keys_side_);
 }
 
 /// "entropy 3.21 nats".
@@ -77,7 +91,7 @@ void MapTracks::draw_bins(const Ui& ui, const Strip& strip, bool exact) {
   const RulerAxis& axis = strip.axis;
   const float room = (axis.vertical ? r.width() : r.height()) - ui.px(3);
   const auto pixels = static_cast<int64_t>(axis.high - axis.low);
-  const std::vector<TrackBin> bins = track_bins(*strip.values, axis.first, axis.last, pixels);
+  const std::vector<TrackBin> bins = track_bins(*strip.placed, axis.first, axis.last, pixels);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   // Numbers grow away from the map.
   const auto point = [&](size_t pixel, double value) {
@@ -173,7 +187,7 @@ void MapTracks::draw_strip(const Ui& ui, const Scene& scene, const Strip& strip,
     draw_bins(ui, strip, scene.tracks->exact);
   }
   if (pointed) {
-    const float at = strip.axis.at(static_cast<double>(*pointed) + 0.5);
+    const float at = strip.axis.at(static_cast<double>(strip.axis.side.place(*pointed)) + 0.5);
     if (strip.axis.vertical) {
       draw.AddLine({r.x0, at}, {r.x1, at}, ui.theme.text);
     } else {
@@ -186,14 +200,15 @@ void MapTracks::draw_strip(const Ui& ui, const Scene& scene, const Strip& strip,
 MapTracks::Strip MapTracks::rows_strip(const Ui& ui, const Scene& scene, const ViewTransform& view,
                                        const Areas& areas) const {
   const RowTrack track = scene.state.tracks.rows;
-  Strip strip;
+  Strip strip{
+      {scene.queries, *rows_side_, view.area.y0, view.area.y1, view.rect.q0, view.rect.q1, true}};
   strip.name = track == RowTrack::lse    ? "LSE"
                : track == RowTrack::text ? "text mass"
                                          : std::string(row_track_name(track));
   strip.unit = row_track_unit(track);
   if (of_) strip.values = &of_->of(track);
+  strip.placed = rows_side_->is_stored() ? strip.values : &rows_placed_;
   strip.range = &rows_range_;
-  strip.axis = {scene.queries, view.area.y0, view.area.y1, view.rect.q0, view.rect.q1, true};
   strip.rect = areas.rows;
   strip.label = areas.rows_label;
   strip.colour = ui.theme.query;
@@ -202,11 +217,12 @@ MapTracks::Strip MapTracks::rows_strip(const Ui& ui, const Scene& scene, const V
 
 MapTracks::Strip MapTracks::keys_strip(const Ui& ui, const Scene& scene, const ViewTransform& view,
                                        const Areas& areas) const {
-  Strip strip;
+  Strip strip{
+      {scene.keys, *keys_side_, view.area.x0, view.area.x1, view.rect.k0, view.rect.k1, false}};
   strip.name = "mass";
   if (of_) strip.values = &of_->of(scene.state.tracks.keys);
+  strip.placed = keys_side_->is_stored() ? strip.values : &keys_placed_;
   strip.range = &keys_range_;
-  strip.axis = {scene.keys, view.area.x0, view.area.x1, view.rect.k0, view.rect.k1, false};
   strip.rect = areas.keys;
   strip.label = areas.keys_label;
   strip.colour = ui.theme.key;

@@ -30,11 +30,12 @@ class MapTracks {
  private:
   /// One strip: which numbers, along which axis.
   struct Strip {
-    std::string name, unit;
-    const std::vector<double>* values = nullptr;  ///< null: not there yet
-    const TrackRange* range = nullptr;
     RulerAxis axis;
-    ScreenRect rect, label;
+    std::string name = {}, unit = {};
+    const std::vector<double>* values = nullptr;  ///< by token; null: not there yet
+    const std::vector<double>* placed = nullptr;  ///< the same by the matrix' places
+    const TrackRange* range = nullptr;
+    ScreenRect rect = {}, label = {};
     ImU32 colour = 0;
   };
   void take(const Scene& scene);
@@ -51,6 +52,8 @@ class MapTracks {
 
   std::shared_ptr<const HeadTracks> of_;  ///< that the ranges are of
   TracksLook look_;
+  std::shared_ptr<const PlacedSide> rows_side_, keys_side_;
+  std::vector<double> rows_placed_, keys_placed_;  ///< where tokens do not stand as stored
   TrackRange rows_range_, keys_range_;
   std::string readout_;
 };

@@ -26,11 +26,11 @@ constexpr float kLeastMap = 64;
 constexpr float kLeastSide = 8;
 
 RulerAxis key_axis(const Scene& scene, const ViewTransform& v) {
-  return {scene.keys, v.area.x0, v.area.x1, v.rect.k0, v.rect.k1, false};
+  return {scene.keys, *scene.placed.keys, v.area.x0, v.area.x1, v.rect.k0, v.rect.k1, false};
 }
 
 RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
-  return {scene.queries, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
+  return {scene.queries, *scene.placed.rows, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
 }
 
 /// What the colours of a difference are: of which heads, of how many entries, taken how.
@@ -77,6 +77,52 @@ ScreenRect with_equal_axes(const ScreenRect& area, const MapRect& rect, float le
     return std::max(least, static_cast<float>(std::floor(entries * pixels)));
   };
   return {area.x0, area.y0, area.x0 + side(rect.k1 - rect.k0), area.y0 + side(rect.q1 - rect.q0)};
+}
+
+constexpr float kOrderBox = 116, kOrderCaption = 44;
+
+/// Where the list of orders begins in the header; nothing where the map has one order, or no room.
+std::optional<float> order_list_x(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
+  const bool known =
+      !ordered_grids(*scene.queries.grid).empty() || !ordered_grids(*scene.keys.grid).empty();
+  const bool computed = !scene.call.precision.empty();
+  const float left = rect.x1 - ui.px(kOrderBox + kOrderCaption + 14);
+  if (!known || !computed || !scene.call.evicted.empty()) return std::nullopt;
+  if (left < rect.x0 + ui.px(280)) return std::nullopt;
+  return left;
+}
+
+/// "queries ↓ 1024   keys → 1024", and the order that they stand in where no list tells it.
+std::string sizes_text(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
+  const MapOrder& order = scene.state.order;
+  const std::optional<float> list = order_list_x(ui, rect, scene);
+  std::string text =
+      fmt::format("queries \u2193 {}   keys \u2192 {}", scene.geometry.rows, scene.geometry.cols);
+  if (!order.is_stored() && !(list && order.rows == order.keys)) {
+    text += "   \u00b7 " + order_text(order);
+  }
+  return fit_text(ui.fonts.secondary, text, list.value_or(rect.x1) - rect.x0 - ui.px(92));
+}
+
+/// A list of orders at the right of the header, of maps that can be shown in another one.
+void choose_order(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                  PanelRequests& requests) {
+  const std::optional<float> left = order_list_x(ui, rect, scene);
+  if (!left) return;
+  std::vector<std::string> names{"stored",      "yxt",     "xyt",   "tiles:4x4x4",
+                                 "tiles:6x8x8", "hilbert", "morton"};
+  const MapOrder& order = scene.state.order;
+  // Where one side alone stands in another order, that one is named.
+  const TokenOrder& shown = order.rows.kind == TokenOrder::Kind::stored ? order.keys : order.rows;
+  const bool listed = shown.kind == TokenOrder::Kind::listed;
+  const std::string now = listed ? shown.text().substr(shown.text().rfind('/') + 1) : shown.text();
+  if (std::find(names.begin(), names.end(), now) == names.end()) names.push_back(now);
+  const auto chosen = std::find(names.begin(), names.end(), now) - names.begin();
+  ImGui::SetCursorScreenPos({*left, rect.y0 + ui.px(2)});
+  const int taken = choice(ui, "Matrix", "Order", names, static_cast<int>(chosen), kOrderBox);
+  if (taken < 0) return;
+  const std::string& name = names[static_cast<size_t>(taken)];
+  requests.act(action::SetOrder{name == now ? shown : TokenOrder::parse(name)});
 }
 
 }  // namespace
@@ -258,7 +304,8 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
     move(action::ZoomAt{query, key, std::pow(1.25, static_cast<double>(io.MouseWheel))});
   }
   if (!hovered || !inside) return;
-  const MapPoint point{static_cast<int64_t>(query), static_cast<int64_t>(key)};
+  const MapPoint point{scene.placed.rows->token(static_cast<int64_t>(query)),
+                       scene.placed.keys->token(static_cast<int64_t>(key))};
   requests.hovered = point;
   requests.hovered_other = on_other_;
   requests.follow = scene.state.reverse ? point.key : point.query;
@@ -297,7 +344,8 @@ void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
   if (!scene.state.query) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   for (const int64_t token : scene.state.query->tokens) {
-    const double from = static_cast<double>(token);
+    const PlacedSide& side = scene.state.reverse ? *scene.placed.keys : *scene.placed.rows;
+    const double from = static_cast<double>(side.place(token));
     if (scene.state.reverse) {
       const float x = std::round((view.x(from) + view.x(from + 1)) / 2);
       draw.AddLine({x, view.area.y0}, {x, view.area.y1}, ui.theme.key, ui.px(1));
@@ -313,8 +361,8 @@ void MatrixPanel::draw_pins(const Ui& ui, const Scene& scene, const ViewTransfor
   for (int64_t number = 1; number <= kPins; ++number) {
     const std::optional<Pin> pin = scene.state.pins.at(number);
     if (!pin) continue;
-    const float x = view.x(static_cast<double>(pin->key) + 0.5);
-    const float y = view.y(static_cast<double>(pin->query) + 0.5);
+    const float x = view.x(static_cast<double>(scene.placed.keys->place(pin->key)) + 0.5);
+    const float y = view.y(static_cast<double>(scene.placed.rows->place(pin->query)) + 0.5);
     if (view.area.contains(x, y))
       draw_pin(ui, "Matrix", x, y, number, IM_COL32(255, 255, 255, 255));
   }
@@ -418,12 +466,9 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const TileSourceStatus& work = scene.source;
   double progress = -1;
   if (work.busy) progress = work.exact_progress > 0 ? work.exact_progress : 1;
-  pane_header(
-      ui, rect,
-      {"Matrix",
-       fmt::format("queries \u2193 {}   keys \u2192 {}", scene.geometry.rows, scene.geometry.cols),
-       ViewPane::matrix, progress},
-      scene.state, requests);
+  pane_header(ui, rect, {"Matrix", sizes_text(ui, rect, scene), ViewPane::matrix, progress},
+              scene.state, requests);
+  choose_order(ui, rect, scene, requests);
   ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
                                             {areas.map.x1, areas.map.y1}, ui.theme.raised);
   draw_map(ui, scene, view);

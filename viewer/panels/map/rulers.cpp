@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -97,34 +98,73 @@ void label_blocks(const Ui& ui, const RulerAxis& axis, float a, float b, int64_t
   }
 }
 
+/// A grid along a side: its axes from the slowest to the fastest.
+struct NestedGrid {
+  int64_t begin = 0;
+  std::array<int64_t, 3> count{};
+  std::string name;  ///< of the axes, a letter each
+};
+
+void draw_grid(const Ui& ui, const RulerAxis& axis, const Bands& bands, const NestedGrid& grid) {
+  const auto [outer, middle, inner] = grid.count;
+  const auto named = [&](size_t i, int64_t number) {
+    return fmt::format("{}{}", grid.name[i], number);
+  };
+  const auto middle_name = [&](int64_t i) { return named(1, i % middle); };
+  const double token = axis.pixels_per_token();
+  const bool cells = token >= static_cast<double>(room_for(ui, axis, named(2, 0) + "0"));
+  if (cells) {
+    // A row may fill all that is seen: it is named beside its frame.
+    label_blocks(ui, axis, bands.coarse0, bands.coarse1, grid.begin, inner, outer * middle,
+                 [&](int64_t i) {
+                   return named(0, i / middle) + (axis.vertical ? "\n" : " ") + middle_name(i);
+                 });
+    label_blocks(ui, axis, bands.fine0, bands.fine1, grid.begin, 1, outer * middle * inner,
+                 [&](int64_t i) { return named(2, i % inner); });
+    return;
+  }
+  label_blocks(ui, axis, bands.coarse0, bands.coarse1, grid.begin, middle * inner, outer,
+               [&](int64_t i) { return named(0, i); });
+  if (token * static_cast<double>(inner) >=
+      static_cast<double>(room_for(ui, axis, named(1, 0) + "0"))) {
+    label_blocks(ui, axis, bands.fine0, bands.fine1, grid.begin, inner, outer * middle,
+                 middle_name);
+  }
+}
+
+/// Of places whose neighbours are no neighbours in the grid: each by its own token.
+void draw_places(const Ui& ui, const RulerAxis& axis, const Bands& bands, IndexRange places) {
+  label_blocks(
+      ui, axis, bands.coarse0, bands.fine1, places.begin, 1, places.size(), [&](int64_t i) {
+        const int64_t token = axis.side.token(places.begin + i);
+        const auto at = axis.tokens.grid->any_coord(token);
+        if (!at) return std::to_string(token);
+        return fmt::format("t{}{}y{} x{}", at->t, axis.vertical ? '\n' : ' ', at->y, at->x);
+      });
+}
+
 void draw_video(const Ui& ui, const RulerAxis& axis, const Bands& bands) {
   const TokenGrid& grid = *axis.tokens.grid;
   const IndexRange video = grid.video_range();
-  if (!grid.has_grid()) {
+  const TokenOrder& order = axis.side.order;
+  if (!grid.has_grid() && axis.side.is_stored()) {
     label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, 1, video.size(),
                  [&](int64_t i) { return std::to_string(video.begin + i); });
-    return;
-  }
-  const int64_t frame = grid.height() * grid.width();
-  const double token = axis.pixels_per_token();
-  const bool cells = token >= static_cast<double>(room_for(ui, axis, "x00"));
-  if (cells) {
-    // A row may fill all that is seen: it is named beside its frame.
-    label_blocks(ui, axis, bands.coarse0, bands.coarse1, video.begin, grid.width(),
-                 grid.frames() * grid.height(), [&](int64_t i) {
-                   return fmt::format("t{}{}y{}", i / grid.height(), axis.vertical ? '\n' : ' ',
-                                      i % grid.height());
-                 });
-    label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, 1, video.size(),
-                 [&](int64_t i) { return fmt::format("x{}", i % grid.width()); });
-    return;
-  }
-  label_blocks(ui, axis, bands.coarse0, bands.coarse1, video.begin, frame, grid.frames(),
-               [](int64_t t) { return fmt::format("t{}", t); });
-  if (token * static_cast<double>(grid.width()) >= static_cast<double>(room_for(ui, axis, "y00"))) {
-    label_blocks(ui, axis, bands.fine0, bands.fine1, video.begin, grid.width(),
-                 grid.frames() * grid.height(),
-                 [&](int64_t i) { return fmt::format("y{}", i % grid.height()); });
+  } else if (axis.side.is_stored()) {
+    draw_grid(ui, axis, bands, {video.begin, {grid.frames(), grid.height(), grid.width()}, "tyx"});
+  } else if (order.kind == TokenOrder::Kind::axes) {
+    for (const OrderedGrid& part : ordered_grids(grid)) {
+      NestedGrid nested{part.tokens.begin, {}, ""};
+      for (size_t i = 0; i < 3; ++i) {
+        const auto a = static_cast<size_t>(order.axes[i]);
+        nested.count[i] = part.grid[a];
+        nested.name += "tyx"[a];
+      }
+      // Only the main grid's frames and rows have names on the ruler; others are named as wholes.
+      if (part.tokens.begin == video.begin) draw_grid(ui, axis, bands, nested);
+    }
+  } else {
+    draw_places(ui, axis, bands, video);
   }
 }
 
@@ -171,12 +211,18 @@ void draw_ruler(const Ui& ui, const ScreenRect& rect, const RulerAxis& axis,
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
   const Bands bands = bands_of(rect, axis.vertical);
+  if (!axis.side.keeps_parts) {
+    draw_places(ui, axis, bands, {0, axis.tokens.grid->tokens()});
+    if (mark) draw_mark(ui, axis, bands, axis.side.place(*mark), mark_colour);
+    draw.PopClipRect();
+    return;
+  }
   draw_named_band(ui, axis, bands, axis.tokens.grid->text_range(), "text");
   for (const TokenSegment& segment : axis.tokens.grid->other_segments()) {
     draw_named_band(ui, axis, bands, segment.tokens, segment.name);
   }
   if (!axis.tokens.grid->video_range().empty()) draw_video(ui, axis, bands);
-  if (mark) draw_mark(ui, axis, bands, *mark, mark_colour);
+  if (mark) draw_mark(ui, axis, bands, axis.side.place(*mark), mark_colour);
   draw.PopClipRect();
 }
 
@@ -196,6 +242,7 @@ void draw_frame_lines(const Ui& ui, const ScreenRect& map, const RulerAxis& axis
       draw.AddRectFilled({at + thick, map.y0}, {at + 2 * thick, map.y1}, ui.theme.grid_shadow);
     }
   };
+  if (!axis.side.keeps_parts) return;
   for (const TokenSegment& segment : grid.other_segments()) {
     line(segment.tokens.begin);
     line(segment.tokens.end);
@@ -203,6 +250,15 @@ void draw_frame_lines(const Ui& ui, const ScreenRect& map, const RulerAxis& axis
   if (!grid.text_range().empty() && !video.empty()) {
     line(grid.text_range().begin);
     line(grid.text_range().end);
+  }
+  if (!axis.side.is_stored()) {
+    const std::vector<int64_t>& blocks = axis.side.blocks;
+    if (blocks.size() < 2) return;
+    const double mean = static_cast<double>(blocks.back() - blocks.front()) /
+                        static_cast<double>(blocks.size() - 1);
+    if (axis.pixels_per_token() * mean < static_cast<double>(ui.px(16))) return;
+    for (const int64_t place : blocks) line(place);
+    return;
   }
   if (!grid.has_grid()) return;
   const int64_t frame = grid.height() * grid.width();

@@ -2,13 +2,15 @@
 
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/widgets.h"
+#include "viewer/view/placed_map.h"
 
 namespace attnscope {
 
-/// One side of the map: its tokens along pixels from `low` to `high` that show tokens `first` to
+/// One side of the map: its tokens along pixels from `low` to `high` that show places `first` to
 /// `last` (not rounded).
 struct RulerAxis {
   TokenNames tokens;
+  const PlacedSide& side;  ///< the order that they stand in
   float low = 0, high = 0;
   double first = 0, last = 0;
   bool vertical = false;
