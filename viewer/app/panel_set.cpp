@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/panels/offset_curves.h"
+
 namespace attnscope {
 namespace {
 
@@ -173,13 +175,17 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       }
       break;
   }
+  std::string tracks = offset_readout(scene);
   const bool is_map_drawn = scene.state.maximised.value_or(ViewPane::matrix) == ViewPane::matrix;
+  if (is_map_drawn && !matrix_.tracks_readout().empty()) {
+    tracks = matrix_.tracks_readout() + (tracks.empty() ? "" : "   " + tracks);
+  }
   std::string resolution = resolution_text(matrix_.seen(), scene.call, scene.state.pool);
   if (matrix_.seen().level > 0) {
     resolution = "level " + std::to_string(matrix_.seen().level) + " \u00b7 " + resolution;
   }
   draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution,
-                   is_map_drawn ? matrix_.tracks_readout() : "");
+                   tracks);
 }
 
 }  // namespace attnscope

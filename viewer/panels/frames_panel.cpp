@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "viewer/panels/legend.h"
+#include "viewer/panels/offset_curves.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
 
@@ -226,6 +227,11 @@ void FramesPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     draw_cells(ui, cells, scene, scale);
     draw_names(ui, cells);
     take_mouse(ui, cells, scene, requests);
+    const ScreenRect curves{cells.x1 + ui.px(20), cells.y0 - ui.px(kNamesAbove - 3), inner.x1,
+                            cells.y1};
+    if (!of_->by_dt.empty() && curves.width() >= ui.px(kLeastCurves)) {
+      draw_offset_curves(ui, curves, *of_);
+    }
     if (legend) {
       const float top = inner.y1 - ui.px(kLegend - 8);
       draw_legend(ui, {inner.x0, top, std::min(inner.x1, inner.x0 + ui.px(300)), inner.y1}, scale,

@@ -71,18 +71,28 @@ nlohmann::ordered_json number_json(double value) {
 }
 
 /// The numbers of the entry's row, key and pair of frames; null: the head has no such number.
-nlohmann::ordered_json tracks_json(const HeadTracks& tracks, const MapSource& call, int64_t query,
-                                   int64_t key) {
+nlohmann::ordered_json tracks_json(const HeadTracks& tracks, const MapSource& call,
+                                   const ProbedEntry& entry) {
+  const int64_t query = entry.query, key = entry.key;
   const auto at = [](const std::vector<double>& values, int64_t token) {
     if (values.empty()) return nlohmann::ordered_json();
     return number_json(values[static_cast<size_t>(token)]);
   };
-  return {{"entropy", at(tracks.entropy, query)},
-          {"lse", at(tracks.lse, query)},
-          {"text_mass", at(tracks.text_mass, query)},
-          {"column_mass", at(tracks.column_mass, key)},
-          {"frame_mass", at(tracks.group_mass, group_at(call.queries, query) * tracks.key_groups +
-                                                   group_at(call.keys, key))}};
+  nlohmann::ordered_json json{
+      {"entropy", at(tracks.entropy, query)},
+      {"lse", at(tracks.lse, query)},
+      {"text_mass", at(tracks.text_mass, query)},
+      {"column_mass", at(tracks.column_mass, key)},
+      {"frame_mass", at(tracks.group_mass, group_at(call.queries, query) * tracks.key_groups +
+                                               group_at(call.keys, key))}};
+  const auto from = call.queries.coord(query), to = call.keys.coord(key);
+  if (!from || !to || tracks.by_dt.empty()) return json;
+  json["by_dt"] = at(tracks.by_dt, to->t - from->t + call.keys.frames() - 1);
+  json["by_dy"] = at(tracks.by_dy, to->y - from->y + call.keys.height() - 1);
+  json["by_dx"] = at(tracks.by_dx, to->x - from->x + call.keys.width() - 1);
+  const auto expected = tracks.mean_at_dt(call.queries, query, call.keys, key);
+  json["over_dt"] = number_json(entry.weight / expected.value_or(0));
+  return json;
 }
 
 /// What `probe` prints of side B, and of A against it.
@@ -363,7 +373,7 @@ struct ScriptRunner::Step {
       return again_within(kWaitSeconds, "the tracks");
     }
     nlohmann::ordered_json json = probed_json(*probed);
-    if (host.wants_tracks()) json["tracks"] = tracks_json(*tracks, call, w.query, w.key);
+    if (host.wants_tracks()) json["tracks"] = tracks_json(*tracks, call, *probed);
     if (call.is_evicted(w.query, w.key)) json["evicted"] = true;
     if (host.state().other) {
       const std::optional<ProbedEntry> other = host.probe_other(w.query, w.key);

@@ -31,6 +31,14 @@ const std::vector<double>& HeadTracks::of(KeyTrack track) const {
   return track == KeyTrack::mass ? column_mass : kNone;
 }
 
+std::optional<double> HeadTracks::mean_at_dt(const TokenGrid& queries, int64_t query,
+                                             const TokenGrid& keys, int64_t key) const {
+  const auto from = queries.coord(query), to = keys.coord(key);
+  if (!from || !to || by_dt.empty()) return std::nullopt;
+  const double mean = by_dt[static_cast<size_t>(to->t - from->t + keys.frames() - 1)];
+  return std::isnan(mean) ? std::nullopt : std::optional(mean);
+}
+
 int64_t HeadTracks::bytes(int64_t queries, int64_t keys, int64_t query_groups, int64_t key_groups) {
   return static_cast<int64_t>(sizeof(HeadTracks)) +
          (3 * queries + keys + query_groups * key_groups) * static_cast<int64_t>(sizeof(double));

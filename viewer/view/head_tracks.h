@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "core/problem/token_grid.h"
 #include "viewer/view/looks/tracks_look.h"
 #include "viewer/view/map_tile.h"
 
@@ -27,11 +29,19 @@ struct HeadTracks {
   /// [query_groups, key_groups]: mean over the computed rows of a group of queries of their mass on
   /// a group of keys; NaN where it has no such rows.
   std::vector<double> group_mass;
+  /// Mean weight by how far a key lies behind its query in time, in y and in x, each whatever the
+  /// other two are: from −(n − 1) to n − 1, [2n − 1]. Over pairs of video tokens whose row is
+  /// computed and attends to anything; masked entries count as 0. NaN where there is no such pair.
+  /// Empty where queries and keys are not the same tokens of one grid.
+  std::vector<double> by_dt, by_dy, by_dx;
 
   /// Empty for off, and where the head has no such number.
   const std::vector<double>& of(RowTrack track) const;
   const std::vector<double>& of(KeyTrack track) const;
-  /// What the arrays of a map of this size take at most.
+  /// by_dt at the offset of an entry; nothing where it is of no two video tokens, or not known.
+  std::optional<double> mean_at_dt(const TokenGrid& queries, int64_t query, const TokenGrid& keys,
+                                   int64_t key) const;
+  /// What the arrays of a map of this size take at most, but for the few numbers by offset.
   static int64_t bytes(int64_t queries, int64_t keys, int64_t query_groups, int64_t key_groups);
 };
 

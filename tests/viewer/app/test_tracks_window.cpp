@@ -111,6 +111,18 @@ TEST_CASE("a click on two frames' mass shows them in the map; probes tell the ma
   // The text is frame 0 there.
   const auto& row = expected.size() == 8 ? expected[4][6] : expected[4 * 8 + 6];
   CHECK(tracks["frame_mass"].get<double>() == Approx(row.get<double>()).epsilon(1e-6));
+  // Of offset 2 in time: the masses of the frames' pairs, over keys of a frame.
+  double mean = 0;
+  for (int64_t t = 0; t + 2 < 7; ++t) {
+    const auto& each = expected.size() == 8
+                           ? expected[static_cast<size_t>(t + 1)][static_cast<size_t>(t + 3)]
+                           : expected[static_cast<size_t>((t + 1) * 8 + t + 3)];
+    mean += each.get<double>() / 5 / 144;
+  }
+  CHECK(tracks["by_dt"].get<double>() == Approx(mean).epsilon(1e-6));
+  const auto entry = nlohmann::json::parse(line_with(r.out, "{\"q\""));
+  CHECK(tracks["over_dt"].get<double>() ==
+        Approx(entry["weight"].get<double>() / mean).epsilon(1e-6));
 }
 
 TEST_CASE(

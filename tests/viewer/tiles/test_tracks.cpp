@@ -1,4 +1,6 @@
 // Numbers of a head's rows, of its keys and of its frames: against the reference in double.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -38,6 +40,41 @@ struct Expected {
   std::vector<double> entropy, lse, text, mass, groups;
   int64_t query_groups = 0, key_groups = 0;
 };
+
+/// Means over pairs of video tokens, pair by pair.
+std::array<std::vector<double>, 3> by_offset(const Oracle& oracle,
+                                             const std::vector<int64_t>& rows) {
+  const TokenGrid& grid = oracle.problem().key_tokens();
+  const std::array<int64_t, 3> n{grid.frames(), grid.height(), grid.width()};
+  std::array<std::vector<double>, 3> sums, counts;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    sums[axis].assign(static_cast<size_t>(2 * n[axis] - 1), 0);
+    counts[axis] = sums[axis];
+  }
+  for (const int64_t row : rows) {
+    const auto from = grid.coord(row);
+    if (!from) continue;
+    const Oracle::Row of = oracle.row(kHead.batch, kHead.head, row);
+    if (std::all_of(of.weights.begin(), of.weights.end(), [](double w) { return w == 0; }))
+      continue;
+    for (int64_t key = 0; key < grid.tokens(); ++key) {
+      const auto to = grid.coord(key);
+      if (!to) continue;
+      const std::array<int64_t, 3> offset{to->t - from->t, to->y - from->y, to->x - from->x};
+      for (size_t axis = 0; axis < 3; ++axis) {
+        const auto at = static_cast<size_t>(offset[axis] + n[axis] - 1);
+        sums[axis][at] += of.weights[static_cast<size_t>(key)];
+        counts[axis][at] += 1;
+      }
+    }
+  }
+  for (size_t axis = 0; axis < 3; ++axis) {
+    for (size_t i = 0; i < sums[axis].size(); ++i) {
+      sums[axis][i] = counts[axis][i] > 0 ? sums[axis][i] / counts[axis][i] : kNone;
+    }
+  }
+  return sums;
+}
 
 Expected expected_of(const Oracle& oracle, const std::vector<int64_t>& rows) {
   const AttentionProblem& problem = oracle.problem();
@@ -101,6 +138,10 @@ void check_tracks(const HeadTracks& tracks, const Oracle& oracle,
   CHECK(tracks.query_groups == expected.query_groups);
   CHECK(tracks.key_groups == expected.key_groups);
   check_array("groups", tracks.group_mass, expected.groups);
+  const auto offsets = by_offset(oracle, rows);
+  check_array("dt", tracks.by_dt, offsets[0]);
+  check_array("dy", tracks.by_dy, offsets[1]);
+  check_array("dx", tracks.by_dx, offsets[2]);
 }
 
 WantedTiles tracks_of(const HeadId& head) {
@@ -180,6 +221,7 @@ TEST_CASE("numbers that a head does not have are not made up") {
   CHECK(tracks->entropy.empty());
   CHECK(tracks->lse.empty());
   CHECK(tracks->text_mass.empty());
+  CHECK(tracks->by_dt.empty());
   check_array("mass", tracks->column_mass, expected_of(oracle, sampled_rows(120, 120)).mass);
   const std::string refused = thrown_text(ErrorCode::usage, [&] {
     harness.want(tracks_of({0, 0, 9}));

@@ -1,6 +1,7 @@
 #include "viewer/tiles/jobs/tracks_job.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <mutex>
 
@@ -21,6 +22,8 @@ ReductionRequest tracks_request(const AttentionProblem& problem) {
   request.rows = true;
   request.columns = true;
   request.entropy = is_normalised(problem.score());
+  request.offsets =
+      problem.key_tokens().has_grid() && problem.key_tokens() == problem.query_tokens();
   return request;
 }
 
@@ -52,6 +55,35 @@ int64_t tracks_bytes(const AttentionProblem& problem) {
                            count_groups(problem.key_tokens()));
 }
 
+/// Rows of the video that attend to anything, by their place along one axis of the grid; and what
+/// the weights of an axis' offsets add up to.
+struct OffsetAxis {
+  std::vector<int64_t> rows;
+  std::vector<double> sums;
+  int64_t across = 0;  ///< keys at each place of the axis
+
+  OffsetAxis() = default;
+  OffsetAxis(int64_t length, int64_t keys)
+      : rows(static_cast<size_t>(length)),
+        sums(static_cast<size_t>(2 * length - 1)),
+        across(keys) {}
+
+  std::vector<double> means() const {
+    const auto length = static_cast<int64_t>(rows.size());
+    std::vector<double> means;
+    for (int64_t offset = 1 - length; offset < length; ++offset) {
+      int64_t pairs = 0;
+      for (int64_t at = 0; at < length; ++at) {
+        if (at + offset >= 0 && at + offset < length) pairs += rows[static_cast<size_t>(at)];
+      }
+      const double sum = sums[static_cast<size_t>(offset + length - 1)];
+      means.push_back(pairs == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                 : sum / static_cast<double>(pairs * across));
+    }
+    return means;
+  }
+};
+
 /// Rows of a head on their way to its tracks.
 class TracksPass {
  public:
@@ -74,6 +106,11 @@ class TracksPass {
     const std::vector<double> unknown(rows, std::numeric_limits<double>::quiet_NaN());
     if (request_.entropy) tracks_.entropy = unknown;
     if (needs_norms(task_.problem->score(), Quantity::weights)) tracks_.lse = unknown;
+    if (request_.offsets) {
+      const TokenGrid& grid = task_.problem->key_tokens();
+      const int64_t t = grid.frames(), y = grid.height(), x = grid.width();
+      offsets_ = {OffsetAxis(t, y * x), OffsetAxis(y, t * x), OffsetAxis(x, t * y)};
+    }
     if (has_text(KeySegments(task_.problem->key_tokens(), task_.batch)))
       tracks_.text_mass = unknown;
   }
@@ -101,6 +138,7 @@ class TracksPass {
         tracks_.group_mass.push_back(totals_.segment_mass(q, k));
       }
     }
+    if (request_.offsets) take_offsets();
     return std::make_shared<const HeadTracks>(std::move(tracks_));
   }
 
@@ -115,6 +153,29 @@ class TracksPass {
     if (!tracks_.entropy.empty()) tracks_.entropy[at] = value(HeadArray::entropy_rows);
     if (!tracks_.lse.empty()) tracks_.lse[at] = value(HeadArray::lse_rows);
     if (!tracks_.text_mass.empty() && !row.masked) tracks_.text_mass[at] = text_mass(panel, i);
+    if (!request_.offsets || row.masked) return;
+    if (const auto place = task_.problem->query_tokens().coord(panel.row_index(i))) {
+      ++offsets_[0].rows[static_cast<size_t>(place->t)];
+      ++offsets_[1].rows[static_cast<size_t>(place->y)];
+      ++offsets_[2].rows[static_cast<size_t>(place->x)];
+    }
+  }
+  void take_offsets() {
+    const std::vector<double> sums = totals_.offset_sums();
+    auto sum = sums.begin();
+    auto& [in_t, in_y, in_x] = offsets_;
+    for (double& of_t : in_t.sums) {
+      for (double& of_y : in_y.sums) {
+        for (double& of_x : in_x.sums) {
+          of_t += *sum;
+          of_y += *sum;
+          of_x += *sum++;
+        }
+      }
+    }
+    tracks_.by_dt = in_t.means();
+    tracks_.by_dy = in_y.means();
+    tracks_.by_dx = in_x.means();
   }
 
   const std::vector<int64_t> rows_;  ///< empty: all
@@ -123,6 +184,7 @@ class TracksPass {
   std::mutex mutex_;  ///< of what follows
   HeadTotals totals_;
   HeadTracks tracks_;
+  std::array<OffsetAxis, 3> offsets_;  ///< t, y, x
 };
 
 class TracksJob : public MapJob {
