@@ -64,9 +64,12 @@ MapRect parse_zoom(const std::string& text) {
   return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
-/// "T,Y,X" or an index of the sequence.
+/// "T,Y,X", a box of ranges, or an index of the sequence.
 ChosenQuery parse_start_query(const std::string& text, const MapSource& call, int64_t batch,
                               bool keys) {
+  if (text.find(':') != std::string::npos) {
+    return query_box(TokenNames::of(call, batch, keys), text, "--query");
+  }
   std::vector<int64_t> numbers;
   const char* at = text.data();
   const char* const end = at + text.size();

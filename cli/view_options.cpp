@@ -8,8 +8,10 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   command.add_option("SECOND", o.second, "a second capture, of which a head is side B");
   const std::string start = "What is shown first";
   command
-      .add_option("--query", o.query,
-                  "a token at a latent frame, row, column, or an index of the sequence")
+      .add_option(
+          "--query", o.query,
+          "a token at a latent frame, row, column, or an index of the sequence; with ranges "
+          "5,0:30,10:12 the mean of a box")
       .type_name("T,Y,X|N")
       .group(start);
   command.add_flag("--reverse", o.reverse, "show who attends to the token");

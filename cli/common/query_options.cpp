@@ -10,53 +10,10 @@
 #include "core/base/index_range.h"
 #include "core/base/selection.h"
 #include "core/products/text_token.h"
+#include "core/products/token_box.h"
 
 namespace attnscope {
 namespace {
-
-/// One axis of a box: `N` or `A:B` (half-open).
-IndexRange parse_axis(const std::string& part, const std::string& whole, const char* axis,
-                      int64_t extent) {
-  const std::string option = fmt::format("--query {} ({})", whole, axis);
-  if (part.find(':') != std::string::npos) return parse_crop(part, option, extent);
-  int64_t value = 0;
-  const char* end = part.data() + part.size();
-  const auto [stop, error] = std::from_chars(part.data(), end, value);
-  if (error != std::errc() || stop != end || part.empty()) {
-    throw usage_error(fmt::format("{}: \"{}\" is no number or range A:B", option, part));
-  }
-  if (value < 0 || value >= extent) {
-    throw usage_error(fmt::format("{}: outside the {} (got {}, valid 0 to {})", option,
-                                  axis == std::string_view("token") ? "segment" : "grid", value,
-                                  extent - 1));
-  }
-  return {value, value + 1};
-}
-
-std::array<IndexRange, 3> parse_box(const std::string& text, const std::array<int64_t, 3>& grid) {
-  std::array<std::string, 3> parts;
-  size_t begin = 0;
-  for (size_t i = 0; i < 3; ++i) {
-    const size_t comma = text.find(',', begin);
-    if ((comma == std::string::npos) != (i == 2)) {
-      throw usage_error(fmt::format("--query {}: expected T,Y,X (each a number or A:B)", text));
-    }
-    parts[i] = text.substr(begin, comma == std::string::npos ? comma : comma - begin);
-    begin = comma + 1;
-  }
-  return {parse_axis(parts[0], text, "T", grid[0]), parse_axis(parts[1], text, "Y", grid[1]),
-          parse_axis(parts[2], text, "X", grid[2])};
-}
-
-/// Calls `take` with each position of a box.
-template <typename Take>
-void each_position(const std::array<IndexRange, 3>& box, Take take) {
-  for (int64_t t = box[0].begin; t < box[0].end; ++t) {
-    for (int64_t y = box[1].begin; y < box[1].end; ++y) {
-      for (int64_t x = box[2].begin; x < box[2].end; ++x) take(LatentCoord{t, y, x});
-    }
-  }
-}
 
 /// The places of "NAME:PLACE": a position or box T,Y,X of a segment that has a grid, of one frame
 /// Y,X too, or a token N or A:B of any segment.
@@ -71,7 +28,8 @@ std::vector<int64_t> segment_places(const std::string& text, size_t colon, const
   std::vector<int64_t> places;
   const auto commas = std::count(place.begin(), place.end(), ',');
   if (commas == 0) {
-    const IndexRange tokens = parse_axis(place, text, "token", segment->tokens.size());
+    const IndexRange tokens = parse_box_axis(place, fmt::format("--query {} (token)", text),
+                                             "segment", segment->tokens.size());
     for (int64_t i = tokens.begin; i < tokens.end; ++i) {
       places.push_back(segment->tokens.begin + i);
     }
@@ -82,7 +40,7 @@ std::vector<int64_t> segment_places(const std::string& text, size_t colon, const
                                   segment->name, segment->name, segment->tokens.size() - 1));
   }
   if (commas == 1 && segment->grid[0] == 1) place.insert(0, "0,");
-  each_position(parse_box(place, segment->grid), [&](LatentCoord at) {
+  each_position(parse_token_box(place, "--query", segment->grid), [&](LatentCoord at) {
     places.push_back(segment->tokens.begin + segment->token_at(at));
   });
   return places;
@@ -147,7 +105,7 @@ std::vector<int64_t> listed_places(const QueryOptions& o, const TokenSequence& s
                                           "--index N",
                                           text, sequence.name));
     }
-    each_position(parse_box(text, {grid.frames(), grid.height(), grid.width()}),
+    each_position(parse_token_box(text, "--query", {grid.frames(), grid.height(), grid.width()}),
                   [&](LatentCoord at) { places.push_back(grid.index_of(at)); });
   }
   for (int64_t index : o.indices) {

@@ -24,6 +24,19 @@ const ViewState& AppScriptHost::state() const {
 
 void AppScriptHost::act(const Action& action) { app_->act(action); }
 
+bool AppScriptHost::drag(const word::Drag& drag) {
+  const auto rect = app_->labels().find(drag.label);
+  if (!rect) return false;
+  const auto at = [](float low, float high, double share) {
+    return low + (high - low) * static_cast<float>(share);
+  };
+  app_->mouse().drag(at(rect->x0, rect->x1, drag.x0), at(rect->y0, rect->y1, drag.y0),
+                     at(rect->x0, rect->x1, drag.x1), at(rect->y0, rect->y1, drag.y1), drag.shift,
+                     drag.ctrl);
+  app_->window().request_frames();
+  return true;
+}
+
 bool AppScriptHost::click(const std::string& label) {
   const auto rect = app_->labels().find(label);
   if (!rect) return false;

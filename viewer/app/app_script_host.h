@@ -22,6 +22,7 @@ class AppScriptHost : public ScriptHost {
   const ViewState& state() const override;
   void act(const Action& action) override;
   bool click(const std::string& label) override;
+  bool drag(const word::Drag& drag) override;
   bool hover(const std::string& label) override;
   std::vector<std::string> labels() const override;
   void press(const KeyChord& chord) override;

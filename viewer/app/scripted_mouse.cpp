@@ -8,11 +8,22 @@ namespace attnscope {
 
 void ScriptedMouse::click(float x, float y) {
   // ImGui wants to see the mouse over an item before the button goes down.
-  steps_.push_back({x, y, false});
+  steps_.push_back({x, y});
   steps_.push_back({x, y, true});
   steps_.push_back({x, y, true});
-  steps_.push_back({x, y, false});
-  steps_.push_back({-FLT_MAX, -FLT_MAX, false});
+  steps_.push_back({x, y});
+  steps_.push_back({-FLT_MAX, -FLT_MAX});
+}
+
+void ScriptedMouse::drag(float x0, float y0, float x1, float y1, bool shift, bool ctrl) {
+  constexpr int kMoves = 4;
+  steps_.push_back({x0, y0, false, shift, ctrl});
+  for (int i = 0; i <= kMoves; ++i) {
+    const float share = static_cast<float>(i) / kMoves;
+    steps_.push_back({x0 + (x1 - x0) * share, y0 + (y1 - y0) * share, true, shift, ctrl});
+  }
+  steps_.push_back({x1, y1, false, shift, ctrl});
+  steps_.push_back({-FLT_MAX, -FLT_MAX});
 }
 
 void ScriptedMouse::feed() {
@@ -20,7 +31,7 @@ void ScriptedMouse::feed() {
     last_ = steps_.front();
     steps_.pop_front();
   }
-  const Step step = last_.value_or(Step{-FLT_MAX, -FLT_MAX, false});
+  const Step step = last_.value_or(Step{-FLT_MAX, -FLT_MAX});
   ImGuiIO& io = ImGui::GetIO();
 #if IMGUI_VERSION_NUM >= 18700
   io.AddMousePosEvent(step.x, step.y);
@@ -31,6 +42,11 @@ void ScriptedMouse::feed() {
   io.MouseDown[1] = false;
   io.MouseWheel = 0;
 #endif
+  // Beside what the keyboard holds: without one, nobody else lets go of them.
+  if (step.shift || shift_) io.KeyShift = step.shift;
+  if (step.ctrl || ctrl_) io.KeyCtrl = step.ctrl;
+  shift_ = step.shift;
+  ctrl_ = step.ctrl;
 }
 
 }  // namespace attnscope

@@ -12,8 +12,11 @@ class ScriptedMouse {
   /// Moves there, presses, lets go and leaves, over the next few frames: no hint stays behind to
   /// cover what a picture is to show.
   void click(float x, float y);
+  /// Presses at one place, moves to another in some steps, lets go there and leaves; with Shift or
+  /// Ctrl held.
+  void drag(float x0, float y0, float x1, float y1, bool shift, bool ctrl);
   /// Moves there and stays.
-  void hover(float x, float y) { steps_.push_back({x, y, false}); }
+  void hover(float x, float y) { steps_.push_back({x, y}); }
   /// Whether all of it was fed.
   bool done() const { return steps_.empty(); }
   /// Call between the backend's NewFrame and ImGui's.
@@ -23,9 +26,11 @@ class ScriptedMouse {
   struct Step {
     float x = 0, y = 0;
     bool down = false;
+    bool shift = false, ctrl = false;
   };
   std::deque<Step> steps_;
   std::optional<Step> last_;
+  bool shift_ = false, ctrl_ = false;  ///< held since the last step
 };
 
 }  // namespace attnscope

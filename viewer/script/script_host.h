@@ -48,6 +48,11 @@ class ScriptHost {
   /// Clicks the middle of what was drawn with this label in the last frame; false where there was
   /// none. The click may take a few frames: input_done() says when it is over.
   virtual bool click(const std::string& label) = 0;
+  /// Drags over it, as click().
+  virtual bool drag(const word::Drag& drag) {
+    (void)drag;
+    return false;
+  }
   /// The same without pressing: the mouse stays there.
   virtual bool hover(const std::string& label) = 0;
   /// Labels that were drawn in the last frame.

@@ -177,6 +177,9 @@ struct ScriptRunner::Step {
   After operator()(const word::QueryAt& w) const {
     return act(action::PickQuery{query_at(names(), w.place)});
   }
+  After operator()(const word::QueryBox& w) const {
+    return act(action::PickQuery{query_box(names(), w.box, "query")});
+  }
   After operator()(const word::QueryText& w) const {
     return act(action::PickQuery{query_text(names(), w.number)});
   }
@@ -293,6 +296,16 @@ struct ScriptRunner::Step {
     if (runner.frames_ < kLabelFrames) return After::again;
     throw usage_error(fmt::format("{} \"{}\": no such label; {}", w.press ? "click" : "hover",
                                   one_line(w.label), near_labels(w.label, host.labels())));
+  }
+  After operator()(const word::Drag& w) const {
+    if (runner.begun_) return host.input_done() ? After::frame : After::again;
+    if (host.drag(w)) {
+      runner.begun_ = true;
+      return After::again;
+    }
+    if (runner.frames_ < kLabelFrames) return After::again;
+    throw usage_error(fmt::format("drag \"{}\": no such label; {}", one_line(w.label),
+                                  near_labels(w.label, host.labels())));
   }
   After operator()(const word::Type& w) const {
     if (runner.begun_) return host.input_done() ? After::frame : After::again;

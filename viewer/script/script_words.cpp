@@ -10,6 +10,7 @@
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
 #include "viewer/script/script_arguments.h"
+#include "viewer/script/script_names.h"
 #include "viewer/script/timeline_words.h"
 #include "viewer/script/volume_words.h"
 #include "viewer/view/atlas_filter.h"
@@ -26,63 +27,6 @@ using Words = ScriptArguments;
 constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 5> kWaits{"picture", "query", "exact", "atlas", "idle"};
-constexpr std::array<std::string_view, 57> kNames{"first_picture_ms",
-                                                  "query_ms",
-                                                  "frame_ms_max",
-                                                  "frames",
-                                                  "texture_mib",
-                                                  "host_mib",
-                                                  "queue",
-                                                  "level",
-                                                  "calls",
-                                                  "rows",
-                                                  "cols",
-                                                  "step",
-                                                  "layer",
-                                                  "chunk",
-                                                  "batch",
-                                                  "head",
-                                                  "atlas_heads",
-                                                  "atlas_sketched",
-                                                  "atlas_exact",
-                                                  "curve_points",
-                                                  "words",
-                                                  "word_mass",
-                                                  "text_mass",
-                                                  "special_mass",
-                                                  "js",
-                                                  "js_max",
-                                                  "js_rows",
-                                                  "film_frame",
-                                                  "film_frames",
-                                                  "range_low",
-                                                  "range_high",
-                                                  "share_below",
-                                                  "share_above",
-                                                  "tracks_rows",
-                                                  "exact",
-                                                  "branch",
-                                                  "block",
-                                                  "slot",
-                                                  "query",
-                                                  "reverse",
-                                                  "segment",
-                                                  "word",
-                                                  "product",
-                                                  "pool",
-                                                  "scale",
-                                                  "colormap",
-                                                  "order",
-                                                  "volume",
-                                                  "row_track",
-                                                  "key_track",
-                                                  "frame_matrix",
-                                                  "pins",
-                                                  "playing",
-                                                  "upload",
-                                                  "clipboard",
-                                                  "b",
-                                                  "difference"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
 template <size_t kCount>
@@ -145,6 +89,10 @@ ScriptWord make_query(const Words& w) {
   if (w[1] == "text" || w.size() != 4) {
     throw usage_error("query: expected query T Y X, or query text N");
   }
+  const bool box = std::any_of(w.begin() + 1, w.end(), [](const std::string& each) {
+    return each.find(':') != std::string::npos;
+  });
+  if (box) return word::QueryBox{fmt::format("{}", fmt::join(w.subspan(1), ","))};
   return word::QueryAt{{whole(w, 1), whole(w, 2), whole(w, 3)}};
 }
 
@@ -265,6 +213,19 @@ ScriptWord make_pane(const Words& w) {
 
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
+ScriptWord make_drag(const Words& w) {
+  word::Drag drag{w[1], number(w, 2), number(w, 3), number(w, 4), number(w, 5)};
+  for (const double share : {drag.x0, drag.y0, drag.x1, drag.y1}) {
+    if (share < 0 || share > 1) {
+      throw usage_error("drag: expected shares of the label's width and height, 0 to 1");
+    }
+  }
+  for (const std::string& key : w.subspan(6)) {
+    if (key != "shift" && key != "ctrl") throw unknown_name("drag", key, {"shift", "ctrl"});
+    (key == "shift" ? drag.shift : drag.ctrl) = true;
+  }
+  return drag;
+}
 ScriptWord make_type(const Words& w) {
   std::string text;
   for (const std::string& word : w.subspan(1)) text += (text.empty() ? "" : " ") + word;
@@ -309,46 +270,11 @@ ScriptWord make_probe(const Words& w) {
   return probe;
 }
 
-ScriptWord make_print(const Words& w) {
-  return word::Print{choose<ScriptName>(w[0], kNames, w[1])};
-}
-
-/// The words that a name can have as its value; empty: any.
-std::vector<std::string> values_of(ScriptName name) {
-  switch (name) {
-    case ScriptName::exact:
-      return {"true", "false"};
-    case ScriptName::reverse:
-      return {"on", "off"};
-    case ScriptName::volume:
-      return {"off", "max", "emission"};
-    case ScriptName::row_track:
-      return row_track_names();
-    case ScriptName::key_track:
-      return key_track_names();
-    case ScriptName::frame_matrix:
-    case ScriptName::playing:
-      return {"on", "off"};
-    case ScriptName::product:
-      return product_names();
-    case ScriptName::pool:
-      return pool_names();
-    case ScriptName::scale:
-      return scale_kind_names();
-    case ScriptName::colormap:
-      return colormap_names();
-    case ScriptName::difference:
-      return difference_names();
-    case ScriptName::upload:
-      return {"interop", "staging", "measuring"};
-    default:
-      return {};
-  }
-}
+ScriptWord make_print(const Words& w) { return word::Print{parse_script_name(w[0], w[1])}; }
 
 ScriptWord make_expect(const Words& w) {
   word::Expect expect;
-  expect.name = choose<ScriptName>(w[0], kNames, w[1]);
+  expect.name = parse_script_name(w[0], w[1]);
   expect.op = choose<CompareOp>("expect: operator", kOps, w[2]);
   expect.text = fmt::format("{}", fmt::join(w.subspan(3), " "));
   if (is_number(expect.name)) {
@@ -357,7 +283,7 @@ ScriptWord make_expect(const Words& w) {
     throw usage_error(
         fmt::format("expect {}: is a word, and is compared by == or !=, not {}", w[1], w[2]));
   }
-  const auto values = values_of(expect.name);
+  const auto values = script_name_values(expect.name);
   if (!values.empty() && std::find(values.begin(), values.end(), expect.text) == values.end()) {
     throw unknown_name(fmt::format("expect {}", w[1]), expect.text, values);
   }
@@ -397,7 +323,9 @@ const std::vector<WordRule>& rules() {
        2,
        3,
        make_query,
-       {"query T Y X | query text N", "pick a token by its latent place or its place in the text"}},
+       {"query T Y X | query text N",
+        "pick a token by its latent place or its place in the text; the mean of several by ranges "
+        "A:B"}},
       {"reverse",
        1,
        1,
@@ -508,6 +436,12 @@ const std::vector<WordRule>& rules() {
         "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
+      {"drag",
+       5,
+       7,
+       make_drag,
+       {"drag LABEL X0 Y0 X1 Y1 [shift] [ctrl]",
+        "drag from one place of what has this label to another, in shares of its sides"}},
       {"type",
        1,
        kAny,
@@ -552,8 +486,6 @@ const std::vector<WordRule>& rules() {
 }  // namespace
 
 std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
-std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
-bool is_number(ScriptName name) { return name < ScriptName::exact; }
 std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
 
 const std::vector<ScriptWordHelp>& script_word_help() {

@@ -111,6 +111,10 @@ struct SelectLayerHead {
 struct QueryAt {
   LatentCoord place;
 };
+/// "5,0:30,10:12".
+struct QueryBox {
+  std::string box;
+};
 struct QueryText {
   int64_t number = 0;
 };
@@ -140,6 +144,12 @@ struct Play {
 };
 struct Act {
   Action action;
+};
+/// From one place of what a label covers to another, by shares of its width and height.
+struct Drag {
+  std::string label;
+  double x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  bool shift = false, ctrl = false;
 };
 struct Click {
   std::string label;
@@ -182,12 +192,12 @@ struct Quit {};
 }  // namespace word
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords,
-                 word::ChooseWords, word::Film, word::ShowVolume, word::ShowTimeline,
-                 word::ShowTrack, word::GoToPin, word::Play, word::ShowOrder, word::Act,
-                 word::Click, word::PressKey, word::Type, word::SelectOther, word::OpenOther,
-                 word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
-                 word::Expect, word::Shot, word::SaveSession, word::Quit>;
+                 word::QueryBox, word::QueryText, word::ShowSegment, word::ShowAtlas,
+                 word::ShowWords, word::ChooseWords, word::Film, word::ShowVolume,
+                 word::ShowTimeline, word::ShowTrack, word::GoToPin, word::Play, word::ShowOrder,
+                 word::Act, word::Click, word::Drag, word::PressKey, word::Type, word::SelectOther,
+                 word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe,
+                 word::Print, word::Expect, word::Shot, word::SaveSession, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

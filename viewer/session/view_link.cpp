@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/products/token_box.h"
 
 namespace attnscope {
 namespace {
@@ -103,6 +104,10 @@ std::string view_command(const Session& session, const HeadPicker& picker, const
     const auto coord = tokens.grid->coord(token);
     line += coord ? fmt::format(" --query {},{},{}", coord->t, coord->y, coord->x)
                   : fmt::format(" --query {}", token);
+  } else if (view.query) {
+    // Other tokens than those of a box are in sessions alone.
+    const auto box = box_of(view.query->tokens, *tokens.grid);
+    if (box) line += " --query " + box_text(*box);
   }
   if (view.reverse) line += " --reverse";
   if (!view.order.is_stored()) {

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "core/products/text_token.h"
+#include "core/products/token_box.h"
 #include "core/products/token_piece.h"
 #include "viewer/view/map_source.h"
 
@@ -83,6 +84,17 @@ ChosenQuery query_at(const TokenNames& names, LatentCoord place) {
   return {{grid.index_of(place)}};
 }
 
+ChosenQuery query_box(const TokenNames& names, const std::string& box, const std::string& what) {
+  const TokenGrid& grid = *names.grid;
+  if (!grid.has_grid()) {
+    throw usage_error(fmt::format("{} {}: {} has no token grid", what, box, names.where));
+  }
+  ChosenQuery chosen;
+  each_position(parse_token_box(box, what, {grid.frames(), grid.height(), grid.width()}),
+                [&](LatentCoord at) { chosen.tokens.push_back(grid.index_of(at)); });
+  return chosen;
+}
+
 ChosenQuery query_text(const TokenNames& names, int64_t number) {
   const IndexRange text = names.grid->text_range();
   const std::string word = fmt::format("query text {}: ", number);
@@ -113,8 +125,8 @@ std::string token_text(const TokenNames& names, int64_t token) {
 
 std::string query_words(const TokenNames& names, const std::optional<ChosenQuery>& query) {
   if (!query || query->tokens.empty()) return "none";
-  if (query->tokens.size() > 1) return fmt::format("mean of {}", query->tokens.size());
   const TokenGrid& grid = *names.grid;
+  if (query->tokens.size() > 1) return fmt::format("mean of {}", query->tokens.size());
   const int64_t token = query->tokens.front();
   if (is_named(grid, token)) return grid.place_text(token, names.batch);
   if (grid.segment(token, names.batch) != Segment::video) {

@@ -35,6 +35,9 @@ void check_film_segment(const TokenGrid& grid, const std::string& segment);
 /// Error(usage) naming what exists: "query 9 0 0: …", "query text 300: …".
 ChosenQuery query_at(const TokenNames& names, LatentCoord place);
 ChosenQuery query_text(const TokenNames& names, int64_t number);
+/// The tokens of a box of the grid, "5,0:30,10:12" (their mean is shown). `what` begins messages.
+/// Throws Error(usage).
+ChosenQuery query_box(const TokenNames& names, const std::string& box, const std::string& what);
 
 /// "(5, 10, 22)", "text 5 «red»" (without its tokenizer's marks), "padding 240", or "token 17"
 /// where no grid is known. One printable line.

@@ -131,7 +131,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 47);
+  CHECK(script_word_help().size() == 48);
 }
 
 TEST_CASE("lines, comments and quotes") {

@@ -291,7 +291,12 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   const bool inside = key >= 0 && query >= 0 && key < static_cast<double>(scene.geometry.cols) &&
                       query < static_cast<double>(scene.geometry.rows);
   interacting_ = false;
-  if (ImGui::IsItemActivated()) dragged_ = false;
+  const double along = scene.state.reverse ? key : query;
+  if (ImGui::IsItemActivated()) {
+    dragged_ = false;
+    brushed_from_ = inside && io.KeyShift ? std::optional(along) : std::nullopt;
+  }
+  if (brushed_from_) return brush(scene, along, requests);
   if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, ui.px(3))) {
     dragged_ = interacting_ = true;
     if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) {
@@ -315,6 +320,27 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
     requests.act(action::PickQuery{{{*requests.follow}}});
   }
   if (ImGui::IsMouseClicked(1)) requests.act(action::DropQuery{});
+}
+
+/// The rows (reversed: columns) that are dragged over with Shift, of which the mean is shown when
+/// the button is let go. With Ctrl they come to those that are picked.
+void MatrixPanel::brush(const Scene& scene, double along, PanelRequests& requests) {
+  const int64_t extent = scene.state.reverse ? scene.geometry.cols : scene.geometry.rows;
+  const auto place = [&](double at) {
+    return std::clamp<int64_t>(static_cast<int64_t>(std::floor(at)), 0, extent - 1);
+  };
+  const auto [first, last] = std::minmax({place(*brushed_from_), place(along)});
+  if (ImGui::IsItemActive()) {
+    brushed_ = {first, last + 1};
+    return;
+  }
+  brushed_from_.reset();
+  brushed_ = {};
+  ChosenQuery query;
+  if (ImGui::GetIO().KeyCtrl && scene.state.query) query = *scene.state.query;
+  const PlacedSide& side = scene.state.reverse ? *scene.placed.keys : *scene.placed.rows;
+  for (int64_t i = first; i <= last; ++i) query.tokens.push_back(side.token(i));
+  requests.act(action::PickQuery{std::move(query)});
 }
 
 /// Hatches what the mask takes away because a cache had dropped it; what never could be seen stays
@@ -341,8 +367,18 @@ void MatrixPanel::draw_evicted(const Ui& ui, const Scene& scene, const ViewTrans
 /// The picked tokens' rows, or columns where the view is reversed.
 void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
                                   const ViewTransform& view) const {
-  if (!scene.state.query) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
+  if (!brushed_.empty()) {
+    const double from = static_cast<double>(brushed_.begin), to = static_cast<double>(brushed_.end);
+    if (scene.state.reverse) {
+      draw.AddRectFilled({view.x(from), view.area.y0}, {view.x(to), view.area.y1},
+                         faded(ui.theme.key, 0.3f));
+    } else {
+      draw.AddRectFilled({view.area.x0, view.y(from)}, {view.area.x1, view.y(to)},
+                         faded(ui.theme.query, 0.3f));
+    }
+  }
+  if (!scene.state.query) return;
   for (const int64_t token : scene.state.query->tokens) {
     const PlacedSide& side = scene.state.reverse ? *scene.placed.keys : *scene.placed.rows;
     const double from = static_cast<double>(side.place(token));

@@ -53,6 +53,7 @@ class MatrixPanel {
                        PanelRequests& requests) const;
   void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
                   PanelRequests& requests);
+  void brush(const Scene& scene, double along, PanelRequests& requests);
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
@@ -69,8 +70,10 @@ class MatrixPanel {
   PaneSize pane_;
   SeenExactness seen_;
   bool interacting_ = false;
-  bool dragged_ = false;   ///< since the button went down
-  bool on_other_ = false;  ///< the mouse is, or went down, right of a split line
+  std::optional<double> brushed_from_;  ///< where the button went down with Shift
+  IndexRange brushed_;                  ///< places that are dragged over
+  bool dragged_ = false;                ///< since the button went down
+  bool on_other_ = false;               ///< the mouse is, or went down, right of a split line
 };
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/products/token_box.h"
 #include "io/pictures/shader_scale.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/pin_mark.h"
@@ -313,20 +314,65 @@ void FilmView::mouse(const Ui& ui, const Scene& scene, const Filmed& filmed,
     ImGui::PopID();
     mark(ui, "Query/" + moment_name(content_.moments[moment], static_cast<int64_t>(moment),
                                     content_.time));
-    if (!ImGui::IsItemHovered()) continue;
+    const bool hovered = ImGui::IsItemHovered();
+    if (!hovered && !ImGui::IsItemActive() && !ImGui::IsItemDeactivated()) continue;
     const auto cell = [](float at, float low, float side, int64_t count) {
       return std::clamp<int64_t>(static_cast<int64_t>((at - low) / side), 0, count - 1);
     };
-    const int64_t token =
-        filmed.tokens.index_of({latent_of_slot(static_cast<size_t>(slot)),
-                                cell(mouse.y, f.y0, film_.cell * film_.tall, content_.height),
-                                cell(mouse.x, f.x0, film_.cell, content_.width)});
+    const LatentCoord at{latent_of_slot(static_cast<size_t>(slot)),
+                         cell(mouse.y, f.y0, film_.cell * film_.tall, content_.height),
+                         cell(mouse.x, f.x0, film_.cell, content_.width)};
+    if (ImGui::IsItemActivated()) {
+      brushed_from_ = filmed.picks && ImGui::GetIO().KeyShift ? std::optional(at) : std::nullopt;
+    }
+    if (brushed_from_) {
+      brush(ui, filmed, slot, at, requests);
+      continue;
+    }
+    const int64_t token = filmed.tokens.index_of(at);
+    if (clicked && filmed.picks) pick(filmed, {token}, requests);
+    if (!hovered) continue;
     const bool reverse = filmed.line->request.reverse;
     const int64_t chosen = filmed.line->request.tokens.front();
-    if (clicked && filmed.picks) requests.act(action::PickQuery{{{token}}});
     if (!scene.state.query && filmed.picks) requests.follow = token;
     requests.hovered = reverse ? MapPoint{token, chosen} : MapPoint{chosen, token};
   }
+}
+
+/// Picks tokens; with Ctrl beside those that are picked, or a single one of these no more.
+void FilmView::pick(const Filmed& filmed, std::vector<int64_t> tokens, PanelRequests& requests) {
+  if (ImGui::GetIO().KeyCtrl && filmed.picked) {
+    std::vector<int64_t> all = filmed.picked->tokens;
+    const auto known = std::find(all.begin(), all.end(), tokens.front());
+    if (tokens.size() == 1 && known != all.end()) {
+      all.erase(known);
+    } else {
+      all.insert(all.end(), tokens.begin(), tokens.end());
+    }
+    tokens = std::move(all);
+  }
+  if (tokens.empty()) return requests.act(action::DropQuery{});
+  requests.act(action::PickQuery{{std::move(tokens)}});
+}
+
+/// The rectangle of cells that is dragged over with Shift, of which the mean is shown when the
+/// button is let go.
+void FilmView::brush(const Ui& ui, const Filmed& filmed, int64_t slot, LatentCoord at,
+                     PanelRequests& requests) {
+  const auto [y0, y1] = std::minmax({brushed_from_->y, at.y});
+  const auto [x0, x1] = std::minmax({brushed_from_->x, at.x});
+  if (ImGui::IsItemActive()) {
+    const ScreenRect from = film_.cell_rect(slot, y0, x0), to = film_.cell_rect(slot, y1, x1);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddRectFilled({from.x0, from.y0}, {to.x1, to.y1}, faded(filmed.outline, 0.25f));
+    draw.AddRect({from.x0, from.y0}, {to.x1, to.y1}, filmed.outline, 0, 0, ui.px(2));
+    return;
+  }
+  brushed_from_.reset();
+  std::vector<int64_t> tokens;
+  each_position({IndexRange{at.t, at.t + 1}, IndexRange{y0, y1 + 1}, IndexRange{x0, x1 + 1}},
+                [&](LatentCoord each) { tokens.push_back(filmed.tokens.index_of(each)); });
+  pick(filmed, std::move(tokens), requests);
 }
 
 /// Play, and a line of all moments to drag along.

@@ -18,9 +18,10 @@ struct Filmed {
   const std::shared_ptr<const MapLine>& line;
   const TokenGrid& tokens;  ///< of the line, with what is filmed as their video
   const ColourScale& scale;
-  std::span<const uint8_t> evicted = {};  ///< [tokens]: 1 where a cache had dropped it; or empty
-  bool picks = false;                     ///< a click on a cell picks it as the query
-  std::vector<int64_t> outlined = {};     ///< tokens
+  std::span<const uint8_t> evicted = {};   ///< [tokens]: 1 where a cache had dropped it; or empty
+  bool picks = false;                      ///< a click on a cell picks it as the query
+  std::optional<ChosenQuery> picked = {};  ///< what is picked already; Ctrl adds to it
+  std::vector<int64_t> outlined = {};      ///< tokens
   ImU32 outline = 0, other = 0;  ///< colours of these, and of the other end under the mouse
 };
 
@@ -70,6 +71,9 @@ class FilmView {
   void draw_outlines(const Ui& ui, const Scene& scene, const Filmed& filmed) const;
   void draw_pins(const Ui& ui, const Scene& scene, const Filmed& filmed) const;
   void mouse(const Ui& ui, const Scene& scene, const Filmed& filmed, PanelRequests& requests);
+  static void pick(const Filmed& filmed, std::vector<int64_t> tokens, PanelRequests& requests);
+  void brush(const Ui& ui, const Filmed& filmed, int64_t slot, LatentCoord at,
+             PanelRequests& requests);
   void draw_bar(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
   size_t moment_of_slot(size_t slot) const { return first_ + slot; }
   int64_t latent_of_slot(size_t slot) const;
@@ -91,6 +95,7 @@ class FilmView {
   std::optional<LatentCoord> outlined_place_;
   int64_t left_ = 0;  ///< pixels that may still be made in this frame
   float bottom_ = 0;
+  std::optional<LatentCoord> brushed_from_;  ///< where the button went down
   bool complete_ = true;
   std::string problem_;
 };

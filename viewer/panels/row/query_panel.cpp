@@ -71,6 +71,7 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   filmed.evicted = evicted_;
   // A word's film shows the side that queries are picked on.
   filmed.picks = scene.call.same_tokens() || words;
+  filmed.picked = scene.state.query;
   const bool keys = words ? scene.state.reverse : request.reverse;
   if (filmed.picks) {
     if (!words) filmed.outlined = request.tokens;

@@ -1,0 +1,74 @@
+#include "tests/support/catch.h"
+#include "tests/support/helpers.h"
+#include "tests/support/hidden_window.h"
+#include "tests/support/project_paths.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+const std::string kSample = std::string(project_folder()) + "/samples/moving-shapes";
+
+}  // namespace
+
+TEST_CASE("several queries are picked by dragging over the film and over the matrix") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult r =
+      run_window(folder.path().string(), {kSample, "--size", "1000x700"},
+                 "wait exact\n"
+                 // Rows and columns 3 to 6 of a frame of 12×12.
+                 "drag Query/t2 0.3 0.3 0.56 0.56 shift\n"
+                 "expect query == mean of 16\n"
+                 "save-session a.json\n"
+                 // A click with Ctrl takes one of them away, and puts it back.
+                 "drag Query/t2 0.3 0.3 0.3 0.3 ctrl\n"
+                 "expect query == mean of 15\n"
+                 "drag Query/t2 0.3 0.3 0.3 0.3 ctrl\n"
+                 "expect query == mean of 16\n"
+                 "drag Query/t4 0.3 0.3 0.3 0.3 ctrl\n"
+                 "expect query == mean of 17\n"
+                 "key Ctrl+Z\n"
+                 "expect query == mean of 16\n"
+                 "query 2 3:7 3:7\n"
+                 "wait query\n"
+                 "key Ctrl+L\n"
+                 "print clipboard\n"
+                 // Two of 1024 rows of the whole map, in the order that it is seen.
+                 "fit\n"
+                 "zoom 16 26 0 1024\n"
+                 "order yxt\n"
+                 "drag Matrix/Map 0.5 0.25 0.6 0.45 shift\n"
+                 "expect query == mean of 3\n"
+                 "save-session b.json\n"
+                 "drag Matrix/Map 0.5 0.05 0.6 0.05 shift ctrl\n"
+                 "expect query == mean of 4\n"
+                 "drag Matrix/Map 0.5 0.95 0.6 0.95 shift\n"
+                 "print query\n"
+                 "quit\n");
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  CHECK(contains(r.out, "--query 2,3:7,3:7"));
+  // Row 3, column 3 of frame 2: 16 + 2·144 + 3·12 + 3.
+  CHECK(contains(read_bytes(folder / "a.json"), "343"));
+  // Places 2 to 4 of y 0, x 0 are frames 2 to 4 of it.
+  std::string kept = read_bytes(folder / "b.json");
+  std::erase_if(kept, [](char c) { return c == ' ' || c == '\n'; });
+  CHECK(contains(kept, "\"query\":[304,448,592]"));
+  CHECK(contains(r.out, "query 2 0 1\n"));
+}
+
+TEST_CASE("a box of queries beside the grid is refused by its place") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& line) {
+    return run_window(folder.path().string(), {kSample}, line + "\nquit\n").err;
+  };
+  CHECK(contains(error("query 2 3:13 3"), "query 2,3:13,3 (Y)"));
+  CHECK(contains(error("query 7 3:4 3"),
+                 "query 7,3:4,3 (T): outside the grid (got 7, valid 0 to 6)"));
+  CHECK(contains(error("drag Query/t2 0 0 2 0"), "expected shares"));
+  CHECK(contains(error("drag Nowhere 0 0 1 0"), "no such label"));
+}
