@@ -127,6 +127,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       return app_->film_moment();
     case ScriptName::film_frames:
       return app_->film_moments();
+    case ScriptName::tracks_rows: {
+      const auto tracks = app_->tracks();
+      return tracks ? std::optional(static_cast<double>(tracks->computed)) : std::nullopt;
+    }
     case ScriptName::range_low:
     case ScriptName::range_high:
     case ScriptName::share_below:
@@ -172,6 +176,10 @@ std::optional<double> AppScriptHost::of_words(ScriptName name) const {
 std::optional<ProbedEntry> AppScriptHost::probe(int64_t query, int64_t key) {
   if (app_->document() == nullptr) throw usage_error("no capture is open");
   return app_->probe(query, key);
+}
+
+bool AppScriptHost::wants_tracks() const {
+  return app_->document() != nullptr && !app_->document()->shows_other && app_->wants_tracks();
 }
 
 void AppScriptHost::print(const std::string& line) {

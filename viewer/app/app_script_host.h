@@ -47,6 +47,9 @@ class AppScriptHost : public ScriptHost {
   std::optional<ProbedEntry> probe_other(int64_t query, int64_t key) override {
     return app_->probe_other(query, key);
   }
+  /// Of side B nothing is asked.
+  bool wants_tracks() const override;
+  std::shared_ptr<const HeadTracks> tracks() const override { return app_->tracks(); }
   void print(const std::string& line) override;
   void shot(const std::string& path) override;
   bool shot_done() const override { return true; }

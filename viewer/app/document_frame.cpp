@@ -83,6 +83,8 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   if (state.other && state.other->ranked) {
     wishes.divergence = HeadsCompared{state.head, state.other->head};
   }
+  const bool has_tracks = document_.tiles->has_tracks() && document_.call_of(state.head).weights;
+  if ((state.tracks.any() || state.show_frames) && has_tracks) wishes.tracks = state.head;
   ask_for_atlas(seen_heads, wishes);
   ask_for_curve(wishes);
   ask_for_words(wishes);
@@ -355,6 +357,16 @@ std::optional<ColourScale> DocumentFrame::other_scale() const {
 std::shared_ptr<const RowDivergence> DocumentFrame::divergence() const {
   if (!shown_.other || !shown_.other->ranked) return nullptr;
   return document_.tiles->find_divergence({shown_.head, shown_.other->head});
+}
+
+std::shared_ptr<const HeadTracks> DocumentFrame::tracks() const {
+  return wishes_.tracks ? document_.tiles->find_tracks(*wishes_.tracks) : nullptr;
+}
+
+bool DocumentFrame::has_tracks() const {
+  if (!wants_tracks()) return true;
+  const auto found = tracks();
+  return found && found->exact;
 }
 
 bool DocumentFrame::has_news() const {

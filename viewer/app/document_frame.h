@@ -67,6 +67,12 @@ class DocumentFrame {
   const std::shared_ptr<const HeadMask>& mask() const { return mask_; }
   /// Whether the wanted mask's numbers are those of all rows, or will not come.
   bool has_mask() const;
+  /// Whether the tracks of the head that is shown are asked for; and these, as far as they are
+  /// there.
+  bool wants_tracks() const { return wishes_.tracks.has_value(); }
+  std::shared_ptr<const HeadTracks> tracks() const;
+  /// Whether they are there exactly, where they are asked for.
+  bool has_tracks() const;
   /// How far rows are from side B's, where they are listed; null: not there yet, or not listed.
   std::shared_ptr<const RowDivergence> divergence() const;
   /// Milliseconds from asking for the line that came last until it was there.

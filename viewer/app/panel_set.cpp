@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/panels/offset_curves.h"
+
 namespace attnscope {
 namespace {
 
@@ -58,33 +60,37 @@ ScreenRect PanelSet::draw_left(const Ui& ui, const ScreenRect& rect, const Scene
   return {atlas.x1 + gap, rect.y0, rect.x1, rect.y1};
 }
 
-ScreenRect PanelSet::draw_ranked(const Ui& ui, const ScreenRect& column, const Scene& scene,
-                                 PanelRequests& requests) {
-  if (!scene.chosen.other || !scene.chosen.other->ranked) return column;
+/// The lower `share` of `column`, below a splitter that moves it, and what is left above.
+PanelSet::Cut PanelSet::cut_below(const Ui& ui, const char* label, const ScreenRect& column,
+                                  float& share) {
   const float gap = ui.px(kGap);
   const float height =
-      std::round(std::clamp(column.height() * ranked_share_, ui.px(120), column.height() * 0.7f));
-  const ScreenRect rows{column.x0, column.y1 - height, column.x1, column.y1};
-  const ScreenRect above{column.x0, column.y0, column.x1, rows.y0 - gap};
-  const float moved =
-      splitter(ui, "Split/Ranked", {column.x0, above.y1, column.x1, rows.y0}, false);
-  if (moved != 0) ranked_share_ = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
-  ranked_.draw(ui, rows, scene, requests);
-  return above;
+      std::round(std::clamp(column.height() * share, ui.px(120), column.height() * 0.7f));
+  const ScreenRect below{column.x0, column.y1 - height, column.x1, column.y1};
+  const ScreenRect above{column.x0, column.y0, column.x1, below.y0 - gap};
+  const float moved = splitter(ui, label, {column.x0, above.y1, column.x1, below.y0}, false);
+  if (moved != 0) share = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
+  return {above, below};
 }
 
-ScreenRect PanelSet::draw_mask(const Ui& ui, const ScreenRect& column, const Scene& scene,
-                               PanelRequests& requests) {
-  if (!scene.state.mask.shown) return column;
-  const float gap = ui.px(kGap);
-  const float height =
-      std::round(std::clamp(column.height() * mask_share_, ui.px(120), column.height() * 0.7f));
-  const ScreenRect pane{column.x0, column.y1 - height, column.x1, column.y1};
-  const ScreenRect above{column.x0, column.y0, column.x1, pane.y0 - gap};
-  const float moved = splitter(ui, "Split/Mask", {column.x0, above.y1, column.x1, pane.y0}, false);
-  if (moved != 0) mask_share_ = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
-  mask_.draw(ui, pane, scene, requests);
-  return above;
+/// The panes that are asked for take the foot of `column`; gives what they leave to the query.
+ScreenRect PanelSet::draw_below(const Ui& ui, ScreenRect column, const Scene& scene,
+                                PanelRequests& requests) {
+  const auto place = [&](const char* label, float& share) {
+    const Cut cut = cut_below(ui, label, column, share);
+    column = cut.above;
+    return cut.below;
+  };
+  if (scene.state.mask.shown) {
+    mask_.draw(ui, place("Split/Mask", mask_share_), scene, requests);
+  }
+  if (scene.state.show_frames) {
+    frames_.draw(ui, place("Split/Frames", frames_share_), scene, requests);
+  }
+  if (scene.chosen.other && scene.chosen.other->ranked) {
+    ranked_.draw(ui, place("Split/Ranked", ranked_share_), scene, requests);
+  }
+  return column;
 }
 
 void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
@@ -103,11 +109,11 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
     const float share = (right_width - moved) / rect.width();
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
-  query = draw_mask(ui, query, scene, requests);
-  query = draw_ranked(ui, query, scene, requests);
-  const bool ranked = (scene.chosen.other && scene.chosen.other->ranked) || scene.state.mask.shown;
+  const float column = query.height();
+  query = draw_below(ui, query, scene, requests);
   // Two panes below the query need more height than one.
-  if (state.show_histogram && query.height() >= ui.px(ranked ? 2 * kLeastColumn : kLeastColumn)) {
+  const float least_column = query.height() < column ? 2 * kLeastColumn : kLeastColumn;
+  if (state.show_histogram && query.height() >= ui.px(least_column)) {
     const float height = std::round(
         std::clamp(query.height() * histogram_share_, ui.px(110), query.height() * 0.6f));
     const float histogram_column = query.height();
@@ -163,6 +169,9 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
     case ViewPane::mask:
       mask_.draw(ui, rest, scene, requests);
       break;
+    case ViewPane::frames:
+      frames_.draw(ui, rest, scene, requests);
+      break;
     case ViewPane::words:
       if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);
       break;
@@ -174,11 +183,17 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
       }
       break;
   }
+  std::string tracks = offset_readout(scene);
+  const bool is_map_drawn = scene.state.maximised.value_or(ViewPane::matrix) == ViewPane::matrix;
+  if (is_map_drawn && !matrix_.tracks_readout().empty()) {
+    tracks = matrix_.tracks_readout() + (tracks.empty() ? "" : "   " + tracks);
+  }
   std::string resolution = resolution_text(matrix_.seen(), scene.call, scene.state.pool);
   if (matrix_.seen().level > 0) {
     resolution = "level " + std::to_string(matrix_.seen().level) + " \u00b7 " + resolution;
   }
-  draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution);
+  draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution,
+                   tracks);
 }
 
 }  // namespace attnscope

@@ -2,6 +2,7 @@
 
 #include "viewer/panels/atlas_panel.h"
 #include "viewer/panels/dialogs/warning_banner.h"
+#include "viewer/panels/frames_panel.h"
 #include "viewer/panels/histogram_panel.h"
 #include "viewer/panels/map/matrix_panel.h"
 #include "viewer/panels/mask_panel.h"
@@ -21,7 +22,7 @@ namespace attnscope {
 class PanelSet {
  public:
   PanelSet(gl::MapPainter& painter, TileTextures& textures)
-      : atlas_(painter), matrix_(painter, textures), query_(painter) {}
+      : atlas_(painter), matrix_(painter, textures), query_(painter), frames_(painter) {}
 
   /// Fills the window.
   void draw(const Ui& ui, const ScreenRect& window, const Scene& scene, PanelRequests& requests);
@@ -35,13 +36,14 @@ class PanelSet {
                        PanelRequests& requests);
   void draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                   PanelRequests& requests);
-  /// Rows by their divergence at the foot of the right column, where they are listed; gives what is
-  /// left above.
-  ScreenRect draw_ranked(const Ui& ui, const ScreenRect& column, const Scene& scene,
-                         PanelRequests& requests);
-  /// The sparse mask there, where its pane is shown; the same.
-  ScreenRect draw_mask(const Ui& ui, const ScreenRect& column, const Scene& scene,
-                       PanelRequests& requests);
+  struct Cut {
+    ScreenRect above, below;
+  };
+  Cut cut_below(const Ui& ui, const char* label, const ScreenRect& column, float& share);
+  /// The ranked rows, the mass between frames and the sparse mask at the foot of `column`, where
+  /// they are shown; gives what is left above.
+  ScreenRect draw_below(const Ui& ui, ScreenRect column, const Scene& scene,
+                        PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
   float splitter(const Ui& ui, const char* label, const ScreenRect& rect, bool upright);
 
@@ -55,8 +57,10 @@ class PanelSet {
   WordsPanel words_;
   RankedPanel ranked_;
   MaskPanel mask_;
-  float mask_share_ = 0.36f;       ///< of the right column's height
+  float mask_share_ = 0.36f;  ///< of the right column's height
+  FramesPanel frames_;
   float ranked_share_ = 0.32f;     ///< of the right column's height
+  float frames_share_ = 0.42f;     ///< the same
   float histogram_share_ = 0.27f;  ///< of the right column's height
   float atlas_share_ = 0.3f;       ///< of the window's width
   float words_share_ = 0.45f;      ///< of the left column's height, below the atlas

@@ -274,6 +274,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .divergence = frame_->divergence(),
       .mask = frame_->mask(),
       .divergence_problem = d.tiles->divergence_problem(),
+      .tracks = frame_->tracks(),
+      .tracks_problem = d.tiles->tracks_problem(state.head),
       .notice = notice(),
       .warning = d.warning(),
       .now = seconds(),
@@ -420,7 +422,7 @@ bool ViewerApp::reached(WaitFor what) const {
     case WaitFor::query:
       return followed;
     case WaitFor::exact:
-      return exact() && followed && frame_->has_masses() && has_film() &&
+      return exact() && followed && frame_->has_masses() && has_film() && frame_->has_tracks() &&
              window_->frames_due() == 0 && !again_at_;
     case WaitFor::atlas:
       return has_atlas();

@@ -148,6 +148,9 @@ class ViewerApp {
   std::optional<Colours> colours() const;
   /// The mask over the matrix; null: none, or not there yet.
   std::shared_ptr<const HeadMask> mask() const { return frame_ ? frame_->mask() : nullptr; }
+  /// Of the head that is shown; see DocumentFrame.
+  bool wants_tracks() const { return frame_ && frame_->wants_tracks(); }
+  std::shared_ptr<const HeadTracks> tracks() const { return frame_ ? frame_->tracks() : nullptr; }
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
@@ -183,6 +186,7 @@ class ViewerApp {
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
   void release_choice();
+  void toggle_pin();
   void advance_film(double now);
   void go_on_saving();
   void take_film_requests(PanelRequests& requests);

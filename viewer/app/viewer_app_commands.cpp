@@ -10,6 +10,7 @@
 #include "viewer/commands/list_keys.h"
 #include "viewer/session/view_link.h"
 #include "viewer/view/comparison.h"
+#include "viewer/view/pin_places.h"
 #include "viewer/view/view_actions.h"
 
 // What keys and commands do to the window, and what they write and copy.
@@ -114,7 +115,14 @@ ViewerApp::Front ViewerApp::dialog() const {
 }
 
 void ViewerApp::press_on_panels(const KeyChord& chord) {
-  if (const auto command = command_on(chord)) {
+  const auto command = command_on(chord);
+  if (command == CommandId::go_to_pin) {
+    const int64_t number =
+        static_cast<int64_t>(chord.key) - static_cast<int64_t>(printable_key('0'));
+    if (!document_) return;
+    const ViewState& state = document_->history.now();
+    act_or_fail(go_to_pin(state, document_->call_of(state.head), number));
+  } else if (command) {
     run_command(*command);
   } else if (chord.key == Key::escape && document_) {
     release_choice();
@@ -130,6 +138,24 @@ void ViewerApp::release_choice() {
     act(action::SetWords{look});
   } else if (state.query) {
     act(action::DropQuery{});
+  }
+}
+
+/// Under the lowest free number, or the pin that is there away.
+void ViewerApp::toggle_pin() {
+  const auto& readout = frame_->readout();
+  if (!readout) return tell("the mouse is over no entry of the map: there is nothing to pin");
+  const Pins& pins = document_->history.now().pins;
+  const Pin place{readout->point.query, readout->point.key};
+  if (const auto number = pins.number_of(place)) {
+    act_or_fail(action::SetPin{*number, {}});
+    tell("pin " + std::to_string(*number) + " let go");
+  } else if (const auto free = pins.first_free()) {
+    act_or_fail(action::SetPin{*free, place});
+    const std::string name = std::to_string(*free);
+    tell("pin " + name + " kept: " + name + " goes back to it");
+  } else {
+    tell("all 8 pins are kept: P on one of them lets it go");
   }
 }
 
@@ -166,6 +192,8 @@ void ViewerApp::run_command(CommandId command) {
   if (!document_) return;
   if (command == CommandId::play) {
     toggle_film();
+  } else if (command == CommandId::pin) {
+    toggle_pin();
   } else if (command == CommandId::play_steps) {
     play(!playing());
   } else if (command == CommandId::back) {

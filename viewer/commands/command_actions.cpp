@@ -183,6 +183,18 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.shown = !look.shown;
       return action::SetMask{look};
     }
+    case CommandId::next_row_track: {
+      TracksLook look = state.tracks;
+      look.rows = next_track(look.rows);
+      return action::SetTracks{look};
+    }
+    case CommandId::next_key_track: {
+      TracksLook look = state.tracks;
+      look.keys = look.keys == KeyTrack::off ? KeyTrack::mass : KeyTrack::off;
+      return action::SetTracks{look};
+    }
+    case CommandId::toggle_frames:
+      return action::ShowFrames{!state.show_frames};
     case CommandId::difference:
       if (!state.other) return std::nullopt;
       return action::SetDifference{next_difference(state)};

@@ -80,6 +80,8 @@ struct Scene {
   std::shared_ptr<const RowDivergence> divergence = {};
   std::shared_ptr<const HeadMask> mask = {};  ///< null: none, or not there yet
   std::string divergence_problem = {};
+  std::shared_ptr<const HeadTracks> tracks = {};  ///< null: not asked for, or not there yet
+  std::string tracks_problem = {};
 
   std::string notice;                  ///< what was just done, for the status line; empty: nothing
   std::string warning;                 ///< about the capture; empty: none, or dismissed

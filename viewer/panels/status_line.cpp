@@ -53,9 +53,14 @@ void write_other(LineWriter& line, const Scene& scene, const ProbedEntry& a) {
   line.gap();
 }
 
-void write_readout(LineWriter& line, const Scene& scene, const std::string& resolution) {
+void write_readout(LineWriter& line, const Scene& scene, const std::string& resolution,
+                   const std::string& tracks) {
   const Fonts& fonts = line.ui.fonts;
   const Theme& theme = line.ui.theme;
+  if (!scene.readout && !tracks.empty()) {
+    line.word(fonts.secondary, theme.text, tracks);
+    return;
+  }
   if (!scene.readout) {
     line.word(fonts.secondary, theme.secondary,
               (scene.shows_other ? "B: " + scene.others.title(scene.state.head)
@@ -94,13 +99,17 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
     line.word(fonts.secondary, theme.secondary, "\u2026");
     line.gap();
   }
+  if (!tracks.empty()) {
+    line.word(fonts.secondary, theme.text, tracks);
+    line.gap();
+  }
   line.word(fonts.secondary, theme.secondary, resolution);
 }
 
 }  // namespace
 
 void draw_status_line(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                      const std::string& resolution) {
+                      const std::string& resolution, const std::string& tracks) {
   begin_pane(ui, "status", rect);
   const std::string work = work_text(scene);
   const float right = rect.x1 - ui.px(12);
@@ -112,7 +121,7 @@ void draw_status_line(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else if (!scene.source.problem.empty()) {
     line.word(ui.fonts.secondary, ui.theme.problem, scene.source.problem);
   } else {
-    write_readout(line, scene, resolution);
+    write_readout(line, scene, resolution, tracks);
   }
   LineWriter{ui, left_of_work, rect.y0, rect.x1}.word(ui.fonts.secondary, ui.theme.secondary, work);
   end_pane();

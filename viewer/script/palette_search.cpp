@@ -59,7 +59,8 @@ int fit_of(const PaletteItem& item, const std::vector<std::string>& words) {
 
 /// What is done with a key that is held, or to what the mouse points at: not from a list.
 bool needs_hand(CommandId id) {
-  return id == CommandId::palette || id == CommandId::hold_other || id == CommandId::copy_entry;
+  return id == CommandId::palette || id == CommandId::hold_other || id == CommandId::copy_entry ||
+         id == CommandId::pin || id == CommandId::go_to_pin;
 }
 
 PaletteItem item_of(const ViewCommand& command) {

@@ -77,6 +77,18 @@ word::ShowMask parse_mask(ScriptArguments w) {
   return {"set", text, look.block};
 }
 
+word::ShowTrack parse_track(ScriptArguments w) {
+  if (w[1] == "rows") {
+    const auto track = parse_row_track(w[2]);
+    if (!track) throw unknown_name("track rows", w[2], row_track_names());
+    return {*track, {}};
+  }
+  if (w[1] != "keys") throw unknown_name("track", w[1], {"rows", "keys"});
+  const auto track = parse_key_track(w[2]);
+  if (!track) throw unknown_name("track keys", w[2], key_track_names());
+  return {{}, *track};
+}
+
 word::ChooseWords parse_word(ScriptArguments w) {
   if (w[1].empty()) throw usage_error("word: expected a place within the text or a word of it");
   return {w[1] == "none" ? "" : w[1]};

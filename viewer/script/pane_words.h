@@ -5,6 +5,7 @@
 #include <string>
 
 #include "viewer/script/script_arguments.h"
+#include "viewer/view/looks/tracks_look.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -33,6 +34,11 @@ struct ShowMask {
   std::string text;     ///< of "set": a pattern, or an absolute path
   int64_t block = 128;  ///< of "set"
 };
+/// `track rows entropy`, `track keys mass` …
+struct ShowTrack {
+  std::optional<RowTrack> rows;  ///< either this
+  std::optional<KeyTrack> keys;  ///< or this is to be another
+};
 /// `order yxt`, `order order.npy rows`: a name of TokenOrder, or a file.
 struct ShowOrder {
   std::string text;
@@ -45,6 +51,7 @@ word::ShowWords parse_words(ScriptArguments words);
 word::ChooseWords parse_word(ScriptArguments words);
 word::Film parse_film(ScriptArguments words);
 word::ShowMask parse_mask(ScriptArguments words);
+word::ShowTrack parse_track(ScriptArguments words);
 word::ShowOrder parse_order(ScriptArguments words);
 
 }  // namespace attnscope

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/base/error.h"
 #include "viewer/script/script.h"
 #include "viewer/view/head_picker.h"
+#include "viewer/view/head_tracks.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 
@@ -93,6 +95,10 @@ class ScriptHost {
     (void)query, (void)key;
     return std::nullopt;
   }
+  /// Whether the tracks of the head that is shown are asked for, and these as far as they are
+  /// there.
+  virtual bool wants_tracks() const { return false; }
+  virtual std::shared_ptr<const HeadTracks> tracks() const { return nullptr; }
   /// A line for standard output.
   virtual void print(const std::string& line) = 0;
   /// Writes the window as a picture; the frame that is written may be the next one: shot_done().

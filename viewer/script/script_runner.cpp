@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest_word.h"
+#include "core/problem/key_segments.h"
 #include "viewer/commands/commands.h"
 #include "viewer/script/script_values.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/map_source.h"
+#include "viewer/view/pin_places.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/row/prompt_words.h"
 #include "viewer/view/row/words_view.h"
@@ -67,6 +69,31 @@ nlohmann::ordered_json probed_json(const ProbedEntry& entry) {
 /// A number as JSON, which has no infinities and no NaN: null.
 nlohmann::ordered_json number_json(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+/// The numbers of the entry's row, key and pair of frames; null: the head has no such number.
+nlohmann::ordered_json tracks_json(const HeadTracks& tracks, const MapSource& call,
+                                   const ProbedEntry& entry) {
+  const int64_t query = entry.query, key = entry.key;
+  const auto at = [](const std::vector<double>& values, int64_t token) {
+    if (values.empty()) return nlohmann::ordered_json();
+    return number_json(values[static_cast<size_t>(token)]);
+  };
+  nlohmann::ordered_json json{
+      {"entropy", at(tracks.entropy, query)},
+      {"lse", at(tracks.lse, query)},
+      {"text_mass", at(tracks.text_mass, query)},
+      {"column_mass", at(tracks.column_mass, key)},
+      {"frame_mass", at(tracks.group_mass, group_at(call.queries, query) * tracks.key_groups +
+                                               group_at(call.keys, key))}};
+  const auto from = call.queries.coord(query), to = call.keys.coord(key);
+  if (!from || !to || tracks.by_dt.empty()) return json;
+  json["by_dt"] = at(tracks.by_dt, to->t - from->t + call.keys.frames() - 1);
+  json["by_dy"] = at(tracks.by_dy, to->y - from->y + call.keys.height() - 1);
+  json["by_dx"] = at(tracks.by_dx, to->x - from->x + call.keys.width() - 1);
+  const auto expected = tracks.mean_at_dt(call.queries, query, call.keys, key);
+  json["over_dt"] = number_json(entry.weight / expected.value_or(0));
+  return json;
 }
 
 /// What `probe` prints of side B, and of A against it.
@@ -181,6 +208,16 @@ struct ScriptRunner::Step {
   }
   After operator()(const word::ShowTimeline& w) const {
     return act(action::SetTimeline{w.change.of(host.state().timeline)});
+  }
+  After operator()(const word::ShowTrack& w) const {
+    TracksLook look = host.state().tracks;
+    if (w.rows) look.rows = *w.rows;
+    if (w.keys) look.keys = *w.keys;
+    return act(action::SetTracks{look});
+  }
+  After operator()(const word::GoToPin& w) const {
+    const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
+    return act(go_to_pin(host.state(), call, w.number));
   }
   After operator()(const word::Play& w) const {
     calls();
@@ -353,7 +390,14 @@ struct ScriptRunner::Step {
     }
     const std::optional<ProbedEntry> probed = host.probe(w.query, w.key);
     if (!probed) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
+    const auto tracks = host.tracks();
+    if (host.wants_tracks() && (!tracks || !tracks->exact)) {
+      const std::string problem = host.problem_before(WaitFor::exact);
+      if (!problem.empty()) throw usage_error("probe: " + one_line(problem));
+      return again_within(kWaitSeconds, "the tracks");
+    }
     nlohmann::ordered_json json = probed_json(*probed);
+    if (host.wants_tracks()) json["tracks"] = tracks_json(*tracks, call, *probed);
     if (call.is_evicted(w.query, w.key)) json["evicted"] = true;
     if (host.state().other) {
       const std::optional<ProbedEntry> other = host.probe_other(w.query, w.key);

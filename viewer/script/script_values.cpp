@@ -59,7 +59,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::density:
     case ScriptName::recall:
     case ScriptName::oracle_recall:
-    case ScriptName::output_error: {
+    case ScriptName::output_error:
+    case ScriptName::tracks_rows: {
       const auto value = host.measured(name);
       if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
       return number_text(*value);
@@ -117,6 +118,14 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
                  : state.order.rows.text() + " " + state.order.keys.text();
     case ScriptName::volume:
       return state.volume.shown ? std::string(volume_mode_name(state.volume.mode)) : "off";
+    case ScriptName::row_track:
+      return std::string(row_track_name(state.tracks.rows));
+    case ScriptName::key_track:
+      return std::string(key_track_name(state.tracks.keys));
+    case ScriptName::frame_matrix:
+      return state.show_frames ? "on" : "off";
+    case ScriptName::pins:
+      return state.pins.text();
     case ScriptName::playing:
       return host.playing() ? "on" : "off";
     case ScriptName::b:

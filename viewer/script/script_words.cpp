@@ -27,63 +27,6 @@ constexpr double kMostSeconds = 86400;
 
 constexpr std::array<std::string_view, 6> kWaits{"picture", "query", "exact",
                                                  "atlas",   "idle",  "mask"};
-constexpr std::array<std::string_view, 57> kNames{"first_picture_ms",
-                                                  "query_ms",
-                                                  "frame_ms_max",
-                                                  "frames",
-                                                  "texture_mib",
-                                                  "host_mib",
-                                                  "queue",
-                                                  "level",
-                                                  "calls",
-                                                  "rows",
-                                                  "cols",
-                                                  "step",
-                                                  "layer",
-                                                  "chunk",
-                                                  "batch",
-                                                  "head",
-                                                  "atlas_heads",
-                                                  "atlas_sketched",
-                                                  "atlas_exact",
-                                                  "curve_points",
-                                                  "words",
-                                                  "word_mass",
-                                                  "text_mass",
-                                                  "special_mass",
-                                                  "js",
-                                                  "js_max",
-                                                  "js_rows",
-                                                  "film_frame",
-                                                  "film_frames",
-                                                  "range_low",
-                                                  "range_high",
-                                                  "share_below",
-                                                  "share_above",
-                                                  "density",
-                                                  "recall",
-                                                  "oracle_recall",
-                                                  "output_error",
-                                                  "exact",
-                                                  "branch",
-                                                  "block",
-                                                  "slot",
-                                                  "query",
-                                                  "reverse",
-                                                  "segment",
-                                                  "word",
-                                                  "product",
-                                                  "pool",
-                                                  "scale",
-                                                  "colormap",
-                                                  "order",
-                                                  "volume",
-                                                  "playing",
-                                                  "upload",
-                                                  "clipboard",
-                                                  "b",
-                                                  "difference",
-                                                  "mask"};
 constexpr std::array<std::string_view, 6> kOps{"==", "!=", "<", "<=", ">", ">="};
 
 template <size_t kCount>
@@ -193,6 +136,18 @@ ScriptWord make_atlas(const Words& w) {
 
 ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
 ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
+ScriptWord make_frames(const Words& w) {
+  if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
+  return act(action::ShowFrames{w[1] == "on"});
+}
+ScriptWord make_pin(const Words& w) {
+  const int64_t number = whole(w, 1);
+  if (w.size() == 2) return word::GoToPin{number};
+  if (w.size() == 3) throw usage_error("pin: expected pin N, or pin N Q K, got 2 words");
+  return act(action::SetPin{number, Pin{whole(w, 2), whole(w, 3)}});
+}
+ScriptWord make_unpin(const Words& w) { return act(action::SetPin{whole(w, 1), {}}); }
+ScriptWord make_track(const Words& w) { return parse_track(w); }
 ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
 ScriptWord make_words(const Words& w) { return parse_words(w); }
 ScriptWord make_word(const Words& w) { return parse_word(w); }
@@ -325,41 +280,11 @@ ScriptWord make_probe(const Words& w) {
   return probe;
 }
 
-ScriptWord make_print(const Words& w) {
-  return word::Print{choose<ScriptName>(w[0], kNames, w[1])};
-}
-
-/// The words that a name can have as its value; empty: any.
-std::vector<std::string> values_of(ScriptName name) {
-  switch (name) {
-    case ScriptName::exact:
-      return {"true", "false"};
-    case ScriptName::reverse:
-      return {"on", "off"};
-    case ScriptName::volume:
-      return {"off", "max", "emission"};
-    case ScriptName::playing:
-      return {"on", "off"};
-    case ScriptName::product:
-      return product_names();
-    case ScriptName::pool:
-      return pool_names();
-    case ScriptName::scale:
-      return scale_kind_names();
-    case ScriptName::colormap:
-      return colormap_names();
-    case ScriptName::difference:
-      return difference_names();
-    case ScriptName::upload:
-      return {"interop", "staging", "measuring"};
-    default:
-      return {};
-  }
-}
+ScriptWord make_print(const Words& w) { return word::Print{parse_script_name(w[0], w[1])}; }
 
 ScriptWord make_expect(const Words& w) {
   word::Expect expect;
-  expect.name = choose<ScriptName>(w[0], kNames, w[1]);
+  expect.name = parse_script_name(w[0], w[1]);
   expect.op = choose<CompareOp>("expect: operator", kOps, w[2]);
   expect.text = fmt::format("{}", fmt::join(w.subspan(3), " "));
   if (is_number(expect.name)) {
@@ -368,7 +293,7 @@ ScriptWord make_expect(const Words& w) {
     throw usage_error(
         fmt::format("expect {}: is a word, and is compared by == or !=, not {}", w[1], w[2]));
   }
-  const auto values = values_of(expect.name);
+  const auto values = script_name_values(expect.name);
   if (!values.empty() && std::find(values.begin(), values.end(), expect.text) == values.end()) {
     throw unknown_name(fmt::format("expect {}", w[1]), expect.text, values);
   }
@@ -445,6 +370,24 @@ const std::vector<WordRule>& rules() {
         "timeline speed N",
         "the strip of steps, a number of the head as a curve, how it plays (steps a second), and "
         "whether it goes to steps as they are added"}},
+      {"track",
+       2,
+       2,
+       make_track,
+       {"track rows entropy|lse|text|off | track keys mass|off",
+        "a number of every query and the mean weight of every key, beside the map"}},
+      {"pin",
+       1,
+       3,
+       make_pin,
+       {"pin N Q K | pin N", "keep an entry of the map under a number from 1 to 8; go to it"}},
+      {"unpin", 1, 1, make_unpin, {"unpin N", "let the pin of this number go"}},
+      {"frames",
+       1,
+       1,
+       make_frames,
+       {"frames on|off",
+        "the mass that each frame's queries put on each frame, as a small matrix"}},
       {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
       {"words",
        1,
@@ -506,7 +449,8 @@ const std::vector<WordRule>& rules() {
        1,
        make_pane,
        {"pane NAME",
-        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline, mask; or "
+        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline, mask, "
+        "frames; or "
         "all of "
         "them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
@@ -567,8 +511,6 @@ const std::vector<WordRule>& rules() {
 }  // namespace
 
 std::string_view wait_name(WaitFor what) { return kWaits[static_cast<size_t>(what)]; }
-std::string_view script_name_text(ScriptName name) { return kNames[static_cast<size_t>(name)]; }
-bool is_number(ScriptName name) { return name < ScriptName::exact; }
 std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>(op)]; }
 
 const std::vector<ScriptWordHelp>& script_word_help() {

@@ -12,6 +12,7 @@
 #include "viewer/commands/key_chord.h"
 #include "viewer/script/compare_words.h"
 #include "viewer/script/pane_words.h"
+#include "viewer/script/script_names.h"
 #include "viewer/view/head_picker.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
@@ -23,70 +24,6 @@ namespace attnscope {
 /// nothing left to do; the mask's numbers from all rows.
 enum class WaitFor : uint8_t { picture, query, exact, atlas, idle, mask };
 std::string_view wait_name(WaitFor what);
-
-/// Numbers and words that `print` and `expect` know.
-enum class ScriptName : uint8_t {
-  first_picture_ms,
-  query_ms,
-  frame_ms_max,
-  frames,
-  texture_mib,
-  host_mib,
-  queue,
-  level,
-  calls,
-  rows,
-  cols,
-  step,
-  layer,
-  chunk,
-  batch,
-  head,
-  atlas_heads,
-  atlas_sketched,
-  atlas_exact,
-  curve_points,
-  words,
-  word_mass,
-  text_mass,
-  special_mass,
-  js,
-  js_max,
-  js_rows,
-  film_frame,
-  film_frames,
-  range_low,
-  range_high,
-  share_below,
-  share_above,
-  density,
-  recall,
-  oracle_recall,
-  output_error,
-  exact,
-  branch,
-  block,
-  slot,
-  query,
-  reverse,
-  segment,
-  word,
-  product,
-  pool,
-  scale,
-  colormap,
-  order,
-  volume,
-  playing,
-  upload,
-  clipboard,
-  b,
-  difference,
-  mask
-};
-std::string_view script_name_text(ScriptName name);
-/// Whether its value is a number (they come first in ScriptName) or a word.
-bool is_number(ScriptName name);
 
 enum class CompareOp : uint8_t { equal, unequal, less, less_equal, greater, greater_equal };
 std::string_view compare_op_text(CompareOp op);
@@ -134,6 +71,10 @@ struct ShowVolume {
 /// `timeline entropy`, `timeline over layers` …
 struct ShowTimeline {
   TimelineChange change;
+};
+/// `pin 3`
+struct GoToPin {
+  int64_t number = 1;
 };
 struct Play {
   bool on = true;
@@ -195,13 +136,15 @@ struct SaveMask {
 };
 struct Quit {};
 }  // namespace word
-using ScriptWord = std::variant<
-    word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt, word::QueryBox,
-    word::QueryText, word::ShowSegment, word::ShowAtlas, word::ShowWords, word::ChooseWords,
-    word::Film, word::ShowMask, word::ShowVolume, word::ShowTimeline, word::Play, word::ShowOrder,
-    word::Act, word::Click, word::Drag, word::Wheel, word::PressKey, word::Type, word::SelectOther,
-    word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls, word::Probe, word::Print,
-    word::Expect, word::Shot, word::SaveSession, word::SaveMask, word::Quit>;
+using ScriptWord =
+    std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
+                 word::QueryBox, word::QueryText, word::ShowSegment, word::ShowAtlas,
+                 word::ShowWords, word::ChooseWords, word::Film, word::ShowMask, word::ShowVolume,
+                 word::ShowTimeline, word::ShowTrack, word::GoToPin, word::Play, word::ShowOrder,
+                 word::Act, word::Click, word::Drag, word::Wheel, word::PressKey, word::Type,
+                 word::SelectOther, word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls,
+                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession,
+                 word::SaveMask, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

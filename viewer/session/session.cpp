@@ -161,6 +161,16 @@ OrderedJson view_json(const ViewState& view, const path& folder) {
   }
   add_words_and_film(view, json);
   if (view.mask != MaskLook{}) json["mask"] = mask_json(view.mask, folder);
+  if (view.tracks != TracksLook{}) {
+    json["tracks"] = {{"rows", row_track_name(view.tracks.rows)},
+                      {"keys", key_track_name(view.tracks.keys)}};
+  }
+  for (int64_t number = 1; number <= kPins; ++number) {
+    if (const auto pin = view.pins.at(number)) {
+      json["pins"].push_back({{"number", number}, {"query", pin->query}, {"key", pin->key}});
+    }
+  }
+  if (view.show_frames) json["show_frames"] = true;
   // The shortest number that is this float.
   json["split_query"] = std::stod(fmt::format("{}", view.split_query));
   return json;
@@ -284,6 +294,8 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetAtlas{view.atlas},
                                 action::SetVolume{view.volume},
                                 action::SetTimeline{view.timeline},
+                                action::SetTracks{view.tracks},
+                                action::ShowFrames{view.show_frames},
                                 action::SetSplit{view.split_query},
                                 action::SetWords{view.words},
                                 action::SetFilm{view.film},
@@ -292,6 +304,9 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::SetOrder{view.order.keys, action::MapSide::keys},
                                 action::SetRect{view.rect}};
     if (view.query) actions.emplace_back(action::PickQuery{*view.query});
+    for (int64_t number = 1; number <= kPins; ++number) {
+      if (const auto pin = view.pins.at(number)) actions.emplace_back(action::SetPin{number, pin});
+    }
     if (view.other) {
       const auto more = other_side_actions(*view.other, others.find(session.other_head));
       actions.insert(actions.end(), more.begin(), more.end());

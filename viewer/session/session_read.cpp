@@ -31,6 +31,7 @@ class Fields {
     if (!json_.is_object()) throw fail("", "expected an object");
   }
 
+  const std::string& file() const { return file_; }
   bool has(const char* key) {
     known_.insert(key);
     return json_.contains(key);
@@ -317,6 +318,28 @@ MaskLook read_mask_look(Fields fields, const std::filesystem::path& folder) {
   return look;
 }
 
+TracksLook read_tracks(Fields fields) {
+  TracksLook look;
+  look.rows = fields.name("rows", parse_row_track, row_track_names());
+  look.keys = fields.name("keys", parse_key_track, key_track_names());
+  fields.check_all_known();
+  return look;
+}
+
+Pins read_pins(const Json& list, const Fields& of, const std::string& file) {
+  if (!list.is_array()) throw of.fail("pins", "expected a list of pins");
+  Pins pins;
+  for (const Json& each : list) {
+    Fields fields(each, file, "view.pins");
+    const int64_t number = fields.whole("number", 1, kPins);
+    if (pins.at(number)) throw fields.fail("number", fmt::format("there are two pins {}", number));
+    const int64_t query = fields.whole("query", 0, INT64_MAX);
+    pins.set(number, Pin{query, fields.whole("key", 0, INT64_MAX)});
+    fields.check_all_known();
+  }
+  return pins;
+}
+
 /// A file is read: it is part of what is seen.
 MapOrder read_order(Fields fields, const std::filesystem::path& folder) {
   const auto side = [&](const char* key) {
@@ -360,6 +383,9 @@ ViewState read_view(Fields fields, const std::filesystem::path& folder) {
   if (fields.has("atlas")) view.atlas = read_atlas(fields.object("atlas"));
   if (fields.has("volume")) view.volume = read_volume(fields.object("volume"));
   if (fields.has("timeline")) view.timeline = read_timeline(fields.object("timeline"));
+  if (fields.has("tracks")) view.tracks = read_tracks(fields.object("tracks"));
+  if (fields.has("pins")) view.pins = read_pins(fields.at("pins"), fields, fields.file());
+  if (fields.has("show_frames")) view.show_frames = fields.boolean("show_frames");
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));
   if (fields.has("mask")) view.mask = read_mask_look(fields.object("mask"), folder);

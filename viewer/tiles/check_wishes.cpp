@@ -86,6 +86,7 @@ void check_wishes(const WantedTiles& wishes,
     check_against(each.head, each.quantity, each.against);
   }
   if (wishes.divergence) check_pair(wishes.divergence->a, wishes.divergence->b);
+  if (wishes.tracks) geometry(*wishes.tracks);
   for (const auto* heads : {&wishes.exact, &wishes.sketches, &wishes.exact_sketches}) {
     for (const HeadId& head : *heads) geometry(head);
   }

@@ -15,6 +15,7 @@
 #include "viewer/tiles/jobs/pass_job.h"
 #include "viewer/tiles/jobs/probe_job.h"
 #include "viewer/tiles/jobs/sketch_job.h"
+#include "viewer/tiles/jobs/tracks_job.h"
 
 namespace attnscope {
 namespace {
@@ -72,6 +73,9 @@ class ComputedMaps : public MapWork {
   std::shared_ptr<MapJob> sketch_job(const HeadId& id, bool exact) const override {
     if (!has(id, Quantity::weights)) return nullptr;
     return exact ? make_exact_sketch_job(id) : make_sketch_job(id);
+  }
+  std::shared_ptr<MapJob> tracks_job(const HeadId& id, bool exact) const override {
+    return make_tracks_job(id, exact);
   }
 
  private:

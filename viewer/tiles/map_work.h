@@ -52,6 +52,11 @@ class MapWork {
     (void)id, (void)exact;
     return nullptr;
   }
+  /// The same of tracks.
+  virtual std::shared_ptr<MapJob> tracks_job(const HeadId& id, bool exact) const {
+    (void)id, (void)exact;
+    return nullptr;
+  }
 };
 
 /// "call 0, batch item 1, head 2".

@@ -156,6 +156,7 @@ void TileScheduler::want(WantedTiles wishes) {
     mark(wishes_.divergence->b);
   }
   for (const HeadId& id : wishes_.exact) mark(id);
+  if (wishes_.tracks) mark(*wishes_.tracks);
   for (const auto* heads : {&wishes_.sketches, &wishes_.exact_sketches}) {
     for (const HeadId& id : *heads) head(id).sketch_wanted = true;
   }
@@ -182,6 +183,7 @@ void TileScheduler::order_jobs() {
   if (wishes_.words_line) order_line(*wishes_.words_line);
   if (wishes_.masses) order_masses(*wishes_.masses);
   for (const TileId& tile : wishes_.tiles) order_tile(tile);
+  order_tracks(false);
   for (const HeadId& id : wishes_.sketches) order_sketch(id, false);
   order_divergence(false);
   for (const DifferenceId& id : wishes_.exact_differences) order_difference(id);
@@ -196,6 +198,7 @@ void TileScheduler::order_jobs() {
   order_divergence(true);
   const auto& masses = wishes_.masses;
   if (masses && waits_for_norms(*masses)) order_pass(masses->head, Quantity::weights);
+  order_tracks(true);
   for (const HeadId& id : wishes_.exact_sketches) order_sketch(id, true);
 }
 

@@ -40,9 +40,14 @@ struct DivergenceKey {
   bool all = false;
   friend auto operator<=>(const DivergenceKey&, const DivergenceKey&) = default;
 };
+struct TracksKey {
+  HeadId head;
+  bool exact = false;
+  friend auto operator<=>(const TracksKey&, const TracksKey&) = default;
+};
 /// What a job makes.
 using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey,
-                            MassRequest, DivergenceKey>;
+                            MassRequest, DivergenceKey, TracksKey>;
 
 /// What a worker is to do next: a piece of a job, or, without one, binding the head.
 struct Assignment {
@@ -91,6 +96,8 @@ class TileScheduler {
   std::string sketch_problem(const HeadId& id) const;
   std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const;
   std::string divergence_problem() const;
+  std::shared_ptr<const HeadTracks> find_tracks(const HeadId& id) const;
+  std::string tracks_problem(const HeadId& id) const;
   /// No sketches of a batch item of a call are made until they are let go: somebody looks for kept
   /// ones.
   void hold_sketches(int64_t call, int64_t batch) { held_.insert({call, batch}); }
@@ -122,6 +129,7 @@ class TileScheduler {
   void order_sketch(const HeadId& id, bool exact);
   void order_difference(const DifferenceId& id);
   void order_divergence(bool all);
+  void order_tracks(bool exact);
   bool is_wanted(const HeadId& head, const MapNumbers& numbers) const;
   void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
   /// Why this job, or its head as a whole, failed; empty: it did not.

@@ -480,6 +480,16 @@ std::shared_ptr<const KeyMasses> TileService::find_masses(const MassRequest& req
 
 bool TileService::has_masses() const { return impl_->computes(); }
 
+std::shared_ptr<const HeadTracks> TileService::find_tracks(const HeadId& head) const {
+  return impl_->locked([&](TileScheduler& s) { return s.find_tracks(head); });
+}
+
+std::string TileService::tracks_problem(const HeadId& head) const {
+  return impl_->locked([&](TileScheduler& s) { return s.tracks_problem(head); });
+}
+
+bool TileService::has_tracks() const { return impl_->computes(); }
+
 std::shared_ptr<const VideoFrame> TileService::find_frame(const FrameRequest& request) const {
   return impl_->find_frame(request);
 }

@@ -87,6 +87,9 @@ class TileService : public TileSource {
   bool has_sketches() const override;
   std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override;
   bool has_masses() const override;
+  std::shared_ptr<const HeadTracks> find_tracks(const HeadId& head) const override;
+  std::string tracks_problem(const HeadId& head) const override;
+  bool has_tracks() const override;
   std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const override;
   std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const override;
   bool has_masks() const override;

@@ -10,6 +10,7 @@
 #include "core/base/place_order.h"
 #include "core/heads/head_sketch.h"
 #include "viewer/view/head_mask.h"
+#include "viewer/view/head_tracks.h"
 #include "viewer/view/map_tile.h"
 #include "viewer/view/video_frame.h"
 
@@ -43,6 +44,9 @@ struct WantedTiles {
   /// Differences whose exact pyramid should be computed when nothing else is to be done, before
   /// those of `exact`.
   std::vector<DifferenceId> exact_differences = {};
+  /// The head whose tracks are wanted: of a sample of its rows after all tiles, of all rows after
+  /// the passes.
+  std::optional<HeadId> tracks = {};
   /// Rows that should be compared, a sample of them first, when there are no tiles to be made.
   std::optional<HeadsCompared> divergence = {};
   /// A mask over a head's map, built and measured beside everything else.
@@ -104,6 +108,19 @@ class TileSource {
   /// The masses, or null. Of an export there are none.
   virtual std::shared_ptr<const KeyMasses> find_masses(const MassRequest&) const { return nullptr; }
   virtual bool has_masses() const { return false; }
+  /// The head's tracks as good as they are by now, or null. Of an export, and of weights of either
+  /// sign, there are none.
+  virtual std::shared_ptr<const HeadTracks> find_tracks(const HeadId& head) const {
+    (void)head;
+    return nullptr;
+  }
+  /// Why the head's wanted tracks will not come (exactly), one line; empty: they are there or may
+  /// still come.
+  virtual std::string tracks_problem(const HeadId& head) const {
+    (void)head;
+    return "";
+  }
+  virtual bool has_tracks() const { return false; }
   /// The picture, or null; of one that cannot be read, why.
   virtual std::shared_ptr<const VideoFrame> find_frame(const FrameRequest&) const {
     return nullptr;

@@ -56,6 +56,7 @@ class Applier {
     if (call().rows != before.rows || call().cols != before.cols) {
       state_.rect = fit_rect(call().rows, call().cols);
       state_.query.reset();
+      state_.pins = {};
     }
     if (state_.other && !other_problem(state_.other->head).empty()) state_.other.reset();
     if (!map_order_problem(state_.order).empty()) state_.order = {};
@@ -225,6 +226,7 @@ class Applier {
     if (a.pane == ViewPane::timeline) state_.timeline.shown = true;
     if (a.pane == ViewPane::words) state_.words.shown = true;
     if (a.pane == ViewPane::mask) state_.mask.shown = true;
+    if (a.pane == ViewPane::frames) (*this)(action::ShowFrames{true});
   }
 
   void operator()(const action::ShowHistogram& a) {
@@ -258,6 +260,51 @@ class Applier {
     check_timeline_look(a.look);
     state_.timeline = a.look;
     if (!a.look.shown && state_.maximised == ViewPane::timeline) state_.maximised.reset();
+  }
+
+  void operator()(const action::SetTracks& a) {
+    if (a.look.any()) check_tracks("track");
+    state_.tracks = a.look;
+  }
+
+  void operator()(const action::ShowFrames& a) {
+    if (a.on) check_tracks("frames on");
+    state_.show_frames = a.on;
+    if (!a.on && state_.maximised == ViewPane::frames) state_.maximised.reset();
+  }
+
+  void operator()(const action::SetPin& a) {
+    check_pin_number(a.number);
+    if (!a.place && !state_.pins.at(a.number)) {
+      throw usage_error(fmt::format("unpin {0}: there is no pin {0}", a.number));
+    }
+    const auto check = [&](const char* what, int64_t token, int64_t count) {
+      if (token >= 0 && token < count) return;
+      throw usage_error(fmt::format("pin {}: {} {}: outside the map (valid 0 to {})", a.number,
+                                    what, token, count - 1));
+    };
+    if (a.place) check("query", a.place->query, call().rows);
+    if (a.place) check("key", a.place->key, call().cols);
+    state_.pins.set(a.number, a.place);
+  }
+
+  void operator()(const action::GoToPin& a) {
+    check_pin_number(a.number);
+    const std::optional<Pin> pin = state_.pins.at(a.number);
+    if (!pin) throw usage_error(fmt::format("pin {0}: there is no pin {0}", a.number));
+    // The view goes beyond the map's edges for its sake no more than it did.
+    const auto centred = [](int64_t token, double begin, double end, int64_t count) {
+      const double size = end - begin;
+      const double most = static_cast<double>(count) - size;
+      if (most <= 0) return begin;
+      return std::clamp(static_cast<double>(token) + 0.5 - size / 2, 0.0, most);
+    };
+    const MapRect& now = state_.rect;
+    const Pin at = a.stands_at.value_or(*pin);
+    const double q0 = centred(at.query, now.q0, now.q1, call().rows);
+    const double k0 = centred(at.key, now.k0, now.k1, call().cols);
+    show({q0, q0 + now.q1 - now.q0, k0, k0 + now.k1 - now.k0});
+    state_.query = ChosenQuery{{state_.reverse ? pin->key : pin->query}};
   }
 
   void operator()(const action::Scrub& a) { (*this)(action::SelectHead{a.head}); }
@@ -387,6 +434,18 @@ class Applier {
     if (limits_.computed) return;
     throw usage_error(wish +
                       ": maps of an export are not subtracted; open the capture that it is of");
+  }
+
+  static void check_pin_number(int64_t number) {
+    if (number >= 1 && number <= kPins) return;
+    throw usage_error(fmt::format("pin {}: pins have numbers from 1 to {}", number, kPins));
+  }
+
+  void check_tracks(const std::string& wish) const {
+    if (limits_.computed) return;
+    throw usage_error(wish +
+                      ": an export has no sums of its rows and keys; open the capture that it is "
+                      "of");
   }
 
   void take_order(const MapOrder& wanted) {

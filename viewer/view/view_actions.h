@@ -83,6 +83,22 @@ struct SetVolume {
 struct SetTimeline {
   TimelineLook look;
 };
+struct SetTracks {
+  TracksLook look;
+};
+struct ShowFrames {
+  bool on;
+};
+/// Keeps an entry under a number, or lets it go.
+struct SetPin {
+  int64_t number;
+  std::optional<Pin> place;
+};
+/// Shows a pin in the middle of the view, as far as the map goes, and picks its token.
+struct GoToPin {
+  int64_t number;
+  std::optional<Pin> stands_at = {};  ///< in the matrix' order; nothing: where it is stored
+};
 /// A head of another step, as SelectHead; those that follow each other are one gesture.
 struct Scrub {
   HeadId head;
@@ -138,12 +154,13 @@ using Action =
                  action::SetSplit, action::SetWords, action::SetFilm, action::SetMask,
                  action::SetMoment, action::SetVolume, action::SetTimeline, action::Scrub,
                  action::SetOther, action::DropOther, action::SetDifference, action::SetSplitLine,
-                 action::SetLock, action::SetOtherRect, action::ShowRanked>;
+                 action::SetLock, action::SetOtherRect, action::ShowRanked, action::SetTracks,
+                 action::ShowFrames, action::SetPin, action::GoToPin>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and
-///   drops the query, another size of the prompt its chosen words; tokens mean something else after
-///   `reverse` where queries and keys are not the same sequence, so it drops the query there;
+///   drops query and pins, another size of the prompt its chosen words; tokens mean something else
+///   after `reverse` where queries and keys are not the same sequence, so it drops the query there;
 /// - an order of the tokens that the other head's cannot stand in becomes the stored one;
 /// - a product takes its usual scale where logits come or go and the scale is log, sqrt or linear
 ///   (symlog suits all); the range of another product becomes automatic;

@@ -15,9 +15,11 @@
 #include "viewer/view/looks/film_look.h"
 #include "viewer/view/looks/mask_look.h"
 #include "viewer/view/looks/timeline_look.h"
+#include "viewer/view/looks/tracks_look.h"
 #include "viewer/view/looks/volume_look.h"
 #include "viewer/view/looks/words_look.h"
 #include "viewer/view/map_tile.h"
+#include "viewer/view/pins.h"
 
 namespace attnscope {
 
@@ -34,7 +36,8 @@ enum class ViewPane : uint8_t {
   words,
   volume,
   timeline,
-  mask
+  mask,
+  frames
 };  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
@@ -112,6 +115,9 @@ struct ViewState {
   AtlasLook atlas = {};
   VolumeLook volume = {};
   TimelineLook timeline = {};
+  TracksLook tracks = {};
+  bool show_frames = false;  ///< the mass between frames
+  Pins pins = {};            ///< of the map, whichever head of its size is shown
   WordsLook words = {};
   FilmLook film = {};
   MaskLook mask = {};

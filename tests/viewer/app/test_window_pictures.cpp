@@ -116,6 +116,14 @@ TEST_CASE("a token's row as a volume, cut open at its frame") {
                {});
 }
 
+TEST_CASE("numbers of rows and keys beside the map, and the mass between frames") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("tracks",
+               "layer 2\nhead 0\nquery 3 8 7\ntrack rows entropy\ntrack keys mass\nframes on\n"
+               "zoom 160 592 300 900",
+               {});
+}
+
 TEST_CASE("steps under the toolbar with a number of a head as a curve") {
   if (!can_open_windows() || !fonts_are_installed()) return;
   const TemporaryFolder folder;

@@ -54,7 +54,8 @@ TEST_CASE("an empty palette lists all commands and script words, and no other") 
     INFO(command.name);
     // What is done with a held key, or to what the mouse points at, is not done from a list.
     const bool by_hand = command.id == CommandId::palette || command.id == CommandId::hold_other ||
-                         command.id == CommandId::copy_entry;
+                         command.id == CommandId::copy_entry || command.id == CommandId::pin ||
+                         command.id == CommandId::go_to_pin;
     CHECK(has_command(command.id) == (command.here && !by_hand));
   }
   CHECK(std::any_of(items.begin(), items.end(),

@@ -66,6 +66,21 @@ TEST_CASE("every word of a script is read") {
   CHECK(has(refused("film loop maybe"), "film loop maybe: no such name"));
   CHECK(has(refused("film tint 3"), "takes nothing more"));
   CHECK(has(refused("words special"), "words special"));
+  CHECK(action_of<action::ShowFrames>("frames on").on);
+  CHECK(action_of<action::SetPin>("pin 3 700 200").place == Pin{700, 200});
+  CHECK(action_of<action::SetPin>("pin 3 700 200").number == 3);
+  CHECK(word_of<word::GoToPin>("pin 8").number == 8);
+  CHECK_FALSE(action_of<action::SetPin>("unpin 2").place);
+  CHECK(has(refused("pin 1 5"), "expected pin N, or pin N Q K"));
+  CHECK(has(refused("pin one"), "expected a whole number"));
+  CHECK(has(refused("frames maybe"), "frames maybe: no such name"));
+  CHECK(action_of<action::Maximise>("pane frames").pane == ViewPane::frames);
+  CHECK(word_of<word::ShowTrack>("track rows lse").rows == RowTrack::lse);
+  CHECK_FALSE(word_of<word::ShowTrack>("track rows lse").keys);
+  CHECK(word_of<word::ShowTrack>("track keys off").keys == KeyTrack::off);
+  CHECK(has(refused("track rows entropie"), "track rows entropie: no such name, did you mean"));
+  CHECK(has(refused("track keys entropy"), "(off, mass)"));
+  CHECK(has(refused("track cols mass"), "track cols: no such name"));
   CHECK(has(refused("words loud"), "words: expected on, off"));
   CHECK(action_of<action::SetReverse>("reverse on").on);
   CHECK_FALSE(action_of<action::SetReverse>("reverse off").on);
@@ -116,7 +131,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 47);
+  CHECK(script_word_help().size() == 51);
 }
 
 TEST_CASE("lines, comments and quotes") {

@@ -39,6 +39,10 @@ Session unusual(const path& capture) {
   session.view.words = {true, false, true, "re", {0, 1}};
   session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
   session.view.mask = {true, "topk:block=32,keep=0.2", 64};
+  session.view.tracks = {RowTrack::text, KeyTrack::mass};
+  session.view.show_frames = true;
+  session.view.pins.set(2, Pin{3, 20});
+  session.view.pins.set(8, Pin{0, 1});
   session.view.split_query = 0.41f;
   return session;
 }

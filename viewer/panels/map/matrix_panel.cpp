@@ -9,6 +9,7 @@
 #include "viewer/panels/map/cell_numbers.h"
 #include "viewer/panels/map/crosshair.h"
 #include "viewer/panels/map/rulers.h"
+#include "viewer/panels/pin_mark.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 
@@ -140,14 +141,21 @@ std::string resolution_text(const SeenExactness& seen, const MapSource& call, Po
 
 struct MatrixPanel::Areas {
   ScreenRect map, top, left, footer, mini;
+  MapTracks::Areas tracks;
   bool has_footer = true;  ///< else there are no areas of footer and mini
 };
 
 MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect,
                                          const ViewState& state) {
   Areas a;
-  const float map_top = rect.y0 + ui.px(kHeaderHeight + kRulerHeight);
-  const float map_left = rect.x0 + ui.px(kRulerWidth);
+  const float rows = MapTracks::rows_width(ui, state), keys = MapTracks::keys_height(ui, state);
+  const float ruler_bottom = rect.y0 + ui.px(kHeaderHeight + kRulerHeight);
+  const float ruler_right = rect.x0 + ui.px(kRulerWidth);
+  // What would leave next to nothing of the map is left out.
+  a.tracks.has_rows = rows > 0 && rect.x1 - ruler_right - rows >= ui.px(2 * kLeastMap);
+  a.tracks.has_keys = keys > 0 && rect.y1 - ruler_bottom - keys >= ui.px(2 * kLeastMap);
+  const float map_top = ruler_bottom + (a.tracks.has_keys ? keys : 0);
+  const float map_left = ruler_right + (a.tracks.has_rows ? rows : 0);
   a.has_footer = rect.y1 - ui.px(kFooterHeight) >= map_top + ui.px(kLeastMap);
   const float below = ui.px(a.has_footer ? kFooterHeight : 8);
   const float map_bottom = std::max(map_top + ui.px(32), rect.y1 - below);
@@ -156,8 +164,13 @@ MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect,
   a.map.x1 = std::max(a.map.x1, a.map.x0 + ui.px(32));
   a.footer = {a.map.x0, a.map.y1, a.map.x1, rect.y1};
   if (state.equal_axes) a.map = with_equal_axes(a.map, state.rect, ui.px(kLeastSide));
-  a.top = {a.map.x0, rect.y0 + ui.px(kHeaderHeight + 2), a.map.x1, a.map.y0 - ui.px(1)};
-  a.left = {rect.x0 + ui.px(4), a.map.y0, a.map.x0 - ui.px(1), a.map.y1};
+  const float gap = ui.px(1);
+  a.top = {a.map.x0, rect.y0 + ui.px(kHeaderHeight + 2), a.map.x1, std::round(ruler_bottom) - gap};
+  a.left = {rect.x0 + ui.px(4), a.map.y0, std::round(ruler_right) - gap, a.map.y1};
+  a.tracks.rows = {a.left.x1 + gap, a.map.y0, a.map.x0 - gap, a.map.y1};
+  a.tracks.rows_label = {a.tracks.rows.x0, a.top.y0, a.tracks.rows.x1, a.top.y1};
+  a.tracks.keys = {a.map.x0, a.top.y1 + gap, a.map.x1, a.map.y0 - gap};
+  a.tracks.keys_label = {a.left.x0, a.tracks.keys.y0, a.left.x1, a.tracks.keys.y1};
   const float side = ui.px(kMiniSide);
   a.mini = {a.footer.x1 - side, a.footer.y0 + ui.px(8), a.footer.x1, a.footer.y0 + ui.px(8) + side};
   return a;
@@ -379,6 +392,18 @@ void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
   }
 }
 
+/// Entries that are kept.
+void MatrixPanel::draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const {
+  for (int64_t number = 1; number <= kPins; ++number) {
+    const std::optional<Pin> pin = scene.state.pins.at(number);
+    if (!pin) continue;
+    const float x = view.x(static_cast<double>(scene.placed.keys->place(pin->key)) + 0.5);
+    const float y = view.y(static_cast<double>(scene.placed.rows->place(pin->query)) + 0.5);
+    if (view.area.contains(x, y))
+      draw_pin(ui, "Matrix", x, y, number, IM_COL32(255, 255, 255, 255));
+  }
+}
+
 ColourScale MatrixPanel::mini_scale(const Scene& scene,
                                     const std::shared_ptr<const MapTile>& tile) {
   if (mini_tile_ != tile || mini_pool_ != scene.state.pool) {
@@ -498,6 +523,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
   draw_query_line(ui, scene, view);
+  draw_pins(ui, scene, view);
   if (scene.readout && (same_part || !on_other_)) draw_crosshair(ui, scene, view);
   if (!same_part) draw.PopClipRect();
   if (scene.other_state) draw_split_line(ui, scene, view, requests);
@@ -510,6 +536,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     query = scene.readout->point.query;
     key = scene.readout->point.key;
   }
+  tracks_.draw(ui, scene, view, areas.tracks, requests);
   draw_ruler(ui, areas.top, key_axis(scene, view), key, ui.theme.key);
   draw_ruler(ui, areas.left, query_axis(scene, view), query, ui.theme.query);
   if (areas.has_footer) {

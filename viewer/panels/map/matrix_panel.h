@@ -1,5 +1,6 @@
 #pragma once
 
+#include "viewer/panels/map/map_tracks.h"
 #include "viewer/panels/map/mask_overlay.h"
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/map_layer.h"
@@ -35,6 +36,8 @@ class MatrixPanel {
   int64_t mask_texture_bytes() const { return mask_.texture_bytes(); }
   PaneSize pane_size() const { return pane_; }
   const SeenExactness& seen() const { return seen_; }
+  /// Of the tracks beside the map, what is under the mouse; may be empty.
+  const std::string& tracks_readout() const { return tracks_.readout(); }
   /// Colours of the map's tiles changed places: the mouse is held or turned.
   bool interacting() const { return interacting_; }
 
@@ -54,6 +57,7 @@ class MatrixPanel {
                   PanelRequests& requests);
   void brush(const Scene& scene, double along, PanelRequests& requests);
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
+  void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
                      PanelRequests& requests);
@@ -65,6 +69,7 @@ class MatrixPanel {
   std::shared_ptr<const MapTile> mini_tile_;  ///< that mini_counts_ was counted of
   Pool mini_pool_ = Pool::max;
   ValueHistogram mini_counts_;
+  MapTracks tracks_;
   PaneSize pane_;
   SeenExactness seen_;
   bool interacting_ = false;

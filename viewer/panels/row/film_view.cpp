@@ -9,6 +9,7 @@
 #include "core/products/token_box.h"
 #include "io/pictures/shader_scale.h"
 #include "viewer/panels/legend.h"
+#include "viewer/panels/pin_mark.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
 
@@ -202,6 +203,7 @@ void FilmView::draw(const Ui& ui, const ScreenRect& whole, const Scene& scene, c
   layer_.add_grid(maps_, colours, filmed.scale.map(), area);
   draw_evicted(ui, over);
   draw_outlines(ui, scene, filmed);
+  draw_pins(ui, scene, filmed);
   mouse(ui, scene, filmed, requests);
   bottom_ = film_.bottom();
   if (!look.one) return;
@@ -282,6 +284,22 @@ void FilmView::draw_outlines(const Ui& ui, const Scene& scene, const Filmed& fil
   const bool reverse = filmed.line->request.reverse;
   outline(reverse ? scene.readout->point.query : scene.readout->point.key, filmed.other, ui.px(1),
           false);
+}
+
+/// The pins' ends that the film has: keys, or queries where it is of these.
+void FilmView::draw_pins(const Ui& ui, const Scene& scene, const Filmed& filmed) const {
+  const bool reverse = filmed.line->request.reverse;
+  for (int64_t number = 1; number <= kPins; ++number) {
+    const std::optional<Pin> pin = scene.state.pins.at(number);
+    if (!pin) continue;
+    const auto at = filmed.tokens.coord(reverse ? pin->query : pin->key);
+    for (int64_t slot = 0; at && slot < film_.frames; ++slot) {
+      if (latent_of_slot(static_cast<size_t>(slot)) != at->t) continue;
+      const ScreenRect cell = film_.cell_rect(slot, at->y, at->x);
+      draw_pin(ui, "Query", (cell.x0 + cell.x1) / 2, (cell.y0 + cell.y1) / 2, number,
+               reverse ? ui.theme.query : ui.theme.key);
+    }
+  }
 }
 
 void FilmView::mouse(const Ui& ui, const Scene& scene, const Filmed& filmed,

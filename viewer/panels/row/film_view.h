@@ -69,6 +69,7 @@ class FilmView {
   void draw_evicted(const Ui& ui, bool over) const;
   void draw_evicted(const Ui& ui, int64_t slot, bool over) const;
   void draw_outlines(const Ui& ui, const Scene& scene, const Filmed& filmed) const;
+  void draw_pins(const Ui& ui, const Scene& scene, const Filmed& filmed) const;
   void mouse(const Ui& ui, const Scene& scene, const Filmed& filmed, PanelRequests& requests);
   static void pick(const Filmed& filmed, std::vector<int64_t> tokens, PanelRequests& requests);
   void brush(const Ui& ui, const Filmed& filmed, int64_t slot, LatentCoord at,

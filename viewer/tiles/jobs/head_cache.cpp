@@ -43,7 +43,7 @@ TilePtr HeadCache::exact_tile(const TileId& tile) const {
 }
 
 int64_t HeadCache::bytes() const {
-  int64_t bytes = norms.reserved();
+  int64_t bytes = norms.reserved() + tracks_memory.bytes();
   const auto add = [&bytes](const OfQuantity& of) {
     bytes += of.exact_memory.bytes();
     if (of.sampled) bytes += of.sampled->reservation.bytes();
@@ -78,6 +78,8 @@ void HeadCache::drop() {
   for (OfQuantity& of : quantities) of = {};
   differences.clear();
   divergences.clear();
+  tracks = nullptr;
+  tracks_memory = {};
   asked_cache = false;
 }
 

@@ -14,6 +14,7 @@
 #include "viewer/tiles/jobs/worker_scratch.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 #include "viewer/tiles/texels/sampled_overview.h"
+#include "viewer/view/head_tracks.h"
 
 namespace attnscope {
 
@@ -116,6 +117,8 @@ struct HeadCache {
   std::shared_ptr<const HeadSketch> sketch;
   MemoryReservation sketch_memory;
   bool sketch_wanted = false;
+  std::shared_ptr<const HeadTracks> tracks;
+  MemoryReservation tracks_memory;
   uint64_t used = 0;
 
   OfQuantity& of(Quantity quantity) { return quantities[static_cast<size_t>(quantity)]; }
@@ -131,7 +134,7 @@ struct HeadCache {
   TilePtr exact_tile(const TileId& tile) const;
   /// Forgets the sketch; true where there was one.
   bool drop_sketch();
-  /// Of pyramids, samples and norms.
+  /// Of pyramids, samples, norms and tracks.
   int64_t bytes() const;
   bool holds_memory() const { return bound != nullptr || bytes() > 0; }
   /// Forgets all that can be computed again.
