@@ -98,7 +98,7 @@ std::optional<MaskRequest> DocumentFrame::wanted_mask() const {
   const MaskLook& look = shown_.mask;
   if (look.text.empty() || !document_.tiles->has_masks()) return std::nullopt;
   if (!document_.call_of(shown_.head).weights) return std::nullopt;
-  return MaskRequest{shown_.map_head(), look.text, look.block};
+  return MaskRequest{shown_.map_head(), look.text, look.block, look.edits, look.lost};
 }
 
 std::shared_ptr<const HeadMask> DocumentFrame::found_mask() const {

@@ -126,6 +126,16 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
 
 ImU32 dropped_colour(const Theme& theme) { return faded(theme.window, 0.72f); }
 
+ImU32 lost_colour(const Theme& theme, double share) {
+  // The square root shows small losses beside great ones.
+  const auto part = static_cast<float>(std::sqrt(std::clamp(share, 0.0, 1.0)));
+  const ImVec4 veil = ImGui::ColorConvertU32ToFloat4(theme.window);
+  const ImVec4 lost = ImGui::ColorConvertU32ToFloat4(theme.problem);
+  const auto mix = [&](float a, float b) { return a + (b - a) * part; };
+  return ImGui::ColorConvertFloat4ToU32(
+      {mix(veil.x, lost.x), mix(veil.y, lost.y), mix(veil.z, lost.z), 0.82f});
+}
+
 SeenSpecials seen_specials(const Scene& scene) {
   const ValueHistogram& seen = scene.histogram;
   const bool octaves = !(seen.against() && is_signed(seen.against()->how));

@@ -37,6 +37,8 @@ SeenSpecials seen_specials(const Scene& scene);
 void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from);
 /// Over blocks that a sparse mask drops.
 ImU32 dropped_colour(const Theme& theme);
+/// The same where the weight that is lost is this share (0 … 1) of the most that a block loses.
+ImU32 lost_colour(const Theme& theme, double share);
 /// What their colours mean: a line of kSwatchHeight.
 void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen);
 constexpr float kSwatchHeight = 18;

@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "core/patterns/mask_pattern.h"
+#include "viewer/panels/legend.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -26,6 +28,8 @@ std::string progress_text(const HeadMask& mask) {
 
 void set_text(const Scene& scene, const std::string& text, bool dragged, PanelRequests& requests) {
   MaskLook look = scene.state.mask;
+  // What was brushed belongs to one mask, whose numbers may change.
+  if (mask_pattern_name(text) != mask_pattern_name(look.text)) look.edits.clear();
   look.text = text;
   requests.act(action::SetMask{look, dragged});
 }
@@ -107,6 +111,69 @@ float MaskPanel::draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene&
   return y;
 }
 
+/// What dragging over the matrix does, what was brushed, and how what is dropped is coloured.
+void MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                           PanelRequests& requests) {
+  const MaskLook& look = scene.state.mask;
+  const auto set = [&](auto change) {
+    MaskLook changed = look;
+    change(changed);
+    requests.act(action::SetMask{std::move(changed)});
+  };
+  const auto brush = [&](const char* text, MaskBrush what, const char* about) {
+    if (!tool_button(ui, std::string("Mask/") + text, text, look.brush == what, about)) return;
+    set([&](MaskLook& to) { to.brush = look.brush == what ? MaskBrush::off : what; });
+  };
+  const bool can = scene.state.order.is_stored() && !scene.other_state;
+  put_text(ui, ui.fonts.secondary, rect.x0, rect.y0 + ui.px(4), ui.theme.secondary,
+           can                 ? "brush"
+           : scene.other_state ? "brush: without side B beside it"
+                               : "brush: in the stored order");
+  ImGui::SetCursorScreenPos({rect.x0 + ui.px(48), rect.y0});
+  if (!can) return;
+  brush("Keep", MaskBrush::keep, "dragging over the matrix keeps these blocks");
+  ImGui::SameLine(0, ui.px(4));
+  brush("Drop", MaskBrush::drop, "dragging over the matrix drops these blocks");
+  if (!look.edits.empty()) {
+    ImGui::SameLine(0, ui.px(12));
+    const std::string text = fmt::format("Clear {}", look.edits.size());
+    if (tool_button(ui, "Mask/Clear", text, false,
+                    "takes back all that was kept or dropped by hand"))
+      set([](MaskLook& to) { to.edits.clear(); });
+  }
+  if (look.text.empty()) return;
+  const float width = text_size(ImGui::GetFont(), "Lost").x + ui.px(16);
+  ImGui::SetCursorScreenPos({rect.x1 - width, rect.y0});
+  if (tool_button(ui, "Mask/Lost", "Lost", look.lost,
+                  "colours what is dropped by the weight that is lost there")) {
+    set([](MaskLook& to) { to.lost = !to.lost; });
+  }
+}
+
+/// What the colours of dropped blocks mean; gives the y below.
+float MaskPanel::draw_lost(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
+  const HeadMask& mask = *scene.mask;
+  const float width = std::min(ui.px(120), rect.width() / 2);
+  const float high = rect.y0 + ui.px(3), low = high + ui.px(8);
+  std::string text = "lost by a row in a block: \u2026";
+  if (mask.request.head.order > 0) {
+    text = "in the stored order only";
+  } else if (!mask.mass.empty()) {
+    constexpr int kSteps = 24;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    for (int i = 0; i < kSteps; ++i) {
+      const float from = rect.x0 + width * static_cast<float>(i) / kSteps;
+      draw.AddRectFilled({from, high}, {from + width / kSteps, low},
+                         lost_colour(ui.theme, (i + 0.5) / kSteps));
+    }
+    text = fmt::format("0 \u2026 {:.2g} % of a row lost in a block", 100 * most_lost(mask));
+  }
+  const float x = rect.x0 + (mask.mass.empty() ? 0 : width + ui.px(8));
+  ImFont* const small = ui.fonts.secondary;
+  put_text(ui, small, x, rect.y0, ui.theme.secondary, fit_text(small, text, rect.x1 - x));
+  return rect.y0 + ui.px(20);
+}
+
 void MaskPanel::draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
   const HeadMask& mask = *scene.mask;
   const MaskQuality quality = mask.quality.value_or(MaskQuality());
@@ -145,11 +212,14 @@ void MaskPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   y += ui.px(kMaskLine);
   draw_text(ui, {left, y, right, rect.y1}, scene, requests);
   y += ui.px(kMaskLine);
-  y = draw_sliders(ui, {left, y, right, rect.y1}, scene, requests) + ui.px(4);
+  y = draw_sliders(ui, {left, y, right, rect.y1}, scene, requests);
+  draw_tools(ui, {left, y, right, rect.y1}, scene, requests);
+  y += ui.px(kMaskLine + 4);
   ImGui::PopStyleVar();
   if (mask != nullptr && !mask->problem.empty()) {
     put_problem(ui, "Mask", {left, y, right, rect.y1}, "This mask cannot be had", mask->problem);
   } else if (mask != nullptr) {
+    if (scene.state.mask.lost) y = draw_lost(ui, {left, y, right, rect.y1}, scene);
     draw_numbers(ui, {left, y, right, rect.y1}, scene);
   }
   end_pane();

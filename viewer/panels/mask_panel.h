@@ -20,6 +20,9 @@ class MaskPanel {
   /// Gives the y below them.
   static float draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                             PanelRequests& requests);
+  static void draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                         PanelRequests& requests);
+  static float draw_lost(const Ui& ui, const ScreenRect& rect, const Scene& scene);
   static void draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& scene);
 
   std::array<char, 512> text_{};  ///< being typed

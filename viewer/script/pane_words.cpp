@@ -18,6 +18,16 @@ std::string either(ScriptArguments w, const std::vector<std::string>& names) {
   return w[2];
 }
 
+word::ShowMask parse_mask_edit(ScriptArguments w) {
+  if (w.size() != 6) {
+    throw usage_error("mask " + w[1] + ": expected Q0 Q1 K0 K1, queries and keys from and to");
+  }
+  word::ShowMask edit{"edit"};
+  edit.edit = {whole(w, 2), whole(w, 3), whole(w, 4), whole(w, 5), w[1] == "keep"};
+  edited_mask(Mask(), {edit.edit});  // an empty one is refused
+  return edit;
+}
+
 }  // namespace
 
 word::ShowWords parse_words(ScriptArguments w) {
@@ -65,7 +75,20 @@ word::Film parse_film(ScriptArguments w) {
 }
 
 word::ShowMask parse_mask(ScriptArguments w) {
-  if (w.size() == 2 && (w[1] == "on" || w[1] == "off")) return {w[1], "", 128};
+  if (w.size() == 2 && (w[1] == "on" || w[1] == "off" || w[1] == "unedited")) return {w[1]};
+  if (w[1] == "keep" || w[1] == "drop") return parse_mask_edit(w);
+  if (w.size() > 3) throw usage_error("mask: expected 1 to 2 words, or keep|drop Q0 Q1 K0 K1");
+  if (w[1] == "lost") {
+    word::ShowMask lost{"lost"};
+    lost.lost = either(w, {"on", "off"}) == "on";
+    return lost;
+  }
+  if (w[1] == "brush") {
+    word::ShowMask brush{"brush"};
+    const std::string how = either(w, {"keep", "drop", "off"});
+    if (how != "off") brush.brush = how == "keep" ? MaskBrush::keep : MaskBrush::drop;
+    return brush;
+  }
   const bool file = is_mask_file(w[1]);
   if (w.size() == 3 && !file) {
     throw usage_error("mask " + one_line(w[1]) + ": only a FILE.npy is told its block");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "viewer/script/script_arguments.h"
+#include "viewer/view/looks/mask_look.h"
 #include "viewer/view/looks/tracks_look.h"
 #include "viewer/view/view_actions.h"
 
@@ -30,9 +31,13 @@ struct Film {
 };
 /// `mask spatial:frames=1`, `mask blocks.npy 64`, `mask off` …
 struct ShowMask {
-  std::string part;     ///< "on" (the pane), "off" (no mask, no pane), "set"
-  std::string text;     ///< of "set": a pattern, or an absolute path
-  int64_t block = 128;  ///< of "set"
+  std::string part;       ///< "on" (the pane), "off" (no mask, no pane), "set", "edit", "unedited",
+                          ///< "brush", "lost"
+  std::string text = {};  ///< of "set": a pattern, or an absolute path
+  int64_t block = 128;    ///< of "set"
+  MaskEdit edit = {};     ///< of "edit"
+  MaskBrush brush = MaskBrush::off;  ///< of "brush"
+  bool lost = false;                 ///< of "lost"
 };
 /// `track rows entropy`, `track keys mass` …
 struct ShowTrack {

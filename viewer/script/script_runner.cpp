@@ -266,7 +266,18 @@ struct ScriptRunner::Step {
     MaskLook look = host.state().mask;
     look.shown = w.part != "off";
     if (w.part == "off") look = {};
-    if (w.part == "set") look = {true, w.text, w.block};
+    if (w.part == "set") {
+      look.text = w.text;
+      look.block = w.block;
+      look.edits.clear();
+    }
+    if (w.part == "edit") {
+      if (look.text.empty()) look.text = "none";
+      look.edits.push_back(w.edit);
+    }
+    if (w.part == "unedited") look.edits.clear();
+    if (w.part == "brush") look.brush = w.brush;
+    if (w.part == "lost") look.lost = w.lost;
     return act(action::SetMask{look});
   }
   int64_t checked_moment(int64_t moment) const {

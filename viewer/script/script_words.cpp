@@ -411,11 +411,13 @@ const std::vector<WordRule>& rules() {
         "the query's film over the video, played, resampled, written"}},
       {"mask",
        1,
-       2,
+       5,
        make_mask,
-       {"mask PATTERN|FILE.json|FILE.npy [BLOCK] | mask on|off",
+       {"mask PATTERN|FILE.json|FILE.npy [BLOCK] | mask on|off | mask keep|drop Q0 Q1 K0 K1 | "
+        "mask unedited | mask brush keep|drop|off | mask lost on|off",
         "a sparse mask over the matrix, as attnscope mask reads it (blocks of 128 tokens unless "
-        "told); its pane; no mask"}},
+        "told); its pane; no mask; entries of it kept or dropped by hand; what dragging does; what "
+        "is dropped by the weight lost there"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
       {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
       {"scale",

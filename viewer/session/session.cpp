@@ -75,9 +75,14 @@ void add_words_and_film(const ViewState& view, OrderedJson& json) {
 }
 
 OrderedJson mask_json(const MaskLook& look, const path& folder) {
-  return {{"shown", look.shown},
-          {"text", is_mask_file(look.text) ? stored_path(look.text, folder) : look.text},
-          {"block", look.block}};
+  OrderedJson json{{"shown", look.shown},
+                   {"text", is_mask_file(look.text) ? stored_path(look.text, folder) : look.text},
+                   {"block", look.block}};
+  for (const MaskEdit& edit : look.edits) {
+    json["edits"].push_back({{"rect", {edit.q0, edit.q1, edit.k0, edit.k1}}, {"keep", edit.keep}});
+  }
+  if (look.lost) json["lost"] = true;
+  return json;
 }
 
 OrderedJson head_values_json(const HeadValues& head) {

@@ -308,12 +308,29 @@ TimelineLook read_timeline(Fields fields) {
   return look;
 }
 
+MaskEdit read_mask_edit(Fields& fields) {
+  const Json& rect = fields.at("rect");
+  if (!rect.is_array() || rect.size() != 4) throw fields.fail("rect", "expected 4 numbers");
+  const auto end = [&](size_t i) { return fields.whole_of(rect[i], "rect", 0, INT64_MAX); };
+  return {end(0), end(1), end(2), end(3), fields.boolean("keep")};
+}
+
 MaskLook read_mask_look(Fields fields, const std::filesystem::path& folder) {
   MaskLook look;
   look.shown = fields.boolean("shown");
   look.text = fields.text("text");
   if (is_mask_file(look.text)) look.text = opened_path(look.text, folder);
   look.block = fields.whole("block", 1, int64_t{1} << 30);
+  if (fields.has("lost")) look.lost = fields.boolean("lost");
+  if (fields.has("edits")) {
+    const Json& list = fields.at("edits");
+    if (!list.is_array()) throw fields.fail("edits", "expected a list of rectangles");
+    for (const Json& each : list) {
+      Fields edit(each, fields.file(), "view.mask.edits");
+      look.edits.push_back(read_mask_edit(edit));
+      edit.check_all_known();
+    }
+  }
   fields.check_all_known();
   return look;
 }

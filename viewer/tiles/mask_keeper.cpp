@@ -6,10 +6,12 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/failure_text.h"
+#include "core/mask/edited_mask.h"
 #include "core/mask/mask_cover.h"
 #include "core/mask/reordered_mask.h"
 #include "core/patterns/mask_measurement.h"
 #include "core/problem/signed_weights.h"
+#include "core/products/map_reductions.h"
 #include "io/masks/mask_choice.h"
 #include "viewer/tiles/thread_priority.h"
 
@@ -42,6 +44,44 @@ void cover(HeadMask& to, const HeadTask& task, const Mask& mask, const std::stop
                     task.problem->num_keys(), to.block);
     to.kept.insert(to.kept.end(), line.begin(), line.end());
   }
+}
+
+bool wants_mass(const MaskRequest& request) { return request.lost && request.head.order == 0; }
+
+/// Reductions over one head, on the keeper's thread and the backend's workers.
+class KeeperReductions : public ReductionRunner {
+ public:
+  KeeperReductions(const TileBackend& backend, MemoryBudget& budget, std::stop_token stop)
+      : backend_(backend), budget_(budget), stop_(std::move(stop)) {}
+  MemoryBudget& budget() override { return budget_; }
+  bool is_plan_only() const override { return false; }
+  void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) override {
+    const ReductionPlan plan = plan_reductions(jobs, backend_, budget_.available());
+    StreamControl control;
+    control.stop = stop_;
+    if (ReductionStream(backend_, budget_).run(jobs, plan, sink, control)) return;
+    throw Error(ErrorCode::interrupted, "another mask is wanted");
+  }
+
+ private:
+  const TileBackend& backend_;
+  MemoryBudget& budget_;
+  const std::stop_token stop_;
+};
+
+/// [query blocks, key blocks]: the mean over a block's rows of the weight on its keys.
+std::vector<float> block_mass(const HeadTask& task, int64_t block, const TileBackend& backend,
+                              MemoryBudget& budget, const std::stop_token& stop) {
+  KeeperReductions run(backend, budget, stop);
+  PooledMap pooled = std::move(pooled_maps({&task, 1}, block, run).front());
+  const int64_t keys = task.keys.size();
+  for (int64_t c = 0; c < pooled.cols; ++c) {
+    const auto width = static_cast<float>(std::min(block, keys - c * block));
+    for (int64_t r = 0; r < pooled.rows; ++r) {
+      pooled.mean[static_cast<size_t>(r * pooled.cols + c)] *= width;
+    }
+  }
+  return std::move(pooled.mean);
 }
 
 }  // namespace
@@ -121,22 +161,45 @@ void MaskKeeper::publish(const HeadMask& mask, MemoryReservation* memory) {
   wake_();
 }
 
-void MaskKeeper::measure(const Wish& wish, HeadMask& mask, MemoryReservation& memory,
-                         const std::stop_token& stop) {
-  const MemoryReservation room = reserve_(memory_, "measuring a mask");
-  MemoryBudget budget(memory_);
+bool MaskKeeper::over(const HeadMask& mask) {
+  if (!mask.problem.empty()) return true;
+  return mask.all_rows && (!wants_mass(mask.request) || !mask.mass.empty());
+}
+
+std::optional<HeadMask> MaskKeeper::measured_before(const MaskRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  MaskRequest same = request;
+  for (const bool lost : {false, true}) {
+    same.lost = lost;
+    const Kept* const kept = find_kept(same);
+    if (kept != nullptr && kept->mask->all_rows) return *kept->mask;
+  }
+  return std::nullopt;
+}
+
+std::vector<float> MaskKeeper::mass_before(const MaskRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  for (const Kept& each : kept_) {
+    if (each.mask->request.head == request.head && !each.mask->mass.empty()) {
+      return each.mask->mass;
+    }
+  }
+  return {};
+}
+
+/// The blocks, and the numbers of sampled and of all rows.
+void MaskKeeper::measure_numbers(const Wish& wish, HeadMask& mask, MemoryReservation& memory,
+                                 MemoryBudget& budget, const std::stop_token& stop) {
   const AttentionProblem& problem = *wish.problem;
   const HeadTask task = task_of(wish);
-  require_shares(problem);
-  const MaskChoice choice =
-      MaskChoice::parse(wish.request.text, wish.request.block, budget, "mask");
+  const MaskRequest& request = wish.request;
+  const MaskChoice choice = MaskChoice::parse(request.text, request.block, budget, "mask");
   choice.check(problem, {backend_, budget, stop});
   const MemoryReservation held = budget.reserve(choice.bytes(problem), "the mask of a head");
-  const Mask built = choice.build(problem, task.batch, task.head, {backend_, budget, stop});
-  mask.block = mask_block(problem.num_queries(), problem.num_keys());
-  mask.query_blocks = ceil_div(problem.num_queries(), mask.block);
-  mask.key_blocks = ceil_div(problem.num_keys(), mask.block);
-  memory = reserve_(mask.query_blocks * mask.key_blocks, "the blocks of a mask");
+  const Mask built = edited_mask(
+      choice.build(problem, task.batch, task.head, {backend_, budget, stop}), request.edits);
+  built.check_shape(problem.batch(), problem.num_heads(), problem.num_queries(),
+                    problem.num_keys());
   cover(mask, task, wish.places.is_identity() ? built : reordered_mask(built, wish.places), stop);
   publish(mask, &memory);
   const MaskMeasurement how{backend_, budget, stop};
@@ -146,6 +209,31 @@ void MaskKeeper::measure(const Wish& wish, HeadMask& mask, MemoryReservation& me
   }
   mask.quality = measure_masks(task, {&built, 1}, how).front();
   mask.all_rows = true;
+}
+
+void MaskKeeper::measure(const Wish& wish, HeadMask& mask, MemoryReservation& memory,
+                         const std::stop_token& stop) {
+  const MemoryReservation room = reserve_(memory_, "measuring a mask");
+  MemoryBudget budget(memory_);
+  const AttentionProblem& problem = *wish.problem;
+  require_shares(problem);
+  mask.block = mask_block(problem.num_queries(), problem.num_keys());
+  mask.query_blocks = ceil_div(problem.num_queries(), mask.block);
+  mask.key_blocks = ceil_div(problem.num_keys(), mask.block);
+  const int64_t blocks = mask.query_blocks * mask.key_blocks;
+  const bool mass = wants_mass(wish.request);
+  memory = reserve_(mass ? 5 * blocks : blocks, "the blocks of a mask");
+  if (auto before = measured_before(wish.request)) {
+    before->request = wish.request;
+    mask = std::move(*before);
+    publish(mask, &memory);
+  } else {
+    measure_numbers(wish, mask, memory, budget, stop);
+    publish(mask, nullptr);
+  }
+  if (!mass || !mask.mass.empty()) return;
+  mask.mass = mass_before(wish.request);
+  if (mask.mass.empty()) mask.mass = block_mass(task_of(wish), mask.block, backend_, budget, stop);
   publish(mask, nullptr);
 }
 

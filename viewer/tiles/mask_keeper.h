@@ -19,8 +19,8 @@ namespace attnscope {
 
 /// Builds and measures the mask that is wanted on a thread of its own, with the backend's workers:
 /// its blocks first, then its numbers from sampled rows, then those of all rows, as `attnscope
-/// mask` has them. A wish for another mask ends the work on the one before. The last ones stay.
-/// Thread-safe.
+/// mask` has them, then, where it is asked for, where its weight lies. A wish for another mask ends
+/// the work on the one before. The last ones stay. Thread-safe.
 class MaskKeeper {
  public:
   struct Wish {
@@ -56,7 +56,12 @@ class MaskKeeper {
                const std::stop_token& stop);
   void publish(const HeadMask& mask, MemoryReservation* memory);
   const Kept* find_kept(const MaskRequest& request) const;
-  static bool over(const HeadMask& mask) { return mask.all_rows || !mask.problem.empty(); }
+  /// What is known of the same mask but for HeadMask::mass, of all rows; of the same head's mass.
+  std::optional<HeadMask> measured_before(const MaskRequest& request) const;
+  std::vector<float> mass_before(const MaskRequest& request) const;
+  void measure_numbers(const Wish& wish, HeadMask& mask, MemoryReservation& memory,
+                       MemoryBudget& budget, const std::stop_token& stop);
+  static bool over(const HeadMask& mask);
   bool pending() const;
 
   const TileBackend& backend_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/mask/edited_mask.h"
 #include "core/patterns/mask_summary.h"
 #include "viewer/view/map_tile.h"
 
@@ -19,6 +20,8 @@ struct MaskRequest {
   HeadId head;          ///< its blocks are told in the order of HeadId::order
   std::string text;     ///< as `attnscope mask --mask` reads it: a pattern, FILE.npy or FILE.json
   int64_t block = 128;  ///< tokens of a block of FILE.npy
+  std::vector<MaskEdit> edits = {};  ///< after which it is kept and dropped, the latest last
+  bool lost = false;                 ///< HeadMask::mass is wanted as well
   friend auto operator<=>(const MaskRequest&, const MaskRequest&) = default;
 };
 
@@ -33,8 +36,13 @@ struct HeadMask {
   /// As `attnscope mask` has it once `all_rows`; of sampled rows before; nothing before that.
   std::optional<MaskQuality> quality;
   bool all_rows = false;
+  /// [query_blocks, key_blocks]: the mean over a block's rows of the weight on its keys; empty
+  /// until it is known. In the stored order alone.
+  std::vector<float> mass;
 };
 
+/// The largest HeadMask::mass of a block that is dropped; 0 where none is, or none is known.
+double most_lost(const HeadMask& mask);
 /// Tokens of a block that a mask over a map of this size is drawn in.
 int64_t mask_block(int64_t rows, int64_t cols);
 

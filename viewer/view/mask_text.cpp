@@ -43,6 +43,14 @@ void check_mask_look(const MaskLook& look) {
   if (look.block < 1) {
     throw usage_error(fmt::format("mask: a block has at least 1 token (got {})", look.block));
   }
+  if (look.edits.size() > kMostMaskEdits) {
+    throw usage_error(
+        fmt::format("mask: at most {} rectangles are edited; save-mask FILE.npy keeps them, and "
+                    "mask FILE.npy goes on from there",
+                    kMostMaskEdits));
+  }
+  if (look.text.empty() && !look.edits.empty()) throw usage_error("mask: there is none to edit");
+  edited_mask(Mask(), look.edits);  // an empty one is refused
   if (look.text.empty() || is_mask_file(look.text)) return;
   try {
     parse_mask_pattern(look.text, "mask");

@@ -352,6 +352,7 @@ class Applier {
                           ": weights of either sign have no share that a mask keeps");
       }
     }
+    if (a.look.edits.size() > state_.mask.edits.size()) check_edit(a.look.edits.back());
     state_.mask = a.look;
     if (!a.look.shown && state_.maximised == ViewPane::mask) state_.maximised.reset();
   }
@@ -424,6 +425,11 @@ class Applier {
   static void check_moment(int64_t moment) {
     if (moment >= 0) return;
     throw usage_error(fmt::format("film frame {}: expected a number from 0 on", moment));
+  }
+  void check_edit(const MaskEdit& edit) const {
+    if (edit.q1 <= call().rows && edit.k1 <= call().cols) return;
+    throw usage_error(fmt::format("mask: queries {}:{}, keys {}:{} lie beyond the map ({} x {})",
+                                  edit.q0, edit.q1, edit.k0, edit.k1, call().rows, call().cols));
   }
   const CallLimits& call() const { return limits_.of_call(state_.head); }
   Quantity quantity() const {

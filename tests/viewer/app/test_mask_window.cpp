@@ -105,6 +105,42 @@ TEST_CASE("a mask veils what it drops, goes back, and comes back with the sessio
   CHECK(changed < 10);
 }
 
+TEST_CASE("blocks are brushed on and off over the matrix, taken back, and kept by the session") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const WindowResult result = run_window(
+      folder.path().string(), {kSample, "--layers", "2", "--heads", "0"},
+      "size 1000 700\nmask spatial:frames=1\nwait mask\nprint density\nclick Mask/Keep\n"
+      "drag Matrix/Map 0.7 0.1 0.9 0.3\nwait mask\nprint density\nclick Mask/Drop\n"
+      "drag Matrix/Map 0 0 0.99 0.99\nwait mask\nexpect density == 0\nexpect recall == 0\n"
+      "key Ctrl+Z\nwait mask\nprint density\nsave-session s.json\nclick Mask/Clear\nwait mask\n"
+      "print density\nopen s.json\nwait mask\nprint density\nclick Mask/Lost\nwait idle\n"
+      "shot lost.png\nmask brush off\nzoom 0 1024 0 1024\ndrag Matrix/Map 0.5 0.5 0.6 0.6\n"
+      "expect mask == spatial:frames=1\nmask off\nmask brush drop\n"
+      "drag Matrix/Map 0 0 0.4 0.4\nwait mask\nexpect mask == none\nprint density\n");
+  INFO(result.err << result.out);
+  REQUIRE(result.exit_code == 0);
+  std::vector<double> density;
+  for (int i = 0; i < 6; ++i) density.push_back(printed(result.out, "density", i));
+  CHECK(density[1] > density[0] + 0.02);
+  CHECK(density[2] == density[1]);
+  CHECK(density[3] == density[0]);
+  CHECK(density[4] == density[1]);
+  // 0.4 of either side, in blocks of 2.
+  CHECK(density[5] == Approx(1 - 0.4 * 0.4).margin(0.005));
+  // Where weight is lost the veil is red.
+  const Picture lost = read_png(folder / "lost.png");
+  int red = 0;
+  for (size_t i = 0; i + 2 < lost.pixels.size(); i += 3) {
+    red += lost.pixels[i] > lost.pixels[i + 1] + 25 && lost.pixels[i] > lost.pixels[i + 2] + 25;
+  }
+  CHECK(red > 1000);
+  const auto failed = run_window(folder.path().string(), {kSample}, "mask drop 0 10 0 1025\n");
+  CHECK(failed.exit_code != 0);
+  CHECK(
+      contains(failed.err, ":1: mask: queries 0:10, keys 0:1025 lie beyond the map (1024 x 1024)"));
+}
+
 TEST_CASE("a mask that is saved is read by attnscope mask and by the window") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

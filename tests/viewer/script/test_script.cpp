@@ -235,6 +235,15 @@ TEST_CASE("a mask is a pattern, a file with its block, on or off") {
   CHECK(file.text == "/b.npy");
   CHECK(file.block == 64);
   CHECK(word_of<word::ShowMask>("mask /b.npy").block == 128);
+  const auto edit = word_of<word::ShowMask>("mask drop 0 64 8 16");
+  CHECK(edit.part == "edit");
+  CHECK(edit.edit == MaskEdit{0, 64, 8, 16, false});
+  CHECK(word_of<word::ShowMask>("mask brush keep").brush == MaskBrush::keep);
+  CHECK(word_of<word::ShowMask>("mask lost on").lost);
+  CHECK(word_of<word::ShowMask>("mask unedited").part == "unedited");
+  CHECK(has(refused("mask keep 0 64"), "mask keep: expected Q0 Q1 K0 K1"));
+  CHECK(has(refused("mask keep 64 0 0 8"), "nothing to edit"));
+  CHECK(has(refused("mask brush paint"), "keep"));
   CHECK(word_of<word::Wait>("wait mask").what == WaitFor::mask);
   CHECK(is_number(ScriptName::output_error));
   CHECK_FALSE(is_number(ScriptName::mask));

@@ -38,7 +38,8 @@ Session unusual(const path& capture) {
   session.view.atlas = {true, "entropy", "text_mass", "layers=0-3 temporal", true};
   session.view.words = {true, false, true, "re", {0, 1}};
   session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
-  session.view.mask = {true, "topk:block=32,keep=0.2", 64};
+  session.view.mask = {
+      true, "topk:block=32,keep=0.2", 64, {{0, 8, 2, 4, true}, {1, 2, 0, 8}}, true};
   session.view.tracks = {RowTrack::text, KeyTrack::mass};
   session.view.show_frames = true;
   session.view.pins.set(2, Pin{3, 20});
@@ -227,6 +228,11 @@ TEST_CASE("what is wrong in a session is named by file and key") {
        "view.atlas.shwon: no such key, did you mean shown?"},
       {[](Json& j) { j["view"]["atlas"]["exact"] = 1; }, "view.atlas.exact"},
       {[](Json& j) { j["view"]["mask"]["block"] = 0; }, "view.mask.block"},
+      {[](Json& j) { j["view"]["mask"]["edits"] = 3; }, "view.mask.edits: expected a list"},
+      {[](Json& j) {
+         j["view"]["mask"]["edits"][0]["rect"] = {0, 1, -2, 3};
+       },
+       "view.mask.edits.rect"},
       {[](Json& j) { j["view"]["maximised"] = "nowhere"; }, "view.maximised: nowhere"},
       {[](Json& j) { j["view"]["split_query"] = 1.5; }, "view.split_query"},
       {[](Json& j) { j["facts"]["gird"] = "1x1x1"; },

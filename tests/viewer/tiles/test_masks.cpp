@@ -76,6 +76,54 @@ TEST_CASE("a mask's blocks, density and recall are those of the definitions in d
   }
 }
 
+TEST_CASE("an edited mask keeps and drops what was edited, and tells what each block gets") {
+  const Oracle oracle(described(ScoreFunction::softmax, 700, 650));
+  const MapReference reference(oracle, kHead, Quantity::weights);
+  ServiceHarness harness(oracle.problem());
+  MaskRequest request{kHead, "window:33"};
+  request.edits = {{0, 100, 400, 500, true}, {50, 60, 0, 450, false}};
+  const auto kept = [](int64_t q, int64_t k) {
+    if (q >= 50 && q < 60 && k < 450) return false;
+    if (q < 100 && k >= 400 && k < 500) return true;
+    return std::abs(q - k) <= 33;
+  };
+  const auto mask = measured(harness, request);
+  REQUIRE(mask->problem.empty());
+  CHECK(mask->mass.empty());
+  double entries = 0, recall = 0;
+  std::vector<uint8_t> blocks(mask->kept.size());
+  std::vector<double> mass(mask->kept.size());
+  for (int64_t q = 0; q < 700; ++q) {
+    for (int64_t k = 0; k < 650; ++k) {
+      const auto block = static_cast<size_t>(q / 2 * mask->key_blocks + k / 2);
+      mass[block] += reference.at(q, k) / 2;
+      if (!kept(q, k)) continue;
+      entries += 1;
+      recall += reference.at(q, k) / 700;
+      blocks[block] = 1;
+    }
+  }
+  CHECK(mask->kept == blocks);
+  CHECK(std::abs(mask->quality->density - entries / 700 / 650) < 1e-12);
+  CHECK(*mask->quality->recall == Approx(recall).epsilon(1e-5));
+  request.lost = true;
+  CHECK(measured(harness, request)->quality->recall == mask->quality->recall);
+  REQUIRE(harness.wait_idle());
+  const auto lost = harness.service().find_mask(request);
+  REQUIRE(lost->mass.size() == mass.size());
+  double most = 0;
+  int64_t wrong = 0;
+  for (size_t i = 0; i < mass.size(); ++i) {
+    if (std::abs(double{lost->mass[i]} - mass[i]) > 1e-4 * mass[i] + 1e-9) ++wrong;
+    if (blocks[i] == 0) most = std::max(most, mass[i]);
+  }
+  CHECK(wrong == 0);
+  CHECK(most_lost(*lost) == Approx(most).epsilon(1e-4));
+  // An edit of a larger map.
+  request.edits.push_back({0, 701, 0, 1, true});
+  CHECK(measured(harness, request)->problem.find("beyond a map of 700 x 650") != std::string::npos);
+}
+
 TEST_CASE("in another order of tokens a mask's blocks move, and its numbers stay") {
   const Oracle oracle(described(ScoreFunction::softmax, 90, 70));
   ServiceHarness harness(oracle.problem());

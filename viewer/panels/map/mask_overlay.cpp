@@ -6,25 +6,31 @@
 
 namespace attnscope {
 
-void MaskOverlay::upload(const Ui& ui, const std::shared_ptr<const HeadMask>& mask) {
+void MaskOverlay::upload(const Ui& ui, const std::shared_ptr<const HeadMask>& mask, bool lost) {
   const ImU32 veil = dropped_colour(ui.theme);
   // The numbers come later, and change no block.
   const bool same = of_ && of_->request == mask->request && of_->problem.empty();
   of_ = mask;
-  if (same && veil == veil_) return;
+  if (same && veil == veil_ && lost == lost_) return;
   veil_ = veil;
+  lost_ = lost;
   std::vector<uint32_t> colours(mask->kept.size());
-  std::transform(
-      mask->kept.begin(), mask->kept.end(), colours.begin(),
-      [&](uint8_t kept) -> uint32_t { return kept != 0 ? veil & ~IM_COL32_A_MASK : veil; });
+  const double most = lost ? most_lost(*mask) : 0;
+  for (size_t i = 0; i < colours.size(); ++i) {
+    if (mask->kept[i] != 0) {
+      colours[i] = veil & ~IM_COL32_A_MASK;
+    } else {
+      colours[i] = lost ? lost_colour(ui.theme, most > 0 ? mask->mass[i] / most : 0) : veil;
+    }
+  }
   texture_.upload(static_cast<int>(mask->query_blocks), static_cast<int>(mask->key_blocks),
                   colours);
 }
 
 void MaskOverlay::draw(const Ui& ui, const Scene& scene, const ViewTransform& view) {
   if (!scene.mask || !scene.mask->problem.empty()) return;
-  upload(ui, scene.mask);
   const HeadMask& mask = *scene.mask;
+  upload(ui, scene.mask, scene.state.mask.lost && !mask.mass.empty());
   // The last blocks may go beyond the map's edge.
   const auto rows = static_cast<double>(scene.geometry.rows);
   const auto cols = static_cast<double>(scene.geometry.cols);

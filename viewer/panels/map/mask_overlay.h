@@ -8,7 +8,8 @@
 
 namespace attnscope {
 
-/// The sparse mask over the matrix: what it drops lies under a veil, block by block.
+/// The sparse mask over the matrix: what it drops lies under a veil, block by block,
+/// or has a colour by the weight that is lost there.
 class MaskOverlay {
  public:
   /// Clipped by the caller.
@@ -16,11 +17,12 @@ class MaskOverlay {
   int64_t texture_bytes() const { return texture_.bytes(); }
 
  private:
-  void upload(const Ui& ui, const std::shared_ptr<const HeadMask>& mask);
+  void upload(const Ui& ui, const std::shared_ptr<const HeadMask>& mask, bool lost);
 
   gl::BlockTexture texture_;
   std::shared_ptr<const HeadMask> of_;  ///< what the texture was made of
   ImU32 veil_ = 0;
+  bool lost_ = false;
 };
 
 }  // namespace attnscope

@@ -295,7 +295,9 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   if (ImGui::IsItemActivated()) {
     dragged_ = false;
     brushed_from_ = inside && io.KeyShift ? std::optional(along) : std::nullopt;
+    if (inside && !brushed_from_ && MaskBrushing::is_chosen(scene)) brushing_.begin(query, key);
   }
+  if (brushing_.is_held()) return brushing_.drag(scene, query, key, requests);
   if (brushed_from_) return brush(scene, along, requests);
   if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, ui.px(3))) {
     dragged_ = interacting_ = true;
@@ -517,6 +519,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const bool same_part = !scene.other_state || scene.other_state->rect == scene.state.rect;
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {end, areas.map.y1}, true);
   mask_.draw(ui, scene, view);
+  brushing_.draw(ui, scene, view);
   draw_evicted(ui, scene, view);
   draw_cell_numbers(ui, scene, view, seen_.level);
   if (same_part) draw.PopClipRect();

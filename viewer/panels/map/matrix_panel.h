@@ -1,6 +1,7 @@
 #pragma once
 
 #include "viewer/panels/map/map_tracks.h"
+#include "viewer/panels/map/mask_brushing.h"
 #include "viewer/panels/map/mask_overlay.h"
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/map_layer.h"
@@ -65,6 +66,7 @@ class MatrixPanel {
 
   TileTextures* textures_;
   MaskOverlay mask_;
+  MaskBrushing brushing_;
   MapLayer map_layer_, other_layer_, mini_layer_;
   std::shared_ptr<const MapTile> mini_tile_;  ///< that mini_counts_ was counted of
   Pool mini_pool_ = Pool::max;

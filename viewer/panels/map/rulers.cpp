@@ -106,7 +106,7 @@ struct NestedGrid {
 };
 
 void draw_grid(const Ui& ui, const RulerAxis& axis, const Bands& bands, const NestedGrid& grid) {
-  const auto [outer, middle, inner] = grid.count;
+  const int64_t outer = grid.count[0], middle = grid.count[1], inner = grid.count[2];
   const auto named = [&](size_t i, int64_t number) {
     return fmt::format("{}{}", grid.name[i], number);
   };
