@@ -26,10 +26,10 @@ class PanelSet {
 
   /// Fills the window.
   void draw(const Ui& ui, const ScreenRect& window, const Scene& scene, PanelRequests& requests);
+  const VolumePanel& volume() const { return volume_; }
   const MatrixPanel& matrix() const { return matrix_; }
   const QueryPanel& query() const { return query_; }
   const AtlasPanel& atlas() const { return atlas_; }
-  const VolumePanel& volume() const { return volume_; }
 
  private:
   ScreenRect draw_left(const Ui& ui, const ScreenRect& rect, const Scene& scene,

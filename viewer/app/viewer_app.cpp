@@ -439,7 +439,9 @@ bool ViewerApp::reached(WaitFor what) const {
 /// Whether the film has all its pictures of the video, where it lies over them.
 bool ViewerApp::has_film() const {
   const FilmView* const film = panels_.query().film();
-  return film == nullptr || film->complete();
+  const ViewState& state = document_->history.now();
+  const bool volume = state.volume.shown || state.maximised == ViewPane::volume;
+  return (film == nullptr || film->complete()) && (!volume || panels_.volume().complete());
 }
 
 /// Whether every head of the atlas is there that can be, and drawn.

@@ -32,6 +32,8 @@ uniform uint peak;
 uniform bool emission;
 uniform int slice_axis;
 uniform float slice_at;
+uniform bool has_picture;
+uniform sampler2D picture;
 out vec4 colour;
 
 const float kNudge = 1e-3;
@@ -73,7 +75,13 @@ void main() {
     if (cut >= s) {
       ivec3 cell = clamp(ivec3(floor(from + way * cut)), ivec3(0), last);
       cell[slice_axis] = int(slice_at);
-      colour = vec4(plane_colour(texelFetch(cells, cell, 0).r), 1.0);
+      uint number = texelFetch(cells, cell, 0).r;
+      colour = vec4(plane_colour(number), 1.0);
+      // A picture of the video is none of a token that was not there.
+      if (has_picture && number != kEvicted) {
+        vec3 place = from + way * cut;
+        colour.rgb = textureLod(picture, place.xy / size.xy, 0.0).rgb;
+      }
       return;
     }
   }
@@ -260,7 +268,7 @@ void VolumePainter::take_colours(const VolumeColours& colours) {
 }
 
 void VolumePainter::draw(int width, int height, const VolumeView& view,
-                         const VolumeColours& colours) {
+                         const VolumeColours& colours, GLuint picture) {
   take_colours(colours);
   if (!target_ || target_->width() != width || target_->height() != height) {
     target_.emplace(width, height);
@@ -292,14 +300,17 @@ void VolumePainter::draw(int width, int height, const VolumeView& view,
   glUniform1i(program_.uniform("emission"), view.emission ? 1 : 0);
   glUniform1i(program_.uniform("slice_axis"), view.slice_axis);
   glUniform1f(program_.uniform("slice_at"), static_cast<float>(view.slice_at));
-  const auto bind = [&](int unit, GLenum kind, const TextureName& texture, const char* name) {
+  const auto bind = [&](int unit, GLenum kind, GLuint texture, const char* name) {
     glActiveTexture(static_cast<GLenum>(GL_TEXTURE0 + unit));
-    glBindTexture(kind, texture.get());
+    glBindTexture(kind, texture);
     glUniform1i(program_.uniform(name), unit);
   };
-  bind(2, GL_TEXTURE_2D, table_, "table");
-  bind(1, GL_TEXTURE_3D, blocks_, "blocks");
-  bind(0, GL_TEXTURE_3D, cells_, "cells");
+  // A sampler needs a texture of its kind, be it unused.
+  glUniform1i(program_.uniform("has_picture"), picture != 0 && view.slice_axis == 2 ? 1 : 0);
+  bind(3, GL_TEXTURE_2D, picture != 0 ? picture : table_.get(), "picture");
+  bind(2, GL_TEXTURE_2D, table_.get(), "table");
+  bind(1, GL_TEXTURE_3D, blocks_.get(), "blocks");
+  bind(0, GL_TEXTURE_3D, cells_.get(), "cells");
   glBindVertexArray(nothing_.get());
   glDrawArrays(GL_TRIANGLES, 0, 3);
   glDisable(GL_SCISSOR_TEST);

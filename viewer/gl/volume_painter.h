@@ -46,9 +46,11 @@ class VolumePainter {
   /// [depth, height, width] numbers: 0 is no value, 1 a masked one, 2 a missing one, 3
   /// one that was evicted.
   void upload(const std::array<int, 3>& depth_height_width, std::span<const uint8_t> numbers);
-  /// Draws a picture of so many pixels, transparent where no ray meets anything. Leaves the
-  /// window's framebuffer bound.
-  void draw(int width, int height, const VolumeView& view, const VolumeColours& colours);
+  /// Draws a picture of so many pixels, transparent where no ray meets anything. A plane across
+  /// axis 2 shows `picture` (a texture in colour, its first row at the volume's first), where it is
+  /// not 0, in place of its cells, but for evicted ones. Leaves the window's framebuffer bound.
+  void draw(int width, int height, const VolumeView& view, const VolumeColours& colours,
+            GLuint picture = 0);
   /// The texture of the picture that was drawn last, its first row the lowest; 0: none yet.
   GLuint picture() const { return target_ ? target_->texture() : 0; }
   int width() const { return target_ ? target_->width() : 0; }

@@ -123,6 +123,39 @@ TEST_CASE("a film is written as an animation, a video and pictures, resampled to
   CHECK(bytes("frames/frame-0003.png") != bytes("frames/frame-0004.png"));
 }
 
+TEST_CASE("the plane of a frame through the volume has the video's picture") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  write_video_sample(folder.path() / "capture", 1);
+  const auto run = [&](const std::string& script) {
+    return run_window(folder.path().string(), {"capture", "--cache", "none"},
+                      "size 1000 700\nquery 3 8 7\nvolume slice t 3\nvolume orbit 0 0\n" + script);
+  };
+  const WindowResult shown =
+      run("wait exact\nshot cells.png\nclick Volume/Video\nwait exact\nshot tint.png\n"
+          "film opacity 0.2\nwait exact\nshot faint.png\nvolume slice x 3\nfilm none\n"
+          "wait exact\nshot side.png\nfilm tint\nwait exact\nshot same.png\n");
+  INFO(shown.err);
+  REQUIRE(shown.exit_code == 0);
+  const auto at = [&](const char* name) { return read_png(folder.path() / name); };
+  const auto differ = [](const Picture& a, const Picture& b) {
+    // The volume itself, without what is written above and below it.
+    int count = 0;
+    for (size_t i = size_t{200} * a.width * 3; i < size_t{390} * a.width * 3; ++i) {
+      count += std::abs(int{a.pixels[i]} - int{b.pixels[i]}) > 12 ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(differ(at("cells.png"), at("tint.png")) > 3000);
+  CHECK(differ(at("tint.png"), at("faint.png")) > 1000);
+  // Pictures are of frames: no other plane has them.
+  CHECK(differ(at("side.png"), at("same.png")) < 300);
+  std::ofstream(folder.path() / "capture/p3-0.png") << "no picture";
+  const WindowResult broken = run("film tint\nwait exact\nshot broken.png\n");
+  CHECK(broken.exit_code == 0);
+  CHECK(differ(at("cells.png"), read_png(folder.path() / "broken.png")) < 300);
+}
+
 TEST_CASE("pictures that cannot be read, or are not there, are told, and the film goes on") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

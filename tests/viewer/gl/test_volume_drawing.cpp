@@ -4,6 +4,7 @@
 #include "core/base/dtype.h"
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
+#include "viewer/gl/picture_texture.h"
 #include "viewer/gl/volume_painter.h"
 #include "viewer/view/row/volume_camera.h"
 
@@ -38,7 +39,8 @@ struct Volume {
         {static_cast<int>(kSize[0]), static_cast<int>(kSize[1]), static_cast<int>(kSize[2])},
         cells.numbers);
   }
-  gl::ReadPixels draw(const VolumeCamera& camera, const VolumeLook& look, int width, int height) {
+  gl::ReadPixels draw(const VolumeCamera& camera, const VolumeLook& look, int width, int height,
+                      GLuint picture = 0) {
     gl::VolumeView view;
     view.start = floats(camera.ray_start({0, 0}));
     view.across = floats(camera.across());
@@ -50,7 +52,7 @@ struct Volume {
       view.slice_axis = 2 - static_cast<int>(look.slice->axis);
       view.slice_at = static_cast<int>(look.slice->at);
     }
-    painter.draw(width, height, view, colours);
+    painter.draw(width, height, view, colours, picture);
     return painter.framebuffer().read();
   }
   Rgb colour_of(uint8_t number) const {
@@ -98,6 +100,52 @@ TEST_CASE("every pixel of a volume has the colour of the cell that its ray meets
     // Rays that touch an edge may go either side of it.
     CHECK(wrong * 100 < seen);
   }
+}
+
+TEST_CASE("a plane of a frame shows the picture that it is given, the right way round") {
+  const Window window(hidden_window());
+  Volume volume(2);
+  std::replace(volume.cells.numbers.begin(), volume.cells.numbers.end(),
+               uint8_t{VolumeCells::kEvicted}, uint8_t{9});
+  volume.cells.numbers[(2 * 9 + 1) * 6 + 4] = VolumeCells::kEvicted;
+  volume.painter.upload({5, 9, 6}, volume.cells.numbers);
+  // A quarter of the picture each: red and green above, blue and white below.
+  const Rgb quarters[2][2] = {{{255, 0, 0}, {0, 255, 0}}, {{0, 0, 255}, {255, 255, 255}}};
+  Canvas canvas(60, 90, {0, 0, 0});
+  for (int y = 0; y < 90; ++y) {
+    for (int x = 0; x < 60; ++x) canvas.row(y)[static_cast<size_t>(x)] = quarters[y / 45][x / 30];
+  }
+  gl::PictureTexture picture;
+  picture.resize(60, 90);
+  picture.update(0, 0, canvas);
+  VolumeLook look;
+  look.azimuth = 30;
+  look.elevation = 20;
+  look.slice = VolumeSlice{VolumeAxis::t, 2};
+  constexpr int kSide = 128;
+  const VolumeCamera camera(kSize, look, kSide, kSide);
+  const gl::ReadPixels drawn = volume.draw(camera, look, kSide, kSide, picture.name());
+  std::array<int, 4> seen{};
+  int wrong = 0, evicted = 0;
+  for (int y = 0; y < kSide; ++y) {
+    for (int x = 0; x < kSide; ++x) {
+      const auto cell = seen_cell(volume.cells, camera.ray_start({x + 0.5, y + 0.5}), camera.way(),
+                                  VolumeCells::least_of(look.threshold), look.slice);
+      // The halves meet within row 4, and colours mix there.
+      if (!cell || cell->t != 2 || cell->y == 4 || cell->x == 2 || cell->x == 3) continue;
+      if (volume.cells.at(*cell) == VolumeCells::kEvicted) {
+        evicted += drawn.at(x, y) == quarters[0][1] ? 0 : 1;
+        continue;
+      }
+      const size_t below = cell->y > 4 ? 1 : 0, right = cell->x > 2 ? 1 : 0;
+      ++seen[2 * below + right];
+      wrong += difference(drawn.at(x, y), quarters[below][right]) > 1 ? 1 : 0;
+    }
+  }
+  INFO(wrong << " wrong");
+  for (const int count : seen) CHECK(count > 100);
+  CHECK(wrong <= 10);
+  CHECK(evicted > 0);
 }
 
 TEST_CASE("blocks have the largest numbers of their cells, also at the far sides") {

@@ -111,13 +111,13 @@ void VolumePanel::take_line(const Scene& scene) {
   scale_ = line_scale(scene, filmed_);
   if (!filmed_.has_grid() || is_too_large()) return;
   const IndexRange video = filmed_.video_range();
-  const std::vector<uint8_t> evicted = evicted_of(scene, filmed_);
-  specials_ = specials_of(*scene.line, *scale_, evicted, video);
+  evicted_ = evicted_of(scene, filmed_);
+  specials_ = specials_of(*scene.line, *scale_, evicted_, video);
   cells_.size = {filmed_.frames(), filmed_.height(), filmed_.width()};
   cells_.numbers.resize(static_cast<size_t>(video.size()));
   for (size_t i = 0; i < cells_.numbers.size(); ++i) {
     const size_t at = static_cast<size_t>(video.begin) + i;
-    const bool dropped = !evicted.empty() && evicted[at] != 0;
+    const bool dropped = !evicted_.empty() && evicted_[at] != 0;
     cells_.numbers[i] = dropped ? VolumeCells::kEvicted : number_of(scene, at);
   }
   if (!painter_) painter_.emplace();
@@ -138,6 +138,18 @@ float VolumePanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene
   const BesideButton beside = volume_button(ui, "Volume", rect, scene, requests);
   draw_line_controls(ui, "Volume", beside.header, end + ui.px(8), scene, requests);
   return beside.line_end;
+}
+
+/// The plane of a frame: its picture under the numbers, or these alone.
+void VolumePanel::video_button(const Ui& ui, const Scene& scene, PanelRequests& requests) const {
+  ImGui::SameLine(0, ui.px(4));
+  FilmLook look = scene.state.film;
+  if (!tool_button(ui, "Volume/Video", "Video", look.over,
+                   "the video's picture on the plane, as the film has it")) {
+    return;
+  }
+  look.over = !look.over;
+  requests.act(action::SetFilm{look});
 }
 
 /// Which plane of the slice's axis, on a line to drag along.
@@ -192,6 +204,9 @@ float VolumePanel::draw_controls(const Ui& ui, const ScreenRect& row, const Scen
       if (cut > 0) to.slice = VolumeSlice{static_cast<VolumeAxis>(axis), cells_.size[axis] / 2};
     });
   }
+  const bool video =
+      look.slice && look.slice->axis == VolumeAxis::t && SlicePicture::has_pictures(scene, filmed_);
+  if (video) video_button(ui, scene, requests);
   const ScreenRect last = item_rect();
   if (!look.slice) return last.y1;
   ScreenRect room{last.x1 + ui.px(12), last.y0, row.x1, last.y1};
@@ -208,7 +223,13 @@ void VolumePanel::draw_picture(const ScreenRect& area, const Scene& scene,
   const ImVec2 unit = ImGui::GetIO().DisplayFramebufferScale;
   const int width = static_cast<int>(std::ceil(area.width() * unit.x));
   const int height = static_cast<int>(std::ceil(area.height() * unit.y));
-  const Drawn wanted{made_, scene.state.volume, scene.state.theme, width, height};
+  const auto cut = slice_of(scene.state.volume);
+  if (cut && cut->axis == VolumeAxis::t) {
+    plane_.take(scene, filmed_, *scale_, evicted_, cut->at, requests);
+  } else {
+    plane_.drop();
+  }
+  const Drawn wanted{made_, scene.state.volume, scene.state.theme, width, height, plane_.version()};
   const PictureRest::Draw how = rest_.next(drawn_ != wanted, turning_, scene.now);
   if (how != PictureRest::Draw::kept) {
     drawn_ = wanted;
@@ -223,11 +244,12 @@ void VolumePanel::draw_picture(const ScreenRect& area, const Scene& scene,
     view.way = floats(camera_->way());
     view.emission = look.mode == VolumeMode::emission;
     view.least = VolumeCells::least_of(look.threshold);
-    if (const auto slice = slice_of(look)) {
-      view.slice_axis = slice->axis == VolumeAxis::t ? 2 : slice->axis == VolumeAxis::y ? 1 : 0;
-      view.slice_at = static_cast<int>(slice->at);
+    if (cut) {
+      view.slice_axis = cut->axis == VolumeAxis::t ? 2 : cut->axis == VolumeAxis::y ? 1 : 0;
+      view.slice_at = static_cast<int>(cut->at);
     }
-    painter_->draw(cols, rows, view, volume_colours(theme_of(scene.state.theme), scale_->map()));
+    painter_->draw(cols, rows, view, volume_colours(theme_of(scene.state.theme), scale_->map()),
+                   plane_.name());
   }
   if (const double wait = rest_.wait(scene.now); wait >= 0) requests.draw_again_in(wait);
   const auto name = reinterpret_cast<ImTextureID>(static_cast<intptr_t>(painter_->picture()));
@@ -374,6 +396,8 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
     threshold_mark(ui, {legend.x0, top, legend.x1, top + ui.px(10)}, scene, requests);
     if (look.threshold > 0) how += ", from " + short_number(scale_->value_at(look.threshold));
   }
+  if (plane_.name() != 0) how += "; the plane has the video's picture";
+  if (!plane_.problem().empty()) how = "no picture on the plane: " + plane_.problem();
   const float below = legend.y1 + ui.px(2);
   put_text(ui, ui.fonts.secondary, rect.x0, below, ui.theme.secondary,
            fit_text(ui.fonts.secondary, how, rect.width()));

@@ -5,6 +5,7 @@
 
 #include "viewer/gl/volume_painter.h"
 #include "viewer/panels/legend.h"
+#include "viewer/panels/row/slice_picture.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/row/picture_rest.h"
 #include "viewer/view/row/volume_camera.h"
@@ -17,6 +18,9 @@ namespace attnscope {
 class VolumePanel {
  public:
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
+  /// Whether the picture on its plane, where one is wanted, is there or will not come. Of the frame
+  /// that was drawn last, in which the volume was seen.
+  bool complete() const { return plane_.complete(); }
   int64_t texture_bytes() const { return painter_ ? painter_->bytes() : 0; }
 
  private:
@@ -30,6 +34,7 @@ class VolumePanel {
   /// Gives the y below them.
   float draw_controls(const Ui& ui, const ScreenRect& row, const Scene& scene,
                       PanelRequests& requests);
+  void video_button(const Ui& ui, const Scene& scene, PanelRequests& requests) const;
   void slice_slider(const Ui& ui, const ScreenRect& room, const Scene& scene,
                     PanelRequests& requests) const;
   static bool draw_no_line(const Ui& ui, const ScreenRect& room, const Scene& scene);
@@ -64,13 +69,16 @@ class VolumePanel {
     VolumeLook look;
     ViewTheme theme = ViewTheme::dark;
     int width = 0, height = 0;
+    int64_t plane = 0;  ///< SlicePicture::version()
     friend bool operator==(const Drawn&, const Drawn&) = default;
   };
   std::optional<Drawn> drawn_;
   PictureRest rest_;
+  SlicePicture plane_;
   TokenGrid filmed_;
   std::optional<ColourScale> scale_;
   SeenSpecials specials_;
+  std::vector<uint8_t> evicted_;  ///< [tokens]: 1 where a cache had dropped it; or empty
   VolumeCells cells_;
   std::optional<VolumeCamera> camera_;  ///< of the pane as it was drawn last
   bool turning_ = false;                ///< the mouse was pressed on the volume and has moved since
