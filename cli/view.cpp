@@ -160,7 +160,7 @@ std::function<GreyImage(int64_t)> frame_reader(const Capture& capture) {
   };
 }
 
-/// The tiles of a capture that may grow.
+/// The tiles of a capture that may grow, in calls and in pictures of its video.
 class CaptureTiles : public TileService {
  public:
   /// What the captures are of which the calls come, and what they are read from.
@@ -168,11 +168,22 @@ class CaptureTiles : public TileService {
     std::shared_ptr<InputSet> sources = std::make_shared<InputSet>();
     std::mutex mutex;
     std::vector<const Capture*> captures;
+    const Capture* pictured = nullptr;
 
     void take(const Capture& capture) {
       sources->include(capture.inputs());
       const std::lock_guard lock(mutex);
       captures.push_back(&capture);
+      // As Document::take_pictures().
+      if (pictured == nullptr || keeps_pictures(*pictured, capture)) pictured = &capture;
+    }
+    GreyImage read_frame(int64_t number) {
+      const Capture* of = nullptr;
+      {
+        const std::lock_guard lock(mutex);
+        of = pictured;
+      }
+      return read_png_grey(*of->open_frame(of->frames().at(static_cast<size_t>(number))));
     }
     std::vector<std::string> stamps() {
       std::vector<const Capture*> now;
@@ -214,7 +225,8 @@ class CaptureTiles : public TileService {
     service.cache_folders = cache_folders(o.cache, capture);
     service.sources = grown->sources;
     service.call_stamps = [grown] { return grown->stamps(); };
-    service.read_frame = frame_reader(capture);
+    const bool pictures = o.follow || !capture.frames().empty();
+    if (pictures) service.read_frame = [grown](int64_t n) { return grown->read_frame(n); };
     return service;
   }
 

@@ -172,7 +172,7 @@ std::optional<Capture> Capture::open_added(const std::filesystem::path& path,
     const auto* file = std::get_if<CaptureFile>(&place);
     return file == nullptr || known.contains(file->path);
   });
-  if (location.calls.empty()) return std::nullopt;
+  if (location.calls.empty() && location.frames == before.back()->frames()) return std::nullopt;
   Capture added = of_location(std::move(location), inputs, overrides, control);
   SeenCalls seen;
   for (const Capture* capture : before) seen = check_unique(capture->calls(), "", std::move(seen));
@@ -203,7 +203,7 @@ Capture Capture::of_location(CaptureLocation location, const std::shared_ptr<Inp
     }
   }
   // One bad call of many is no reason to show none.
-  if (capture.calls_.empty()) throw *first_bad;
+  if (capture.calls_.empty() && first_bad) throw *first_bad;
   check_unique(capture.calls_,
                location.named ? ", by the pattern " + location.named->pattern +
                                     ": calls are told apart by {step}, {layer}, {branch} and {kind}"

@@ -53,10 +53,11 @@ class Capture {
   static Capture open(const std::filesystem::path& path, const FactOverrides& overrides = {},
                       const ReadControl& control = {});
   /// What was added to a capture since `before`, all of this path, were opened: a capture of the
-  /// calls whose files none of them has, with the pictures that are there by now. Nothing where no
-  /// call was added. `before` is not empty. Throws as open() does, Error(file) also where a call of
-  /// `before` was recorded once more, Error(usage) where files are told by their names, which do
-  /// not say when a call is complete.
+  /// calls whose files none of them has, with the pictures that are there by now; it has no calls
+  /// where only its pictures are others than the last one's. Nothing where neither has changed.
+  /// `before` is not empty. Throws as open() does, Error(file) also where a call of `before` was
+  /// recorded once more, Error(usage) where files are told by their names, which do not say when a
+  /// call is complete.
   static std::optional<Capture> open_added(const std::filesystem::path& path,
                                            std::span<const Capture* const> before,
                                            const FactOverrides& overrides = {},

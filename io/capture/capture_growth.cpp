@@ -2,6 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
+#include "io/capture/capture.h"
 #include "io/capture/capture_location.h"
 #include "io/capture/facts/capture_catalogue.h"
 
@@ -39,6 +42,11 @@ bool has_capture_begun(const fs::path& path) {
 }
 
 bool can_grow(const fs::path& path) { return capture_folder(path).has_value(); }
+
+bool keeps_pictures(const Capture& before, const Capture& now) {
+  const std::vector<FrameFile>&old = before.frames(), &all = now.frames();
+  return all.size() >= old.size() && std::equal(old.begin(), old.end(), all.begin());
+}
 
 CaptureStamp CaptureStamp::of(const fs::path& path) {
   const fs::path folder = capture_folder(path).value_or(path);

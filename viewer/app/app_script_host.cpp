@@ -18,6 +18,11 @@ const std::vector<MapSource>* AppScriptHost::calls() const {
   return app_->document() != nullptr ? &app_->document()->calls : nullptr;
 }
 
+int64_t AppScriptHost::pictures() const {
+  const Document* const document = app_->document();
+  return document == nullptr ? 0 : static_cast<int64_t>(document->pictures.size());
+}
+
 const ViewState& AppScriptHost::state() const {
   return app_->document() != nullptr ? app_->document()->history.now() : nothing_;
 }

@@ -19,6 +19,7 @@ class AppScriptHost : public ScriptHost {
   void resize(int width, int height) override;
   TokenOrder read_order(const std::string& path) override { return open_token_order(path); }
   const std::vector<MapSource>* calls() const override;
+  int64_t pictures() const override;
   const ViewState& state() const override;
   void act(const Action& action) override;
   bool click(const std::string& label) override;

@@ -1,6 +1,7 @@
 #include "viewer/app/document.h"
 
 #include "core/base/error.h"
+#include "io/capture/capture_growth.h"
 #include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
 #include "viewer/tiles/texels/export_texels.h"
@@ -93,7 +94,7 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   document->other_origin.path = second;
   document->tiles = document->other ? make.of_two(*document->capture, *document->other, wake)
                                     : make.of_capture(*document->capture, wake);
-  for (const FrameFile& frame : document->capture->frames()) document->pictures.push_back(frame.t);
+  document->take_pictures(*document->capture);
   if (make.check && !origin.facts.mask && origin.facts.score == ScoreFunction::softmax) {
     document->quick_check = make.check(*document->capture, std::move(wake));
   }
@@ -110,11 +111,20 @@ void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceM
     added.pop_back();
     throw;
   }
+  if (sources.empty()) return;
   calls.insert(calls.end(), sources.begin(), sources.end());
   own_calls = static_cast<int64_t>(calls.size());
   picker.add(sources);
   other_picker.add(sources);
   for (const CallLimits& call : ViewLimits::of(sources).calls) limits.calls.push_back(call);
+}
+
+bool Document::take_pictures(const Capture& of) {
+  if (pictured != nullptr && !keeps_pictures(*pictured, of)) return false;
+  pictured = &of;
+  pictures.clear();
+  for (const FrameFile& frame : of.frames()) pictures.push_back(frame.t);
+  return true;
 }
 
 void Document::take_nearest_other() {

@@ -93,6 +93,8 @@ struct Document {
   std::unique_ptr<DocumentStop> stop = nullptr;
   /// The latent frame that each picture of the video belongs to; of captures that have any.
   std::vector<int64_t> pictures = {};
+  /// What they are of: the capture, or the newest of those that were added.
+  const Capture* pictured = nullptr;
   /// A head that is seen in place of the state's, as long as the mouse points at it.
   std::optional<HeadId> preview = {};
   /// Side B is seen in place of A, as long as its key is held.
@@ -129,6 +131,9 @@ struct Document {
   std::span<const MapSource> own() const {
     return std::span(calls).first(static_cast<size_t>(own_calls));
   }
+  /// Takes the pictures of the capture, or of one that was added to it; false, and nothing else,
+  /// where it does not keep those that were there.
+  bool take_pictures(const Capture& of);
   /// Takes calls that were added to the capture, with `make` that it was opened with; what is shown
   /// stays. Throws what TileSourceMaker::add() and require_whole_calls() throw; nothing was taken
   /// then.

@@ -153,6 +153,15 @@ void ViewerApp::take_added() {
     for (const auto& more : follower_->take()) {
       document_->add(more, settings_.make_source);
       tell_warnings(*more);
+      const size_t pictures = document_->pictures.size();
+      if (!document_->take_pictures(*more)) {
+        tell("the capture's pictures of its video were replaced: open it again to see them");
+      } else if (document_->pictures.size() > pictures) {
+        tell("the capture has " + std::to_string(document_->pictures.size()) +
+             " pictures of its video now");
+        window_->request_frames();
+      }
+      if (more->calls().empty()) continue;
       calls += static_cast<int64_t>(more->calls().size());
       const auto added = std::span<const MapSource>(document_->calls).last(more->calls().size());
       const std::u32string letters = shown_letters(added);

@@ -31,6 +31,8 @@ class ScriptHost {
   }
   /// What is open: null before the first `open`.
   virtual const std::vector<MapSource>* calls() const = 0;
+  /// Pictures of its video that the capture has by now.
+  virtual int64_t pictures() const { return 0; }
   virtual const ViewState& state() const = 0;
   virtual void act(const Action& action) = 0;
 

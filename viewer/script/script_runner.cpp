@@ -383,9 +383,10 @@ struct ScriptRunner::Step {
     return again_within(w.seconds, "wait " + std::string(wait_name(w.what)));
   }
   After operator()(const word::WaitCalls& w) const {
-    const int64_t there = host.calls() ? static_cast<int64_t>(host.calls()->size()) : 0;
-    if (there >= w.calls) return After::take_up;
-    const std::string what = fmt::format("wait calls {}", w.calls);
+    const int64_t calls = host.calls() ? static_cast<int64_t>(host.calls()->size()) : 0;
+    const int64_t there = w.pictures ? host.pictures() : calls;
+    if (there >= w.count) return After::take_up;
+    const std::string what = fmt::format("wait {} {}", w.pictures ? "pictures" : "calls", w.count);
     if (!host.follows()) {
       throw usage_error(
           fmt::format("{}: there are {}, and nothing is followed (--follow)", what, there));

@@ -264,10 +264,11 @@ double seconds_at(const Words& w, size_t at) {
 }
 
 ScriptWord make_wait(const Words& w) {
-  if (w[1] == "calls") {
-    if (w.size() == 2) throw usage_error("wait calls: expected how many calls");
-    const word::WaitCalls wait{whole(w, 2), seconds_at(w, 3)};
-    if (wait.calls < 1) throw usage_error("wait calls: expected 1 or more, got " + one_line(w[2]));
+  if (w[1] == "calls" || w[1] == "pictures") {
+    const std::string what = "wait " + w[1] + ": expected ";
+    if (w.size() == 2) throw usage_error(what + "how many " + w[1]);
+    const word::WaitCalls wait{whole(w, 2), w[1] == "pictures", seconds_at(w, 3)};
+    if (wait.count < 1) throw usage_error(what + "1 or more, got " + one_line(w[2]));
     return wait;
   }
   if (w.size() == 4) throw usage_error("wait: expected wait " + w[1] + " [SECONDS], got 3 words");
@@ -490,7 +491,7 @@ const std::vector<WordRule>& rules() {
        1,
        3,
        make_wait,
-       {"wait picture|query|exact|atlas|mask|idle [SECONDS] | wait calls N [SECONDS]",
+       {"wait picture|query|exact|atlas|mask|idle [SECONDS] | wait calls|pictures N [SECONDS]",
         "go on when it is there; 60 s at most"}},
       {"probe",
        2,

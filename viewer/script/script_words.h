@@ -107,9 +107,10 @@ struct Wait {
   WaitFor what = WaitFor::picture;
   double seconds = 0;
 };
-/// Until the capture has so many calls.
+/// Until the capture has so many calls, or pictures of its video.
 struct WaitCalls {
-  int64_t calls = 1;
+  int64_t count = 1;
+  bool pictures = false;
   double seconds = 0;
 };
 struct Probe {

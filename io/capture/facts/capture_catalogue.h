@@ -19,6 +19,7 @@ struct ReadControl;
 struct FrameFile {
   std::filesystem::path file;
   int64_t t = 0;
+  friend bool operator==(const FrameFile&, const FrameFile&) = default;
 };
 
 /// A file that holds a call of its own.

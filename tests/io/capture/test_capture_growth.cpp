@@ -65,6 +65,28 @@ TEST_CASE("calls that were added are opened, and no others") {
   CHECK(added->calls()[1].problem->num_queries() == 12);
   before[1] = &*added;
   CHECK_FALSE(Capture::open_added(path, before));
+  // Pictures come by themselves when the video has been made.
+  const Json root = Json::parse(read_bytes(path / "capture.json"));
+  const auto with_pictures = [&](const std::vector<std::string>& names) {
+    Json more = root;
+    for (size_t t = 0; t < names.size(); ++t) {
+      write_bytes(path / names[t], "a picture");
+      more["frames"].push_back({{"file", names[t]}, {"t", t}});
+    }
+    write_bytes(path / "new.json", more.dump());
+    fs::rename(path / "new.json", path / "capture.json");
+  };
+  with_pictures({"p0.png", "p1.png"});
+  const auto pictured = Capture::open_added(path, before);
+  REQUIRE(pictured);
+  CHECK(pictured->calls().empty());
+  REQUIRE(pictured->frames().size() == 2);
+  CHECK(pictured->frames()[1].t == 1);
+  CHECK(keeps_pictures(first, *pictured));
+  const Capture* all[] = {&first, &*added, &*pictured};
+  CHECK_FALSE(Capture::open_added(path, all));
+  with_pictures({"p0.png", "other.png"});
+  CHECK_FALSE(keeps_pictures(*pictured, *Capture::open_added(path, all)));
   // What was read stays what it was; the catalogue may be replaced.
   first.require_unchanged();
   added->require_unchanged();

@@ -12,6 +12,8 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
+#include "tests/support/picture_compare.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/waiting.h"
@@ -140,6 +142,41 @@ TEST_CASE("what cannot be followed, and what is added and cannot be read, is tol
   INFO(result.err);
   CHECK(result.err.find("wait calls 2: not there after 8 s") != std::string::npos);
   CHECK(result.err.find("is also in") != std::string::npos);
+}
+
+TEST_CASE("pictures of the video that come after the calls lie under the film") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const fs::path dump = folder.path() / "dump";
+  Json listed = Json::array();
+  record(dump, 0, 0, listed);
+  auto window = std::async(std::launch::async, [&] {
+    return run_window(folder.path().string(), {"dump", "--follow"},
+                      "query 2 1 1\nfilm tint\nwait exact\nshot before.png\n"
+                      "save-session open.json\nwait pictures 5\nwait exact\nshot after.png\n"
+                      "wait pictures 6 2\n");
+  });
+  wait_for_file(folder.path() / "open.json");
+  Json root{{"format", "attnscope-capture/1"}, {"calls", listed}};
+  for (int t = 0; t < 5; ++t) {
+    const std::string name = "frame" + std::to_string(t) + ".png";
+    fs::copy_file(std::string(project_folder()) + "/samples/moving-shapes/" + name, dump / name);
+    root["frames"].push_back({{"file", name}, {"t", t}});
+  }
+  write_bytes(dump / "catalogue.part", root.dump());
+  fs::rename(dump / "catalogue.part", dump / "capture.json");
+  const WindowResult result = window.get();
+  INFO(result.err);
+  // All was taken but a sixth picture.
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.find("wait pictures 6: not there after 2 s") != std::string::npos);
+  const Picture before = read_png(folder.path() / "before.png");
+  const Picture after = read_png(folder.path() / "after.png");
+  int changed = 0;
+  for (size_t i = 0; i < before.pixels.size(); ++i) {
+    changed += std::abs(int{before.pixels[i]} - int{after.pixels[i]}) > 12 ? 1 : 0;
+  }
+  CHECK(changed > 5000);
 }
 
 TEST_CASE("the time line of a followed capture grows, and goes to the newest step where told") {

@@ -101,7 +101,7 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::Wait>("wait idle 2.5").seconds == 2.5);
   CHECK(word_of<word::Wait>("wait query").what == WaitFor::query);
   CHECK(word_of<word::Wait>("wait picture").what == WaitFor::picture);
-  CHECK(word_of<word::WaitCalls>("wait calls 3").calls == 3);
+  CHECK(word_of<word::WaitCalls>("wait calls 3").count == 3);
   CHECK(word_of<word::WaitCalls>("wait calls 3").seconds == 60);
   CHECK(word_of<word::WaitCalls>("wait calls 12 0.5").seconds == 0.5);
   CHECK(word_of<word::Probe>("probe 17 4").key == 4);
@@ -245,6 +245,8 @@ TEST_CASE("a mask is a pattern, a file with its block, on or off") {
   CHECK(has(refused("mask keep 64 0 0 8"), "nothing to edit"));
   CHECK(has(refused("mask brush paint"), "keep"));
   CHECK(word_of<word::Wait>("wait mask").what == WaitFor::mask);
+  CHECK(word_of<word::WaitCalls>("wait pictures 3 9").pictures);
+  CHECK(has(refused("wait pictures"), "wait pictures: expected how many pictures"));
   CHECK(is_number(ScriptName::output_error));
   CHECK_FALSE(is_number(ScriptName::mask));
   CHECK(has(refused("mask window"), "mask window: expected window:N"));

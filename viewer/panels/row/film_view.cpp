@@ -34,10 +34,12 @@ void FilmView::take(const Scene& scene, const Filmed& filmed) {
   const auto against = scene.state.against();
   const Difference how = against ? against->how : Difference::off;
   const bool same = filmed.line == line_ && video == video_ && how == content_.how &&
+                    scene.pictures.size() == known_pictures_ &&
                     (content_.time == time || !content_.has_pictures);
   if (same) return;
   line_ = filmed.line;
   video_ = video;
+  known_pictures_ = scene.pictures.size();
   content_ =
       film_content(*line_, filmed.tokens, of_video, scene.pictures, time, filmed.evicted, how);
   outlined_ = content_.outlined(1);

@@ -81,6 +81,7 @@ class FilmView {
   MapLayer layer_;
   gl::GridTexture maps_;
   gl::PictureTexture pictures_;
+  size_t known_pictures_ = 0;  ///< of the video, that the content was made with
   FilmLayout film_;
   FilmContent content_;
   std::shared_ptr<const MapLine> line_;
