@@ -317,6 +317,8 @@ int run_view(const ViewRequest& asked) {
     service.call_stamps = [&capture] { return capture.call_stamps(); };
     std::vector<MapCall> calls = map_calls(capture);
     service.kept_calls = static_cast<int64_t>(calls.size());
+    service.other_cache_folders = cache_folders(o.cache, second);
+    service.other_sources = second.inputs();
     const std::vector<MapCall> more = map_calls(second);
     calls.insert(calls.end(), more.begin(), more.end());
     return std::make_unique<TileService>(calls, *backend, service, std::move(wake));

@@ -45,13 +45,17 @@ class TileService::Impl {
         kept_calls_(settings.kept_calls),
         wake_(std::move(wake)),
         scheduler_(std::move(maps), settings.memory) {
-    if (backend != nullptr && !settings.cache_folders.empty()) {
-      keeper_.emplace(
-          LseCache(settings.cache_folders, settings.sources), *backend,
-          settings.memory / kCheckShare, reserve_unlocked(),
+    const auto keep_norms = [&](std::optional<NormCache>& keeper,
+                                const std::vector<std::filesystem::path>& folders,
+                                const std::shared_ptr<const InputSet>& sources) {
+      if (backend == nullptr || folders.empty()) return;
+      keeper.emplace(
+          LseCache(folders, sources), *backend, settings.memory / kCheckShare, reserve_unlocked(),
           [this](const HeadId& id, const std::vector<RowNorm>& norms) { take_norms(id, norms); },
           [this](const std::string& problem) { take_warning(problem); });
-    }
+    };
+    keep_norms(keeper_, settings.cache_folders, settings.sources);
+    keep_norms(other_keeper_, settings.other_cache_folders, settings.other_sources);
     if (backend != nullptr && !settings.cache_folders.empty() && settings.call_stamps) {
       sketches_.emplace(
           SketchCache(settings.cache_folders, settings.sources), settings.call_stamps, *backend,
@@ -184,7 +188,12 @@ class TileService::Impl {
   bool can_keep(const HeadId& id) const {
     return id.order == 0 && (kept_calls_ < 0 || id.call < kept_calls_);
   }
-  bool is_kept(const HeadId& id) const { return keeper_ && can_keep(id); }
+  /// Where norms of the head are kept; null: nowhere.
+  NormCache* keeper_of(const HeadId& id) {
+    if (id.order != 0) return nullptr;
+    std::optional<NormCache>& keeper = can_keep(id) ? keeper_ : other_keeper_;
+    return keeper ? &*keeper : nullptr;
+  }
   NormCache::Source source_of(const HeadCache& head) const {
     return {head.id, head.problem, scheduler_.work().call(head.id)->mask.get()};
   }
@@ -206,7 +215,7 @@ class TileService::Impl {
     int64_t exact = 0;
   };
   std::map<std::pair<int64_t, int64_t>, KeptSketches> kept_sketches_;  ///< asked for
-  std::optional<NormCache> keeper_;
+  std::optional<NormCache> keeper_, other_keeper_;  ///< other: of a second capture
   std::optional<SketchKeeper> sketches_;
   std::optional<FrameKeeper> frames_;
   std::optional<MaskKeeper> masks_;
@@ -326,21 +335,23 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
 void TileService::Impl::look_up_norms(const Assignment& assignment) {
   const auto* pass = std::get_if<PassKey>(&assignment.key);
   HeadCache& head = *assignment.head;
-  if (!is_kept(head.id) || pass == nullptr || pass->against || head.asked_cache ||
+  NormCache* const keeper = keeper_of(head.id);
+  if (keeper == nullptr || pass == nullptr || pass->against || head.asked_cache ||
       head.norms.complete() || !needs_norms(head.problem->score(), pass->quantity)) {
     return;
   }
   head.asked_cache = true;
-  keeper_->look_up(source_of(head));
+  keeper->look_up(source_of(head));
 }
 
 void TileService::Impl::keep_norms(HeadCache& head) {
-  if (!is_kept(head.id) || head.norms_on_disk || !head.norms.complete()) return;
+  NormCache* const keeper = keeper_of(head.id);
+  if (keeper == nullptr || head.norms_on_disk || !head.norms.complete()) return;
   head.norms_on_disk = true;
   try {
     MemoryReservation memory = scheduler_.reserve(NormTable::bytes(head.geometry.rows),
                                                   "the row sums on their way to the disk");
-    keeper_->keep(source_of(head), head.norms.norms(), std::move(memory));
+    keeper->keep(source_of(head), head.norms.norms(), std::move(memory));
   } catch (const std::exception& error) {
     scheduler_.warn(failure_text(error));
   }

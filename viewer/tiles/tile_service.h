@@ -47,6 +47,10 @@ class TileService : public TileSource {
     /// Calls, the first ones, whose norms and sketches are kept: those of `sources`, where there
     /// are others. −1: all.
     int64_t kept_calls = -1;
+    /// The same of the calls behind those, of a second capture: their norms alone. None: they are
+    /// not kept.
+    std::vector<std::filesystem::path> other_cache_folders = {};
+    std::shared_ptr<const InputSet> other_sources = nullptr;
     /// Capture::call_stamps() of all calls that there are by now, under which sketches are kept
     /// beside row norms; asked on another thread. None: they are not.
     std::function<std::vector<std::string>()> call_stamps = {};

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -93,6 +94,38 @@ TEST_CASE("a second capture is compared, and found again by its session") {
   INFO(back.err);
   REQUIRE(back.exit_code == 0);
   CHECK(probes_of(back.out) == std::vector<nlohmann::json>{probes[1]});
+}
+
+TEST_CASE("row sums of both captures are kept, each beside its own") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  for (const char* const side : {"a", "b"}) {
+    fs::create_directory(folder.path() / side);
+    call_of(side[0]).write(folder.path() / side / "c.safetensors");
+  }
+  const auto kept = [&](const char* side) {
+    int64_t files = 0;
+    std::error_code error;
+    for (fs::directory_iterator item(folder.path() / side / ".attnscope", error), end;
+         !error && item != end; item.increment(error)) {
+      files += item->path().filename().string().starts_with("lse-") ? 1 : 0;
+    }
+    return files;
+  };
+  const auto run = [&](const std::string& script) {
+    const WindowResult r = run_window(folder.path().string(), {"a", "b"}, script);
+    INFO(r.err);
+    CHECK(r.exit_code == 0);
+    return probes_of(r.out);
+  };
+  run("wait exact\nwait idle\n");
+  CHECK(kept("a") == 1);
+  CHECK(kept("b") == 0);
+  const auto first = run("b show on\nwait exact\nprobe 17 211\nwait idle\n");
+  CHECK(kept("a") == 1);
+  CHECK(kept("b") == 1);
+  CHECK(run("b show on\nwait exact\nprobe 17 211\n") == first);
 }
 
 TEST_CASE("a second capture of another size is refused, and what was open stays") {
