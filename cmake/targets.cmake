@@ -1,13 +1,16 @@
 # Flags that every target of the project shares, and the one way to make a folder's library.
-add_library(attnscope_flags INTERFACE)
-target_compile_options(attnscope_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
+# attnscope_warnings: without what the sanitizers add.
+add_library(attnscope_warnings INTERFACE)
+target_compile_options(attnscope_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlaps within std::string's own concatenation (its bug 105651).
-  target_compile_options(attnscope_flags INTERFACE -Wno-restrict)
+  target_compile_options(attnscope_warnings INTERFACE -Wno-restrict)
 endif()
 if(ATTNSCOPE_WERROR)
-  target_compile_options(attnscope_flags INTERFACE -Werror)
+  target_compile_options(attnscope_warnings INTERFACE -Werror)
 endif()
+add_library(attnscope_flags INTERFACE)
+target_link_libraries(attnscope_flags INTERFACE attnscope_warnings)
 if(ATTNSCOPE_SANITIZE)
   target_compile_options(attnscope_flags INTERFACE -fsanitize=${ATTNSCOPE_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=all
@@ -67,7 +70,10 @@ function(attnscope_precompile target)
   if("attnscope::cuda_seam" IN_LIST linked)
     string(APPEND part _seam)
   endif()
-  string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${levels}_${unwatched}_${part}_${ARGN}" owner_property)
+  # A folder's own flags, too (tests/cli).
+  string(TOUPPER "CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}" flags)
+  string(MAKE_C_IDENTIFIER "ATTNSCOPE_PRECOMPILED_${levels}_${unwatched}_${part}_${${flags}}_${ARGN}"
+         owner_property)
   get_property(owner GLOBAL PROPERTY ${owner_property})
   if(owner)
     target_precompile_headers(${target} REUSE_FROM ${owner})

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "io/pictures/shader_scale.h"
 #include "viewer/gl/grid_texture.h"
+#include "viewer/gl/map_shaders.h"
 #include "viewer/gl/shader_program.h"
 #include "viewer/gl/texture_pool.h"
 
@@ -24,9 +26,6 @@ struct MapColours {
   Colour masked{0.137f, 0.157f, 0.18f};    ///< where a number is −inf: masked
   Colour masked_dot{0.408f, 0.451f, 0.498f};
 };
-
-/// The number of a weight of 0 where numbers are log₂ of weights: −inf is a masked one's.
-inline constexpr float kZeroTexel = -65504;
 
 /// A rectangle on the screen, in pixels from the top left, and the texels that fill it: x0 … x1
 /// show columns u0 … u1 of the texture, y0 … y1 rows v0 … v1, in texels.
@@ -47,7 +46,7 @@ struct PaintArea {
 class MapPainter {
  public:
   MapPainter();
-  /// Takes the 256 colours of a map.
+  /// Takes the colours of a map.
   void set_colormap(Colormap map);
   void draw_tiles(const TexturePool& pool, std::span<const MapQuad> quads,
                   const MapColours& colours, const PaintArea& area);
@@ -55,10 +54,11 @@ class MapPainter {
                  const PaintArea& area);
 
  private:
-  void prepare(const ShaderProgram& program, const MapColours& colours, const PaintArea& area);
+  const ShaderProgram& program_of(const MapVariant& variant);
+  void prepare(const MapVariant& variant, const MapColours& colours, const PaintArea& area);
   void draw(std::span<const MapQuad> quads);
 
-  ShaderProgram tiles_, grid_;
+  std::map<MapVariant, ShaderProgram> programs_;  ///< made when they are first needed
   VertexArrayName vertices_;
   BufferName buffer_;
   TextureName table_;

@@ -112,11 +112,11 @@ TEST_CASE("blocks are brushed on and off over the matrix, taken back, and kept b
       folder.path().string(), {kSample, "--layers", "2", "--heads", "0"},
       "size 1000 700\nmask spatial:frames=1\nwait mask\nprint density\nclick Mask/Keep\n"
       "drag Matrix/Map 0.7 0.1 0.9 0.3\nwait mask\nprint density\nclick Mask/Drop\n"
-      "drag Matrix/Map 0 0 0.99 0.99\nwait mask\nexpect density == 0\nexpect recall == 0\n"
+      "drag Matrix/Map 0 0 1 1\nwait mask\nexpect density == 0\nexpect recall == 0\n"
       "key Ctrl+Z\nwait mask\nprint density\nsave-session s.json\nclick Mask/Clear\nwait mask\n"
       "print density\nopen s.json\nwait mask\nprint density\nclick Mask/Lost\nwait idle\n"
       "shot lost.png\nmask brush off\nzoom 0 1024 0 1024\ndrag Matrix/Map 0.5 0.5 0.6 0.6\n"
-      "expect mask == spatial:frames=1\nmask off\nmask brush drop\n"
+      "expect mask == spatial:frames=1\nfit\nmask off\nmask brush drop\n"
       "drag Matrix/Map 0 0 0.4 0.4\nwait mask\nexpect mask == none\nprint density\n");
   INFO(result.err << result.out);
   REQUIRE(result.exit_code == 0);
