@@ -23,10 +23,6 @@
 namespace attnscope {
 namespace {
 
-/// The word with which the program starts itself as the process that reads HDF5 files; not for
-/// users.
-constexpr std::string_view kHelperWord = "--helper-process";
-
 int exit_code(ErrorCode code) {
   switch (code) {
     case ErrorCode::usage:

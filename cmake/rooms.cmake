@@ -26,6 +26,7 @@ attnscope_third_party(cuda HEADERS "^(cuda_runtime(_api)?|cuda_gl_interop|cublas
 attnscope_third_party(cute HEADERS "^cute/")
 attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^epoxy/")
 attnscope_third_party(imgui TARGETS attnscope_imgui HEADERS "^(imgui.*\\.h|GLFW/.*)$")
+attnscope_third_party(nanobind HEADERS "^nanobind/")
 attnscope_third_party(cli11 TARGETS CLI11::CLI11 HEADERS "^CLI/")
 
 # core: the problem and the stream. The standard library alone.
@@ -168,3 +169,7 @@ attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/verify cli/bench
   USES posix fmt json cli11)
+
+# python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.
+attnscope_room(python/native "attnscope._native: arrays in and out, captures, parts of maps, numbers of heads."
+  MAY core kernels io cli/common cli/query cli/stats USES fmt nanobind IF ATTNSCOPE_PYTHON_MODULE TARGET_ELSEWHERE)

@@ -46,7 +46,7 @@ endfunction()
 
 # The headers that most files of a target include again are parsed once; targets that name the same
 # ones share the result where they are compiled alike: at the same level, watched by the same
-# sanitizers, and as part of the CUDA module or not.
+# sanitizers.
 # GCC compiles whatever uses it by the options that it was made with: a target with options of its
 # own that change code, like -ffp-contract, goes without (DISABLE_PRECOMPILE_HEADERS).
 # That each file includes what it uses is seen where clang-tidy compiles it (scripts/lint), and for
@@ -62,9 +62,6 @@ function(attnscope_precompile target)
   string(REGEX MATCHALL "-O[0-3]" levels "${options}")
   get_target_property(unwatched ${target} ATTNSCOPE_NO_SANITIZE)
   set(part)
-  if(ATTNSCOPE_CUDA_BUILT AND target MATCHES "^attnscope_(core|kernels)$")
-    set(part module)
-  endif()
   # Macros that a precompiled header was made with have to be those of whoever uses it.
   get_target_property(linked ${target} LINK_LIBRARIES)
   if("attnscope::cuda_seam" IN_LIST linked)
@@ -117,6 +114,16 @@ endfunction()
 set(ATTNSCOPE_LIGHT_LIBRARIES cli io_results)
 set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script)$")
 
+# The CUDA module and Python's have libraries in them and need code that may lie anywhere. Programs take the
+# same code, so that it is compiled once for all of them; calls within a file stay open to inlining, as in
+# a program's own code, and are as fast.
+function(attnscope_position_independent target)
+  if(NOT ATTNSCOPE_SANITIZE)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  endif()
+endfunction()
+
 # attnscope_library(NAME SOURCES …  PUBLIC targets…): target attnscope_NAME,
 # alias attnscope::NAME. Includes are written from the project's root: "core/base/error.h".
 function(attnscope_library name)
@@ -127,6 +134,7 @@ function(attnscope_library name)
   target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags)
   set_target_properties(attnscope_${name} PROPERTIES UNITY_BUILD ${ATTNSCOPE_UNITY}
                         UNITY_BUILD_MODE GROUP)
+  attnscope_position_independent(attnscope_${name})
   if(name IN_LIST ATTNSCOPE_LIGHT_LIBRARIES)
     attnscope_optimise_lightly(attnscope_${name})
   endif()

@@ -158,7 +158,7 @@ ReadControl read_control(const CaptureOptions& o, const RunOptions& run, const C
           std::max(memory_limit(run), kLeastHeadBytes), o.growing};
 }
 
-Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
+Capture read_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
   if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
@@ -171,8 +171,12 @@ Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const C
   }
   if (!bare && o.capture.empty()) throw usage_error("a CAPTURE is needed, or --q and --k");
   const ReadControl control = read_control(o, run, console);
-  Capture capture = bare ? Capture::from_tensors(o.tensors, overrides, control)
-                         : Capture::open(o.capture, overrides, control);
+  return bare ? Capture::from_tensors(o.tensors, overrides, control)
+              : Capture::open(o.capture, overrides, control);
+}
+
+Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
+  Capture capture = read_capture(o, run, console);
   for (const std::string& line : capture.warnings()) console.warn("warning: " + line);
   for (const std::string& note : capture.notes()) console.say("note: " + note);
   return capture;

@@ -44,7 +44,9 @@ FactOverrides fact_overrides(const CaptureOptions& options);
 /// the links that are allowed. Throws Error(usage) for another word than refuse and follow.
 ReadControl read_control(const CaptureOptions& options, const RunOptions& run,
                          const Console& console);
-/// Opens it and says its warnings and notes. Throws Error(usage) when neither or both were given.
+/// Opens it. Throws Error(usage) when neither or both were given.
+Capture read_capture(const CaptureOptions& options, const RunOptions& run, const Console& console);
+/// The same, and says its warnings and notes.
 Capture open_any_capture(const CaptureOptions& options, const RunOptions& run,
                          const Console& console);
 /// The same of a capture whose calls have all of their tokens: Error(file) where one of several

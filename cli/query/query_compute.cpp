@@ -9,7 +9,6 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
-#include "core/products/reverse_query.h"
 #include "core/products/row_collector.h"
 #include "core/products/value_norms.h"
 #include "core/stream/streaming_engine.h"
@@ -41,24 +40,6 @@ void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows)
                  plan, rows)) {
     throw interrupted_error(kNothingWritten);
   }
-}
-
-/// What the chosen keys of each head count in its columns.
-std::vector<ReverseTask> reverse_tasks(const QueryRun& run) {
-  std::vector<ReverseTask> tasks;
-  for (size_t i = 0; i < run.tasks.tasks.size(); ++i) {
-    const HeadTask& head = run.tasks.tasks[i];
-    const ChosenTokens& chosen = run.tasks.tokens_of(i);
-    ReverseTask task{head.problem,  run.tasks.call_of(i).mask.get(),
-                     head.batch,    head.head,
-                     chosen.tokens, chosen.shares()};
-    for (size_t k = 0; k < task.keys.size() && run.request.weighting == "value"; ++k) {
-      const IndexRange key{task.keys[k], task.keys[k] + 1};
-      task.factors[k] *= value_norms(*head.problem, head.batch, head.head, key).front();
-    }
-    tasks.push_back(std::move(task));
-  }
-  return tasks;
 }
 
 void say_cache_use(const QueryRun& run, const ReverseQuery& query, bool enabled) {
@@ -95,8 +76,24 @@ std::optional<QueryValues> compute_rows(const QueryRun& run) {
   return result;
 }
 
+std::vector<ReverseTask> reverse_tasks(const QueryRequest& request, const QueryTasks& q) {
+  std::vector<ReverseTask> tasks;
+  for (size_t i = 0; i < q.tasks.size(); ++i) {
+    const HeadTask& head = q.tasks[i];
+    const ChosenTokens& chosen = q.tokens_of(i);
+    ReverseTask task{head.problem, q.call_of(i).mask.get(), head.batch,
+                     head.head,    chosen.tokens,           chosen.shares()};
+    for (size_t k = 0; k < task.keys.size() && request.weighting == "value"; ++k) {
+      const IndexRange key{task.keys[k], task.keys[k] + 1};
+      task.factors[k] *= value_norms(*head.problem, head.batch, head.head, key).front();
+    }
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
 std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache) {
-  const std::vector<ReverseTask> tasks = reverse_tasks(run);
+  const std::vector<ReverseTask> tasks = reverse_tasks(run.request, run.tasks);
   ReverseQuery query(tasks, {parse_domain(run.request.domain), run.request.run.threads},
                      run.backend, run.budget);
   const TilePlan plan = query.plan();

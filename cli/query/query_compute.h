@@ -6,6 +6,7 @@
 #include "cli/common/console.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/memory_budget.h"
+#include "core/products/reverse_query.h"
 #include "core/stream/tile_backend.h"
 #include "io/capture/lse_cache.h"
 
@@ -30,6 +31,9 @@ struct QueryValues {
 /// The chosen query rows of each head, averaged. With --dry-run prints the plan instead and returns
 /// nothing. Throws Error(interrupted) when it was stopped.
 std::optional<QueryValues> compute_rows(const QueryRun& run);
+
+/// What the chosen keys of each head count in its columns.
+std::vector<ReverseTask> reverse_tasks(const QueryRequest& request, const QueryTasks& tasks);
 
 /// The columns of the chosen keys: who attends to them. As compute_rows.
 std::optional<QueryValues> compute_columns(const QueryRun& run, LseCache& cache);

@@ -96,12 +96,16 @@ TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
 }
 
 QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture) {
-  QueryTasks q;
   if (!request.queries.any()) {
     throw usage_error("query needs --query T,Y,X, --index N or --text-token N|STRING");
   }
+  return make_query_tasks(request, capture.select(parse_selection(request.selection)));
+}
+
+QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCall> calls) {
+  QueryTasks q;
   q.reverse = request.reverse;
-  q.calls = capture.select(parse_selection(request.selection));
+  q.calls = std::move(calls);
   for (size_t c = 0; c < q.calls.size(); ++c) {
     const CallEntry& call = *q.calls[c].call;
     const AttentionProblem& problem = *call.problem;

@@ -62,6 +62,8 @@ TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
 /// Throws Error(usage) where a call does not have what was chosen, or the selected calls' volumes
 /// would differ in shape.
 QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture);
+/// The same of calls that were selected already.
+QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCall> calls);
 
 /// Throws Error(usage) where a call's keys do not have the domain: its zeros would look like an
 /// answer.

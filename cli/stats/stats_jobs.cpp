@@ -15,8 +15,12 @@ constexpr int64_t kShareRows = 256;
 }  // namespace
 
 StatsJobs make_stats_jobs(const StatsOptions& o, const Capture& capture) {
+  return make_stats_jobs(o, capture.select(parse_selection(o.selection)));
+}
+
+StatsJobs make_stats_jobs(const StatsOptions& o, std::vector<SelectedCall> calls) {
   StatsJobs s;
-  s.calls = capture.select(parse_selection(o.selection));
+  s.calls = std::move(calls);
   s.rows.reserve(s.calls.size());
   s.share_rows.reserve(s.calls.size());
   for (const SelectedCall& selected : s.calls) {

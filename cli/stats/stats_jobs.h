@@ -22,6 +22,8 @@ struct StatsJobs {
 
 /// Borrows the capture.
 StatsJobs make_stats_jobs(const StatsOptions& options, const Capture& capture);
+/// Borrows the calls, which were selected already.
+StatsJobs make_stats_jobs(const StatsOptions& options, std::vector<SelectedCall> calls);
 /// Takes the jobs out whose records are there.
 void drop_known(StatsJobs& jobs, std::span<const HeadRecord> kept);
 

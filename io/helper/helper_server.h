@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "io/helper/helper_question.h"
 
@@ -17,6 +18,10 @@ constexpr bool kHelperIsSanitized = true;
 #else
 constexpr bool kHelperIsSanitized = false;
 #endif
+
+/// The word with which the program `attnscope`, alone on its command line, is such a process; not
+/// for users.
+inline constexpr std::string_view kHelperWord = "--helper-process";
 
 /// What a helper process does instead of anything else: answers these questions, one after the
 /// other, to the process at the other end of its standard input, and ends the moment that process

@@ -89,13 +89,7 @@ CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const
 
 CallMask option_mask(const std::string& text, const std::string& option,
                      const ReadControl& control) {
-  if (text.starts_with("window:")) return {window_mask(text, option), {}, nullptr};
-  if (is_mask_word(text)) {
-    const auto fact = parse_mask_fact(text);
-    if (fact) return {make_mask(*fact, nullptr), fact, nullptr};
-    throw usage_error(option + " " + text +
-                      ": expected block_causal:N, N a whole number of tokens, at least 1");
-  }
+  if (auto mask = word_mask(text, option)) return std::move(*mask);
   check_mask_file(text, option);
   auto source = open_tensor_reference(text, usual_names("mask"), control);
   const MaskFact fact{MaskForm::tensor};
@@ -104,6 +98,15 @@ CallMask option_mask(const std::string& text, const std::string& option,
 }
 
 }  // namespace
+
+std::optional<CallMask> word_mask(const std::string& text, const std::string& option) {
+  if (text.starts_with("window:")) return CallMask{window_mask(text, option), {}, nullptr};
+  if (!is_mask_word(text)) return std::nullopt;
+  const auto fact = parse_mask_fact(text);
+  if (fact) return CallMask{make_mask(*fact, nullptr), fact, nullptr};
+  throw usage_error(option + " " + text +
+                    ": expected block_causal:N, N a whole number of tokens, at least 1");
+}
 
 CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
                    const FactOverrides& overrides, const ReadControl& control,

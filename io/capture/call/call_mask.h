@@ -22,6 +22,10 @@ struct CallMask {
   std::shared_ptr<const TensorSource> source;  ///< of a mask that a tensor tells; else null
 };
 
+/// The mask of the words none, causal, window:N and block_causal:N; nothing where the text is
+/// another. `option` is how messages name it. Throws Error(usage) where N is none.
+std::optional<CallMask> word_mask(const std::string& text, const std::string& option);
+
 /// The mask that the fact says, which an option may have set: a pattern or a tensor beside q and k,
 /// and by option alone a window or a file, and that of packed sequences (a note where there are
 /// several). Throws Error(file) where what was recorded is wrong, Error(usage) where an option is.

@@ -1,0 +1,146 @@
+"""Captures: folders and files of Q and K that were recorded."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .errors import make_error
+from .heads import Call, stats_words
+from .native import _native, take_engine, word
+from .progress import Progress, Reporter
+from .tables import CallTable, stats_table
+
+
+def open(  # noqa: A001 - attnscope.open, as one says it
+    path: str | os.PathLike[str] | None = None, *, check: bool = True, progress: Progress = None, **options: Any
+) -> Capture:
+    """Opens a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k.
+
+    path: None where q="FILE[:KEY]" and k= (and v=) name bare tensors. options: as the command line's, facts that
+    override what was recorded: layout, grid=(7, 12, 12), text="16@start", scale, mask, score, preset, rope,
+    pattern, cu_seqlens, cu_seqlens_k, links="follow"; how work is computed: memory="512MiB" (of each piece of work;
+    results come on top), threads, backend, vram, tf32; cache="none" or a folder for row sums. check: compare a few
+    recorded outputs with what is computed, as every command does.
+
+    Tensors are read when they are needed. Warns (UserWarning) of calls that could not be read and where outputs
+    differ. Raises attnscope.Error: "file" for what is malformed, "usage" for options that cannot be meant.
+    """
+    engine = take_engine(options)
+    cache = str(options.pop("cache", ""))
+    words = {name: "x".join(map(str, v)) if name == "grid" and isinstance(v, (tuple, list)) else word(v)
+             for name, v in options.items() if v is not None}
+    if path is not None:
+        words["capture"] = os.fspath(path)
+    words["check"] = "yes" if check else "no"
+    with Reporter("open", progress) as report:
+        opened = _native.open_capture(words, engine, report)
+    for warning in opened.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return Capture(opened, engine, cache)
+
+
+class Capture:
+    """An open capture. path, calls (a table), notes (what was guessed and overridden), warnings.
+
+    cap[step, layer, branch, slot] is a call; what is None or left out may be anything, as long as one call is left:
+    cap[10, 3], cap[10, 3, "cond"], cap[None, 3, None, "attn1"]. A number alone, cap.call(0), counts the calls.
+    """
+
+    def __init__(self, opened: _native.Capture, engine: _native.Engine, cache: str) -> None:
+        self._opened = opened
+        self._engine = engine
+        self._cache = cache
+        self.path = opened.path
+        self.notes: list[str] = opened.notes
+        self.warnings: list[str] = opened.warnings
+        self.calls = CallTable([opened.call(i).facts() for i in range(len(opened))])
+
+    def __repr__(self) -> str:
+        return f"<Capture {self.path}: {len(self)} calls>"
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __iter__(self) -> Iterator[Call]:
+        return (self.call(number) for number in range(len(self)))
+
+    def call(self, number: int) -> Call:
+        """The call with this place in `calls`."""
+        if not -len(self) <= number < len(self):
+            raise make_error(f"call {number}: {self.path} has calls 0 to {len(self) - 1}", "usage")
+        return Call(self._opened.call(number % len(self)), self._engine, cache=self._cache)
+
+    def __getitem__(self, key: Any) -> Call:
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) > 4:
+            raise make_error(f"cap[{key!r}]: expected step, layer, branch, slot", "usage")
+        step, layer, branch, slot = (*parts, *(None,) * (4 - len(parts)))
+        found = []
+        for number, facts in enumerate(self.calls):
+            items = [i for i in range(facts["batch"]) if branch in (None, _branch(facts, i))]
+            matches = (
+                step in (None, facts["step"]) and layer in (None, facts["layer"], facts["block"] or None)
+                and slot in (None, facts["slot"])
+            )  # fmt: skip
+            if matches and items:
+                found.append((number, items))
+        if len(found) != 1:
+            raise make_error(self._complaint(parts, [number for number, _ in found]), "usage")
+        number, items = found[0]
+        return Call(self._opened.call(number), self._engine, items, self._cache)
+
+    def _complaint(self, parts: tuple[Any, ...], found: list[int]) -> str:
+        asked = ", ".join(repr(part) for part in parts)
+        if not found:
+            steps, layers = (sorted({c[name] for c in self.calls if c[name] is not None}) for name in ("step", "layer"))
+            branches = sorted({_branch(c, i) for c in self.calls for i in range(c["batch"])})
+            return (
+                f"cap[{asked}]: {self.path} has no such call (steps {_list(steps)}; layers {_list(layers)}; branches "
+                f"{', '.join(branches)})"
+            )
+        some = "; ".join(
+            f"step {c['step']} layer {c['layer']} {'+'.join(c['branches'])} {c['kind']} {c['slot']}".rstrip()
+            for c in (self.calls[number] for number in found[:3])
+        )
+        return f"cap[{asked}]: {len(found)} calls are meant: {some}{' …' if len(found) > 3 else ''}"
+
+    def select(self, **selection: Any) -> list[Call]:
+        """The calls that selection words choose, as the command line's: steps="0,3-7", layers=range(3, 8), branch,
+        kind, blocks="single*", slots, chunks, batch. Usage error where nothing is left."""
+        words = {name: word(value) for name, value in selection.items() if value is not None}
+        return [
+            Call(self._opened.call(number), self._engine, sorted({item for item, _ in heads}), self._cache)
+            for number, heads in self._opened.select(words)
+        ]
+
+    def stats(self, *, progress: Progress = None, **options: Any) -> np.ndarray:
+        """The numbers of every head, as `attnscope stats` (docs/metrics.md): a structured array with step, layer
+        (−1 outside the main stack), branch, kind, batch, head, block, slot, chunk (−1: none), class, and a float64
+        field a metric, NaN where it is not defined; rows and masked_rows are int64. pandas.DataFrame() takes it.
+
+        options: which heads (layers="3-7", steps, heads, batch, branch, kind, blocks, slots, chunks); sample=N rows
+        a head, evenly spread, which adds NAME_stderr; exact=True; band=N; threshold={"sink": 0.2}; sort="entropy".
+        """
+        return stats_table(self.records(progress=progress, **options), options)
+
+    def records(self, *, progress: Progress = None, **options: Any) -> list[dict[str, Any]]:
+        """The same as a dict a head, None where a number is not defined, with sinks, class_scores and arrays: those
+        that arrays=["frame_frame", "entropy_rows", …] asks for (docs/metrics.md), float64."""
+        with Reporter("stats", progress) as report:
+            return _native.capture_stats(self._opened, self._engine, stats_words(options), report)
+
+
+def _branch(facts: Any, item: int) -> str:
+    branches = facts["branches"]
+    return str(branches[item] if item < len(branches) else branches[0])
+
+
+def _list(numbers: list[int]) -> str:
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]}-{numbers[-1]}"
+    return ", ".join(map(str, numbers[:20])) + (" …" if len(numbers) > 20 else "") or "none"

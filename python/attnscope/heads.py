@@ -1,0 +1,253 @@
+"""Calls and heads: parts of their maps as arrays, and their numbers.
+
+Shapes: Nq queries, Nk keys, dv channels of v, a video grid (T, H, W). Rows are queries, columns keys. Everything is
+computed when it is asked for, exactly, and nothing that was not asked for; every array is new and the caller's own.
+
+All methods take `progress` (attnscope.progress.Progress) and raise attnscope.Error: "value" where q or k hold NaN
+or Inf, "resource" where --memory or the system's memory do not hold what is asked for, "usage" where the call has no
+such thing. Ctrl-C ends them (KeyboardInterrupt). They may be called from several threads at once, which the
+interpreter's lock does not hold up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import make_error
+from .native import word
+from .pictures import Volume, head_picture
+from .places import Places, choose
+from .progress import Progress, Reporter
+from .tables import MaskQuality, stats_table
+
+if TYPE_CHECKING:
+    from . import _native
+
+
+class Call:
+    """One attention call: of a capture, or of arrays.
+
+    facts: a dict of what is known of it: step, layer (None outside the main stack), branches (one a batch item),
+    kind, block, slot, chunk, batch, heads, kv_heads, queries, keys, head_dim, dtype, scale, score, mask, grid (T, H, W
+    or None), key_grid, text, values (whether v is there), model, prompt, timestep, tokens (the words, [batch item or
+    1][text token]), file, name. They are attributes, too: call.layer.
+    """
+
+    def __init__(
+        self, call: _native.Call, engine: _native.Engine, items: Sequence[int] | None = None, cache: str = ""
+    ) -> None:
+        self._call = call
+        self._engine = engine
+        self._cache = cache
+        self.facts: dict[str, Any] = call.facts()
+        self._items = list(range(self.facts["batch"])) if items is None else list(items)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "facts":
+            raise AttributeError(name)
+        try:
+            return self.facts[name]
+        except KeyError:
+            raise AttributeError(f"a call has no {name!r} (facts: {', '.join(self.facts)})") from None
+
+    def __repr__(self) -> str:
+        f = self.facts
+        where = f"step {f['step']}, layer {f['layer']}, {'+'.join(f['branches'])}, {f['kind']}"
+        if f["slot"]:
+            where += f", {f['slot']}"
+        return f"<Call {where}: {f['heads']} heads, {f['queries']} × {f['keys']}, {f['dtype']}>"
+
+    def head(self, number: int, batch: int | None = None) -> Head:
+        """A head by its number from 0. `batch`: which batch item, where the call has several of this branch."""
+        if not 0 <= number < self.facts["heads"]:
+            raise make_error(f"head {number}: {self.facts['name']} has heads 0 to {self.facts['heads'] - 1}", "usage")
+        if batch is None:
+            if len(self._items) != 1:
+                raise make_error(
+                    f"{self.facts['name']}: which batch item? (batch=0 to {self.facts['batch'] - 1}, or a branch: "
+                    f"{', '.join(self.facts['branches'])})",
+                    "usage",
+                )
+            batch = self._items[0]
+        elif not 0 <= batch < self.facts["batch"]:
+            raise make_error(f"batch {batch}: {self.facts['name']} has items 0 to {self.facts['batch'] - 1}", "usage")
+        return Head(self, batch, number)
+
+    def __iter__(self) -> Iterator[Head]:
+        for item in self._items:
+            for number in range(self.facts["heads"]):
+                yield Head(self, item, number)
+
+    def __len__(self) -> int:
+        """Heads, of all batch items."""
+        return len(self._items) * int(self.facts["heads"])
+
+    def stats(self, *, progress: Progress = None, **options: Any) -> np.ndarray:
+        """The numbers of all heads of the call, as Capture.stats()."""
+        return stats_table(self._stats(self._places(), options, progress), options)
+
+    def records(self, *, progress: Progress = None, **options: Any) -> list[dict[str, Any]]:
+        """The same as dicts, with sinks, class_scores and arrays, as Capture.records()."""
+        return self._stats(self._places(), options, progress)
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(item, number) for item in self._items for number in range(self.facts["heads"])]
+
+    def _stats(
+        self, places: list[tuple[int, int]], options: Mapping[str, Any], progress: Progress
+    ) -> list[dict[str, Any]]:
+        with Reporter("stats", progress) as report:
+            return self._call.stats(self._engine, places, stats_words(options), report)
+
+    def _entries(
+        self, places: list[tuple[int, int]], rows: Places, cols: Places, logits: bool, progress: Progress
+    ) -> np.ndarray:
+        """[places, rows, cols]; an axis of a single row or column is left out."""
+        chosen_rows = choose(rows, self.facts["queries"], "rows")
+        chosen_cols = choose(cols, self.facts["keys"], "cols")
+        with Reporter("logits" if logits else "weights", progress) as report:
+            result = self._call.entries(
+                self._engine, places, chosen_rows.wanted, chosen_cols.wanted, logits, report
+            )
+        return chosen_rows.ordered(chosen_cols.ordered(result, 2), 1)
+
+    def _lse(self, places: list[tuple[int, int]], rows: Places, progress: Progress) -> np.ndarray:
+        chosen = choose(rows, self.facts["queries"], "rows")
+        with Reporter("lse", progress) as report:
+            return chosen.ordered(self._call.lse(self._engine, places, chosen.wanted, report), 1)
+
+    def _outputs(self, places: list[tuple[int, int]], rows: Places, progress: Progress) -> np.ndarray:
+        chosen = choose(rows, self.facts["queries"], "rows")
+        with Reporter("output", progress) as report:
+            return chosen.ordered(self._call.outputs(self._engine, places, chosen.wanted, report), 1)
+
+
+class Head:
+    """One head of one batch item of a call. shape: (Nq, Nk)."""
+
+    def __init__(self, call: Call, batch: int, number: int) -> None:
+        self.call = call
+        self.batch = batch
+        self.number = number
+        self.shape = (int(call.facts["queries"]), int(call.facts["keys"]))
+        self._place = [(batch, number)]
+
+    @property
+    def branch(self) -> str:
+        branches = self.call.facts["branches"]
+        return str(branches[self.batch] if self.batch < len(branches) else branches[0])
+
+    def __repr__(self) -> str:
+        f = self.call.facts
+        return (
+            f"<Head {self.number}: step {f['step']}, layer {f['layer']}, {self.branch}, batch {self.batch}, "
+            f"{self.shape[0]} × {self.shape[1]}>"
+        )
+
+    def weights(self, rows: Places = None, cols: Places = None, *, progress: Progress = None) -> np.ndarray:
+        """float32 [rows, cols]: softmax(scale·q·kᵀ + bias) over all keys (or what the call's score is), with the
+        bits of an export. rows, cols: None for all, a number (whose axis is left out), a slice, numbers in any
+        order, or an array of bool; negative numbers count from the end."""
+        return self.call._entries(self._place, rows, cols, False, progress)[0]
+
+    def logits(self, rows: Places = None, cols: Places = None, *, progress: Progress = None) -> np.ndarray:
+        """float32 [rows, cols]: scale·q·k + bias; masked entries are −inf. Rows and columns as weights()."""
+        return self.call._entries(self._place, rows, cols, True, progress)[0]
+
+    def lse(self, rows: Places = None, *, progress: Progress = None) -> np.ndarray:
+        """float64 [rows]: the natural log of each row's sum of exp(logits); −inf where all keys are masked."""
+        return self.call._lse(self._place, rows, progress)[0]
+
+    def output(self, rows: Places = None, *, progress: Progress = None) -> np.ndarray:
+        """float32 [rows, dv]: weights times v. Usage error where v was not recorded."""
+        return self.call._outputs(self._place, rows, progress)[0]
+
+    def query(
+        self,
+        *place: Any,
+        index: int | Sequence[int] | None = None,
+        text_token: str | int | Sequence[str | int] | None = None,
+        reverse: bool = False,
+        domain: str = "all",
+        weighting: str = "none",
+        segment: str = "",
+        progress: Progress = None,
+    ) -> Volume:
+        """float32 [T, H, W]: the attention of one token over the video, the mean of several.
+
+        place: a video token (t, y, x), or words as --query takes them: "5,0:30,10:12", "ref1:0,3,4"; several
+        words are several tokens. index: places of the sequence; text_token: numbers within the text, or words of the
+        prompt. reverse: who attends to it instead. domain: "all", "video", "text" or "frame": the keys that rows
+        are normalised over. weighting: "value" multiplies by the norms of the keys' v. segment: of a token map,
+        instead of its video. Without a grid the result is [tokens]. .text and .segments of the result have the
+        other parts of the sequence."""
+        words = _query_words(place, index, text_token)
+        words.update(
+            domain=domain, weighting=weighting, segment=segment, reverse=reverse, cache=self.call._cache
+        )
+        with Reporter("query", progress) as report:
+            parts = self.call._call.query(self.call._engine, self._place, words, report)[0]
+        return Volume.of(parts["video"], parts["text"], parts["segments"])
+
+    def pooled(self, block: int, *, progress: Progress = None) -> tuple[np.ndarray, np.ndarray]:
+        """(max, mean), float32 [⌈Nq / block⌉, ⌈Nk / block⌉] each, of the weights in blocks of block × block: exact,
+        over the weights that exist (blocks at the far edges have fewer)."""
+        with Reporter("pooled", progress) as report:
+            largest, mean = self.call._call.pooled(self.call._engine, self._place, block, report)
+        return largest[0], mean[0]
+
+    def mask(self, mask: str, *, block: int = 0, exact: bool = False, progress: Progress = None) -> MaskQuality:
+        """What a sparse mask would keep of this head: recall, the best possible recall at the same density, the
+        error of the output (docs/masks.md). mask: "spatial:frames=1", "topk:keep=0.1", a FILE.npy with `block`, a
+        FILE.json, as --mask takes them. exact: oracle and output errors on all rows, not on 256."""
+        return self.masks([mask], block=block, exact=exact, progress=progress)[0]
+
+    def masks(
+        self, masks: Sequence[str], *, block: int = 0, exact: bool = False, progress: Progress = None
+    ) -> list[MaskQuality]:
+        """The same of several masks, in one pass over the head."""
+        with Reporter("mask", progress) as report:
+            found = self.call._call.masks(
+                self.call._engine, self.batch, self.number, list(masks), block, exact, report
+            )
+        return [MaskQuality(mask=mask, **quality) for mask, quality in zip(masks, found, strict=True)]
+
+    def stats(self, *, progress: Progress = None, **options: Any) -> np.void:
+        """The head's numbers, a record of Capture.stats()."""
+        return stats_table(self.call._stats(self._place, options, progress), options)[0]
+
+    def _repr_png_(self) -> bytes | None:
+        return head_picture(self)
+
+
+def _query_words(
+    place: tuple[Any, ...], index: int | Sequence[int] | None, text_token: str | int | Sequence[str | int] | None
+) -> dict[str, Any]:
+    if place and all(not isinstance(part, str) for part in place):
+        coords = [word(place)]
+    else:
+        coords = [word(part) for part in place]
+    indices = [] if index is None else [index] if isinstance(index, (int, np.integer)) else list(index)
+    texts = [] if text_token is None else [text_token] if isinstance(text_token, (int, str)) else list(text_token)
+    if not (coords or indices or texts):
+        raise make_error("query needs a place (t, y, x), index=N or text_token=N|STRING", "usage")
+    return {
+        "coords": coords,
+        "indices": [int(number) for number in indices],
+        "text_tokens": [str(text) for text in texts],
+    }
+
+
+def stats_words(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options of Capture.stats() as words; `arrays` is --with."""
+    words = {}
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        if name == "threshold" and isinstance(value, Mapping):
+            value = [f"{which}={least}" for which, least in value.items()]
+        words["with" if name == "arrays" else name] = "yes" if value is True else word(value)
+    return words

@@ -1,0 +1,118 @@
+"""Tables: calls, and the numbers of heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .native import _native
+
+_COUNTS = ("rows", "masked_rows")
+
+
+def stats_table(records: list[dict[str, Any]], options: Mapping[str, Any]) -> np.ndarray:
+    """A structured array with a record a head."""
+    columns: list[tuple[str, Any]] = [(name, np.int64) for name in ("step", "layer")]
+    columns += [(name, _text_type(records, name)) for name in ("branch", "kind")]
+    columns += [(name, np.int64) for name in ("batch", "head")]
+    columns += [(name, _text_type(records, name)) for name in ("block", "slot")]
+    columns += [("chunk", np.int64), ("class", _text_type(records, "class"))]
+    for name, _, is_estimate, _ in _native.HEAD_FIELDS:
+        columns.append((name, np.int64 if name in _COUNTS else np.float64))
+        if is_estimate and options.get("sample"):
+            columns.append((f"{name}_stderr", np.float64))
+    table = np.empty(len(records), dtype=columns)
+    for name, _ in columns:
+        values = [record[name] for record in records]
+        table[name] = [np.nan if value is None else value for value in values]
+    return table
+
+
+def _text_type(records: list[dict[str, Any]], name: str) -> str:
+    return f"U{max((len(record[name]) for record in records), default=1) or 1}"
+
+
+class CallTable(Sequence[Mapping[str, Any]]):
+    """The calls of a capture, a dict of facts each (Call.facts). It prints itself as a table."""
+
+    SHOWN = ("step", "layer", "branches", "kind", "slot", "heads", "queries", "keys", "head_dim", "dtype", "mask")
+
+    def __init__(self, calls: list[dict[str, Any]]) -> None:
+        self._calls = calls
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __getitem__(self, number: Any) -> Any:
+        return CallTable(self._calls[number]) if isinstance(number, slice) else self._calls[number]
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return iter(self._calls)
+
+    def column(self, name: str) -> list[Any]:
+        """One fact of all calls."""
+        return [call[name] for call in self._calls]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {name: "+".join(value) if name == "branches" else value for name, value in call.items() if name != "tokens"}
+            for call in self._calls
+        ]
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame; without the words of prompts. Needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self._rows())
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table; without the words of prompts. Needs pyarrow."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self._rows())
+
+    def _cells(self, most: int) -> tuple[list[list[str]], int]:
+        rows = [[str("" if row[name] is None else row[name]) for name in self.SHOWN] for row in self._rows()[:most]]
+        return rows, max(0, len(self) - most)
+
+    def __repr__(self) -> str:
+        rows, more = self._cells(40)
+        widths = [max(len(line[i]) for line in [list(self.SHOWN), *rows]) for i in range(len(self.SHOWN))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+                 for line in [list(self.SHOWN), *rows]]
+        return "\n".join(lines + ([f"… {more} more calls"] if more else []))
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows, more = self._cells(40)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.SHOWN)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        note = f"<p>… {more} more calls</p>" if more else ""
+        return f"<table><tr>{head}</tr>{body}</table>{note}"
+
+
+@dataclass(frozen=True)
+class MaskQuality:
+    """What one mask does to one head; None where a number is not defined. Meanings: docs/masks.md."""
+
+    mask: str
+    density: float
+    effective_density: float
+    recall: float | None
+    recall_p05: float | None
+    recall_sampled: float | None
+    oracle_recall: float | None
+    oracle_stderr: float | None
+    output_error: float | None
+    output_error_mean: float | None
+    output_error_p95: float | None
+    masked_rows: int
+    empty_rows: int
+    sampled_rows: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

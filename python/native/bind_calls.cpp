@@ -1,0 +1,132 @@
+#include "python/native/bind.h"
+
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "python/native/array_call.h"
+#include "python/native/call_maps.h"
+#include "python/native/opened_capture.h"
+
+namespace attnscope {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+nb::object grid_of(const TokenGrid& tokens) {
+  if (!tokens.has_grid()) return nb::none();
+  return nb::make_tuple(tokens.frames(), tokens.height(), tokens.width());
+}
+
+template <typename T>
+nb::object or_none(bool there, const T& value) {
+  return there ? nb::cast(value) : nb::none();
+}
+
+nb::dict facts_of(const CallHandle& handle) {
+  const CallEntry& call = *handle.entry;
+  const AttentionProblem& p = handle.problem();
+  nb::dict facts;
+  facts["step"] = call.id.step;
+  facts["layer"] = or_none(call.id.layer != kNoLayer, call.id.layer);
+  facts["branches"] = call.id.branches;
+  facts["kind"] = std::string(kind_name(call.id.kind));
+  facts["block"] = call.id.place.block;
+  facts["slot"] = call.id.place.slot;
+  facts["chunk"] = or_none(call.id.place.has_chunk(), call.id.place.chunk);
+  facts["batch"] = p.batch();
+  facts["heads"] = p.num_heads();
+  facts["kv_heads"] = p.num_kv_heads();
+  facts["queries"] = p.num_queries();
+  facts["keys"] = p.num_keys();
+  facts["head_dim"] = p.head_dim();
+  facts["dtype"] = std::string(dtype_name(call.recorded_dtype()));
+  facts["scale"] = p.scale();
+  facts["score"] = std::string(score_name(p.score()));
+  facts["mask"] = p.mask().describe();
+  facts["grid"] = grid_of(p.query_tokens());
+  facts["key_grid"] = grid_of(p.key_tokens());
+  facts["text"] = p.key_tokens().text_text();
+  facts["values"] = static_cast<bool>(p.v());
+  facts["model"] = call.model;
+  facts["prompt"] = call.prompt;
+  facts["timestep"] = call.timestep;
+  facts["tokens"] = call.tokens;
+  facts["file"] = call.file.string();
+  facts["name"] = p.name();
+  return facts;
+}
+
+std::vector<std::pair<int64_t, std::vector<std::pair<int64_t, int64_t>>>> selection_of(
+    const Capture& capture, const std::map<std::string, std::string>& words) {
+  std::vector<std::pair<int64_t, std::vector<std::pair<int64_t, int64_t>>>> result;
+  for (const SelectedCall& selected : capture.select(parse_selection(selection_of_words(words)))) {
+    std::vector<std::pair<int64_t, int64_t>> heads;
+    for (const int64_t b : selected.batch) {
+      for (const int64_t h : selected.heads) heads.emplace_back(b, h);
+    }
+    result.emplace_back(selected.call - capture.calls().data(), std::move(heads));
+  }
+  return result;
+}
+
+void bind_captures(nb::module_& module) {
+  nb::class_<OpenedCapture>(module, "Capture")
+      .def_prop_ro("path", [](const OpenedCapture& c) { return c.capture->path().string(); })
+      .def_prop_ro("warnings", [](const OpenedCapture& c) { return c.warnings; })
+      .def_prop_ro("notes", [](const OpenedCapture& c) { return c.capture->notes(); })
+      .def("__len__", [](const OpenedCapture& c) { return c.capture->calls().size(); })
+      .def(
+          "call",
+          [](const OpenedCapture& c, size_t number) {
+            const CallEntry& call = c.capture->calls().at(number);
+            return CallHandle{{c.capture, &call}, c.capture};
+          },
+          "number"_a)
+      .def(
+          "select",
+          [](const OpenedCapture& c, const std::map<std::string, std::string>& words) {
+            return selection_of(*c.capture, words);
+          },
+          "selection"_a,
+          "Numbers of the calls, each with its (batch item, head), that selection words choose.");
+  module.def(
+      "open_capture",
+      [](const std::map<std::string, std::string>& options, const Engine& engine,
+         const nb::object& progress) {
+        std::optional<OpenedCapture> opened;
+        run_watched([&](RunWatch& watch) { opened = open_watched(options, engine, watch); },
+                    progress);
+        return std::move(*opened);
+      },
+      "options"_a, "engine"_a, "progress"_a = nb::none());
+}
+
+}  // namespace
+
+void bind_calls(nb::module_& module) {
+  nb::class_<CallHandle>(module, "Call")
+      .def("facts", facts_of, "Everything that is known of the call, by name.");
+  bind_captures(module);
+  module.def(
+      "array_call",
+      [](const HostArray& q, const HostArray& k, const std::optional<HostArray>& v,
+         const std::optional<HostArray>& mask, const std::map<std::string, std::string>& options) {
+        return make_array_call({q, k, v, mask}, options);
+      },
+      "q"_a, "k"_a, "v"_a.none(), "mask"_a.none(), "options"_a,
+      "A call of arrays, which are read where they are. Options: layout, scale, mask (a word), "
+      "score, "
+      "grid, text.");
+}
+
+}  // namespace attnscope

@@ -1,0 +1,186 @@
+#include "python/native/bind.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "python/native/call_maps.h"
+#include "python/native/call_queries.h"
+
+namespace attnscope {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+using Heads = std::vector<std::pair<int64_t, int64_t>>;
+using Progress = nb::object;
+
+std::vector<HeadPlace> places_of(const Heads& heads) {
+  std::vector<HeadPlace> places;
+  for (const auto& [batch, head] : heads) places.push_back({batch, head});
+  return places;
+}
+
+/// (begin, end), or an int64 array that ascends.
+Places places_of(const nb::object& places) {
+  if (nb::isinstance<nb::tuple>(places)) {
+    const auto [begin, end] = nb::cast<std::pair<int64_t, int64_t>>(places);
+    return {{begin, end}, {}};
+  }
+  using Indices = nb::ndarray<nb::ro, const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  const auto indices = nb::cast<Indices>(places);
+  return {{}, {indices.data(), indices.data() + indices.shape(0)}};
+}
+
+/// Computes a result, which must not touch Python, and hands it on.
+template <typename Compute>
+nb::object compute(const Engine& engine, const Progress& progress, const Compute& work) {
+  using Result = decltype(work(std::declval<EngineRun&>()));
+  std::optional<Result> result;
+  run_watched(
+      [&](RunWatch& watch) {
+        EngineRun run(engine, watch);
+        result.emplace(work(run));
+      },
+      progress);
+  return result->to_numpy();
+}
+
+nb::object entries(const CallHandle& call, const Engine& engine, const Heads& heads,
+                   const nb::object& rows, const nb::object& cols, bool logits,
+                   const Progress& progress) {
+  const Places row_places = places_of(rows), col_places = places_of(cols);
+  return compute(engine, progress, [&](EngineRun& run) {
+    return entries_of(call, places_of(heads), row_places, col_places,
+                      logits ? Quantity::logits : Quantity::weights, run);
+  });
+}
+
+nb::object lse(const CallHandle& call, const Engine& engine, const Heads& heads,
+               const nb::object& rows, const Progress& progress) {
+  const Places row_places = places_of(rows);
+  return compute(engine, progress,
+                 [&](EngineRun& run) { return lse_of(call, places_of(heads), row_places, run); });
+}
+
+nb::object outputs(const CallHandle& call, const Engine& engine, const Heads& heads,
+                   const nb::object& rows, const Progress& progress) {
+  const Places row_places = places_of(rows);
+  return compute(engine, progress, [&](EngineRun& run) {
+    return outputs_of(call, places_of(heads), row_places, run);
+  });
+}
+
+nb::tuple pooled(const CallHandle& call, const Engine& engine, const Heads& heads, int64_t block,
+                 const Progress& progress) {
+  if (block < 1) throw usage_error("block " + std::to_string(block) + ": expected 1 or more");
+  std::vector<PooledMap> maps;
+  run_watched(
+      [&](RunWatch& watch) {
+        EngineRun run(engine, watch);
+        maps = pooled_of(call, places_of(heads), block, run);
+      },
+      progress);
+  const int64_t rows = maps.empty() ? 0 : maps.front().rows;
+  const int64_t cols = maps.empty() ? 0 : maps.front().cols;
+  const auto stacked = [&](Pool pool) {
+    ResultArray<float> all({static_cast<int64_t>(maps.size()), rows, cols}, call.problem().name());
+    float* to = all.data();
+    for (const PooledMap& map : maps) {
+      to = std::copy(map.values(pool).begin(), map.values(pool).end(), to);
+    }
+    return all.to_numpy();
+  };
+  return nb::make_tuple(stacked(Pool::max), stacked(Pool::mean));
+}
+
+QueryWords query_words(const nb::dict& words) {
+  QueryWords q;
+  for (const auto [name, value] : words) {
+    const auto word = nb::cast<std::string>(name);
+    if (word == "coords") {
+      q.tokens.coords = nb::cast<std::vector<std::string>>(value);
+    } else if (word == "indices") {
+      q.tokens.indices = nb::cast<std::vector<int64_t>>(value);
+    } else if (word == "text_tokens") {
+      q.tokens.text_tokens = nb::cast<std::vector<std::string>>(value);
+    } else if (word == "domain") {
+      q.domain = nb::cast<std::string>(value);
+    } else if (word == "weighting") {
+      q.weighting = nb::cast<std::string>(value);
+    } else if (word == "segment") {
+      q.segment = nb::cast<std::string>(value);
+    } else if (word == "reverse") {
+      q.reverse = nb::cast<bool>(value);
+    } else if (word == "cache") {
+      q.cache = nb::cast<std::string>(value);
+    } else {
+      throw usage_error("unknown option " + one_line(word));
+    }
+  }
+  return q;
+}
+
+nb::object line(const std::vector<float>& values) {
+  return ResultArray<float>({static_cast<int64_t>(values.size())}, values, "a query").to_numpy();
+}
+
+/// A list with a dict a head: batch, head, video [T, H, W] (or [tokens]), text, segments.
+nb::list query(const CallHandle& call, const Engine& engine, const Heads& heads,
+               const nb::dict& words, const Progress& progress) {
+  const QueryWords q = query_words(words);
+  QueryAnswer answer;
+  run_watched(
+      [&](RunWatch& watch) {
+        EngineRun run(engine, watch);
+        answer = answer_query(call, places_of(heads), q, run);
+      },
+      progress);
+  nb::list result;
+  for (const QueryVolume& volume : answer.volumes) {
+    nb::dict parts;
+    parts["batch"] = volume.batch;
+    parts["head"] = volume.head;
+    const auto cells = static_cast<int64_t>(volume.video.size());
+    const bool has_grid = answer.grid[0] * answer.grid[1] * answer.grid[2] == cells && cells > 0;
+    parts["video"] = has_grid ? ResultArray<float>({answer.grid.begin(), answer.grid.end()},
+                                                   volume.video, "a query")
+                                    .to_numpy()
+                              : line(volume.video);
+    parts["text"] = line(volume.text);
+    nb::dict segments;
+    for (const SegmentValues& other : volume.others) {
+      segments[other.name.c_str()] = line(other.values);
+    }
+    parts["segments"] = segments;
+    result.append(parts);
+  }
+  return result;
+}
+
+}  // namespace
+
+void bind_maps(nb::module_& module) {
+  const auto progress = "progress"_a = nb::none();
+  nb::borrow<nb::class_<CallHandle>>(module.attr("Call"))
+      .def("entries", entries, "engine"_a, "heads"_a, "rows"_a, "cols"_a, "logits"_a, progress,
+           "float32 [heads, rows, cols].")
+      .def("lse", lse, "engine"_a, "heads"_a, "rows"_a, progress, "float64 [heads, rows].")
+      .def("outputs", outputs, "engine"_a, "heads"_a, "rows"_a, progress,
+           "float32 [heads, rows, channels].")
+      .def("pooled", pooled, "engine"_a, "heads"_a, "block"_a, progress,
+           "(max, mean), float32 [heads, row blocks, column blocks] each.")
+      .def("query", query, "engine"_a, "heads"_a, "words"_a, progress,
+           "A dict a head: batch, head, video, text, segments.");
+}
+
+}  // namespace attnscope

@@ -1,0 +1,238 @@
+#include "python/native/bind.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "io/pictures/colormap.h"
+#include "python/native/call_numbers.h"
+#include "python/native/opened_capture.h"
+
+namespace attnscope {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+using Words = std::map<std::string, std::string>;
+
+template <typename T>
+nb::object or_none(const std::optional<T>& value) {
+  return value ? nb::cast(*value) : nb::none();
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+int64_t whole_number(const Words& words, const char* name, int64_t otherwise, int64_t least) {
+  const auto found = words.find(name);
+  if (found == words.end()) return otherwise;
+  int64_t value = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [stop, error] = std::from_chars(found->second.data(), end, value);
+  if (error != std::errc() || stop != end || value < least) {
+    throw usage_error(std::string(name) + " " + one_line(found->second) +
+                      ": expected a whole number of at least " + std::to_string(least));
+  }
+  return value;
+}
+
+/// "sample", "band", "exact", "threshold", "with", "sort"; the others choose calls and heads.
+StatsOptions stats_options(const Words& words) {
+  StatsOptions o;
+  Words selection;
+  for (const auto& [name, value] : words) {
+    if (name == "exact") {
+      o.exact = value == "yes";
+    } else if (name == "threshold") {
+      o.thresholds = split(value);
+    } else if (name == "with") {
+      o.extras = split(value);
+    } else if (name == "sort") {
+      o.sort = value;
+    } else if (name != "sample" && name != "band") {
+      selection[name] = value;
+    }
+  }
+  o.sample = whole_number(words, "sample", 0, 1);
+  o.band = whole_number(words, "band", -1, 0);
+  o.selection = selection_of_words(selection);
+  check_measure(o);
+  return o;
+}
+
+nb::dict scores_of(const ClassScores& scores) {
+  nb::dict result;
+  for (const ClassScoreField& field : class_score_fields()) {
+    result[std::string(field.name).c_str()] = or_none(scores.*field.member);
+  }
+  return result;
+}
+
+nb::list sinks_of(const std::vector<Sink>& sinks) {
+  nb::list result;
+  for (const Sink& sink : sinks) {
+    nb::dict one;
+    one["key"] = sink.key;
+    one["mass"] = sink.mass;
+    one["place"] = sink.place
+                       ? nb::object(nb::make_tuple(sink.place->t, sink.place->y, sink.place->x))
+                       : nb::none();
+    one["text_index"] = or_none(sink.text_index);
+    one["token"] = or_none(sink.token);
+    result.append(one);
+  }
+  return result;
+}
+
+nb::dict record_dict(const HeadRecord& record) {
+  nb::dict head;
+  head["step"] = record.name.step;
+  head["layer"] = record.name.layer;
+  head["branch"] = record.name.branch;
+  head["kind"] = record.name.kind;
+  head["batch"] = record.name.batch;
+  head["head"] = record.name.head;
+  head["block"] = record.name.place.block;
+  head["slot"] = record.name.place.slot;
+  head["chunk"] = record.name.place.chunk;
+  head["class"] = std::string(head_class_name(record.metrics.head_class));
+  for (const HeadField& field : head_fields()) {
+    head[std::string(field.name).c_str()] = or_none(number_of(record.metrics, field));
+    if (std::holds_alternative<Estimate HeadMetrics::*>(field.member)) {
+      head[field.error_name().c_str()] = or_none(standard_error_of(record.metrics, field));
+    }
+  }
+  head["sinks"] = sinks_of(record.metrics.sinks);
+  head["class_scores"] = scores_of(record.metrics.class_scores);
+  nb::dict arrays;
+  for (const HeadArrayValues& array : record.arrays) {
+    arrays[std::string(info_of(array.which).name).c_str()] =
+        ResultArray<double>(array.shape, array.values, "an array of a head").to_numpy();
+  }
+  head["arrays"] = arrays;
+  return head;
+}
+
+nb::list record_list(const std::vector<HeadRecord>& records) {
+  nb::list list;
+  for (const HeadRecord& record : records) list.append(record_dict(record));
+  return list;
+}
+
+nb::list capture_stats(const OpenedCapture& capture, const Engine& engine, const Words& words,
+                       const nb::object& progress) {
+  const StatsOptions o = stats_options(words);
+  std::vector<HeadRecord> records;
+  run_watched(
+      [&](RunWatch& watch) {
+        EngineRun run(engine, watch);
+        records = measure_capture(*capture.capture, o, run);
+      },
+      progress);
+  return record_list(records);
+}
+
+std::vector<HeadPlace> places_of(const std::vector<std::pair<int64_t, int64_t>>& heads) {
+  std::vector<HeadPlace> places;
+  for (const auto& [batch, head] : heads) places.push_back({batch, head});
+  return places;
+}
+
+nb::list call_stats(const CallHandle& call, const Engine& engine,
+                    const std::vector<std::pair<int64_t, int64_t>>& heads, const Words& words,
+                    const nb::object& progress) {
+  const StatsOptions o = stats_options(words);
+  std::vector<HeadRecord> records;
+  run_watched(
+      [&](RunWatch& watch) {
+        EngineRun run(engine, watch);
+        records = measure_call(call, places_of(heads), o, run);
+      },
+      progress);
+  return record_list(records);
+}
+
+nb::dict quality_dict(const MaskQuality& quality) {
+  nb::dict result;
+  result["density"] = quality.density;
+  result["effective_density"] = quality.effective_density;
+  result["recall"] = or_none(quality.recall);
+  result["recall_p05"] = or_none(quality.recall_p05);
+  result["recall_sampled"] = or_none(quality.recall_sampled);
+  result["oracle_recall"] = or_none(quality.oracle_recall);
+  result["oracle_stderr"] = or_none(quality.oracle_stderr);
+  result["output_error"] = or_none(quality.output_error);
+  result["output_error_mean"] = or_none(quality.output_error_mean);
+  result["output_error_p95"] = or_none(quality.output_error_p95);
+  result["masked_rows"] = quality.masked_rows;
+  result["empty_rows"] = quality.empty_rows;
+  result["sampled_rows"] = quality.sampled_rows;
+  return result;
+}
+
+nb::list call_masks(const CallHandle& call, const Engine& engine, int64_t batch, int64_t head,
+                    const std::vector<std::string>& masks, int64_t block, bool exact,
+                    const nb::object& progress) {
+  std::vector<MaskQuality> qualities;
+  run_watched(
+      [&](RunWatch& watch) {
+        EngineRun run(engine, watch);
+        qualities = measure_masks_of(call, {batch, head}, {masks, block, exact}, run);
+      },
+      progress);
+  nb::list result;
+  for (const MaskQuality& quality : qualities) result.append(quality_dict(quality));
+  return result;
+}
+
+nb::bytes colours(const std::string& name) {
+  const auto map = parse_colormap(name);
+  if (!map) throw usage_error("colours " + one_line(name) + ": there is no such colour map");
+  std::string table;
+  for (int i = 0; i < 256; ++i) {
+    const Rgb colour = colormap_at(*map, i / 255.0);
+    for (const uint8_t channel : {colour.r, colour.g, colour.b})
+      table += static_cast<char>(channel);
+  }
+  return nb::bytes(table.data(), table.size());
+}
+
+}  // namespace
+
+void bind_numbers(nb::module_& module) {
+  const auto progress = "progress"_a = nb::none();
+  nb::borrow<nb::class_<CallHandle>>(module.attr("Call"))
+      .def("stats", call_stats, "engine"_a, "heads"_a, "words"_a, progress, "A dict a head.")
+      .def("masks", call_masks, "engine"_a, "batch"_a, "head"_a, "masks"_a, "block"_a, "exact"_a,
+           progress, "A dict a mask.");
+  module.def("capture_stats", capture_stats, "capture"_a, "engine"_a, "words"_a, progress,
+             "A dict a head that the words choose.");
+  module.def("colours", colours, "name"_a, "256 colours of a colour map, a byte a channel.");
+  nb::list fields;
+  for (const HeadField& field : head_fields()) {
+    fields.append(nb::make_tuple(std::string(field.name), std::string(field.long_name),
+                                 std::holds_alternative<Estimate HeadMetrics::*>(field.member),
+                                 field.is_metric()));
+  }
+  module.attr("HEAD_FIELDS") = fields;
+}
+
+}  // namespace attnscope

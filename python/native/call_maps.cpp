@@ -1,0 +1,219 @@
+#include "python/native/call_maps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/products/key_runs.h"
+#include "core/stream/norm_sink.h"
+
+namespace attnscope {
+namespace {
+
+/// Some keys of the map that are computed together, and where they go in a row of the result.
+struct ColumnRun {
+  IndexRange keys;
+  std::vector<int64_t> columns;  ///< within `keys`; empty: all of them
+  int64_t first = 0;             ///< of the result's columns
+};
+
+std::vector<ColumnRun> column_runs(const Places& cols) {
+  if (cols.list.empty()) return {{cols.range, {}, 0}};
+  std::vector<ColumnRun> runs;
+  for (KeyRun& run : key_runs(cols.list, 0, cols.list.size())) {
+    runs.push_back({run.keys, std::move(run.columns), static_cast<int64_t>(run.first)});
+  }
+  return runs;
+}
+
+/// Takes tiles to where they belong in [heads, rows, cols]. Task i is column run i % runs of head
+/// i / runs.
+class EntrySink : public TileSink {
+ public:
+  EntrySink(Quantity quantity, int64_t rows, int64_t cols, std::span<const ColumnRun> runs,
+            float* result)
+      : rows_(rows), cols_(cols), runs_(runs), result_(result) {
+    request_.quantity = quantity;
+    request_.norms = false;
+    request_.chunk_rows = std::min(request_.chunk_rows, rows);
+    int64_t widest = 1;
+    for (const ColumnRun& run : runs) widest = std::max(widest, run.keys.size());
+    request_.chunk_cols = std::min(request_.chunk_cols, widest);
+  }
+  TileRequest request() const override { return request_; }
+  void begin(std::span<const HeadTask>, int) override {}
+  void end() override {}
+
+  void consume(const Tile& tile) override {
+    const auto number = static_cast<size_t>(tile.task_index);
+    const ColumnRun& run = runs_[number % runs_.size()];
+    float* const head =
+        result_ + static_cast<int64_t>(number / runs_.size()) * rows_ * cols_ + run.first;
+    for (int64_t r = 0; r < tile.rows.size(); ++r) {
+      float* const row = head + (tile.rows.begin + r) * cols_;
+      for (size_t c = 0; c < tile.chunks.size(); ++c) copy_chunk(tile, c, r, run, row);
+    }
+  }
+
+ private:
+  void copy_chunk(const Tile& tile, size_t chunk, int64_t r, const ColumnRun& run,
+                  float* row) const {
+    const int64_t width = request_.chunk_cols;
+    const int64_t begin = tile.cols.begin + static_cast<int64_t>(chunk) * width;
+    const int64_t end = std::min(begin + width, tile.cols.end);
+    const auto* const values = tile.chunks[chunk] == nullptr
+                                   ? nullptr
+                                   : reinterpret_cast<const float*>(tile.chunks[chunk]) + r * width;
+    if (run.columns.empty()) {
+      if (values == nullptr) {
+        std::fill(row + begin, row + end, 0.0f);
+      } else {
+        std::memcpy(row + begin, values, static_cast<size_t>(end - begin) * sizeof(float));
+      }
+      return;
+    }
+    const auto first = std::lower_bound(run.columns.begin(), run.columns.end(), begin);
+    const auto past = std::lower_bound(first, run.columns.end(), end);
+    for (auto column = first; column != past; ++column) {
+      row[column - run.columns.begin()] = values == nullptr ? 0.0f : values[*column - begin];
+    }
+  }
+
+  TileRequest request_;
+  const int64_t rows_, cols_;
+  const std::span<const ColumnRun> runs_;
+  float* const result_;
+};
+
+/// The same of outputs, [heads, rows, channels].
+class OutputSink : public TileSink {
+ public:
+  OutputSink(int64_t rows, int64_t width, float* result)
+      : rows_(rows), width_(width), result_(result) {
+    request_.outputs = true;
+    request_.norms = false;
+    request_.chunk_rows = std::min(request_.chunk_rows, rows);
+    request_.chunk_cols = width;
+  }
+  TileRequest request() const override { return request_; }
+  void begin(std::span<const HeadTask>, int) override {}
+  void end() override {}
+  void consume(const Tile& tile) override {
+    float* const to = result_ + (tile.task_index * rows_ + tile.rows.begin) * width_;
+    const auto count = static_cast<size_t>(tile.rows.size() * width_);
+    if (tile.chunks.front() == nullptr) {
+      std::fill_n(to, count, 0.0f);
+    } else {
+      std::memcpy(to, tile.chunks.front(), count * sizeof(float));
+    }
+  }
+
+ private:
+  TileRequest request_;
+  const int64_t rows_, width_;
+  float* const result_;
+};
+
+HeadTask head_task(const CallHandle& call, const HeadPlace& place, const Places& rows,
+                   IndexRange keys) {
+  return {&call.problem(), place.batch, place.head, rows.range, rows.list, keys};
+}
+
+std::vector<HeadTask> row_tasks(const CallHandle& call, std::span<const HeadPlace> heads,
+                                const Places& rows) {
+  std::vector<HeadTask> tasks;
+  for (const HeadPlace& place : heads) {
+    tasks.push_back(head_task(call, place, rows, {0, call.problem().num_keys()}));
+  }
+  return tasks;
+}
+
+/// The rows' norms, [heads, rows], for streams that meet a row several times.
+std::vector<RowNorm> norms_of(std::span<const HeadTask> tasks, EngineRun& run) {
+  TileRequest request;
+  request.entries = false;
+  const auto rows = static_cast<size_t>(tasks.front().num_rows());
+  request.chunk_rows = std::min(request.chunk_rows, tasks.front().num_rows());
+  std::vector<RowNorm> norms(tasks.size() * rows);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    NormSink sink(request, std::span(norms).subspan(i * rows, rows));
+    run.run(tasks.subspan(i, 1), sink);
+  }
+  return norms;
+}
+
+}  // namespace
+
+ResultArray<float> entries_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                              const Places& rows, const Places& cols, Quantity quantity,
+                              EngineRun& run) {
+  ResultArray<float> result({static_cast<int64_t>(heads.size()), rows.size(), cols.size()},
+                            call.problem().name());
+  if (heads.empty() || rows.size() == 0 || cols.size() == 0) return result;
+  const std::vector<ColumnRun> runs = column_runs(cols);
+  const std::vector<HeadTask> whole = row_tasks(call, heads, rows);
+  run.check_values(whole);
+  std::vector<RowNorm> norms;
+  if (runs.size() > 1 && needs_norms(call.problem().score(), quantity))
+    norms = norms_of(whole, run);
+  std::vector<HeadTask> tasks;
+  for (size_t h = 0; h < heads.size(); ++h) {
+    for (const ColumnRun& columns : runs) {
+      tasks.push_back(head_task(call, heads[h], rows, columns.keys));
+      if (norms.empty()) continue;
+      const auto count = static_cast<size_t>(rows.size());
+      tasks.back().known_norms = std::span(norms).subspan(h * count, count);
+    }
+  }
+  EntrySink sink(quantity, rows.size(), cols.size(), runs, result.data());
+  run.run(tasks, sink);
+  return result;
+}
+
+ResultArray<double> lse_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                           const Places& rows, EngineRun& run) {
+  const AttentionProblem& problem = call.problem();
+  if (!is_normalised(problem.score())) {
+    throw usage_error(problem.name() + ": rows of " + std::string(score_name(problem.score())) +
+                      " scores are not normalised, so there is no LSE");
+  }
+  ResultArray<double> result({static_cast<int64_t>(heads.size()), rows.size()}, problem.name());
+  if (heads.empty() || rows.size() == 0) return result;
+  const std::vector<HeadTask> tasks = row_tasks(call, heads, rows);
+  run.check_values(tasks);
+  const std::vector<RowNorm> norms = norms_of(tasks, run);
+  std::transform(norms.begin(), norms.end(), result.data(),
+                 [](const RowNorm& norm) { return norm.lse(); });
+  return result;
+}
+
+ResultArray<float> outputs_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                              const Places& rows, EngineRun& run) {
+  const AttentionProblem& problem = call.problem();
+  if (!problem.v()) {
+    throw usage_error(problem.name() + ": has no v, which outputs are made of");
+  }
+  const int64_t width = problem.v().width();
+  ResultArray<float> result({static_cast<int64_t>(heads.size()), rows.size(), width},
+                            problem.name());
+  if (heads.empty() || rows.size() == 0) return result;
+  const std::vector<HeadTask> tasks = row_tasks(call, heads, rows);
+  run.check_values(tasks, true);
+  OutputSink sink(rows.size(), width, result.data());
+  run.run(tasks, sink);
+  return result;
+}
+
+std::vector<PooledMap> pooled_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                                 int64_t block, EngineRun& run) {
+  const std::vector<HeadTask> tasks = whole_heads(call, heads);
+  run.check_values(tasks);
+  return pooled_maps(tasks, block, run);
+}
+
+std::vector<HeadTask> whole_heads(const CallHandle& call, std::span<const HeadPlace> heads) {
+  return row_tasks(call, heads, {{0, call.problem().num_queries()}, {}});
+}
+
+}  // namespace attnscope

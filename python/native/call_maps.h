@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/index_range.h"
+#include "core/problem/score.h"
+#include "core/products/pooled_map.h"
+#include "io/capture/capture.h"
+#include "python/native/engine.h"
+#include "python/native/result_array.h"
+
+namespace attnscope {
+
+/// A call that Python has: of a capture, which it keeps open, or of arrays.
+struct CallHandle {
+  std::shared_ptr<const CallEntry> entry;
+  std::shared_ptr<const Capture> capture;  ///< null: the call is of arrays
+
+  const AttentionProblem& problem() const { return *entry->problem; }
+};
+
+/// Which heads of a call: pairs of batch item and head.
+struct HeadPlace {
+  int64_t batch = 0, head = 0;
+};
+
+/// Places of a sequence: a range, unless the list is not empty. The list ascends, none twice.
+struct Places {
+  IndexRange range;
+  std::vector<int64_t> list;
+
+  int64_t size() const { return list.empty() ? range.size() : static_cast<int64_t>(list.size()); }
+};
+
+// Parts of the maps of some heads of one call. Only what is asked for is computed. All throw
+// Error(value) where q or k hold NaN or Inf, Error(resource) where the budget or the memory do not
+// hold what is asked for, Error(interrupted) when they were stopped, Error(usage) where the call
+// has no such thing.
+
+/// [heads, rows, cols]: weights, each row normalised over all keys, or logits.
+ResultArray<float> entries_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                              const Places& rows, const Places& cols, Quantity quantity,
+                              EngineRun& run);
+/// [heads, rows]: ln of the rows' normalisers; −inf where a row is masked.
+ResultArray<double> lse_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                           const Places& rows, EngineRun& run);
+/// [heads, rows, channels of v].
+ResultArray<float> outputs_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                              const Places& rows, EngineRun& run);
+/// A map a head, in blocks of `block` × `block` weights.
+std::vector<PooledMap> pooled_of(const CallHandle& call, std::span<const HeadPlace> heads,
+                                 int64_t block, EngineRun& run);
+
+/// All rows and keys of the heads.
+std::vector<HeadTask> whole_heads(const CallHandle& call, std::span<const HeadPlace> heads);
+
+}  // namespace attnscope

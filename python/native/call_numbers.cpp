@@ -1,0 +1,90 @@
+#include "python/native/call_numbers.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cli/stats/stats_jobs.h"
+#include "core/base/error.h"
+#include "core/heads/head_record_sink.h"
+#include "core/patterns/mask_measurement.h"
+#include "core/problem/signed_weights.h"
+#include "core/stream/logit_check.h"
+#include "io/masks/mask_choice.h"
+
+namespace attnscope {
+namespace {
+
+std::vector<HeadTask> tasks_of(std::span<const ReductionJob> jobs) {
+  std::vector<HeadTask> tasks;
+  for (const ReductionJob& job : jobs) tasks.push_back(job.task);
+  return tasks;
+}
+
+std::vector<HeadRecord> measure(const StatsJobs& s, const StatsOptions& o, EngineRun& run) {
+  if (s.jobs.empty()) return {};
+  const std::vector<HeadTask> tasks = tasks_of(s.jobs);
+  run.check_values(tasks);
+  check_logits(tasks, run.backend(), run.budget(), run.watch().stop());
+  std::vector<HeadRecord> records;
+  HeadRecordSink sink(s.jobs, {o.arrays(), parse_thresholds(o), s.tokens},
+                      [&](HeadRecord record) { records.push_back(std::move(record)); });
+  run.reduce(s.jobs, sink, HeadRecordSink::head_bytes(o.arrays(), s.jobs));
+  sort_records(records, find_head_field(o.sort));
+  return records;
+}
+
+}  // namespace
+
+std::vector<HeadRecord> measure_capture(const Capture& capture, const StatsOptions& o,
+                                        EngineRun& run) {
+  std::vector<HeadRecord> records = measure(make_stats_jobs(o, capture), o, run);
+  capture.require_unchanged();
+  return records;
+}
+
+std::vector<HeadRecord> measure_call(const CallHandle& call, std::span<const HeadPlace> heads,
+                                     const StatsOptions& o, EngineRun& run) {
+  std::map<int64_t, std::vector<int64_t>> items;
+  for (const HeadPlace& place : heads) items[place.batch].push_back(place.head);
+  std::vector<SelectedCall> calls;
+  for (auto& [batch, numbers] : items) calls.push_back({call.entry.get(), {batch}, numbers});
+  return measure(make_stats_jobs(o, std::move(calls)), o, run);
+}
+
+void check_measure(const StatsOptions& options) {
+  StatsOptions o = options;
+  o.json = true;  // Arrays have a place to go.
+  check_stats_options(o);
+  parse_thresholds(o);
+}
+
+std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlace& place,
+                                          const MaskWords& words, EngineRun& run) {
+  const AttentionProblem& problem = call.problem();
+  require_one_sign(problem, "a share that a mask keeps");
+  if (!is_normalised(problem.score())) {
+    throw usage_error("mask: rows of sigmoid scores do not sum to 1, so no share of them is kept");
+  }
+  const std::vector<HeadTask> tasks = whole_heads(call, std::span(&place, 1));
+  run.check_values(tasks);
+  std::vector<MaskChoice> choices;
+  int64_t bytes = 0;
+  for (const std::string& text : words.masks) {
+    choices.push_back(MaskChoice::parse(
+        text, words.block > 0 ? std::optional(words.block) : std::nullopt, run.budget()));
+    choices.back().check(problem, {run.backend(), run.budget()});
+    bytes += choices.back().bytes(problem);
+  }
+  const MemoryReservation reserved = run.budget().reserve(bytes, "the masks of a head");
+  std::vector<Mask> masks;
+  for (const MaskChoice& choice : choices) {
+    masks.push_back(choice.build(problem, place.batch, place.head,
+                                 {run.backend(), run.budget(), run.watch().stop()}));
+  }
+  return measure_masks(tasks.front(), masks,
+                       {run.backend(), run.budget(), run.watch().stop(), words.exact},
+                       [&](double share) { run.watch().progress(share); });
+}
+
+}  // namespace attnscope

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/stats/stats_options.h"
+#include "core/heads/head_record.h"
+#include "core/patterns/mask_summary.h"
+#include "python/native/call_maps.h"
+
+namespace attnscope {
+
+/// The numbers of heads, as `attnscope stats` has them: of the calls of a capture that
+/// options.selection names, sorted as the command sorts them.
+std::vector<HeadRecord> measure_capture(const Capture& capture, const StatsOptions& options,
+                                        EngineRun& run);
+/// Of some heads of one call, in the order of batch items and heads.
+std::vector<HeadRecord> measure_call(const CallHandle& call, std::span<const HeadPlace> heads,
+                                     const StatsOptions& options, EngineRun& run);
+
+/// Throws Error(usage) as the command does.
+void check_measure(const StatsOptions& options);
+
+/// How masks are measured, in the words of `attnscope mask`.
+struct MaskWords {
+  std::vector<std::string> masks;
+  int64_t block = 0;  ///< of masks from files; 0: not given
+  bool exact = false;
+};
+/// What each mask keeps of a head, in their order. Throws as the command does.
+std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlace& place,
+                                          const MaskWords& words, EngineRun& run);
+
+}  // namespace attnscope

@@ -1,0 +1,105 @@
+#include "python/native/opened_capture.h"
+
+#include <optional>
+#include <sstream>
+#include <stop_token>
+#include <utility>
+
+#include "cli/common/console.h"
+#include "core/base/error.h"
+#include "core/base/nearest_word.h"
+#include "io/capture/partial_calls.h"
+#include "io/check/self_check.h"
+
+namespace attnscope {
+namespace {
+
+using Words = std::map<std::string, std::string>;
+
+/// Puts each word's value where `places` say.
+void take_words(const Words& words, const std::map<std::string, std::string*>& places) {
+  for (const auto& [name, value] : words) {
+    const auto place = places.find(name);
+    if (place != places.end()) {
+      *place->second = value;
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const auto& [other, unused] : places) known.push_back(other);
+    const std::string nearest = nearest_word(name, known);
+    throw usage_error("unknown option " + one_line(name) +
+                      (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+  }
+}
+
+CaptureOptions capture_options(const Words& words, std::string& check) {
+  CaptureOptions o;
+  take_words(words, {{"capture", &o.capture},
+                     {"q", &o.tensors.q},
+                     {"k", &o.tensors.k},
+                     {"v", &o.tensors.v},
+                     {"layout", &o.layout},
+                     {"grid", &o.grid},
+                     {"text", &o.text},
+                     {"scale", &o.scale},
+                     {"mask", &o.mask},
+                     {"score", &o.score},
+                     {"preset", &o.preset},
+                     {"rope", &o.rope},
+                     {"pattern", &o.pattern},
+                     {"cu_seqlens", &o.cu_seqlens},
+                     {"cu_seqlens_k", &o.cu_seqlens_k},
+                     {"links", &o.links},
+                     {"check", &check}});
+  return o;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream words(text);
+  for (std::string part; std::getline(words, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+}  // namespace
+
+OpenedCapture open_watched(const Words& words, const Engine& engine, RunWatch& watch) {
+  std::string check = "yes";
+  const CaptureOptions o = capture_options(words, check);
+  const Console console(true);
+  const std::stop_callback stops(watch.stop(),
+                                 [source = console.stop()]() mutable { source.request_stop(); });
+  OpenedCapture opened{std::make_shared<const Capture>(read_capture(o, engine.options(), console)),
+                       {}};
+  const Capture& capture = *opened.capture;
+  require_whole_calls(capture);
+  opened.warnings = capture.warnings();
+  if (check == "no" || !o.mask.empty() || o.score != "softmax") return opened;
+  MemoryBudget budget(memory_beside(capture, engine.options()));
+  if (const auto differs = quick_check(capture, {engine.backend(), budget}, watch.stop())) {
+    opened.warnings.push_back(one_line(capture.path().string()) + ": " +
+                              quick_check_warning(*differs));
+  }
+  return opened;
+}
+
+SelectionOptions selection_of_words(const Words& words) {
+  SelectionOptions o;
+  std::string branch, kind, blocks, slots;
+  take_words(words, {{"steps", &o.steps},
+                     {"layers", &o.layers},
+                     {"heads", &o.heads},
+                     {"batch", &o.batch},
+                     {"chunks", &o.chunks},
+                     {"branch", &branch},
+                     {"kind", &kind},
+                     {"blocks", &blocks},
+                     {"slots", &slots}});
+  o.branches = split(branch);
+  o.kinds = split(kind);
+  o.blocks = split(blocks);
+  o.slots = split(slots);
+  return o;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,213 @@
+"""Captures: the calls, heads and numbers of the sample, against double precision and the command line."""
+
+import json
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import attnscope
+from reference import GRID, SAMPLE, TEXT, check_weights, logits, sample_head, softmax
+
+
+class Calls(unittest.TestCase):
+    def setUp(self) -> None:
+        self.cap = attnscope.open(SAMPLE)
+
+    def test_the_table(self) -> None:
+        self.assertEqual(len(self.cap), 4)
+        self.assertEqual(self.cap.calls.column("layer"), [0, 1, 2, 3])
+        self.assertEqual(self.cap.calls[2]["grid"], GRID)
+        text = repr(self.cap.calls)
+        self.assertEqual(len(text.splitlines()), 5)
+        self.assertIn("1024", text)
+        self.assertIn("<td>bf16</td>", self.cap.calls._repr_html_())
+        told = json.loads(attnscope.command("info", SAMPLE, json=True, quiet=True))["calls"]
+        for call, facts in zip(self.cap.calls, told, strict=True):
+            for name in ("step", "layer", "kind", "heads", "queries", "head_dim", "dtype", "scale", "score", "mask", "prompt"):
+                self.assertEqual(call[name], facts[name], name)
+
+    def test_a_call_by_its_coordinates(self) -> None:
+        self.assertEqual(self.cap[10, 3, "cond"].layer, 3)
+        self.assertEqual(self.cap[10, 3].facts, self.cap.call(3).facts)
+        self.assertEqual(self.cap[None, 2].layer, 2)
+        self.assertEqual([call.layer for call in self.cap], [0, 1, 2, 3])
+        self.assertEqual([call.layer for call in self.cap.select(layers=range(1, 3))], [1, 2])
+        for key, words in (
+            ((10, 7), "has no such call .steps 10; layers 0-3; branches cond"),
+            ((10, 3, "uncond"), "branches cond"),
+            ((10,), "4 calls are meant"),
+            ((1, 2, 3, 4, 5), "expected step, layer, branch, slot"),
+        ):
+            with self.subTest(key=key), self.assertRaisesRegex(attnscope.Error, words):
+                self.cap[key]
+
+    def test_words_that_mean_nothing(self) -> None:
+        for make, words, code in (
+            (lambda: attnscope.open(SAMPLE / "nowhere"), "nowhere", "file"),
+            (lambda: attnscope.open(SAMPLE, gird=(7, 12, 12)), "unknown option gird; did you mean grid", "usage"),
+            (lambda: attnscope.open(SAMPLE, grid=(7, 12, 13)), "has 1108 tokens", "usage"),
+            (lambda: attnscope.open(), "a CAPTURE is needed", "usage"),
+            (lambda: self.cap.stats(layer=3), "unknown option layer; did you mean layers", "usage"),
+            (lambda: self.cap.stats(layers="9"), "--layers 9", "usage"),
+            (lambda: self.cap[10, 0].head(4), "heads 0 to 3", "usage"),
+            (lambda: self.cap[10, 0].head(0).query(9, 0, 0), "--query 9,0,0", "usage"),
+            (lambda: self.cap[10, 0].head(0).mask("spatail:frames=1"), "spatail", "usage"),
+        ):
+            with self.subTest(words=words), self.assertRaisesRegex(attnscope.Error, words) as raised:
+                make()
+            self.assertEqual(raised.exception.code, code)
+            self.assertNotIn("\n", str(raised.exception))
+
+    def test_a_capture_that_does_not_agree_with_itself(self) -> None:
+        """As every command warns."""
+        from safetensors import safe_open
+        from safetensors.torch import save_file
+
+        with tempfile.TemporaryDirectory() as folder:
+            with safe_open(str(SAMPLE / "step10_layer00.safetensors"), "pt") as f:
+                tensors, facts = {name: f.get_tensor(name) for name in f.keys()}, f.metadata()
+            tensors["k"] = tensors["k"] * 2
+            save_file(tensors, f"{folder}/call.safetensors", facts)
+            with self.assertWarnsRegex(UserWarning, "outputs|output rows"):
+                attnscope.open(f"{folder}/call.safetensors")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                attnscope.open(f"{folder}/call.safetensors", check=False)
+
+
+class Maps(unittest.TestCase):
+    LAYER, HEAD = 2, 3
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.head = attnscope.open(SAMPLE)[10, cls.LAYER].head(cls.HEAD)
+        one = sample_head(cls.LAYER, cls.HEAD)
+        cls.s = logits(one["q"], one["k"])
+        cls.p, cls.lse = softmax(cls.s)
+        cls.o = cls.p @ one["v"]
+
+    def test_tiles(self) -> None:
+        check_weights(self.head.weights(), self.p, 1024)
+        check_weights(self.head.weights(slice(0, 256)), self.p[:256], 1024)
+        np.testing.assert_allclose(self.head.logits([7, 3], slice(0, 16)), self.s[[7, 3], :16], atol=2e-5, rtol=2e-5)
+        np.testing.assert_allclose(self.head.lse(), self.lse, atol=2e-5, rtol=2e-6)
+        np.testing.assert_allclose(self.head.output([900]), self.o[[900]], atol=1e-4)
+
+    def test_the_bits_of_an_export(self) -> None:
+        import h5py
+
+        with tempfile.TemporaryDirectory() as folder:
+            made = attnscope.export(SAMPLE, out=Path(folder) / "w.h5", layers=self.LAYER, heads=self.HEAD, dtype="f32", quiet=True)
+            with h5py.File(made) as f:
+                (call,) = f["calls"].values()
+                np.testing.assert_array_equal(self.head.weights(), call["weights"][0, 0])
+
+    def test_a_query(self) -> None:
+        row = TEXT + 144 * 3 + 12 * 5 + 6
+        volume = self.head.query(3, 5, 6)
+        self.assertEqual((volume.shape, volume.dtype), (GRID, np.float32))
+        check_weights(np.asarray(volume).reshape(-1), self.p[row, TEXT:], 1024)
+        check_weights(volume.text, self.p[row, :TEXT], 1024)
+        np.testing.assert_array_equal(self.head.query(index=row), volume)
+        self.assertEqual((volume * 2).text.size, 0)
+
+    def test_a_query_the_other_way_round(self) -> None:
+        key = TEXT + 144 * 3 + 12 * 5 + 6
+        volume = self.head.query(3, 5, 6, reverse=True)
+        check_weights(np.asarray(volume).reshape(-1), self.p[TEXT:, key], 1024)
+        words = self.head.call.tokens[0]
+        dog = words.index("red")
+        check_weights(np.asarray(self.head.query(text_token="red", reverse=True)).reshape(-1), self.p[TEXT:, dog], 1024)
+
+    def test_several_and_domains(self) -> None:
+        box = [TEXT + 144 * 2 + 12 * y + x for y in (0, 1) for x in (4, 5)]
+        volume = self.head.query("2,0:2,4:6")
+        check_weights(np.asarray(volume).reshape(-1), self.p[box].mean(0)[TEXT:], 1024)
+        video = self.head.query(0, 0, 0, domain="video")
+        self.assertAlmostEqual(float(video.sum()), 1.0, places=5)
+        with self.assertRaisesRegex(attnscope.Error, "query needs a place"):
+            self.head.query()
+
+    def test_pooled(self) -> None:
+        largest, mean = self.head.pooled(100)
+        self.assertEqual((largest.shape, largest.dtype, mean.dtype), ((11, 11), np.float32, np.float32))
+        for r in range(11):
+            for c in range(11):
+                cell = self.p[100 * r : 100 * r + 100, 100 * c : 100 * c + 100]
+                self.assertAlmostEqual(largest[r, c] / cell.max(), 1, places=3)
+                self.assertAlmostEqual(mean[r, c] / cell.mean(), 1, places=3)
+        with self.assertRaisesRegex(attnscope.Error, "block 0"):
+            self.head.pooled(0)
+
+    def test_a_mask(self) -> None:
+        frame = np.where(np.arange(1024) < TEXT, -1, (np.arange(1024) - TEXT) // 144)
+        kept = (frame[:, None] == frame) | (frame[:, None] < 0) | (frame < 0)
+        quality = self.head.mask("spatial:frames=0", exact=True)
+        self.assertAlmostEqual(quality.density, kept.mean(), places=9)
+        self.assertAlmostEqual(quality.recall, (self.p * kept).sum(1).mean(), places=5)
+        best = [np.sort(row)[::-1][:n].sum() for row, n in zip(self.p, kept.sum(1), strict=True)]
+        self.assertAlmostEqual(quality.oracle_recall, np.mean(best), places=5)
+        one = sample_head(self.LAYER, self.HEAD)
+        masked = softmax(np.where(kept, self.s, -np.inf))[0] @ one["v"]
+        self.assertAlmostEqual(quality.output_error, np.linalg.norm(masked - self.o) / np.linalg.norm(self.o), places=4)
+        both = self.head.masks(["spatial:frames=0", "causal"], exact=True)
+        self.assertEqual(both[0], quality)
+        self.assertEqual(both[1].mask, "causal")
+
+    def test_pictures(self) -> None:
+        from io import BytesIO
+
+        from PIL import Image
+
+        picture = np.asarray(Image.open(BytesIO(self.head._repr_png_())))
+        self.assertEqual(picture.shape, (512, 512, 3))
+        self.assertGreater(len(np.unique(picture.reshape(-1, 3), axis=0)), 30)
+        strip = Image.open(BytesIO(self.head.query(3, 5, 6)._repr_png_()))
+        self.assertEqual(strip.size[0] // strip.size[1], (7 * 13 - 1) // 12)
+
+    def test_arrays_have_all_that_captures_have(self) -> None:
+        one = {name: value.astype(np.float32) for name, value in sample_head(self.LAYER, self.HEAD).items()}
+        head = attnscope.call(one["q"], one["k"], one["v"], grid=GRID, text="16@start").head(0)
+        for mine, theirs in (
+            (head.query(3, 5, 6), self.head.query(3, 5, 6)),
+            (head.query(3, 5, 6, reverse=True), self.head.query(3, 5, 6, reverse=True)),
+            (head.pooled(64)[1], self.head.pooled(64)[1]),
+            (head.output([3]), self.head.output([3])),
+        ):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-7)
+        self.assertAlmostEqual(head.stats()["entropy"], self.head.stats()["entropy"], places=5)
+
+
+class Numbers(unittest.TestCase):
+    def test_stats_are_the_commands(self) -> None:
+        cap = attnscope.open(SAMPLE)
+        told = json.loads(attnscope.command("stats", SAMPLE, layers="1-2", sample=100, json=True, quiet=True))["heads"]
+        table = cap.stats(layers="1-2", sample=100)
+        self.assertEqual(len(table), 8)
+        for head, line in zip(told, table, strict=True):
+            self.assertEqual((head["layer"], head["head"], head["class"]), (line["layer"], line["head"], line["class"]))
+            for name in ("entropy", "text_mass", "same_frame_mass", "keys_for_90", "entropy_stderr"):
+                self.assertEqual(head[name], line[name], name)
+
+    def test_an_entropy(self) -> None:
+        one = sample_head(1, 0)
+        p = softmax(logits(one["q"], one["k"]))[0]
+        line = attnscope.open(SAMPLE)[10, 1].head(0).stats()
+        self.assertAlmostEqual(line["entropy"], -(p * np.log(p)).sum(1).mean(), places=4)
+
+    def test_records_have_arrays(self) -> None:
+        cap = attnscope.open(SAMPLE)
+        (record,) = cap.records(layers=2, heads=1, arrays=["entropy_rows", "frame_frame"])
+        self.assertEqual(record["arrays"]["entropy_rows"].shape, (1024,))
+        self.assertEqual(record["arrays"]["frame_frame"].ndim, 2)
+        self.assertAlmostEqual(record["arrays"]["entropy_rows"].mean(), record["entropy"], places=9)
+        self.assertEqual(sum(len(call.stats()) for call in cap.select(layers="0-1")), 8)
+        order = cap.stats(sort="entropy")["entropy"]
+        np.testing.assert_array_equal(order, np.sort(order)[::-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
