@@ -23,6 +23,8 @@ from .tensors import Call
 AS_GIVEN = "as given to attention"
 # What forwards call a cache of keys that they are given.
 CACHE_ARGUMENTS = ("past_key_values", "past_key_value", "kv_cache", "kv_caches", "layer_past")
+# How arguments begin by which a model of transformers gets something else than words.
+OTHER_INPUTS = ("pixel_", "image", "video", "input_features", "input_values", "audio", "speech", "mm_")
 # What the tokens of a call are, in short or as a map.
 TOKEN_FACTS = ("grid", "text", "text_valid", "tokens", "axes", "queries", "keys")
 
@@ -141,7 +143,7 @@ class FactTeller:
             if words < 0 or (not trimmed and words != expected):
                 raise _wrong_count(queries, grid, expected)
             facts["text"] = f"{words}@{place}" if words else "none"
-        elif self._model.hf and forward.arguments.get("input_ids") is not None:
+        elif self._model.hf and has_words_alone(forward, "input_ids"):
             facts["text"] = "all"
         return facts
 
@@ -191,6 +193,23 @@ class FactTeller:
             if valid is not None:
                 facts["text_valid"] = valid
         return facts
+
+
+def is_mixed(given: Mapping[str, Any]) -> bool:
+    """Do the arguments of a forward give a model of transformers something else than words?"""
+
+    def has_tensor(value: Any) -> bool:
+        parts = value.values() if isinstance(value, dict) else value
+        return isinstance(value, torch.Tensor) or (
+            isinstance(value, (dict, list, tuple)) and any(has_tensor(part) for part in parts)
+        )
+
+    return any(name.startswith(OTHER_INPUTS) and has_tensor(value) for name, value in given.items())
+
+
+def has_words_alone(forward: Forward, *names: str) -> bool:
+    """Are words, as one of these arguments, all that a forward of a model of transformers is given?"""
+    return not forward.mixed and any(forward.arguments.get(n) is not None for n in names)
 
 
 def bare_facts(

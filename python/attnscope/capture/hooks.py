@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.overrides import has_torch_function
 
 from .calls import dispatched_call, is_exchanged, own_call, transformers_call
 from .compiled import (
@@ -214,15 +215,30 @@ class CallHooks:
             **more: Any,
         ) -> torch.Tensor:
             known = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
-            return self.run(
-                False,
-                lambda: real(query, key, value, **known, **more),
-                lambda out: Call(
-                    query, key, value, out, attn_mask, float(dropout_p), bool(is_causal), scale
-                ),
-            )
+            parts = (query, key, value, attn_mask)
+            # Who answers in the function's place knows it by its name in PyTorch, where it has to stand then.
+            answered = not torch.compiler.is_compiling() and has_torch_function(parts)
+
+            def compute() -> torch.Tensor:
+                if not answered:
+                    return real(query, key, value, **known, **more)
+                with replaced(F, "scaled_dot_product_attention", real):
+                    return real(query, key, value, **known, **more)
+
+            def tell(out: torch.Tensor) -> Call:
+                mask, dropout, causal = entries_of(attn_mask, query), float(dropout_p), bool(is_causal)
+                return Call(query, key, value, out, mask, dropout, causal, scale, answered=answered)
+
+            return self.run(False, compute, tell)
 
         return scaled_dot_product_attention
+
+
+def entries_of(mask: Any, query: torch.Tensor) -> Any:
+    """A mask as a tensor that has its entries: PyTorch's CausalBias only stands for them."""
+    if type(mask).__name__ != "CausalBias" or not hasattr(mask, "_materialize"):
+        return mask
+    return mask._materialize(query.device)
 
 
 _LISTENING: list[CallHooks] = []  # of the capture that runs

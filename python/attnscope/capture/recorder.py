@@ -20,8 +20,7 @@ from .chunks import ChunkTeller
 from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .dump import Dump
 from .errors import CaptureError, LabelError
-from .facts import AS_GIVEN, FactTeller, bare_facts
-from .families import PICTURE_ENCODERS, vit_grid
+from .facts import AS_GIVEN, FactTeller, bare_facts, is_mixed
 from .forward import Forward
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
@@ -70,6 +69,7 @@ class Capture:
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
+        self._mixed = False  # the stream that runs was given something else than words
         self._records_one = adds  # record(): q and k are whatever its caller has
         self._arrivals = Arrivals()
         self._parts = PartTeller(self._model, self._maps)
@@ -197,6 +197,7 @@ class Capture:
             raise CaptureError(
                 f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
             )
+        self._mixed = is_mixed(given) or (self._mixed and chunk is not None and chunk.number > 0)
         grid, text, valid = self._grid, None, None
         family = self._model.family
         if chosen and family:
@@ -204,8 +205,6 @@ class Capture:
             words = given.get("encoder_hidden_states")
             text = words.shape[1] if words is not None else None
             valid = family.valid(given)
-        elif chosen and self._model.hf and grid is None and type(module).__name__ in PICTURE_ENCODERS:
-            grid, text = vit_grid(module, given), PICTURE_ENCODERS[type(module).__name__]
         sequences = self._maps.sequences(module, given) if chosen else None
         grid = grid or film_grid(sequences or {})
         self._grid = grid
@@ -223,6 +222,7 @@ class Capture:
             self._branches.in_doubt(module, branch),
             sequences,
             chunk,
+            self._model.hf and self._mixed,
         )
 
     def _end_step(self) -> None:

@@ -225,7 +225,7 @@ class Model:
         if self.layout is not None and slot.image_keys:
             return 2
         if self.family is None:
-            return max(1, forward.calls.get(id(slot.module), 0)) if not self.hf else 1
+            return max(1, forward.calls.get(id(slot.module), 0))
         if slot.axes == "temporal" and forward.arguments.get("enable_temporal_attentions") is False:
             return 0
         if self.family.per_sample:
