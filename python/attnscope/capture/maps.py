@@ -233,6 +233,9 @@ class MapTeller:
             o = self._options
             told = [self._facts.branch_tokens(b, text.count) for b in branches or ["all"] * len(items)]
             facts = {}
+            short = [w for w, _ in told if w and len(w) < text.count] if o.tokens is not None else []
+            if short:
+                raise CaptureError(f"tokens: {len(short[0])} strings for {text.count} text tokens: one is needed for each")
             if branches or o.tokens is not None:  # a tokenizer's words are those of a branch
                 facts = collapsed("tokens", [w if w and len(w) == text.count else None for w, _ in told], 1)
             if o.text_valid is not None:

@@ -26,6 +26,7 @@ from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
 from .maps import MapTeller, film_grid
+from .option_checks import check_options
 from .options import Options
 from .parallel import PartTeller, first_head
 from .plan import DumpPlan
@@ -48,6 +49,7 @@ class Capture:
     """
 
     def __init__(self, model: Any, out: str | os.PathLike[str], options: Options, adds: bool = False) -> None:
+        check_options(options)
         self.options = options
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
@@ -105,9 +107,8 @@ class Capture:
             self._dump.open(self._stack)
             self._watch.install(self._stack)
             self._branches.watch(self._stack)
-            for why, names in self._model.unseen.items():
-                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-                self._say(f"not recorded: {names[0]}{more}: {why}")
+            for line in self._model.not_recorded():
+                self._say(line)
             if self._model.hf:
                 self._chunks.watch(self._stack)
             watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
@@ -197,7 +198,7 @@ class Capture:
             raise CaptureError(
                 f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
             )
-        self._mixed = is_mixed(given) or (self._mixed and chunk is not None and chunk.number > 0)
+        self._mixed = is_mixed(given) or bool(self._mixed and chunk and chunk.number)
         grid, text, valid = self._grid, None, None
         family = self._model.family
         if chosen and family:
@@ -206,8 +207,7 @@ class Capture:
             text = words.shape[1] if words is not None else None
             valid = family.valid(given)
         sequences = self._maps.sequences(module, given) if chosen else None
-        grid = grid or film_grid(sequences or {})
-        self._grid = grid
+        self._grid = grid = grid or film_grid(sequences or {})
         return Forward(
             module,
             given,
@@ -376,7 +376,7 @@ class Capture:
                 f"call {layer}: processes exchange parts of its keys, and nothing tells which this one holds: "
                 "pass the transformer to capture()"
             )
-        facts = bare_facts(self.options, self._grid, step, layer, timestep)
+        facts = bare_facts(self.options, self._grid, step, layer, timestep, call.k.shape[2])
         if not self._records_one:
             facts.setdefault("q_state", AS_GIVEN)
         if chunk is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .choice import kind_test, largest_named, name_test, parse_numbers
 from .errors import CaptureError
 from .options import Options
-from .slots import Model, Slot
+from .slots import IMAGE_CALL, Model, Slot
 
 
 class Selection:
@@ -59,6 +59,10 @@ class Selection:
         last = largest_named(o.layers)
         if last is not None and last >= count:
             raise CaptureError(f"layers: the model has layers 0 to {count - 1} (asked for {last})")
+        names = list(dict.fromkeys(s.place.slot for s in slots))
+        further = ("", IMAGE_CALL, *(f".{n}" for n in range(2, 100)))  # calls of a module have names of their own
+        if not any(self._slot(name + more) for name in names for more in further):
+            raise CaptureError(f"slots: the model has {', '.join(names)} (asked for {o.slots!r})")
         if not any(self._block(s.place.block) for s in slots):
             blocks = list(dict.fromkeys(s.place.block for s in slots))
             raise CaptureError(f"blocks: the model has {blocks[0]} to {blocks[-1]} (asked for {o.blocks!r})")
