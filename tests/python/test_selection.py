@@ -202,6 +202,17 @@ class Choices(CaptureTest):
             [(0, 900.0), (1, 400.0)],
         )
 
+    def test_another_run_in_the_block_is_said(self) -> None:
+        small = small_models.cogvideox()
+        with capture(small.pipe, self.folder / "d", layers=0):
+            small.run(2)
+            self.assertNotIn("set anew", self.said.getvalue())
+            small.run(1)
+        self.assertIn("set anew after step 1", self.said.getvalue())
+        self.assertEqual([c.facts["step"] for c in read_capture(self.folder / "d")], [0, 1, 2])
+        self.assertEqual(type(small.pipe.scheduler).set_timesteps.__name__, "set_timesteps")
+        self.assertNotIn("say", type(small.pipe.scheduler).set_timesteps.__code__.co_freevars)
+
     def test_a_transformer_alone(self) -> None:
         small = small_models.cogvideox()
         inputs = {

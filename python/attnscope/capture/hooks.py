@@ -28,6 +28,7 @@ from .errors import CaptureError
 from .linear import watch_linear
 from .patching import replaced, replaced_item
 from .slots import Model, Slot
+from .steps import StepCounter
 from .tensors import Call
 
 
@@ -86,8 +87,11 @@ class SlotStack(threading.local):
             self._running.pop()
 
 
-def watch_scheduler(stack: contextlib.ExitStack, owner: Any, moved: Callable[[], None]) -> None:
-    """Calls `moved` after each step() of the scheduler of the pipeline `owner`, if it has one.
+def watch_scheduler(
+    stack: contextlib.ExitStack, owner: Any, counter: StepCounter, say: Callable[[str], None]
+) -> None:
+    """Moves `counter` on after each step() of the scheduler of the pipeline `owner`, if it has one; `say` gets
+    a line where it is set anew after steps.
 
     The class is watched, not the object: pipelines copy their scheduler, and a copy of an object with a
     function of its own would go on with the state of the first.
@@ -100,10 +104,24 @@ def watch_scheduler(stack: contextlib.ExitStack, owner: Any, moved: Callable[[],
     @functools.wraps(real)
     def step(*args: Any, **kwargs: Any) -> Any:
         result = real(*args, **kwargs)
-        moved()
+        counter.move_on()
         return result
 
     stack.enter_context(replaced(cls, "step", step))
+    set_real = getattr(cls, "set_timesteps", None)
+    if not callable(set_real):
+        return
+
+    @functools.wraps(set_real)
+    def set_timesteps(*args: Any, **kwargs: Any) -> Any:
+        if counter.steps:
+            say(
+                f"the scheduler was set anew after step {counter.steps - 1}, by another run of the pipeline or "
+                f"another stage: what follows is counted from step {counter.steps}"
+            )
+        return set_real(*args, **kwargs)
+
+    stack.enter_context(replaced(cls, "set_timesteps", set_timesteps))
 
 
 class CallHooks:

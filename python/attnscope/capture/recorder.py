@@ -111,7 +111,7 @@ class Capture:
                 self._say(line)
             if self._model.hf:
                 self._chunks.watch(self._stack)
-            watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
+            watch_scheduler(self._stack, self._model.owner, self._counter, self._say)
             check_together(self._model)
             self._running.install(self._stack, self._model)
             for name in self._model.transformers:
