@@ -202,6 +202,17 @@ class Choices(CaptureTest):
             [(0, 900.0), (1, 400.0)],
         )
 
+    def test_what_a_class_has_not_is_told_before_its_step_comes(self) -> None:
+        small = small_models.cogvideox()
+        with self.refused("nothing was recorded", "kinds 'cross'"):
+            with capture(small.pipe, self.folder / "d", kinds="cross", steps="1"):
+                small.run(2)
+        self.assertIn("nothing of the first step was recorded", self.said.getvalue())
+        with capture(small.pipe, self.folder / "later", kinds="joint", steps="1"):
+            self.said.truncate(0)
+            small.run(2)
+        self.assertNotIn("nothing of the first step", self.said.getvalue())
+
     def test_another_run_in_the_block_is_said(self) -> None:
         small = small_models.cogvideox()
         with capture(small.pipe, self.folder / "d", layers=0):

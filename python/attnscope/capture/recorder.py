@@ -264,7 +264,7 @@ class Capture:
             self._record_slot(slot, forward, call)
 
     def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
-        self._arrivals.call(slot.name)
+        self._arrivals.call(slot.name, self._selection.may_have(slot))
         index = forward.calls.get(id(slot.module), 0)
         forward.calls[id(slot.module)] = index + 1
         if not forward.chosen or not self._selection.module(slot):
