@@ -112,8 +112,10 @@ class Unknown(CaptureTest):
                 self.assertTrue(torch.equal(call["k"], whole[call.file]["k"]))
         with self.refused("has refiner.0 to blocks.1", r"asked for 'vace_blocks\.\*'"):
             self.run_model(model, "d", blocks="vace_blocks.*")
-        with self.refused("nothing was recorded", "slots 'attn7'"):
+        with self.refused("the model has attn1, audio_attn1", "asked for 'attn7'"):
             self.run_model(model, "e", slots="attn7")
+        with self.refused("nothing was recorded", "slots 'attn1.2'"):
+            self.run_model(model, "e", slots="attn1.2")
         with self.refused("blocks: expected names"):
             self.run_model(model, "f", blocks=[])
         with self.refused("without a model"), capture(None, self.folder / "g", slots="attn1"):

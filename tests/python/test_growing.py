@@ -1,6 +1,7 @@
 """A dump can be opened while it grows, and everything is as it was afterwards, whatever happens."""
 
 import json
+import os
 import threading
 import unittest
 from pathlib import Path
@@ -35,6 +36,30 @@ class Growing(CaptureTest):
             small.run(2)
         self.assertEqual(sorted(set(states)), list(range(1, 9)))
         self.assertEqual([p for p in out.iterdir() if p.suffix == ".part"], [])
+
+    def test_thousands_of_calls_are_listed_in_time_that_grows_with_them(self) -> None:
+        """Not after each one, where the next ones wait, and all of them in the end."""
+        q = torch.randn(1, 1, 4, 4)
+        texts: list[str] = []
+        real = attnscope_capture.replace_file
+
+        def counted(path: Path, write) -> None:  # type: ignore[no-untyped-def]
+            real(path, write)
+            if path.name == "capture.json":
+                texts.append(path.read_text())
+
+        calls = 700
+        with (
+            mock.patch.object(WRITER, "replace_file", counted),
+            mock.patch.object(os, "fsync", lambda handle: None),
+            capture(None, self.folder / "d", values=False, quiet=True),
+        ):
+            for _ in range(calls):
+                F.scaled_dot_product_attention(q, q, q)
+        listed = [len(json.loads(text)["calls"]) for text in texts]
+        self.assertEqual(listed[:256], list(range(1, 257)))
+        self.assertEqual((listed[-1], listed), (calls, sorted(set(listed))))
+        self.assertLess(len(listed), 600)
 
     @unittest.skipUnless(has_program(), "ATTNSCOPE names no program")
     def test_the_program_opens_a_growing_dump(self) -> None:

@@ -212,6 +212,33 @@ class Wrapped(CaptureTest):
 
 
 class Masks(CaptureTest):
+    def test_what_answers_in_the_functions_place_still_does(self) -> None:
+        """Modes and tensors of types of their own know the function by its name in PyTorch."""
+        from diffusers.hooks.layer_skip import AttentionScoreSkipFunctionMode
+        from torch.nn.attention.bias import causal_lower_right, causal_upper_left
+
+        q, k = torch.randn(1, 2, 5, 8), torch.randn(1, 2, 9, 8)
+        for name, given, expected in (
+            ("upper", {"query": q, "key": q, "value": q, "attn_mask": causal_upper_left(5, 5)}, "causal"),
+            ("lower", {"query": q, "key": k, "value": k, "attn_mask": causal_lower_right(5, 9)}, "tensor"),
+        ):
+            plain = F.scaled_dot_product_attention(**given)
+            with capture(None, self.folder / name):
+                again = F.scaled_dot_product_attention(**given)
+            self.assertTrue(torch.equal(plain, again), name)
+            (call,) = read_capture(self.folder / name)
+            self.assertEqual(call.facts["mask"], expected)
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
+        self.assertEqual(float(weights(call)[0, 0, 0, 5:].max()), 0.0)  # query 0 stands at key 4
+        # Perturbed attention guidance has the values in the result's place, which is no map.
+        with AttentionScoreSkipFunctionMode(), self.refused("not softmax", "answers in its place"):
+            with capture(None, self.folder / "skipped"):
+                F.scaled_dot_product_attention(q, q, k[:, :, :5])
+        with torch.device("cpu"), capture(None, self.folder / "device"):  # a mode that changes nothing
+            F.scaled_dot_product_attention(q, k, k)
+        (call,) = read_capture(self.folder / "device")
+        self.assertNotIn("extra", call.facts)
+
     def test_a_large_mask_is_asked_for(self) -> None:
         q = torch.randn(1, 1, 300, 4)
         mask = torch.rand(300, 300) > 0.5

@@ -101,20 +101,24 @@ class Classes(LoopTest):
             torch.manual_seed(1)
             model, inputs = make(getattr(diffusers, cls))
             model = model.eval()
-            double = {k: torch.cat([v, v + 0.25]) if v.ndim > 1 else v for k, v in inputs.items()}
-            if cls == "UNet2DConditionModel":
-                double = {k: v[1:3] if v.ndim > 1 else v for k, v in double.items()}
+            one = {k: v[:1] for k, v in inputs.items()}
+            double = {k: torch.cat([v, v]) if v.ndim > 1 else v for k, v in one.items()}
+            words = one["encoder_hidden_states"]
+            double["encoder_hidden_states"] = torch.cat([words - 0.25, words])
             owner = types.SimpleNamespace(unet=model, scheduler=Scheduler(), do_classifier_free_guidance=True)
             for branch in ("cond", "both"):
                 with torch.no_grad(), capture(owner, self.folder / f"{cls}{branch}", branch=branch):
                     model(**double)
             one, both = (read_capture(self.folder / f"{cls}{b}") for b in ("cond", "both"))
             self.assertEqual(len(one), len(both))
+            told_apart = False
             for a, b in zip(one, both, strict=True):
                 half = b["q"].shape[0] // 2
+                told_apart |= not torch.equal(b["q"][:half], b["q"][half:])
                 self.assertEqual(a.facts["branches"], ["cond"])
                 self.assertEqual(b.facts["branches"], ["uncond"] * half + ["cond"] * half)
                 self.assertTrue(torch.equal(a["q"], b["q"][half:]) and torch.equal(a["k"], b["k"][half:]))
+            self.assertTrue(told_apart)
 
     def test_a_pipeline_with_a_unet(self) -> None:
         from diffusers import DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel

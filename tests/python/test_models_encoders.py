@@ -116,7 +116,9 @@ WHISPER = {
     "*decoder.layers.* self_attn": "text 5",
     "*decoder.layers.* encoder_attn": "text 5 > audio 11x1x1",
 }
+DISTILLED = "class:register 1, distillation:register 1, image 1x3x3 cell 1x4x4"
 PIXEL = (0, slice(None), 6, 9)  # of the patch (1, 2)
+FIRST_PATCHES = Probe("pixel_values", PIXEL, "layers.0 attention", "image", 5)
 
 CASES = (
     encoder("WhisperModel", whisper, WHISPER, 3, masks={"*decoder.layers.* self_attn": "causal"}),
@@ -142,6 +144,11 @@ CASES = (
         {"* self_attn": PATCHES},
         2,
     ),
+    encoder("ViTModel", pictures(), {"*layers.* *": PATCHES}, 2, probes=[FIRST_PATCHES]),
+    encoder("ViTForImageClassification", pictures(), {"*layers.* *": PATCHES}, 2),
+    encoder("DeiTModel", pictures(), {"*layers.* *": DISTILLED}, 2, probes=[FIRST_PATCHES]),
+    encoder("DeiTForImageClassification", pictures(), {"*layers.* *": DISTILLED}, 2),
+    encoder("DeiTForImageClassificationWithTeacher", pictures(), {"*layers.* *": DISTILLED}, 2),
     encoder("Dinov2Model", pictures(), {"*layer.* *": PATCHES}, 2),
     encoder("Dinov2ForImageClassification", pictures(), {"*layer.* *": PATCHES}, 2),
     encoder("Dinov2WithRegistersModel", pictures(num_register_tokens=2), {"*layer.* *": REGISTERS}, 2),

@@ -107,27 +107,63 @@ class Transformers(CaptureTest):
         with self.refused("share a key head"):
             self.run_model(llama(), "odd", heads="1-3")
 
-    def test_vit_has_a_grid(self) -> None:
-        from transformers import ViTConfig, ViTModel
+    def test_a_layer_that_runs_several_times(self) -> None:
+        """ALBERT's layers share one module: its calls are told by their slots."""
+        from transformers import AlbertConfig, AlbertModel
 
         torch.manual_seed(0)
-        model = ViTModel(
-            ViTConfig(
-                hidden_size=32,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=16,
-                image_size=32,
-                patch_size=8,
-                attn_implementation="sdpa",
-            )
-        ).eval()
-        calls = self.run_model(model, inputs={"pixel_values": torch.randn(2, 3, 32, 32)}, tokens=["[CLS]"])
-        self.assertEqual(
-            {(c.facts["grid"], c.facts["text"], c.facts["kind"]) for c in calls},
-            {("1x4x4", "1@start", "joint")},
+        sizes = {"vocab_size": 20, "embedding_size": 8, "hidden_size": 32, "intermediate_size": 16}
+        config = AlbertConfig(**sizes, num_hidden_layers=3, num_attention_heads=2, attn_implementation="sdpa")
+        spy = Spy()
+        calls = self.run_model(AlbertModel(config).eval(), spy=spy)
+        slots = [c.facts.get("slot", "attention") for c in calls]
+        self.assertEqual(slots, ["attention", "attention.2", "attention.3"])
+        for call, seen in zip(calls, spy.calls, strict=True):
+            self.assertTrue(torch.equal(call["q"], seen["q"]))
+
+    def test_tokens_beside_a_picture_are_not_called_text(self) -> None:
+        """LLaVA: a picture's encoder, and words in which the picture's tokens stand, in one forward."""
+        import transformers
+
+        torch.manual_seed(0)
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        vision = transformers.CLIPVisionConfig(**sizes, image_size=16, patch_size=4, projection_dim=16)
+        words = transformers.LlamaConfig(**sizes, vocab_size=20, num_key_value_heads=2)
+        config = transformers.LlavaConfig(
+            vision_config=vision, text_config=words, image_token_index=3, attn_implementation="sdpa"
         )
-        self.assertEqual(calls[0].facts["tokens"], ["[CLS]"])
+        model = transformers.LlavaForConditionalGeneration(config).eval()
+        ids = torch.cat([torch.full((1, 16), 3), IDS[1:]], 1)
+        picture = {"input_ids": ids, "pixel_values": torch.randn(1, 3, 16, 16)}
+        for call in self.run_model(model, "picture", inputs={**picture, "use_cache": False}, tokenizer=Words()):
+            told = {n: call.facts[n] for n in ("text", "tokens", "grid", "queries") if n in call.facts}
+            self.assertEqual(told, {}, call.facts["layer_name"])
+        (call,) = self.run_model(model, "words", inputs={"input_ids": IDS[1:], "use_cache": False}, layers=1)
+        self.assertEqual(call.facts["text"], "all")
+        with torch.no_grad(), capture(model, self.folder / "stream", blocks="*language_model*"):
+            model.generate(**picture, max_new_tokens=3, do_sample=False)
+            model.generate(input_ids=IDS[1:], max_new_tokens=2, do_sample=False)
+        streams = [
+            (c.facts["step"], c.facts["chunk"], {s["modality"] for s in c.facts["queries"]})
+            for c in read_capture(self.folder / "stream")
+        ]
+        other = [(0, n, {"other"}) for n in range(3)]
+        self.assertEqual(streams, [*other, (1, 0, {"text"}), (1, 1, {"text"})])
+
+    def test_multihead_attention_of_pytorch(self) -> None:
+        layer = torch.nn.TransformerEncoderLayer(16, 2, 16, batch_first=True)
+        model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+        x = torch.randn(2, 5, 16)
+        with torch.no_grad(), self.refused("set_fastpath_enabled"), capture(model, self.folder / "fast"):
+            model(x)
+        torch.backends.mha.set_fastpath_enabled(False)
+        self.addCleanup(torch.backends.mha.set_fastpath_enabled, True)
+        with torch.no_grad(), capture(model, self.folder / "d"):
+            model(x)
+        calls = read_capture(self.folder / "d")
+        self.assertEqual([c.facts["layer"] for c in calls], [0, 1])
+        for call in calls:
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
 
     def test_an_encoder_and_a_decoder(self) -> None:
         from transformers import BartConfig, BartModel

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "python" / "attnscope" / "capture"
 SCRIPT = ROOT / "scripts" / "one-file-capture"
 # What scripts may have imported from the recorder since it was one file.
 NAMES = """CallSize Call Capture CaptureError FAMILIES FORMAT Family FolderLock Forward Grid Job Options
-PICTURE_ENCODERS PromptWatch QUEUED_CALLS STORED_DTYPES Slot Snapshot StepCounter Writer batch_branches
+PromptWatch QUEUED_CALLS STORED_DTYPES Slot Snapshot StepCounter Writer batch_branches
 capture chosen_mask chosen_part clear_folder estimate head_range key_head_range kind_test largest_named
 latent_frames make_folder output_rows parse_numbers read_catalogue readable record replace_file""".split()
 

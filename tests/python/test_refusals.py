@@ -46,6 +46,16 @@ class Refusals(CaptureTest):
         with capture(small.pipe, self.out(), layers="0,2"):  # what is asked for is all there
             small.run(1)
 
+    def test_a_module_that_attends_twice(self) -> None:
+        """An IP adapter, which has queries of a known block attend to a picture as well."""
+        small = small_models.cogvideox()
+        attention = small.pipe.transformer.transformer_blocks[1].attn1
+        real = attention.forward
+        attention.forward = lambda *args, **more: (real(*args, **more), real(*args, **more))[1]
+        with self.refused("transformer_blocks.1.attn1 made 2 attention calls instead of 1", "IP adapter"):
+            with capture(small.pipe, self.out()):
+                small.run(1)
+
     def test_a_caching_accelerator(self) -> None:
         from diffusers import PyramidAttentionBroadcastConfig
 

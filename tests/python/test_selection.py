@@ -202,10 +202,32 @@ class Choices(CaptureTest):
             [(0, 900.0), (1, 400.0)],
         )
 
+    def test_what_a_class_has_not_is_told_before_its_step_comes(self) -> None:
+        small = small_models.cogvideox()
+        with self.refused("nothing was recorded", "kinds 'cross'"):
+            with capture(small.pipe, self.folder / "d", kinds="cross", steps="1"):
+                small.run(2)
+        self.assertIn("nothing of the first step was recorded", self.said.getvalue())
+        with capture(small.pipe, self.folder / "later", kinds="joint", steps="1"):
+            self.said.truncate(0)
+            small.run(2)
+        self.assertNotIn("nothing of the first step", self.said.getvalue())
+
+    def test_another_run_in_the_block_is_said(self) -> None:
+        small = small_models.cogvideox()
+        with capture(small.pipe, self.folder / "d", layers=0):
+            small.run(2)
+            self.assertNotIn("set anew", self.said.getvalue())
+            small.run(1)
+        self.assertIn("set anew after step 1", self.said.getvalue())
+        self.assertEqual([c.facts["step"] for c in read_capture(self.folder / "d")], [0, 1, 2])
+        self.assertEqual(type(small.pipe.scheduler).set_timesteps.__name__, "set_timesteps")
+        self.assertNotIn("say", type(small.pipe.scheduler).set_timesteps.__code__.co_freevars)
+
     def test_a_transformer_alone(self) -> None:
         small = small_models.cogvideox()
         inputs = {
-            "hidden_states": torch.randn(2, 3, 4, 8, 12),
+            "hidden_states": torch.randn(1, 3, 4, 8, 12).repeat(2, 1, 1, 1, 1),
             "return_dict": False,
             "encoder_hidden_states": torch.randn(2, 6, 12),
             "timestep": torch.tensor([500, 500]),

@@ -228,7 +228,7 @@ class Text(CaptureTest):
     def test_a_transformer_with_a_tokenizer(self) -> None:
         small = small_models.cogvideox()
         inputs = {
-            "hidden_states": torch.randn(2, 3, 4, 8, 12),
+            "hidden_states": torch.randn(1, 3, 4, 8, 12).repeat(2, 1, 1, 1, 1),
             "return_dict": False,
             "encoder_hidden_states": torch.randn(2, 6, 12),
             "timestep": torch.tensor([500, 500]),

@@ -26,7 +26,7 @@ from .calls import dispatched_call, transformers_call
 from .choice import head_range, key_head_range, kind_test, largest_named, parse_numbers
 from .entry import capture, record
 from .errors import CaptureError, LabelError
-from .families import FAMILIES, PICTURE_ENCODERS, Family
+from .families import FAMILIES, Family
 from .files import FORMAT, FORMAT_2, FolderLock, clear_folder, make_folder, read_catalogue, replace_file
 from .forward import Forward
 from .grids import Grid
@@ -54,7 +54,6 @@ __all__ = [
     "FORMAT_2",
     "LAYOUTS",
     "MASK_LIMIT",
-    "PICTURE_ENCODERS",
     "QUEUED_CALLS",
     "STORED_DTYPES",
     "Call",

@@ -17,6 +17,7 @@ class Arrivals:
         self._wanted = False  # a branch that came is asked for
         self._chosen = False  # and so is the step
         self._recorded = False
+        self._possible = False  # a module that made a call is asked for
 
     def forward(self, names: Iterable[str] | None, wanted: bool, chosen: bool) -> None:
         """A forward begins; `wanted`: its branch is asked for, `chosen`: its step is as well."""
@@ -25,10 +26,11 @@ class Arrivals:
             self._wanted |= wanted
             self._chosen |= chosen
 
-    def call(self, module: str) -> None:
-        """An attention module made a call; `module`: its name."""
+    def call(self, module: str, possible: bool) -> None:
+        """An attention module made a call; `module`: its name, `possible`: it may be asked for."""
         if self._open:
             self._modules[module] = None
+            self._possible |= possible
 
     def recorded(self) -> None:
         """A call was recorded."""
@@ -36,7 +38,8 @@ class Arrivals:
 
     def end_step(self) -> bool:
         """The first step is over, if it was not. Has nothing been recorded that should have been?"""
-        missed = self._open and not self._recorded and (self._chosen or not self._wanted)
+        unmet = self._chosen or not self._wanted or bool(self._modules and not self._possible)
+        missed = self._open and not self._recorded and unmet
         self._open = False
         return missed
 

@@ -17,7 +17,7 @@ def parse_numbers(spec: str | int | Iterable[int] | None, what: str) -> Callable
     if isinstance(spec, int):
         spec = [spec]
     if not isinstance(spec, str):
-        chosen = set(spec)
+        chosen = set(spec) if isinstance(spec, Iterable) else set()
         if not chosen or any(not isinstance(n, int) or n < 0 for n in chosen):
             raise CaptureError(f"{what}: expected whole numbers from 0 (got {spec!r})")
         return lambda n: n in chosen
@@ -48,8 +48,8 @@ def largest_named(spec: str | int | Iterable[int] | None) -> int | None:
 
 def kind_test(kinds: str | Sequence[str]) -> Callable[[str], bool]:
     """A test for the kinds that "all", "self" or ["self", "cross"] choose."""
-    chosen = [kinds] if isinstance(kinds, str) else list(kinds)
-    odd = set(chosen) - {"all", "self", "cross", "joint"}
+    chosen = [kinds] if isinstance(kinds, str) else list(kinds) if isinstance(kinds, Iterable) else []
+    odd = {str(kind) for kind in chosen} - {"all", "self", "cross", "joint"}
     if odd or not chosen:
         raise CaptureError(f"kinds: expected all, self, cross or joint (got {kinds!r})")
     return lambda kind: "all" in chosen or kind in chosen
@@ -59,7 +59,7 @@ def name_test(names: str | Sequence[str], what: str) -> Callable[[str], bool]:
     """A test for the names that "all", "vace_blocks.*" or ["attn1", "audio_*"] choose."""
     if names == "all":
         return lambda name: True
-    chosen = [names] if isinstance(names, str) else list(names)
+    chosen = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else []
     if not chosen or any(not isinstance(n, str) or not n for n in chosen):
         raise CaptureError(f"{what}: expected names, with * and ? as you like (got {names!r})")
     return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in chosen)

@@ -111,7 +111,7 @@ class Dump:
             **mask.tensors,
             **(named or {}),
         }
-        if call.source is not None and (part is None or part.has_keys):
+        if (call.source is not None or call.answered) and (part is None or part.has_keys):
             check_result(call, items[0], first)
         facts = {
             **self._head_facts(self.writer.root),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .layouts import Layout, Sequences
@@ -28,11 +29,12 @@ WHISPER = Layout(
 )
 
 
-def _picture(pixels: Any, patch: int, registers: int) -> list[Segment]:
-    """A class token, registers, and the patches of a picture [B, C, H, W]."""
-    grid = (1, pixels.shape[-2] // patch, pixels.shape[-1] // patch)
-    image = grid_segment("image", "image", grid, cell=(1, patch, patch))
-    return [Segment("class", "register", 1), Segment("registers", "register", registers), image]
+def _picture(pixels: Any, patch: int | Sequence[int], registers: int, name: str = "registers") -> list[Segment]:
+    """A class token, registers by their name, and the patches of a picture [B, C, H, W]."""
+    height, width = (patch, patch) if isinstance(patch, int) else patch
+    grid = (1, pixels.shape[-2] // height, pixels.shape[-1] // width)
+    image = grid_segment("image", "image", grid, cell=(1, height, width))
+    return [Segment("class", "register", 1), Segment(name, "register", registers), image]
 
 
 def _clip(model: Any, a: Given) -> Sequences:
@@ -58,6 +60,18 @@ def _dino(model: Any, a: Given) -> Sequences:
 
 
 DINO = Layout((), _dino, {"* *": "image"})
+
+
+def _vit(model: Any, a: Given) -> Sequences:
+    return {"image": _picture(a["pixel_values"], model.config.patch_size, 0)}
+
+
+def _deit(model: Any, a: Given) -> Sequences:
+    return {"image": _picture(a["pixel_values"], model.config.patch_size, 1, "distillation")}
+
+
+VIT = Layout((), _vit, {"* *": "image"})
+DEIT = Layout((), _deit, {"* *": "image"})
 
 
 def _video(pixels: Any, tubelet: int, patch: int) -> list[Segment]:
@@ -100,12 +114,17 @@ ENCODER_LAYOUTS = {
     "CLIPVisionModel": CLIP_VISION,
     "CLIPVisionModelWithProjection": CLIP_VISION,
     "DINOv3ViTModel": DINO,
+    "DeiTForImageClassification": DEIT,
+    "DeiTForImageClassificationWithTeacher": DEIT,
+    "DeiTModel": DEIT,
     "Dinov2ForImageClassification": DINO,
     "Dinov2Model": DINO,
     "Dinov2WithRegistersForImageClassification": DINO,
     "Dinov2WithRegistersModel": DINO,
     "VJEPA2ForVideoClassification": VJEPA2_CLASSES,
     "VJEPA2Model": VJEPA2,
+    "ViTForImageClassification": VIT,
+    "ViTModel": VIT,
     "VideoMAEForVideoClassification": VIDEOMAE,
     "VideoMAEModel": VIDEOMAE,
     "WhisperForConditionalGeneration": WHISPER,

@@ -13,6 +13,7 @@ from .errors import CaptureError
 from .families import masked_valid
 from .forward import Forward
 from .grids import Grid, grid_text, text_count
+from .option_checks import check_words
 from .options import Options
 from .prompts import PromptWatch
 from .slots import Model, Slot
@@ -23,6 +24,8 @@ from .tensors import Call
 AS_GIVEN = "as given to attention"
 # What forwards call a cache of keys that they are given.
 CACHE_ARGUMENTS = ("past_key_values", "past_key_value", "kv_cache", "kv_caches", "layer_past")
+# How arguments begin by which a model of transformers gets something else than words.
+OTHER_INPUTS = ("pixel_", "image", "video", "input_features", "input_values", "audio", "speech", "mm_")
 # What the tokens of a call are, in short or as a map.
 TOKEN_FACTS = ("grid", "text", "text_valid", "tokens", "axes", "queries", "keys")
 
@@ -141,7 +144,7 @@ class FactTeller:
             if words < 0 or (not trimmed and words != expected):
                 raise _wrong_count(queries, grid, expected)
             facts["text"] = f"{words}@{place}" if words else "none"
-        elif self._model.hf and forward.arguments.get("input_ids") is not None:
+        elif self._model.hf and has_words_alone(forward, "input_ids"):
             facts["text"] = "all"
         return facts
 
@@ -168,11 +171,13 @@ class FactTeller:
             words = o.tokenizer.convert_ids_to_tokens(pieces["input_ids"])
             used = sum(pieces["attention_mask"])
         if o.tokens is not None:
-            words = o.tokens.get(branch) if isinstance(o.tokens, Mapping) else o.tokens
+            words = one_of("tokens", o.tokens, branch)
+            check_words(words, None, count, family is not None and (family.trims or family.per_sample))
             words = None if words is None else list(words)[:count]
         if o.text_valid is not None:
-            given = o.text_valid
-            return words, given.get(branch) if isinstance(given, Mapping) else given
+            used = one_of("text_valid", o.text_valid, branch)
+            check_words(None, used, count)
+            return words, used
         return words, used if family is None or family.counted_text else None
 
     def hf_tokens(self, forward: Forward, count: int, side: str) -> dict[str, Any]:
@@ -184,6 +189,7 @@ class FactTeller:
             facts["tokens"] = o.tokens
         elif ids is not None and o.tokenizer is not None and ids.shape[1] == count:
             facts["tokens"] = [o.tokenizer.convert_ids_to_tokens(row) for row in ids.tolist()]
+        check_words(o.tokens, o.text_valid, count)
         if o.text_valid is not None:
             facts["text_valid"] = o.text_valid
         elif isinstance(mask, torch.Tensor) and mask.shape[-1] == count:
@@ -193,10 +199,32 @@ class FactTeller:
         return facts
 
 
+def is_mixed(given: Mapping[str, Any]) -> bool:
+    """Do the arguments of a forward give a model of transformers something else than words?"""
+
+    def has_tensor(value: Any) -> bool:
+        parts = value.values() if isinstance(value, dict) else value
+        return isinstance(value, torch.Tensor) or (
+            isinstance(value, (dict, list, tuple)) and any(has_tensor(part) for part in parts)
+        )
+
+    return any(name.startswith(OTHER_INPUTS) and has_tensor(value) for name, value in given.items())
+
+
+def has_words_alone(forward: Forward, *names: str) -> bool:
+    """Are words, as one of these arguments, all that a forward of a model of transformers is given?"""
+    return not forward.mixed and any(forward.arguments.get(n) is not None for n in names)
+
+
 def bare_facts(
-    options: Options, grid: Grid | None, step: int, layer: int, timestep: float | None
+    options: Options, grid: Grid | None, step: int, layer: int, timestep: float | None, keys: int
 ) -> dict[str, Any]:
-    """Facts of a call without a model: what the user stated."""
+    """Facts of a call of so many keys without a model: what the user stated."""
+    words = keys if options.text in (None, "all") else text_count(options.text)
+    for name in ("tokens", "text_valid"):
+        if isinstance(getattr(options, name), Mapping):
+            raise CaptureError(f"{name}: a dict by branch is for a model's branches, of which a call has none")
+    check_words(options.tokens, options.text_valid, words)
     given = {
         "timestep": timestep,
         "kind": options.kind,
@@ -216,6 +244,16 @@ def _wrong_count(tokens: int, grid: Grid | None, words: int) -> CaptureError:
         f"{tokens} tokens are not the grid {grid_text(grid)} and {words} text tokens: pass grid= and "
         "text= as they are"
     )
+
+
+def one_of(name: str, given: Any, branch: str) -> Any:
+    """What the user gave for a branch, whose items have the same."""
+    value = given.get(branch) if isinstance(given, Mapping) else given
+    if isinstance(value, (list, tuple)) and not isinstance(value[0], str):
+        if len(value) > 1:
+            raise CaptureError(f"{name}: expected one for all items of a branch, or a dict by branch (got {value!r})")
+        return value[0]
+    return value
 
 
 def collapsed(name: str, values: list[Any], times: int) -> dict[str, Any]:

@@ -74,14 +74,6 @@ def _wan_valid(a: Mapping[str, Any]) -> list[int] | None:
     return [int(row.nonzero()[-1]) + 1 if bool(row.any()) else 0 for row in used]
 
 
-def vit_grid(model: Any, a: Mapping[str, Any]) -> Grid | None:
-    """The patches of a picture encoder's forward; None where its configuration does not tell them."""
-    pixels, patch = a.get("pixel_values"), getattr(model.config, "patch_size", None)
-    if pixels is None or not isinstance(patch, int):
-        return None
-    return patched((1, *pixels.shape[2:]), (1, patch, patch))
-
-
 @dataclass(frozen=True)
 class Family:
     """What the code of a model's library says about its attention calls."""
@@ -183,6 +175,3 @@ FAMILIES: dict[str, Family] = {
         counted_text=True,
     ),
 }
-
-# Picture encoders of transformers: how many tokens stand before the patches.
-PICTURE_ENCODERS = {"ViTModel": 1, "ViTForImageClassification": 1, "DeiTModel": 2}

@@ -21,12 +21,13 @@ FORMAT = "attnscope-capture/1"
 FORMAT_2 = "attnscope-capture/2"  # of what the first cannot say, and of a folder that has such a call
 # Which the first does not have.
 NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "chunk", "score")
+PART = ".part"  # behind the name of a file that is not complete
 HELD = ".held"  # behind the name of a call that may not belong to the capture
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     """Writes under a temporary name, syncs, renames: `path` is never half a file."""
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(path.name + PART)
     try:
         part.touch()
         mode = part.stat().st_mode  # the user's; safetensors would make it private
@@ -87,9 +88,10 @@ def clear_folder(folder: Path, force: bool) -> None:
         return
     if not force:
         raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
-    held = folder.glob("step*.safetensors" + HELD)
-    for file in [*folder.glob("step*.safetensors"), *held, *folder.glob("frame*.png"), old]:
-        file.unlink(missing_ok=True)
+    # What a recorder that was killed has left is called .held or .part.
+    for pattern in ("step*.safetensors*", "frame*.png*", "capture.json", "capture.json" + PART):
+        for file in folder.glob(pattern):
+            file.unlink(missing_ok=True)
 
 
 def read_catalogue(folder: Path) -> dict[str, Any] | None:

@@ -30,6 +30,7 @@ class Forward:
     held: bool = False  # a later forward may show that its names are wrong
     sequences: Sequences | None = None  # of the class's token layout
     chunk: Chunk | None = None  # the piece of a stream that it is
+    mixed: bool = False  # beside words it is given pictures, sound or video
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen
 
     def is_piece(self, module: str) -> bool:

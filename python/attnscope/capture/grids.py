@@ -19,8 +19,9 @@ def as_grid(grid: Any) -> Grid | None:
     """(T, H, W) of what a user gives: three numbers or "TxHxW". Raises CaptureError."""
     if grid is None:
         return None
-    numbers = [int(n) for n in grid.split("x")] if isinstance(grid, str) else list(grid)
-    if len(numbers) != 3 or min(numbers) < 1:
+    parts = grid.split("x") if isinstance(grid, str) else list(grid) if isinstance(grid, Sequence) else []
+    numbers = [int(n) if isinstance(n, str) and n.isdecimal() else n for n in parts]
+    if len(numbers) != 3 or any(type(n) is not int or n < 1 for n in numbers):
         raise CaptureError(f'grid: expected (T, H, W) or "TxHxW" (got {grid!r})')
     return tuple(numbers)  # type: ignore[return-value]
 

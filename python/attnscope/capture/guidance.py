@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .batch_parts import count_parts, other_guidance
 from .errors import CaptureError, LabelError
 from .options import Options
 from .patching import replaced
@@ -31,6 +32,7 @@ class BranchTeller:
         self._options = options
         self._say = say
         self._guides: bool | str | None = "unasked"
+        self._batch: int | None = None  # of the first forward whose branches its batch tells
         self._contexts: list[tuple[Any, str]] = []  # (transformer, name), innermost last
 
     def watch(self, stack: contextlib.ExitStack) -> None:
@@ -95,6 +97,7 @@ class BranchTeller:
         """
         batch = _batch(given)
         if branch is not None:
+            self._check_one_branch(transformer, given, batch)
             return [branch] * (batch or 1)
         halves = self._guided() if self.has_both(transformer) else None
         if halves is None and self._model.layout is not None and self._class_guidance == "batch":
@@ -110,9 +113,44 @@ class BranchTeller:
         if batch is None:
             raise LabelError("branches: the forward has no batched tensor to count")
         guided = self._guided()
-        if guided is None and batch > 1 and not self._options.branches:
-            self._say(f"a batch of {batch} is taken as [uncond; cond]; branches=[…] says otherwise")
+        if not self._options.branches:
+            self._check_parts(transformer, given, batch, guided)
+            if guided is None and batch > 1:
+                self._say(f"a batch of {batch} is taken as [uncond; cond]; branches=[…] says otherwise")
         return batch_branches(batch, self._options.branches, guided)
+
+    def _check_one_branch(self, transformer: Any, given: Mapping[str, Any], batch: int | None) -> None:
+        """Raises LabelError where the batch of a forward that the order alone names looks like two branches."""
+        ordered = self.guidance == "forwards" and self._context(transformer) is None
+        if not ordered or self._options.branches or (batch or 1) % 2:
+            return
+        if count_parts(transformer, given) == batch:
+            raise LabelError(
+                f"all {batch} items of the batch have the same latents: where they are [uncond; cond], pass "
+                'branches=["uncond", "cond"], guidance="batch"; where they are of one branch, run each in '
+                '`with cap.branch("cond"):`'
+            )
+
+    def _check_parts(self, transformer: Any, given: Mapping[str, Any], batch: int, guided: bool | None) -> None:
+        """Raises LabelError where the batch is not [uncond; cond], or one branch where nothing guides."""
+        names = 'name the batch\'s branches with branches=["…"], one a part'
+        told = other_guidance(self._model.owner)
+        if told is not None and batch > 1:
+            raise LabelError(
+                f"{type(self._model.owner).__name__}: by its {told} the batch of {batch} is not [uncond; cond]: "
+                f"{names}"
+            )
+        first, self._batch = self._batch, self._batch or batch
+        if first not in (None, batch) and (guided is not None or min(first or 1, batch) > 1):
+            raise LabelError(
+                f"a batch of {batch} after one of {first}: whether the run guides still is not told: run each "
+                'forward in `with cap.branch("cond"):`, or capture fewer steps'
+            )
+        if first is None and batch > 1 and guided is not False:
+            parts = count_parts(transformer, given)
+            if parts not in (None, 2):
+                same = "each of its own latents" if parts == 1 else f"{parts} of the same latents"
+                raise LabelError(f"a batch of {batch}, {same}, is not [uncond; cond]: {names}")
 
     def in_doubt(self, transformer: Any, branch: str | None) -> bool:
         """May a later forward of the step show that this one was labelled wrongly?"""

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.overrides import has_torch_function
 
 from .calls import dispatched_call, is_exchanged, own_call, transformers_call
 from .compiled import (
@@ -27,6 +28,7 @@ from .errors import CaptureError
 from .linear import watch_linear
 from .patching import replaced, replaced_item
 from .slots import Model, Slot
+from .steps import StepCounter
 from .tensors import Call
 
 
@@ -85,8 +87,11 @@ class SlotStack(threading.local):
             self._running.pop()
 
 
-def watch_scheduler(stack: contextlib.ExitStack, owner: Any, moved: Callable[[], None]) -> None:
-    """Calls `moved` after each step() of the scheduler of the pipeline `owner`, if it has one.
+def watch_scheduler(
+    stack: contextlib.ExitStack, owner: Any, counter: StepCounter, say: Callable[[str], None]
+) -> None:
+    """Moves `counter` on after each step() of the scheduler of the pipeline `owner`, if it has one; `say` gets
+    a line where it is set anew after steps.
 
     The class is watched, not the object: pipelines copy their scheduler, and a copy of an object with a
     function of its own would go on with the state of the first.
@@ -99,10 +104,24 @@ def watch_scheduler(stack: contextlib.ExitStack, owner: Any, moved: Callable[[],
     @functools.wraps(real)
     def step(*args: Any, **kwargs: Any) -> Any:
         result = real(*args, **kwargs)
-        moved()
+        counter.move_on()
         return result
 
     stack.enter_context(replaced(cls, "step", step))
+    set_real = getattr(cls, "set_timesteps", None)
+    if not callable(set_real):
+        return
+
+    @functools.wraps(set_real)
+    def set_timesteps(*args: Any, **kwargs: Any) -> Any:
+        if counter.steps:
+            say(
+                f"the scheduler was set anew after step {counter.steps - 1}, by another run of the pipeline or "
+                f"another stage: what follows is counted from step {counter.steps}"
+            )
+        return set_real(*args, **kwargs)
+
+    stack.enter_context(replaced(cls, "set_timesteps", set_timesteps))
 
 
 class CallHooks:
@@ -214,15 +233,30 @@ class CallHooks:
             **more: Any,
         ) -> torch.Tensor:
             known = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
-            return self.run(
-                False,
-                lambda: real(query, key, value, **known, **more),
-                lambda out: Call(
-                    query, key, value, out, attn_mask, float(dropout_p), bool(is_causal), scale
-                ),
-            )
+            parts = (query, key, value, attn_mask)
+            # Who answers in the function's place knows it by its name in PyTorch, where it has to stand then.
+            answered = not torch.compiler.is_compiling() and has_torch_function(parts)
+
+            def compute() -> torch.Tensor:
+                if not answered:
+                    return real(query, key, value, **known, **more)
+                with replaced(F, "scaled_dot_product_attention", real):
+                    return real(query, key, value, **known, **more)
+
+            def tell(out: torch.Tensor) -> Call:
+                mask, dropout, causal = entries_of(attn_mask, query), float(dropout_p), bool(is_causal)
+                return Call(query, key, value, out, mask, dropout, causal, scale, answered=answered)
+
+            return self.run(False, compute, tell)
 
         return scaled_dot_product_attention
+
+
+def entries_of(mask: Any, query: torch.Tensor) -> Any:
+    """A mask as a tensor that has its entries: PyTorch's CausalBias only stands for them."""
+    if type(mask).__name__ != "CausalBias" or not hasattr(mask, "_materialize"):
+        return mask
+    return mask._materialize(query.device)
 
 
 _LISTENING: list[CallHooks] = []  # of the capture that runs

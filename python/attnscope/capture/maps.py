@@ -11,7 +11,7 @@ import torch
 
 from .chunks import Chunk, ChunkTeller
 from .errors import CaptureError
-from .facts import FactTeller, collapsed
+from .facts import FactTeller, collapsed, has_words_alone
 from .forward import Forward
 from .grids import Grid, as_grid
 from .layouts import Sequences, sequence_of
@@ -139,13 +139,13 @@ class MapTeller:
         if self._options.text is not None or self._options.axes is not None:
             raise CaptureError("text=, axes=: a piece of a stream has a token map, which excludes them")
         queries, keys = call.q.shape[2], call.k.shape[2]
-        layout, given = self._model.layout, forward.arguments
+        layout = self._model.layout
         rule = layout.rule(slot.place.block, call_name) if layout is not None else None
         if forward.sequences is not None:
             own = self._fitting(slot, forward.sequences, rule and rule[0], queries, "queries")
         elif forward.grid is not None and math.prod(forward.grid) == queries:
             own = [grid_segment("video", "video", forward.grid)]
-        elif self._model.hf and any(given.get(n) is not None for n in ("input_ids", "decoder_input_ids")):
+        elif self._model.hf and has_words_alone(forward, "input_ids", "decoder_input_ids"):
             own = [Segment("text", "text", queries)]
         else:
             own = other(queries)
@@ -178,7 +178,7 @@ class MapTeller:
         o, family, hf = self._options, self._model.family, self._model.hf
         told = o.text is not None or o.tokens is not None or (o.tokenizer is not None and not hf)
         told |= o.axes is not None  # which a token map excludes
-        words = hf and forward.arguments.get("input_ids") is not None
+        words = hf and has_words_alone(forward, "input_ids")
         if family is not None or told or words or (kind != "cross" and not slot.named):
             return None
         if kind != "cross" and forward.grid is not None:
@@ -233,6 +233,9 @@ class MapTeller:
             o = self._options
             told = [self._facts.branch_tokens(b, text.count) for b in branches or ["all"] * len(items)]
             facts = {}
+            short = [w for w, _ in told if w and len(w) < text.count] if o.tokens is not None else []
+            if short:
+                raise CaptureError(f"tokens: {len(short[0])} strings for {text.count} text tokens: one is needed for each")
             if branches or o.tokens is not None:  # a tokenizer's words are those of a branch
                 facts = collapsed("tokens", [w if w and len(w) == text.count else None for w, _ in told], 1)
             if o.text_valid is not None:

@@ -20,13 +20,13 @@ from .chunks import ChunkTeller
 from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .dump import Dump
 from .errors import CaptureError, LabelError
-from .facts import AS_GIVEN, FactTeller, bare_facts
-from .families import PICTURE_ENCODERS, vit_grid
+from .facts import AS_GIVEN, FactTeller, bare_facts, is_mixed
 from .forward import Forward
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
 from .maps import MapTeller, film_grid
+from .option_checks import check_options
 from .options import Options
 from .parallel import PartTeller, first_head
 from .plan import DumpPlan
@@ -49,6 +49,7 @@ class Capture:
     """
 
     def __init__(self, model: Any, out: str | os.PathLike[str], options: Options, adds: bool = False) -> None:
+        check_options(options)
         self.options = options
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
@@ -70,6 +71,7 @@ class Capture:
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
+        self._mixed = False  # the stream that runs was given something else than words
         self._records_one = adds  # record(): q and k are whatever its caller has
         self._arrivals = Arrivals()
         self._parts = PartTeller(self._model, self._maps)
@@ -105,12 +107,11 @@ class Capture:
             self._dump.open(self._stack)
             self._watch.install(self._stack)
             self._branches.watch(self._stack)
-            for why, names in self._model.unseen.items():
-                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-                self._say(f"not recorded: {names[0]}{more}: {why}")
+            for line in self._model.not_recorded():
+                self._say(line)
             if self._model.hf:
                 self._chunks.watch(self._stack)
-            watch_scheduler(self._stack, self._model.owner, self._counter.move_on)
+            watch_scheduler(self._stack, self._model.owner, self._counter, self._say)
             check_together(self._model)
             self._running.install(self._stack, self._model)
             for name in self._model.transformers:
@@ -197,6 +198,7 @@ class Capture:
             raise CaptureError(
                 f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
             )
+        self._mixed = is_mixed(given) or bool(self._mixed and chunk and chunk.number)
         grid, text, valid = self._grid, None, None
         family = self._model.family
         if chosen and family:
@@ -204,11 +206,8 @@ class Capture:
             words = given.get("encoder_hidden_states")
             text = words.shape[1] if words is not None else None
             valid = family.valid(given)
-        elif chosen and self._model.hf and grid is None and type(module).__name__ in PICTURE_ENCODERS:
-            grid, text = vit_grid(module, given), PICTURE_ENCODERS[type(module).__name__]
         sequences = self._maps.sequences(module, given) if chosen else None
-        grid = grid or film_grid(sequences or {})
-        self._grid = grid
+        self._grid = grid = grid or film_grid(sequences or {})
         return Forward(
             module,
             given,
@@ -223,6 +222,7 @@ class Capture:
             self._branches.in_doubt(module, branch),
             sequences,
             chunk,
+            self._model.hf and self._mixed,
         )
 
     def _end_step(self) -> None:
@@ -264,7 +264,7 @@ class Capture:
             self._record_slot(slot, forward, call)
 
     def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
-        self._arrivals.call(slot.name)
+        self._arrivals.call(slot.name, self._selection.may_have(slot))
         index = forward.calls.get(id(slot.module), 0)
         forward.calls[id(slot.module)] = index + 1
         if not forward.chosen or not self._selection.module(slot):
@@ -376,7 +376,7 @@ class Capture:
                 f"call {layer}: processes exchange parts of its keys, and nothing tells which this one holds: "
                 "pass the transformer to capture()"
             )
-        facts = bare_facts(self.options, self._grid, step, layer, timestep)
+        facts = bare_facts(self.options, self._grid, step, layer, timestep, call.k.shape[2])
         if not self._records_one:
             facts.setdefault("q_state", AS_GIVEN)
         if chunk is not None:

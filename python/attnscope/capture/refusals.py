@@ -48,7 +48,8 @@ def no_calls(model: torch.nn.Module) -> CaptureError:
     return CaptureError(
         "no scaled_dot_product_attention call came from the model's attention, nor one of another function "
         'that is watched: it calls a kernel of its own. diffusers: transformer.set_attention_backend("native") '
-        'and the default processors; transformers: attn_implementation="sdpa"; your own function: '
+        'and the default processors; transformers: attn_implementation="sdpa"; PyTorch\'s MultiheadAttention: '
+        "need_weights=False and torch.backends.mha.set_fastpath_enabled(False); your own function: "
         "attnscope.capture.wrap(function)"
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from .choice import kind_test, largest_named, name_test, parse_numbers
 from .errors import CaptureError
 from .options import Options
-from .slots import Model, Slot
+from .slots import IMAGE_CALL, Model, Slot
+
+FURTHER = ("", IMAGE_CALL, *(f".{n}" for n in range(2, 100)))  # what names of calls add to their module's
 
 
 class Selection:
@@ -31,6 +33,12 @@ class Selection:
         """May calls of the attention module be? Blocks without a layer may where no layers are named."""
         numbered = self._all_layers if slot.layer is None else self._layer(slot.layer)
         return numbered and self._block(slot.place.block)
+
+    def may_have(self, slot: Slot) -> bool:
+        """May any call of the attention module be? Its kind is not always known before."""
+        kinds = [slot.kind] if slot.kind else ["cross"] if slot.crosses else ["self", "cross", "joint"]
+        names = (slot.place.slot + more for more in FURTHER)
+        return self.module(slot) and any(map(self._kind, kinds)) and any(map(self._slot, names))
 
     def chunk(self, number: int | None) -> bool:
         """Is the piece of a stream one of the chosen? What is none (None) is where all are."""
@@ -59,6 +67,9 @@ class Selection:
         last = largest_named(o.layers)
         if last is not None and last >= count:
             raise CaptureError(f"layers: the model has layers 0 to {count - 1} (asked for {last})")
+        names = list(dict.fromkeys(s.place.slot for s in slots))
+        if not any(self._slot(name + more) for name in names for more in FURTHER):
+            raise CaptureError(f"slots: the model has {', '.join(names)} (asked for {o.slots!r})")
         if not any(self._block(s.place.block) for s in slots):
             blocks = list(dict.fromkeys(s.place.block for s in slots))
             raise CaptureError(f"blocks: the model has {blocks[0]} to {blocks[-1]} (asked for {o.blocks!r})")

@@ -38,9 +38,18 @@ def check_result(call: Call, item: int, head: int) -> None:
         return
     error = _error(expected, got)
     if not error <= (TOLERANCE if call.approximation is None else APPROXIMATION):
+        given = (
+            "its result is not softmax(scale·QKᵀ + mask)·V of the q, k, v, scale and mask that it was given "
+            f"({error:.1%} of the largest value away)"
+        )
+        if call.source is None:
+            raise CaptureError(
+                f"scaled_dot_product_attention: {given}: something answers in its place (a TorchFunctionMode, as "
+                "guidance by perturbed attention has). Leave such forwards or modules out with branch=, blocks= "
+                "or slots="
+            )
         raise CaptureError(
-            f"{call.source}: its result is not softmax(scale·QKᵀ + mask)·V of the q, k, v, scale and mask "
-            f"that it was given ({error:.1%} of the largest value away): another layout of the axes "
+            f"{call.source}: {given}: another layout of the axes "
             '(wrap(…, layout="bshd")), a bias of its own, or no softmax attention'
         )
 

@@ -173,6 +173,8 @@ class Model:
         first = next(iter(transformers.values()), None)
         family = FAMILIES.get(type(first).__name__) if first is not None else None
         layout = None if family else LAYOUTS.get(type(first).__name__)
+        if family is not None and pattern is not None:
+            raise CaptureError(f"modules: those of {type(first).__name__} are known: choose by layers=, slots=, kinds=")
         hf = any(c.__name__ == "PreTrainedModel" for c in type(first).__mro__)
         slots = {}
         for name, transformer in transformers.items():
@@ -225,12 +227,17 @@ class Model:
         if self.layout is not None and slot.image_keys:
             return 2
         if self.family is None:
-            return max(1, forward.calls.get(id(slot.module), 0)) if not self.hf else 1
+            return max(1, forward.calls.get(id(slot.module), 0))
         if slot.axes == "temporal" and forward.arguments.get("enable_temporal_attentions") is False:
             return 0
         if self.family.per_sample:
             return len(forward.names or [0])
         return 2 if slot.image_keys else 1
+
+    def not_recorded(self) -> list[str]:
+        """A line for each reason why calls of modules cannot be seen."""
+        more = {why: f" and {len(names) - 1} more" if len(names) > 1 else "" for why, names in self.unseen.items()}
+        return [f"not recorded: {names[0]}{more[why]}: {why}" for why, names in self.unseen.items()]
 
     def as_called(self, name: str) -> torch.nn.Module:
         """The transformer `name` as its owner calls it: what torch.compile made of it, or itself."""

@@ -45,6 +45,7 @@ class Call:
     source: str | None = None  # what made the call, where it is not scaled_dot_product_attention
     approximation: str | None = None  # its name, where it is known not to compute exactly
     exchanged: bool = False  # the queries attend to the keys of other processes as well
+    answered: bool = False  # a torch function mode or a tensor's type may have answered it, as it likes
     score: str | None = None  # the fact, where weights are no softmax
     normaliser: torch.Tensor | None = None  # [B, H, N], what each query's weights were divided by
 

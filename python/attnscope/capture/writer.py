@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from .errors import CaptureError
 from .files import FORMAT, FORMAT_2, HELD, replace_file
 
 QUEUED_CALLS = 4  # calls that may wait for the disk before the model has to
+# capture.json is written after each call; of more than so many calls, where others wait for the disk, in no more
+# than this share of the time, of which listing thousands after each one would take all.
+LISTED_AT_ONCE, CATALOGUE_SHARE = 256, 0.05
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Writer:
         self._lines = [_entry(call) for call in self.calls]  # of the catalogue: its text, made once
         self.frames: list[dict[str, Any]] = list(old.get("frames", [])) if old else []
         self.bytes = 0
+        self._unlisted = False  # capture.json lacks calls that are complete
+        self._next = 0.0  # when it is written again although calls wait
         self._error: BaseException | None = None
         self._lock = threading.Lock()
         self._jobs: queue.Queue[Job | bool | None] = queue.Queue(QUEUED_CALLS)
@@ -76,14 +82,23 @@ class Writer:
             self._settle(keep=False)  # what a failure of the thread has left
 
     def write_catalogue(self) -> None:
-        """Replaces capture.json by what is complete now. It is done after every call, so that a killed run has
-        all that it finished: of the calls before, only text that is there already is written again."""
+        """Replaces capture.json by what is complete now."""
+        begin = time.monotonic()
         with self._lock:
             head = {**self.root, **({"frames": self.frames} if self.frames else {})}
             text = json.dumps(head, indent=1, ensure_ascii=False)[: -len("\n}")]
             calls = ",\n".join(self._lines)
             text += ',\n "calls": [' + (f"\n{calls}\n ]" if calls else "]") + "\n}"
             replace_file(self.folder / "capture.json", lambda p: p.write_text(text, encoding="utf-8"))
+            self._unlisted = False
+        end = time.monotonic()
+        self._next = end + (end - begin) / CATALOGUE_SHARE
+
+    def _catch_up(self) -> None:
+        """Writes capture.json where it lacks calls, so that a killed run has what it finished."""
+        few = len(self.calls) <= LISTED_AT_ONCE or self._jobs.empty()
+        if self._unlisted and (few or time.monotonic() >= self._next):
+            self.write_catalogue()
 
     def _run(self) -> None:
         failed = False
@@ -95,8 +110,14 @@ class Writer:
                     self._write(job)
                 else:
                     self._settle(keep=job)
+                self._catch_up()
             except BaseException as error:  # reaches the caller through raise_error()
                 self._error, failed = error, True
+        if self._unlisted:
+            try:
+                self.write_catalogue()
+            except OSError as error:
+                self._error = self._error or error
 
     def _write(self, job: Job) -> None:
         if job.ready is not None:
@@ -117,7 +138,7 @@ class Writer:
             self.root["format"] = FORMAT_2
         self.calls.append({"file": name, **{k: facts[k] for k in short if k in facts}})
         self._lines.append(_entry(self.calls[-1]))
-        self.write_catalogue()
+        self._unlisted = True
 
     def _settle(self, keep: bool) -> None:
         held, self._held = self._held, []
