@@ -102,8 +102,8 @@ TEST_CASE("a view in another order is shown again by its command line") {
   REQUIRE(r.exit_code == 0);
   CHECK(contains(r.out, "order yxt hilbert\n"));
   CHECK(contains(r.out, "--order yxt --order-keys hilbert"));
-  const ProgramResult wrong =
-      run_attnscope({"view", kSample, "--order", "sideways", "--screenshot", folder / "x.png"});
+  const WindowResult wrong =
+      run_window(folder.path().string(), {kSample, "--order", "sideways"}, "quit\n");
   CHECK(wrong.exit_code == 2);
   CHECK(contains(wrong.err, "order sideways: no such order"));
 }
