@@ -132,7 +132,7 @@ def ltx() -> tuple[Any, dict[str, Any]]:
         caption_channels=16,
     )
     return model, {
-        "hidden_states": torch.randn(2, 48, 4),
+        "hidden_states": torch.randn(1, 48, 4).repeat(2, 1, 1),
         "encoder_hidden_states": torch.randn(2, 8, 16),
         "encoder_attention_mask": None,
         "num_frames": 2,

@@ -117,9 +117,13 @@ class Batches(CaptureTest):
         one = {"hidden_states": torch.randn(1, 4, 3, 8, 12), "encoder_hidden_states": torch.randn(2, 9, 12)}
         given = {"hidden_states": one["hidden_states"].repeat(2, 1, 1, 1, 1), "timestep": torch.tensor([5.0, 5.0])}
         given["encoder_hidden_states"] = one["encoder_hidden_states"]
-        with torch.no_grad(), self.refused("same latents", 'guidance="batch"'):
-            with capture(model, self.folder / "d", layers=0):
-                model(**given)
+        pair = torch.randn(2, 4, 3, 8, 12)
+        four = {**given, "hidden_states": pair.repeat(2, 1, 1, 1, 1), "timestep": torch.full((4,), 5.0)}
+        four["encoder_hidden_states"] = torch.randn(4, 9, 12)
+        for doubled in (given, four):
+            with torch.no_grad(), self.refused("2 of the batch's items have the same latents", 'guidance="batch"'):
+                with capture(model, self.folder / "d", layers=0, force=True):
+                    model(**doubled)
         options = {"branches": ["uncond", "cond"], "guidance": "batch", "branch": "both", "kinds": "cross"}
         with torch.no_grad(), capture(model, self.folder / "named", layers=0, **options):
             model(**given)

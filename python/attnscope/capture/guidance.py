@@ -97,7 +97,7 @@ class BranchTeller:
         """
         batch = _batch(given)
         if branch is not None:
-            self._check_one_branch(transformer, given, batch)
+            self._check_one_branch(transformer, given)
             return [branch] * (batch or 1)
         halves = self._guided() if self.has_both(transformer) else None
         if halves is None and self._model.layout is not None and self._class_guidance == "batch":
@@ -119,14 +119,13 @@ class BranchTeller:
                 self._say(f"a batch of {batch} is taken as [uncond; cond]; branches=[…] says otherwise")
         return batch_branches(batch, self._options.branches, guided)
 
-    def _check_one_branch(self, transformer: Any, given: Mapping[str, Any], batch: int | None) -> None:
+    def _check_one_branch(self, transformer: Any, given: Mapping[str, Any]) -> None:
         """Raises LabelError where the batch of a forward that the order alone names looks like two branches."""
         ordered = self.guidance == "forwards" and self._context(transformer) is None
-        if not ordered or self._options.branches or (batch or 1) % 2:
-            return
-        if count_parts(transformer, given) == batch:
+        parts = count_parts(transformer, given) if ordered and not self._options.branches else None
+        if parts is not None and parts > 1:
             raise LabelError(
-                f"all {batch} items of the batch have the same latents: where they are [uncond; cond], pass "
+                f"{parts} of the batch's items have the same latents: where they are [uncond; cond], pass "
                 'branches=["uncond", "cond"], guidance="batch"; where they are of one branch, run each in '
                 '`with cap.branch("cond"):`'
             )
@@ -143,8 +142,8 @@ class BranchTeller:
         first, self._batch = self._batch, self._batch or batch
         if first not in (None, batch) and (guided is not None or min(first or 1, batch) > 1):
             raise LabelError(
-                f"a batch of {batch} after one of {first}: whether the run guides still is not told: run each "
-                'forward in `with cap.branch("cond"):`, or capture fewer steps'
+                f"a batch of {batch} after one of {first}: whether the run still guides is not told: {names}, where "
+                'every forward has these; else run each in `with cap.branch("cond"):`, or capture fewer steps'
             )
         if first is None and batch > 1 and guided is not False:
             parts = count_parts(transformer, given)
