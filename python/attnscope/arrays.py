@@ -30,18 +30,23 @@ def _host(array: Any, name: str) -> Any:
         for method in ("cpu", "get"):  # torch; cupy
             if hasattr(array, method):
                 return getattr(array, method)()
-        raise make_error(f"{name}: lies on a device (DLPack {int(device)}) and has no way to the host", "usage")
+        raise make_error(
+            f"{name}: lies on a device (DLPack {int(device)}) and has no way to the host", "usage"
+        )
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         array = np.asarray(array)
         if array.dtype.name == "bfloat16":  # ml_dtypes'
             return array
         if array.dtype.kind not in "fb" or not array.dtype.isnative:
             raise make_error(
-                f"{name}: expected float16, bfloat16, float32 or float64 in the machine's byte order (got {array.dtype.str})",
+                f"{name}: expected float16, bfloat16, float32 or float64 in the machine's byte order "
+                f"(got {array.dtype.str})",
                 "usage",
             )
         if any(stride % array.itemsize for stride in array.strides):
-            raise make_error(f"{name}: elements do not lie on multiples of their size (strides {array.strides})", "usage")
+            raise make_error(
+                f"{name}: elements do not lie on multiples of their size (strides {array.strides})", "usage"
+            )
     return array
 
 
@@ -111,7 +116,9 @@ def weights(
     normalised over all keys. Only these rows and columns are computed (attnscope.heads.Head.weights says how they are
     chosen). options: as call(). Raises attnscope.Error."""
     made = call(q, k, **options)
-    return _shaped(q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, False, progress))
+    return _shaped(
+        q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, False, progress)
+    )
 
 
 def logits(
@@ -119,7 +126,9 @@ def logits(
 ) -> np.ndarray:
     """The same of scale·q·k + bias; masked entries are −inf."""
     made = call(q, k, **options)
-    return _shaped(q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, True, progress))
+    return _shaped(
+        q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, True, progress)
+    )
 
 
 def lse(q: Any, k: Any, *, rows: Places = None, progress: Progress = None, **options: Any) -> np.ndarray:
@@ -128,7 +137,9 @@ def lse(q: Any, k: Any, *, rows: Places = None, progress: Progress = None, **opt
     return _shaped(q, made, options.get("layout", ""), made._lse(made._places(), rows, progress))
 
 
-def output(q: Any, k: Any, v: Any, *, rows: Places = None, progress: Progress = None, **options: Any) -> np.ndarray:
+def output(
+    q: Any, k: Any, v: Any, *, rows: Places = None, progress: Progress = None, **options: Any
+) -> np.ndarray:
     """float32 [rows, dv] with q's axes in front: weights times v."""
     made = call(q, k, v, **options)
     return _shaped(q, made, options.get("layout", ""), made._outputs(made._places(), rows, progress))

@@ -17,7 +17,11 @@ from .tables import CallTable, stats_table
 
 
 def open(  # noqa: A001 - attnscope.open, as one says it
-    path: str | os.PathLike[str] | None = None, *, check: bool = True, progress: Progress = None, **options: Any
+    path: str | os.PathLike[str] | None = None,
+    *,
+    check: bool = True,
+    progress: Progress = None,
+    **options: Any,
 ) -> Capture:
     """Opens a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k.
 
@@ -32,8 +36,11 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     """
     engine = take_engine(options)
     cache = str(options.pop("cache", ""))
-    words = {name: "x".join(map(str, v)) if name == "grid" and isinstance(v, (tuple, list)) else word(v)
-             for name, v in options.items() if v is not None}
+    words = {
+        name: "x".join(map(str, v)) if name == "grid" and isinstance(v, (tuple, list)) else word(v)
+        for name, v in options.items()
+        if v is not None
+    }
     if path is not None:
         words["capture"] = os.fspath(path)
     words["check"] = "yes" if check else "no"
@@ -79,7 +86,7 @@ class Capture:
         parts = key if isinstance(key, tuple) else (key,)
         if len(parts) > 4:
             raise make_error(f"cap[{key!r}]: expected step, layer, branch, slot", "usage")
-        step, layer, branch, slot = (*parts, *(None,) * (4 - len(parts)))
+        step, layer, branch, slot = (list(parts) + [None] * 4)[:4]
         found = []
         for number, facts in enumerate(self.calls):
             items = [i for i in range(facts["batch"]) if branch in (None, _branch(facts, i))]
@@ -97,7 +104,9 @@ class Capture:
     def _complaint(self, parts: tuple[Any, ...], found: list[int]) -> str:
         asked = ", ".join(repr(part) for part in parts)
         if not found:
-            steps, layers = (sorted({c[name] for c in self.calls if c[name] is not None}) for name in ("step", "layer"))
+            steps, layers = (
+                sorted({c[name] for c in self.calls if c[name] is not None}) for name in ("step", "layer")
+            )
             branches = sorted({_branch(c, i) for c in self.calls for i in range(c["batch"])})
             return (
                 f"cap[{asked}]: {self.path} has no such call (steps {_list(steps)}; layers {_list(layers)}; branches "

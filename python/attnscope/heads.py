@@ -63,7 +63,9 @@ class Call:
     def head(self, number: int, batch: int | None = None) -> Head:
         """A head by its number from 0. `batch`: which batch item, where the call has several of this branch."""
         if not 0 <= number < self.facts["heads"]:
-            raise make_error(f"head {number}: {self.facts['name']} has heads 0 to {self.facts['heads'] - 1}", "usage")
+            raise make_error(
+                f"head {number}: {self.facts['name']} has heads 0 to {self.facts['heads'] - 1}", "usage"
+            )
         if batch is None:
             if len(self._items) != 1:
                 raise make_error(
@@ -73,7 +75,9 @@ class Call:
                 )
             batch = self._items[0]
         elif not 0 <= batch < self.facts["batch"]:
-            raise make_error(f"batch {batch}: {self.facts['name']} has items 0 to {self.facts['batch'] - 1}", "usage")
+            raise make_error(
+                f"batch {batch}: {self.facts['name']} has items 0 to {self.facts['batch'] - 1}", "usage"
+            )
         return Head(self, batch, number)
 
     def __iter__(self) -> Iterator[Head]:
@@ -199,7 +203,9 @@ class Head:
             largest, mean = self.call._call.pooled(self.call._engine, self._place, block, report)
         return largest[0], mean[0]
 
-    def mask(self, mask: str, *, block: int = 0, exact: bool = False, progress: Progress = None) -> MaskQuality:
+    def mask(
+        self, mask: str, *, block: int = 0, exact: bool = False, progress: Progress = None
+    ) -> MaskQuality:
         """What a sparse mask would keep of this head: recall, the best possible recall at the same density, the
         error of the output (docs/masks.md). mask: "spatial:frames=1", "topk:keep=0.1", a FILE.npy with `block`, a
         FILE.json, as --mask takes them. exact: oracle and output errors on all rows, not on 256."""
@@ -224,14 +230,18 @@ class Head:
 
 
 def _query_words(
-    place: tuple[Any, ...], index: int | Sequence[int] | None, text_token: str | int | Sequence[str | int] | None
+    place: tuple[Any, ...],
+    index: int | Sequence[int] | None,
+    text_token: str | int | Sequence[str | int] | None,
 ) -> dict[str, Any]:
     if place and all(not isinstance(part, str) for part in place):
         coords = [word(place)]
     else:
         coords = [word(part) for part in place]
     indices = [] if index is None else [index] if isinstance(index, (int, np.integer)) else list(index)
-    texts = [] if text_token is None else [text_token] if isinstance(text_token, (int, str)) else list(text_token)
+    texts = (
+        [] if text_token is None else [text_token] if isinstance(text_token, (int, str)) else list(text_token)
+    )
     if not (coords or indices or texts):
         raise make_error("query needs a place (t, y, x), index=N or text_token=N|STRING", "usage")
     return {

@@ -49,7 +49,11 @@ def engine(
     if threads is not None and not 1 <= threads <= 4096:
         raise make_error(f"threads {threads}: expected 1 to 4096", "usage")
     return _engine(
-        "" if memory is None else str(memory), threads or 0, backend, "" if vram is None else str(vram), bool(tf32)
+        "" if memory is None else str(memory),
+        threads or 0,
+        backend,
+        "" if vram is None else str(vram),
+        bool(tf32),
     )
 
 

@@ -50,10 +50,15 @@ def choose(places: Places, count: int, what: str) -> Chosen:
     array = np.asarray(places)
     if array.dtype == bool:
         if array.shape != (count,):
-            raise make_error(f"{what}: an array of bool has one entry a place (expected {count}, got {array.shape})", "usage")
+            raise make_error(
+                f"{what}: an array of bool has one entry a place (expected {count}, got {array.shape})",
+                "usage",
+            )
         return _listed(np.flatnonzero(array), count, what)
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
-        raise make_error(f"{what}: expected whole numbers in one axis (got {array.dtype} {array.shape})", "usage")
+        raise make_error(
+            f"{what}: expected whole numbers in one axis (got {array.dtype} {array.shape})", "usage"
+        )
     return _listed(array.astype(np.int64), count, what)
 
 

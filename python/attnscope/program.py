@@ -28,7 +28,9 @@ def main() -> None:
 
 def _require_program() -> None:
     if not PROGRAM.exists():
-        raise make_error(f"{PROGRAM}: the program is part of the installed package (docs/install.md)", "unavailable")
+        raise make_error(
+            f"{PROGRAM}: the program is part of the installed package (docs/install.md)", "unavailable"
+        )
 
 
 def _values(name: str, value: Any) -> list[str]:
@@ -95,7 +97,8 @@ def command(name: str, *inputs: Any, quiet: bool = False, **options: Any) -> str
         last = next((line for line in reversed(said) if line.startswith("attnscope: ")), "")
         text = last.removeprefix("attnscope: ").rstrip("\n")
         raise make_error(
-            text or f"attnscope {name} ended with {process.returncode}", _CODES.get(process.returncode, "failure")
+            text or f"attnscope {name} ended with {process.returncode}",
+            _CODES.get(process.returncode, "failure"),
         )
     return output
 

@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Union
+from typing import Any
 
 #: None: a bar after a second where somebody may see it; True: always; False: none; or a function of the share
 #: that is done, which is called about twenty times a second in the caller's thread.
-Progress = Union[bool, Callable[[float], Any], None]
+Progress = bool | Callable[[float], Any] | None
 
 _DELAY = 1.0  # seconds that work takes without a bar
 
@@ -64,7 +64,9 @@ class Reporter:
             wanted = _is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
         return self._show if wanted else None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.close()
 

@@ -38,7 +38,19 @@ def _text_type(records: list[dict[str, Any]], name: str) -> str:
 class CallTable(Sequence[Mapping[str, Any]]):
     """The calls of a capture, a dict of facts each (Call.facts). It prints itself as a table."""
 
-    SHOWN = ("step", "layer", "branches", "kind", "slot", "heads", "queries", "keys", "head_dim", "dtype", "mask")
+    SHOWN = (
+        "step",
+        "layer",
+        "branches",
+        "kind",
+        "slot",
+        "heads",
+        "queries",
+        "keys",
+        "head_dim",
+        "dtype",
+        "mask",
+    )
 
     def __init__(self, calls: list[dict[str, Any]]) -> None:
         self._calls = calls
@@ -58,7 +70,11 @@ class CallTable(Sequence[Mapping[str, Any]]):
 
     def _rows(self) -> list[dict[str, Any]]:
         return [
-            {name: "+".join(value) if name == "branches" else value for name, value in call.items() if name != "tokens"}
+            {
+                name: "+".join(value) if name == "branches" else value
+                for name, value in call.items()
+                if name != "tokens"
+            }
             for call in self._calls
         ]
 
@@ -75,14 +91,19 @@ class CallTable(Sequence[Mapping[str, Any]]):
         return pyarrow.Table.from_pylist(self._rows())
 
     def _cells(self, most: int) -> tuple[list[list[str]], int]:
-        rows = [[str("" if row[name] is None else row[name]) for name in self.SHOWN] for row in self._rows()[:most]]
+        rows = [
+            [str("" if row[name] is None else row[name]) for name in self.SHOWN]
+            for row in self._rows()[:most]
+        ]
         return rows, max(0, len(self) - most)
 
     def __repr__(self) -> str:
         rows, more = self._cells(40)
         widths = [max(len(line[i]) for line in [list(self.SHOWN), *rows]) for i in range(len(self.SHOWN))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-                 for line in [list(self.SHOWN), *rows]]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in [list(self.SHOWN), *rows]
+        ]
         return "\n".join(lines + ([f"… {more} more calls"] if more else []))
 
     def _repr_html_(self) -> str:
@@ -90,7 +111,9 @@ class CallTable(Sequence[Mapping[str, Any]]):
 
         rows, more = self._cells(40)
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.SHOWN)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        )
         note = f"<p>… {more} more calls</p>" if more else ""
         return f"<table><tr>{head}</tr>{body}</table>{note}"
 

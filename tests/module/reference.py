@@ -15,7 +15,9 @@ def random_heads(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def logits(q: np.ndarray, k: np.ndarray, scale: float | None = None, bias: np.ndarray | None = None) -> np.ndarray:
+def logits(
+    q: np.ndarray, k: np.ndarray, scale: float | None = None, bias: np.ndarray | None = None
+) -> np.ndarray:
     """In double. q [..., H, Nq, d], k [..., Hkv, Nk, d]."""
     q, k = np.asarray(q, np.float64), np.asarray(k, np.float64)
     if q.ndim > 2 and q.shape[-3] != k.shape[-3]:

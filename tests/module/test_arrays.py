@@ -49,7 +49,9 @@ class Types(unittest.TestCase):
 
         tensor = torch.from_numpy(Q[0, 0]).bfloat16()
         bits = tensor.view(torch.int16).numpy().view(np.uint16)
-        made = attnscope.Call(native._native.array_call(bits, bits, None, None, {"bf16": "q,k"}), native.engine())
+        made = attnscope.Call(
+            native._native.array_call(bits, bits, None, None, {"bf16": "q,k"}), native.engine()
+        )
         self.assertEqual(made.dtype, "bf16")
         np.testing.assert_array_equal(made.head(0).weights(), attnscope.weights(tensor, tensor))
         with self.assertRaisesRegex(attnscope.Error, "f32, f16, bf16 or f64 .got u16"):
@@ -98,12 +100,15 @@ class Layouts(unittest.TestCase):
                 np.testing.assert_array_equal(attnscope.weights(other, k), plain)
         tensor = torch.from_numpy(q).permute(1, 0, 2).contiguous().permute(1, 0, 2)
         np.testing.assert_array_equal(attnscope.weights(tensor, torch.from_numpy(k)), plain)
-        np.testing.assert_array_equal(attnscope.weights(q[:1].repeat(6, 0), k), attnscope.weights(np.broadcast_to(q[:1], q.shape), k))
+        np.testing.assert_array_equal(
+            attnscope.weights(q[:1].repeat(6, 0), k), attnscope.weights(np.broadcast_to(q[:1], q.shape), k)
+        )
 
     def test_layouts_by_name(self) -> None:
         q, k = Q.astype(np.float32), K.astype(np.float32)
         np.testing.assert_array_equal(
-            attnscope.weights(q.transpose(0, 2, 1, 3), k.transpose(0, 2, 1, 3), layout="bshd"), attnscope.weights(q, k)
+            attnscope.weights(q.transpose(0, 2, 1, 3), k.transpose(0, 2, 1, 3), layout="bshd"),
+            attnscope.weights(q, k),
         )
         with self.assertRaisesRegex(attnscope.Error, "layout bdsh"):
             attnscope.weights(q, k, layout="bdsh")
@@ -147,24 +152,45 @@ class Choosing(unittest.TestCase):
 
     def test_rows(self) -> None:
         for rows in (
-            5, -1, slice(10, 90), slice(650, 20, -7), slice(0, 0), range(3, 30, 4), [699, 0, 0, 17], np.array([4, 5, 6]),
-            np.arange(700) % 3 == 0, np.int64(8), [],
-        ):  # fmt: skip
+            5,
+            -1,
+            slice(10, 90),
+            slice(650, 20, -7),
+            slice(0, 0),
+            range(3, 30, 4),
+            [699, 0, 0, 17],
+            np.array([4, 5, 6]),
+            np.arange(700) % 3 == 0,
+            np.int64(8),
+            [],
+        ):
             with self.subTest(rows=rows):
-                expected = self.whole[list(rows) if isinstance(rows, range) else rows if not isinstance(rows, list) or rows else slice(0, 0)]
+                expected = self.whole[
+                    list(rows)
+                    if isinstance(rows, range)
+                    else rows
+                    if not isinstance(rows, list) or rows
+                    else slice(0, 0)
+                ]
                 np.testing.assert_array_equal(attnscope.weights(self.q, self.k, rows=rows), expected)
 
     def test_columns(self) -> None:
         for cols in (3, slice(100, 1400), [1499, 2, 700, 2], slice(None, None, 300), np.arange(1500) > 1490):
             with self.subTest(cols=cols):
-                np.testing.assert_array_equal(attnscope.weights(self.q, self.k, cols=cols), self.whole[:, cols])
+                np.testing.assert_array_equal(
+                    attnscope.weights(self.q, self.k, cols=cols), self.whole[:, cols]
+                )
                 whole = attnscope.logits(self.q, self.k, rows=[9, 3])
-                np.testing.assert_array_equal(attnscope.logits(self.q, self.k, rows=[9, 3], cols=cols), whole[:, cols])
+                np.testing.assert_array_equal(
+                    attnscope.logits(self.q, self.k, rows=[9, 3], cols=cols), whole[:, cols]
+                )
 
     def test_lse_and_outputs_of_rows(self) -> None:
         v = random_heads((1500, 8), 7).astype(np.float32)
         rows = [600, 2, 3]
-        np.testing.assert_array_equal(attnscope.lse(self.q, self.k, rows=rows), attnscope.lse(self.q, self.k)[rows])
+        np.testing.assert_array_equal(
+            attnscope.lse(self.q, self.k, rows=rows), attnscope.lse(self.q, self.k)[rows]
+        )
         np.testing.assert_array_equal(
             attnscope.output(self.q, self.k, v, rows=rows), attnscope.output(self.q, self.k, v)[rows]
         )
@@ -205,10 +231,16 @@ class Masks(unittest.TestCase):
                 p, lse = softmax(s)
                 check_weights(attnscope.weights(q, k, mask=mask), p, n)
                 np.testing.assert_allclose(attnscope.lse(q, k, mask=mask), lse, atol=2e-5, rtol=2e-6)
-                np.testing.assert_allclose(attnscope.logits(q, k, mask=mask, rows=[7, 8]), s[:, 7:9], atol=2e-5, rtol=2e-5)
+                np.testing.assert_allclose(
+                    attnscope.logits(q, k, mask=mask, rows=[7, 8]), s[:, 7:9], atol=2e-5, rtol=2e-5
+                )
 
     def test_words_that_are_no_mask(self) -> None:
-        for mask, words in (("casual", "mask casual: expected none, causal"), ("window:x", "window:N"), (np.zeros((9, 9), bool), "mask")):
+        for mask, words in (
+            ("casual", "mask casual: expected none, causal"),
+            ("window:x", "window:N"),
+            (np.zeros((9, 9), bool), "mask"),
+        ):
             with self.subTest(mask=str(mask)), self.assertRaisesRegex(attnscope.Error, words):
                 attnscope.weights(np.zeros((5, 8), np.float32), np.zeros((5, 8), np.float32), mask=mask)
 
@@ -219,7 +251,11 @@ class Masks(unittest.TestCase):
         np.testing.assert_allclose(attnscope.weights(q, k, score="sigmoid"), sigmoid, atol=1e-5)
         with self.assertRaisesRegex(attnscope.Error, "no LSE"):
             attnscope.lse(q, k, score="sigmoid")
-        for options, words in (({"scale": -1.0}, "scale -1.0"), ({"score": "sofmax"}, "score sofmax"), ({"scael": 1}, "unknown option scael")):
+        for options, words in (
+            ({"scale": -1.0}, "scale -1.0"),
+            ({"score": "sofmax"}, "score sofmax"),
+            ({"scael": 1}, "unknown option scael"),
+        ):
             with self.subTest(options=options), self.assertRaisesRegex(attnscope.Error, words):
                 attnscope.weights(q, k, **options)
 
@@ -248,7 +284,9 @@ class Values(unittest.TestCase):
 
     def test_a_result_that_no_memory_holds(self) -> None:
         q = np.broadcast_to(np.float32(0), (1 << 21, 8))
-        with self.assertRaisesRegex(attnscope.Error, "arrays: the result takes .*ask for fewer rows") as raised:
+        with self.assertRaisesRegex(
+            attnscope.Error, "arrays: the result takes .*ask for fewer rows"
+        ) as raised:
             attnscope.weights(q, q)
         self.assertEqual(raised.exception.code, "resource")
 

@@ -1,10 +1,13 @@
 """Captures: the calls, heads and numbers of the sample, against double precision and the command line."""
 
 import json
+import sys
 import tempfile
 import unittest
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
@@ -26,8 +29,29 @@ class Calls(unittest.TestCase):
         self.assertIn("<td>bf16</td>", self.cap.calls._repr_html_())
         told = json.loads(attnscope.command("info", SAMPLE, json=True, quiet=True))["calls"]
         for call, facts in zip(self.cap.calls, told, strict=True):
-            for name in ("step", "layer", "kind", "heads", "queries", "head_dim", "dtype", "scale", "score", "mask", "prompt"):
+            for name in (
+                "step",
+                "layer",
+                "kind",
+                "heads",
+                "queries",
+                "head_dim",
+                "dtype",
+                "scale",
+                "score",
+                "mask",
+                "prompt",
+            ):
                 self.assertEqual(call[name], facts[name], name)
+
+    def test_tables_of_other_libraries(self) -> None:
+        """What they are given; stand-ins, for not every environment has the libraries."""
+        pandas = SimpleNamespace(DataFrame=lambda rows: rows)
+        arrow = SimpleNamespace(Table=SimpleNamespace(from_pylist=lambda rows: rows))
+        with mock.patch.dict(sys.modules, {"pandas": pandas, "pyarrow": arrow}):
+            for rows in (self.cap.calls.to_pandas(), self.cap.calls.to_arrow()):
+                self.assertEqual([row["layer"] for row in rows], [0, 1, 2, 3])
+                self.assertEqual((rows[0]["branches"], rows[0]["grid"]), ("cond", GRID))
 
     def test_a_call_by_its_coordinates(self) -> None:
         self.assertEqual(self.cap[10, 3, "cond"].layer, 3)
@@ -47,7 +71,11 @@ class Calls(unittest.TestCase):
     def test_words_that_mean_nothing(self) -> None:
         for make, words, code in (
             (lambda: attnscope.open(SAMPLE / "nowhere"), "nowhere", "file"),
-            (lambda: attnscope.open(SAMPLE, gird=(7, 12, 12)), "unknown option gird; did you mean grid", "usage"),
+            (
+                lambda: attnscope.open(SAMPLE, gird=(7, 12, 12)),
+                "unknown option gird; did you mean grid",
+                "usage",
+            ),
             (lambda: attnscope.open(SAMPLE, grid=(7, 12, 13)), "has 1108 tokens", "usage"),
             (lambda: attnscope.open(), "a CAPTURE is needed", "usage"),
             (lambda: self.cap.stats(layer=3), "unknown option layer; did you mean layers", "usage"),
@@ -92,7 +120,9 @@ class Maps(unittest.TestCase):
     def test_tiles(self) -> None:
         check_weights(self.head.weights(), self.p, 1024)
         check_weights(self.head.weights(slice(0, 256)), self.p[:256], 1024)
-        np.testing.assert_allclose(self.head.logits([7, 3], slice(0, 16)), self.s[[7, 3], :16], atol=2e-5, rtol=2e-5)
+        np.testing.assert_allclose(
+            self.head.logits([7, 3], slice(0, 16)), self.s[[7, 3], :16], atol=2e-5, rtol=2e-5
+        )
         np.testing.assert_allclose(self.head.lse(), self.lse, atol=2e-5, rtol=2e-6)
         np.testing.assert_allclose(self.head.output([900]), self.o[[900]], atol=1e-4)
 
@@ -100,7 +130,9 @@ class Maps(unittest.TestCase):
         import h5py
 
         with tempfile.TemporaryDirectory() as folder:
-            made = attnscope.export(SAMPLE, out=Path(folder) / "w.h5", layers=self.LAYER, heads=self.HEAD, dtype="f32", quiet=True)
+            made = attnscope.export(
+                SAMPLE, out=Path(folder) / "w.h5", layers=self.LAYER, heads=self.HEAD, dtype="f32", quiet=True
+            )
             with h5py.File(made) as f:
                 (call,) = f["calls"].values()
                 np.testing.assert_array_equal(self.head.weights(), call["weights"][0, 0])
@@ -120,7 +152,9 @@ class Maps(unittest.TestCase):
         check_weights(np.asarray(volume).reshape(-1), self.p[TEXT:, key], 1024)
         words = self.head.call.tokens[0]
         dog = words.index("red")
-        check_weights(np.asarray(self.head.query(text_token="red", reverse=True)).reshape(-1), self.p[TEXT:, dog], 1024)
+        check_weights(
+            np.asarray(self.head.query(text_token="red", reverse=True)).reshape(-1), self.p[TEXT:, dog], 1024
+        )
 
     def test_several_and_domains(self) -> None:
         box = [TEXT + 144 * 2 + 12 * y + x for y in (0, 1) for x in (4, 5)]
@@ -152,7 +186,9 @@ class Maps(unittest.TestCase):
         self.assertAlmostEqual(quality.oracle_recall, np.mean(best), places=5)
         one = sample_head(self.LAYER, self.HEAD)
         masked = softmax(np.where(kept, self.s, -np.inf))[0] @ one["v"]
-        self.assertAlmostEqual(quality.output_error, np.linalg.norm(masked - self.o) / np.linalg.norm(self.o), places=4)
+        self.assertAlmostEqual(
+            quality.output_error, np.linalg.norm(masked - self.o) / np.linalg.norm(self.o), places=4
+        )
         both = self.head.masks(["spatial:frames=0", "causal"], exact=True)
         self.assertEqual(both[0], quality)
         self.assertEqual(both[1].mask, "causal")
@@ -184,11 +220,15 @@ class Maps(unittest.TestCase):
 class Numbers(unittest.TestCase):
     def test_stats_are_the_commands(self) -> None:
         cap = attnscope.open(SAMPLE)
-        told = json.loads(attnscope.command("stats", SAMPLE, layers="1-2", sample=100, json=True, quiet=True))["heads"]
+        told = json.loads(
+            attnscope.command("stats", SAMPLE, layers="1-2", sample=100, json=True, quiet=True)
+        )["heads"]
         table = cap.stats(layers="1-2", sample=100)
         self.assertEqual(len(table), 8)
         for head, line in zip(told, table, strict=True):
-            self.assertEqual((head["layer"], head["head"], head["class"]), (line["layer"], line["head"], line["class"]))
+            self.assertEqual(
+                (head["layer"], head["head"], head["class"]), (line["layer"], line["head"], line["class"])
+            )
             for name in ("entropy", "text_mass", "same_frame_mass", "keys_for_90", "entropy_stderr"):
                 self.assertEqual(head[name], line[name], name)
 

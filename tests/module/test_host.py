@@ -1,5 +1,7 @@
 """What a library must not do to its host: copy, hold the lock, take signals, mix up libraries, hang after a fork."""
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -9,6 +11,7 @@ import threading
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -18,7 +21,11 @@ from reference import SAMPLE, check_weights, logits, random_heads, softmax
 
 def python(code: str, *arguments: object) -> str:
     run = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=240
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
     )
     assert run.returncode == 0, (code, run.stdout, run.stderr)
     return run.stdout
@@ -27,14 +34,16 @@ def python(code: str, *arguments: object) -> str:
 class Imports(unittest.TestCase):
     def test_importing_the_package_imports_nothing_else(self) -> None:
         self.assertEqual(
-            python("import sys, attnscope; print([m for m in ('numpy', 'torch', 'attnscope._native') if m in sys.modules])"),
+            python(
+                "import sys, attnscope; print([m for m in ('numpy', 'torch', 'attnscope._native') if m in sys.modules])"
+            ),
             "[]\n",
         )
 
     def test_no_torch_is_needed(self) -> None:
         code = (
             "import sys; sys.modules['torch'] = None\n"
-            "import attnscope, numpy as np; print(attnscope.weights(np.eye(4, dtype='f4'), np.eye(4, dtype='f4')).sum())"
+            "import attnscope, numpy as np\nq = np.eye(4, dtype='f4'); print(attnscope.weights(q, q).sum())"
         )
         self.assertAlmostEqual(float(python(code)), 4.0, places=5)
 
@@ -64,7 +73,10 @@ class Imports(unittest.TestCase):
         from attnscope import native
 
         run = subprocess.run(
-            ["nm", "-D", "--defined-only", native._native.__file__], capture_output=True, text=True, check=True
+            ["nm", "-D", "--defined-only", native._native.__file__],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         names = [line.split()[-1].split("@")[0] for line in run.stdout.splitlines()]
         self.assertEqual(names, ["PyInit__native"])
@@ -72,7 +84,10 @@ class Imports(unittest.TestCase):
 
 class Signals(unittest.TestCase):
     def test_handlers_are_the_hosts(self) -> None:
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGXFSZ, signal.SIGPIPE)}
+        before = {
+            number: signal.getsignal(number)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGXFSZ, signal.SIGPIPE)
+        }
         code = (
             "import ctypes, os, signal, sys\n"
             "def taken():\n"
@@ -112,6 +127,24 @@ class Signals(unittest.TestCase):
         attnscope.call(q, q, threads=1, backend="reference").head(0).pooled(64, progress=shares.append)
         self.assertEqual(shares[-1], 1.0)
         self.assertEqual(shares, sorted(shares))
+
+
+class Bars(unittest.TestCase):
+    def test_with_tqdm_and_without(self) -> None:
+        from attnscope.progress import Reporter
+
+        for absent in ({}, {"tqdm.auto": None}):
+            shown = io.StringIO()
+            with mock.patch.dict(sys.modules, absent), contextlib.redirect_stderr(shown):
+                with Reporter("stats", True) as report:
+                    report(0.25)
+                    report(0.5)
+            self.assertRegex(shown.getvalue(), r"stats.*25")
+            self.assertRegex(shown.getvalue(), r"stats.*50")
+        with Reporter("stats", False) as report:
+            self.assertIsNone(report)
+        with contextlib.redirect_stderr(io.StringIO()), Reporter("stats", None) as report:
+            self.assertIsNone(report)
 
 
 class Threads(unittest.TestCase):

@@ -19,15 +19,37 @@ class Words(unittest.TestCase):
             program.words(
                 "query",
                 (Path("a"),),
-                {"out": Path("f.png"), "layers": range(3, 6), "heads": [0, 2], "query": [(3, 5, 6), "1,0:2,3"], "grid": (7, 12, 12),
-                 "text_token": "dog", "force": True, "json": False, "memory": None},
+                {
+                    "out": Path("f.png"),
+                    "layers": range(3, 6),
+                    "heads": [0, 2],
+                    "query": [(3, 5, 6), "1,0:2,3"],
+                    "grid": (7, 12, 12),
+                    "text_token": "dog",
+                    "force": True,
+                    "json": False,
+                    "memory": None,
+                },
             ),
-            ["query", "a", "-o", "f.png", "--layers=3-5", "--heads=0,2", "--query=3,5,6", "--query=1,0:2,3", "--grid=7x12x12",
-             "--text-token=dog", "--force"],
-        )  # fmt: skip
+            [
+                "query",
+                "a",
+                "-o",
+                "f.png",
+                "--layers=3-5",
+                "--heads=0,2",
+                "--query=3,5,6",
+                "--query=1,0:2,3",
+                "--grid=7x12x12",
+                "--text-token=dog",
+                "--force",
+            ],
+        )
 
     def test_errors_have_the_same_text(self) -> None:
-        run = subprocess.run([program.PROGRAM, "stats", SAMPLE, "--layers", "9"], capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            [program.PROGRAM, "stats", SAMPLE, "--layers", "9"], capture_output=True, text=True, check=False
+        )
         with self.assertRaises(attnscope.Error) as raised:
             attnscope.command("stats", SAMPLE, layers=9)
         self.assertEqual(f"attnscope: {raised.exception}\n", run.stderr)
@@ -36,14 +58,18 @@ class Words(unittest.TestCase):
             attnscope.open(SAMPLE).stats(layers=9)
         self.assertEqual(str(in_process.exception), str(raised.exception))
         again = pickle.loads(pickle.dumps(raised.exception))
-        self.assertEqual((str(again), again.code, type(again)), (str(raised.exception), "usage", type(raised.exception)))
+        self.assertEqual(
+            (str(again), again.code, type(again)), (str(raised.exception), "usage", type(raised.exception))
+        )
         self.assertIsInstance(again, ValueError)
 
     def test_files_that_are_made(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             made = attnscope.export(SAMPLE, out=f"{folder}/lse.h5", product="lse", layers=0, quiet=True)
             self.assertGreater(made.stat().st_size, 0)
-            picture = attnscope.render(SAMPLE, out=f"{folder}/m.png", picture="matrix", layers=0, heads=1, quiet=True)
+            picture = attnscope.render(
+                SAMPLE, out=f"{folder}/m.png", picture="matrix", layers=0, heads=1, quiet=True
+            )
             self.assertTrue(picture._repr_png_().startswith(b"\x89PNG"))
             with self.assertRaisesRegex(attnscope.Error, "m.png"):
                 attnscope.render(SAMPLE, out=f"{folder}/m.png", picture="matrix", layers=0, heads=1)
@@ -58,7 +84,11 @@ class Checkout(unittest.TestCase):
     def test_without_the_compiled_part(self) -> None:
         """The sources alone: the recorder's package is there, and what is missing is said."""
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(ROOT / "python" / "attnscope", f"{folder}/attnscope", ignore=shutil.ignore_patterns("*.so", "bin"))
+            shutil.copytree(
+                ROOT / "python" / "attnscope",
+                f"{folder}/attnscope",
+                ignore=shutil.ignore_patterns("*.so", "bin"),
+            )
             code = (
                 f"import sys; sys.path.insert(0, {folder!r})\n"
                 "import attnscope.capture\nprint(attnscope.capture.capture.__name__)\n"
