@@ -9,13 +9,16 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/capture/capture_copy.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/copy_additions.h"
 #include "io/capture/rank_folders.h"
+#include "io/capture/selection_share.h"
 #include "io/capture/synthetic_capture.h"
+#include "io/export/format/export_part_json.h"
 #include "io/files/output_file.h"
 #include "io/stitch/stitch.h"
 #include "io/stream/join_chunks.h"
@@ -29,6 +32,7 @@ struct ConvertOptions {
   std::string out;
   std::string tokens;
   std::string frames;
+  std::string shard;
   bool stitch = false;
   bool no_values = false;
   bool dry_run = false;
@@ -76,14 +80,6 @@ CaptureCopy describe_copy(const ConvertOptions& o, const Capture& capture,
   return copy;
 }
 
-int64_t count_heads(const CaptureCopy& copy) {
-  int64_t heads = 0;
-  for (const SelectedCall& s : copy.calls) {
-    heads += static_cast<int64_t>(s.batch.size() * s.heads.size());
-  }
-  return heads;
-}
-
 /// How much is written: `heads` of all batch items, `bytes` of tensors.
 struct ConvertSize {
   int64_t calls = 0, heads = 0, bytes = 0;
@@ -93,6 +89,29 @@ struct ConvertSize {
                        heads == 1 ? "" : "s", format_bytes(bytes));
   }
 };
+
+/// Leaves one part of the calls to write.
+void keep_share(const ConvertOptions& o, PlanShare share, CaptureCopy& copy) {
+  const nlohmann::ordered_json options{
+      {"tokens", copy.tokens}, {"frames", copy.frames.size()}, {"values", !o.no_values}};
+  const SelectionShare own =
+      share_selection(copy.calls, share, ShareUnit::copies,
+                      plan_text("convert", options, copy.capture->path().filename().string()));
+  copy.own = own.places();
+  copy.part = part_json(own.part);
+}
+
+ConvertSize size_of(const CaptureCopy& copy, int64_t bytes) {
+  ConvertSize size{0, 0, bytes};
+  for (size_t c = 0; c < copy.calls.size(); ++c) {
+    const bool is_own = !copy.own || std::find(copy.own->begin(), copy.own->end(),
+                                               static_cast<int64_t>(c)) != copy.own->end();
+    if (!is_own) continue;
+    ++size.calls;
+    size.heads += static_cast<int64_t>(copy.calls[c].batch.size() * copy.calls[c].heads.size());
+  }
+  return size;
+}
 
 /// What is or was written.
 void print_convert_json(const ConvertOptions& o, const ConvertSize& size) {
@@ -191,8 +210,16 @@ int run_stitch(const ConvertOptions& o, const Console& console) {
                  [&](const CopyControl& control) { write_stitch(parts, o.out, control); });
 }
 
-int run_convert(const ConvertOptions& o) {
-  const Console console(o.quiet);
+int run_convert(const ConvertOptions& asked) {
+  const Console console(asked.quiet);
+  ConvertOptions o = asked;
+  const std::optional<PlanShare> share = chosen_share(o.shard, console);
+  o.out = name_of_share(o.out, share);
+  if (o.stitch)
+    refuse_shard(o.shard, "--stitch joins what several processes wrote, and is not cut");
+  if (is_single_capture_file(o.out)) {
+    refuse_shard(o.shard, "-o " + o.out + ": a part is a folder of calls");
+  }
   if (o.stitch && is_of_ranks(o.capture.capture)) return run_stitch(o, console);
   const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
@@ -202,9 +229,9 @@ int run_convert(const ConvertOptions& o) {
     joined = stitch_chunks(calls, console);
     calls = joined.calls;
   }
-  const CaptureCopy copy = describe_copy(o, capture, std::move(calls));
-  const int64_t bytes = check_capture_copy(copy, o.out);
-  const ConvertSize size{static_cast<int64_t>(copy.calls.size()), count_heads(copy), bytes};
+  CaptureCopy copy = describe_copy(o, capture, std::move(calls));
+  if (share) keep_share(o, *share, copy);
+  const ConvertSize size = size_of(copy, check_capture_copy(copy, o.out));
   const int code =
       convert(o, console, size, capture.files(), copy.notes(o.out),
               [&](const CopyControl& control) { write_capture_copy(copy, o.out, control); });
@@ -242,6 +269,7 @@ Command add_convert_command(CLI::App& app) {
                    "join the parts that the processes of one run wrote (CAPTURE is the folder of\n"
                    "rank-0-of-N ...) to the capture that one process would have recorded; else\n"
                    "the calls that are pieces of a stream, whose keys a cache keeps, to one");
+  add_shard_option(command, o.shard);
   command.add_flag("--no-values", o.no_values, "leave out v and the output rows");
   command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");
@@ -253,6 +281,7 @@ Command add_convert_command(CLI::App& app) {
       "  attnscope convert dump/ --no-values -o less --dry-run\n"
       "  attnscope convert dump/ --tokens tokens.json --frames pictures/ -o complete\n"
       "  attnscope convert --stitch dump/ -o whole\n"
+      "  attnscope convert dump/ --layers 12 -o cut-{shard} --shard 0/4   # then: attnscope merge\n"
       "  attnscope convert --q q.npy --k k.npy --preset cogvideox-5b -o call.safetensors");
   return {command, [options] { return run_convert(*options); }};
 }

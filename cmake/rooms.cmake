@@ -94,13 +94,11 @@ attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks,
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
-  MAY core io/files io/helper io/hdf5 io/tensors io/capture USES posix fmt json xxhash hdf5 LIBRARY io_export)
+  MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture USES posix fmt json xxhash hdf5 LIBRARY io_export)
 attnscope_room(io/export/write "Sinks that write it."
   MAY core io/files io/segments io/hdf5 io/capture io/export/format USES posix fmt json xxhash hdf5 zlib LIBRARY io_export)
 attnscope_room(io/export/read "What reads it back: maps, blocks, shards, stats, verification."
   MAY core io/files io/segments io/helper io/hdf5 io/tensors io/export/format USES posix fmt json hdf5 LIBRARY io_export)
-attnscope_room(io/helper/questions "All that the helper process can be asked."
-  MAY io/helper io/tensors io/export/format io/export/read)
 attnscope_room(io/pictures/text "Words to pixels: font files, the embedded font, the system's, ink."
   MAY core io/files USES posix fmt stb LIBRARY io_pictures)
 attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, tables, PNG. No HDF5."
@@ -109,6 +107,13 @@ attnscope_room(io/pictures/film "A row's volume as frames: strips, frames over t
   MAY core io/files io/pictures/text io/pictures USES posix fmt gif LIBRARY io_pictures)
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
   MAY core io/files io/hdf5 io/tensors io/export/format io/export/write io/pictures io/pictures/film USES fmt json hdf5)
+
+attnscope_room(io/parts "Parts of one plan, that several runs made: which there are, and the whole of them."
+  MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
+      io/results
+  USES posix fmt json hdf5)
+attnscope_room(io/helper/questions "All that the helper process can be asked."
+  MAY io/helper io/tensors io/export/format io/export/read io/parts)
 
 # viewer: the window.
 attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."
@@ -163,11 +168,12 @@ attnscope_room(cli/stats "attnscope stats." MAY core io cli/common USES posix fm
 attnscope_room(cli/mask "attnscope mask." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/diff "attnscope diff." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/rollout "attnscope rollout." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
-      cli/verify cli/bench
+      cli/merge cli/verify cli/bench
   USES posix fmt json cli11)
 
 # python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.

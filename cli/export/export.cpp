@@ -10,6 +10,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
+#include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/common/value_failure.h"
 #include "cli/export/export_options.h"
@@ -86,18 +87,41 @@ void stream_export(const Console& console, const TilePlan& plan, const TileBacke
   if (!complete) throw interrupted_error(leftover_text(parts_of(sink, sink.tiles_done())));
 }
 
-int run_export(const ExportOptions& o) {
-  const Console console(o.quiet);
+/// A part that has no head: an output of its own without any, so that a job's tasks all end well.
+int export_empty_part(ExportPlan plan, const ExportOptions& o, const Capture& capture,
+                      const Console& console) {
+  if (o.dry_run) {
+    print_plan({.command = "export"}, o.json);
+    return kExitOk;
+  }
+  plan.spec.find_hashes(capture, false, console.stop().get_token());
+  const auto sink = make_export(std::move(plan), o.out, write_options_of(o, capture));
+  if (sink->resume().complete) {
+    say_complete(console, o.out);
+  } else {
+    sink->end();
+    console.say(fmt::format("wrote {} (no heads)", o.out));
+  }
+  if (o.json) print_export_result(result_of(o, *sink, 0));
+  return kExitOk;
+}
+
+int run_export(const ExportOptions& asked) {
+  const Console console(asked.quiet);
+  ExportOptions o = asked;
+  const std::optional<PlanShare> share = chosen_share(o.shard, console);
+  o.out = name_of_share(o.out, share);
   if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
   const Capture capture = open_capture(o.capture, o.run, console);
   const auto backend = make_run_backend(o.run, console);
   const int64_t memory = memory_beside(capture, o.run);
   check_capture(capture, o.capture, *backend, memory, console);
-  ExportPlan plan = make_export_spec(o, capture, *backend);
+  ExportPlan plan = make_export_spec(o, capture, *backend, share);
   const ExportSpec& spec = plan.spec;
   if (spec.product == ExportProduct::pooled) {
     return export_pooled(std::move(plan), {o, *backend, capture, console});
   }
+  if (plan.tasks.empty()) return export_empty_part(std::move(plan), o, capture, console);
   MemoryBudget budget(memory);
   const ExportWriteOptions write_options = write_options_of(o, capture);
   const TilePlan tiles = plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(),
@@ -120,7 +144,7 @@ int run_export(const ExportOptions& o) {
   const bool with_values = spec.product == ExportProduct::output;
   const CheckedRun run(console, plan.tasks, *backend, with_values);
   if (spec.product != ExportProduct::logits) run.check_logits(plan.tasks, *backend, budget);
-  plan.spec.capture_hash = capture.content_hash(spec.selection(), with_values, run.stop());
+  plan.spec.find_hashes(capture, with_values, run.stop());
   auto owned = make_export(std::move(plan), o.out, write_options);
   ExportSink& sink = *owned;
   if (sink.resume().complete) {
@@ -161,6 +185,7 @@ Command add_export_command(CLI::App& app) {
       "  attnscope export dump/ -o text.h5 --cols 0:226 --dtype f32\n"
       "  attnscope export dump/ -o row.h5 --query 6,15,22\n"
       "  attnscope export dump/ -o out.h5 --product output --layers 12\n"
+      "  attnscope export dump/ -o part-{shard}.h5 --shard 3/16   # then: attnscope merge\n"
       "  attnscope export --q q.npy --k k.npy --grid 13x30x45 --text 226@start -o maps.h5");
   return {command, [options] { return run_export(*options); }};
 }

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "cli/common/shard_option.h"
+
 namespace attnscope {
 namespace {
 
@@ -72,6 +74,7 @@ void add_export_options(CommandParser& command, ExportOptions& o) {
   add_query_options(command, o.queries, true);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
   add_write_options(command, o);
 }
 

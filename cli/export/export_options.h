@@ -21,6 +21,7 @@ struct ExportOptions {
   std::string rows;
   std::string cols;
   std::string compress = "none";
+  std::string shard;
   int64_t topk = 0;
   double threshold = 0;
   int64_t block = 0;

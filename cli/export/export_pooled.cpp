@@ -14,20 +14,41 @@
 #include "cli/export/export_result.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
+#include "io/results/output_provenance.h"
 
 namespace attnscope {
 namespace {
 
 /// What a file is made of, and how.
 nlohmann::ordered_json identity_of(const ExportSpec& spec) {
-  return {{"capture_hash", spec.capture_hash},
-          {"options", nlohmann::ordered_json::parse(spec.options_json)}};
+  nlohmann::ordered_json identity{{"capture_hash", spec.capture_hash},
+                                  {"options", nlohmann::ordered_json::parse(spec.options_json)}};
+  if (spec.share) identity.update(part_identity(spec.share->part));
+  return identity;
+}
+
+/// A part that has no head: a file of its own without any.
+int export_empty_pooled(ExportPlan plan, const PooledRun& r) {
+  const ExportOptions& o = r.options;
+  if (o.dry_run) {
+    print_plan({.command = "export"}, o.json);
+    return kExitOk;
+  }
+  plan.spec.find_hashes(r.capture, false, r.console.stop().get_token());
+  if (o.resume && !o.force &&
+      is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {
+    return kExitOk;
+  }
+  make_pooled_export(std::move(plan), o.out, write_options_of(o, r.capture))->end();
+  r.console.say(fmt::format("wrote {} (no heads)", o.out));
+  return kExitOk;
 }
 
 }  // namespace
 
 int export_pooled(ExportPlan plan, const PooledRun& r) {
   const ExportOptions& o = r.options;
+  if (plan.tasks.empty()) return export_empty_pooled(std::move(plan), r);
   MemoryBudget budget(memory_beside(r.capture, o.run));
   const std::vector<ReductionJob> wanted = pooled_jobs(plan);
   ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), o.run.threads);
@@ -52,7 +73,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
 
   const CheckedRun run(r.console, wanted, r.backend);
   run.check_logits(wanted, r.backend, budget);
-  plan.spec.capture_hash = r.capture.content_hash(plan.spec.selection(), false, run.stop());
+  plan.spec.find_hashes(r.capture, false, run.stop());
   if (o.resume && !o.force &&
       is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {
     if (o.json) print_export_result({.out = o.out, .heads = forecast.heads});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/common/run_backend.h"
+#include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "core/base/selection.h"
@@ -169,7 +170,7 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
 }  // namespace
 
 ExportSpec make_export_spec(const ExportOptions& o, const Capture& capture,
-                            const TileBackend& backend) {
+                            const TileBackend& backend, const std::optional<PlanShare>& share) {
   ExportSpec spec;
   spec.product = parse_product(o);
   spec.encoding = parse_encoding(spec.product, o.dtype);
@@ -188,14 +189,20 @@ ExportSpec make_export_spec(const ExportOptions& o, const Capture& capture,
   }
   spec.capture_name = capture.path().filename().string();
   spec.backend = recorded_backend(backend, spec.selection());
-  spec.options_json =
-      content_options(o, spec.product, spec.encoding, spec.backend, score_text(spec.selection()))
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const nlohmann::ordered_json options =
+      content_options(o, spec.product, spec.encoding, spec.backend, score_text(spec.selection()));
+  spec.options_json = options.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   spec.gzip = o.compress == "gzip";
   if (spec.product == ExportProduct::topk) spec.detail = KeepLargest{o.topk};
   if (spec.product == ExportProduct::threshold) spec.detail = KeepAbove{o.threshold};
   if (spec.product == ExportProduct::pooled) {
     spec.detail = PoolBlocks{o.block > 0 ? o.block : kDefaultBlock, o.pyramid};
+  }
+  if (share) {
+    // A shard file holds a group, and stays as it is when parts become the whole.
+    spec.share = share_selection(spec.selection(), *share,
+                                 spec.is_sharded() ? ShareUnit::calls : ShareUnit::heads,
+                                 plan_text("export", options, spec.capture_name));
   }
   return spec;
 }

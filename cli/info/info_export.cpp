@@ -49,59 +49,79 @@ std::string group_text(const StoredGroup& group) {
 
 }  // namespace
 
+namespace {
+
+Json export_json(const ExportManifest& stored, const ExportState& state) {
+  Json groups = Json::array();
+  for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
+  for (const Shard& shard : stored.shards) {
+    groups.push_back({{"name", shard.name},
+                      {"file", stored.shard_folder + "/" + shard.file},
+                      {"bytes", shard.bytes}});
+  }
+  for (const std::string& group : stored.plain_groups) groups.push_back({{"name", group}});
+  const Json options = Json::parse(stored.options, nullptr, false);
+  Json json{{"product", stored.product},
+            {"capture", stored.capture},
+            {"capture_hash", stored.capture_hash},
+            {"attnscope_version", stored.version},
+            {"options", options.is_discarded() ? Json(stored.options) : options},
+            {"file_bytes", stored.file_bytes},
+            {"complete", state.complete},
+            {"tiles_done", state.tiles_done},
+            {"tiles_total", state.tiles_total},
+            {"calls", groups}};
+  if (stored.part) {
+    json["shard"] = stored.part->plan.share.text();
+    json["plan_hash"] = stored.part->plan.plan_hash;
+  }
+  for (const LinkedPart& part : stored.parts) {
+    json["parts"].push_back({{"file", part.file}, {"bytes", part.bytes}});
+  }
+  return json;
+}
+
+std::string state_text(const ExportManifest& stored, const ExportState& state) {
+  const std::string word = state.complete ? "complete" : "incomplete";
+  if (!stored.parts.empty()) return fmt::format("{}: {} parts", word, stored.parts.size());
+  if (!stored.plain_groups.empty()) return word;
+  if (!stored.shards.empty()) return fmt::format("{}: {} shards", word, stored.shards.size());
+  if (state.complete) return fmt::format("complete: {} tiles", state.tiles_total);
+  if (!state.has_journal) {
+    return fmt::format("incomplete: 0 of {} tiles (its journal is missing)", state.tiles_total);
+  }
+  return fmt::format("incomplete: {} of {} tiles", state.tiles_done, state.tiles_total);
+}
+
+}  // namespace
+
 int print_export_info(const std::string& path, bool json) {
   const ExportManifest stored = read_manifest(path);
   const ExportState state = export_state(stored, path);
   if (json) {
-    Json groups = Json::array();
-    for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
-    for (const Shard& shard : stored.shards) {
-      groups.push_back({{"name", shard.name},
-                        {"file", stored.shard_folder + "/" + shard.file},
-                        {"bytes", shard.bytes}});
-    }
-    for (const std::string& group : stored.plain_groups) groups.push_back({{"name", group}});
-    const Json options = Json::parse(stored.options, nullptr, false);
-    print_json({{"format", "attnscope-info/1"},
-                {"path", path},
-                {"export",
-                 {{"product", stored.product},
-                  {"capture", stored.capture},
-                  {"capture_hash", stored.capture_hash},
-                  {"attnscope_version", stored.version},
-                  {"options", options.is_discarded() ? Json(stored.options) : options},
-                  {"file_bytes", stored.file_bytes},
-                  {"complete", state.complete},
-                  {"tiles_done", state.tiles_done},
-                  {"tiles_total", state.tiles_total},
-                  {"calls", groups}}}},
-               true);
+    print_json(
+        {{"format", "attnscope-info/1"}, {"path", path}, {"export", export_json(stored, state)}},
+        true);
     return kExitOk;
   }
   fmt::print("{}\n", one_line(path));
   fmt::print("export: {} of {}, {}, written by attnscope {}\n", one_line(stored.product),
              one_line(stored.capture), format_bytes(stored.file_bytes), one_line(stored.version));
+  if (stored.part) {
+    const PlanPart& plan = stored.part->plan;
+    fmt::print("part {} of plan {}: {} of its {} units (attnscope merge joins the parts)\n",
+               plan.share.text(), one_line(plan.plan_hash), plan.units.size(), plan.all_units);
+  }
   for (const StoredGroup& group : stored.groups) fmt::print("{}\n", group_text(group));
   for (const Shard& shard : stored.shards) {
     fmt::print("  {}: {} in {}/{}\n", one_line(shard.name), format_bytes(shard.bytes),
                one_line(stored.shard_folder), one_line(shard.file));
   }
   for (const std::string& group : stored.plain_groups) fmt::print("  {}\n", one_line(group));
-  if (!stored.plain_groups.empty()) {
-    fmt::print("{}\n", state.complete ? "complete" : "incomplete");
-    return kExitOk;
+  for (const LinkedPart& part : stored.parts) {
+    fmt::print("  {} in {}\n", format_bytes(part.bytes), one_line(part.file));
   }
-  if (!stored.shards.empty()) {
-    fmt::print("{}: {} shards\n", state.complete ? "complete" : "incomplete", stored.shards.size());
-    return kExitOk;
-  }
-  if (state.complete) {
-    fmt::print("complete: {} tiles\n", state.tiles_total);
-  } else if (state.has_journal) {
-    fmt::print("incomplete: {} of {} tiles\n", state.tiles_done, state.tiles_total);
-  } else {
-    fmt::print("incomplete: 0 of {} tiles (its journal is missing)\n", state.tiles_total);
-  }
+  fmt::print("{}\n", state_text(stored, state));
   return kExitOk;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
+#include "cli/common/shard_option.h"
 #include "cli/mask/mask_report.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -20,8 +21,11 @@
 #include "core/problem/signed_weights.h"
 #include "core/stream/row_stream.h"
 #include "io/capture/call/block_mask_file.h"
+#include "io/capture/selection_share.h"
+#include "io/export/format/export_part_json.h"
 #include "io/files/output_file.h"
 #include "io/masks/mask_choice.h"
+#include "io/results/mask_files.h"
 
 namespace attnscope {
 namespace {
@@ -33,6 +37,7 @@ struct MaskOptions {
   std::vector<std::string> masks;
   std::string out;
   std::string save;
+  std::string shard;
   int64_t block = 0;
   bool exact = false;
   bool time = false;
@@ -45,15 +50,29 @@ struct MaskOptions {
 /// What block-sparse kernels use most.
 constexpr int64_t kDefaultBlock = 128;
 
-/// The selected heads.
+/// The selected heads, or a share of them.
 struct MaskTasks {
+  std::vector<SelectedCall> selected;  ///< of the whole plan
   std::vector<SelectedCall> calls;
   std::vector<HeadTask> tasks;
+  std::optional<SelectionShare> share;
 };
 
-MaskTasks make_tasks(const MaskOptions& o, const Capture& capture) {
+/// What decides the scores beside the calls.
+std::string plan_of_masks(const MaskOptions& o, const Capture& capture) {
+  const nlohmann::ordered_json options{
+      {"masks", o.masks}, {"block", o.block}, {"exact", o.exact}, {"time", o.time}};
+  return plan_text("mask", options, capture.path().filename().string());
+}
+
+MaskTasks make_tasks(const MaskOptions& o, const Capture& capture,
+                     const std::optional<PlanShare>& share) {
   MaskTasks m;
-  m.calls = capture.select(parse_selection(o.selection));
+  m.selected = m.calls = capture.select(parse_selection(o.selection));
+  if (share) {
+    m.share = share_selection(m.selected, *share, ShareUnit::heads, plan_of_masks(o, capture));
+    m.calls = m.share->of(m.selected);
+  }
   for (const SelectedCall& selected : m.calls) {
     const AttentionProblem& problem = *selected.call->problem;
     require_one_sign(problem, "a share that a mask keeps");
@@ -87,12 +106,19 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   inputs.insert(inputs.end(), o.masks.begin(), o.masks.end());
   const OutputFileOptions options{.force = o.force, .inputs = inputs};
   if (!o.out.empty()) {
-    if (std::filesystem::path(o.out).extension() != ".csv") {
-      throw usage_error("-o " + o.out + ": the table's name must end in .csv");
+    const std::string extension = std::filesystem::path(o.out).extension().string();
+    if (extension != ".csv" && extension != ".json") {
+      throw usage_error("-o " + o.out + ": the table's name must end in .csv or .json");
+    }
+    if (extension == ".csv") {
+      refuse_shard(o.shard,
+                   "a .csv does not say which part it is: write a .json, of which attnscope "
+                   "merge makes a .csv");
     }
     OutputFile::check_target(o.out, options);
   }
   if (o.save.empty()) return;
+  refuse_shard(o.shard, "--save writes the blocks of all heads of a call at once");
   if (std::filesystem::path(o.save).extension() != ".npy") {
     throw usage_error("--save " + o.save + ": the name must end in .npy");
   }
@@ -189,12 +215,39 @@ class MaskLab {
   std::vector<MaskRow> rows_;
 };
 
-int run_mask(const MaskOptions& o) {
-  const Console console(o.quiet);
+RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend& backend,
+                    MemoryBudget& budget) {
+  RunPlan plan{.command = "mask"};
+  if (!m.tasks.empty()) {
+    const RowStream stream = plan_row_stream(m.tasks, backend, budget);
+    plan = forecast_run("mask", m.tasks, stream.request, stream.plan, backend, budget, true);
+  }
+  plan.masks = static_cast<int64_t>(o.masks.size());
+  plan.seconds_note = " for the weights; masks come on top";
+  return plan;
+}
+
+/// The scores as JSON; of a part, which it is and what computed it.
+nlohmann::ordered_json result_of(const std::vector<MaskRow>& rows, const MaskOptions& o,
+                                 const MaskTasks& m, const TileBackend& backend) {
+  nlohmann::ordered_json json = mask_json(rows, o.time);
+  if (!m.share) return json;
+  nlohmann::ordered_json part{{"format", json["format"]}};
+  part.update(part_json(m.share->part));
+  if (!m.calls.empty()) part["backend"] = recorded_backend(backend, m.selected);
+  part["heads"] = std::move(json["heads"]);
+  return part;
+}
+
+int run_mask(const MaskOptions& asked) {
+  const Console console(asked.quiet);
+  MaskOptions o = asked;
+  const std::optional<PlanShare> share = chosen_share(o.shard, console);
+  o.out = name_of_share(o.out, share);
   MemoryBudget budget(memory_limit(o.run));
   const std::vector<MaskChoice> masks = parse_masks(o, budget);
   const Capture capture = open_capture(o.capture, o.run, console);
-  const MaskTasks m = make_tasks(o, capture);
+  const MaskTasks m = make_tasks(o, capture, share);
   const auto backend = make_run_backend(o.run, console);
   check_capture(capture, o.capture, *backend, memory_beside(capture, o.run), console);
   const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
@@ -202,24 +255,23 @@ int run_mask(const MaskOptions& o) {
     for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
   }
   check_outputs(o, capture, m);
-  const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
   if (o.dry_run) {
-    RunPlan plan =
-        forecast_run("mask", m.tasks, stream.request, stream.plan, *backend, budget, true);
-    plan.masks = static_cast<int64_t>(o.masks.size());
-    plan.seconds_note = " for the weights; masks come on top";
-    print_plan(plan, o.json);
+    print_plan(plan_of_run(o, m, *backend, budget), o.json);
     return kExitOk;
   }
-  const auto rows =
-      MaskLab(o, capture, m, masks, *backend, budget).run(console, stream.plan.entries);
+  std::vector<MaskRow> rows;
+  // Of a part without heads there is nothing to measure.
+  if (!m.tasks.empty()) {
+    const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
+    rows = MaskLab(o, capture, m, masks, *backend, budget).run(console, stream.plan.entries);
+  }
   if (!o.save.empty()) console.say("wrote " + o.save);
   if (!o.out.empty()) {
-    write_mask_csv(rows, o.time, o.out, o.force);
+    write_mask_file(result_of(rows, o, m, *backend), o.out, o.force);
     console.say(fmt::format("wrote {} ({} rows)", o.out, rows.size()));
   }
   print_result(
-      o.json, !o.out.empty(), [&] { return mask_json(rows, o.time); },
+      o.json, !o.out.empty(), [&] { return result_of(rows, o, m, *backend); },
       [&] { print_mask_table(rows, o.time); });
   return kExitOk;
 }
@@ -243,7 +295,7 @@ Command add_mask_command(CLI::App& app) {
           "All but the first four keep text rows and text keys (text=drop: only rows)")
       .one_value_each()
       .type_name("MASK");
-  command.add_option("-o", o.out, "write the table as .csv").type_name("FILE.csv");
+  command.add_option("-o", o.out, "write the table as .csv or .json").type_name("FILE");
   command
       .add_option(
           "--save", o.save,
@@ -264,6 +316,7 @@ Command add_mask_command(CLI::App& app) {
       "column time is their ratio");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
   command.add_flag("--force", o.force, "replace files that exist");
   command.add_flag("--json", o.json, "print the table as JSON");

@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "io/files/staged_file.h"
-#include "io/results/csv_field.h"
 
 namespace attnscope {
 namespace {
@@ -16,18 +14,7 @@ using Json = nlohmann::ordered_json;
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-/// What only some captures' calls have.
-struct PlaceFields {
-  bool names = false;  ///< block and slot
-  bool chunk = false;
-
-  void add(const ModelPlace& place) {
-    names |= place.is_recorded();
-    chunk |= place.has_chunk();
-  }
-};
-
-Json row_json(const MaskRow& row, bool timed, const PlaceFields& places) {
+Json row_json(const MaskRow& row, bool timed) {
   const MaskQuality& s = row.quality;
   Json json{{"step", row.name.step},
             {"layer", row.name.layer == kNoLayer ? Json() : Json(row.name.layer)},
@@ -35,13 +22,12 @@ Json row_json(const MaskRow& row, bool timed, const PlaceFields& places) {
             {"kind", row.name.kind},
             {"batch", row.name.batch},
             {"head", row.name.head}};
-  if (places.names) {
+  // What only some captures' calls have.
+  if (row.name.place.is_recorded()) {
     json["block"] = row.name.place.block;
     json["slot"] = row.name.place.slot;
   }
-  if (places.chunk) {
-    json["chunk"] = row.name.place.has_chunk() ? Json(row.name.place.chunk) : Json();
-  }
+  if (row.name.place.has_chunk()) json["chunk"] = row.name.place.chunk;
   json.update({{"mask", row.mask},
                {"density", s.density},
                {"effective_density", s.effective_density},
@@ -68,11 +54,7 @@ std::string cell(const std::optional<double>& value) {
 
 Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
   Json heads = Json::array();
-  for (const MaskRow& row : rows) {
-    PlaceFields places;
-    places.add(row.name.place);
-    heads.push_back(row_json(row, timed, places));
-  }
+  for (const MaskRow& row : rows) heads.push_back(row_json(row, timed));
   return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
 }
 
@@ -97,26 +79,6 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
                cell(s.output_error), cell(s.output_error_p95),
                timed ? fmt::format(" {}", cell(row.time_ratio)) : std::string());
   }
-}
-
-void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::filesystem::path& path,
-                    bool force) {
-  StagedFile file(path, force);
-  PlaceFields places;
-  for (const MaskRow& row : rows) places.add(row.name.place);
-  std::string text;
-  for (const MaskRow& row : rows) {
-    std::vector<std::string> names, cells;
-    const Json json = row_json(row, timed, places);
-    for (const auto& [name, value] : json.items()) {
-      names.push_back(name);
-      cells.push_back(csv_value(value));
-    }
-    if (text.empty()) text = fmt::format("{}\n", fmt::join(names, ","));
-    text.append(fmt::format("{}\n", fmt::join(cells, ",")));
-  }
-  file.append(std::as_bytes(std::span(text)));
-  file.commit();
 }
 
 }  // namespace attnscope

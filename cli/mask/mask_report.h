@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -23,8 +22,5 @@ struct MaskRow {
 nlohmann::ordered_json mask_json(const std::vector<MaskRow>& rows, bool timed);
 /// A table for people on standard output.
 void print_mask_table(const std::vector<MaskRow>& rows, bool timed);
-/// The columns of the JSON, undefined ones empty. Throws Error(file).
-void write_mask_csv(const std::vector<MaskRow>& rows, bool timed, const std::filesystem::path& path,
-                    bool force);
 
 }  // namespace attnscope

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/common/cache_option.h"
@@ -10,6 +11,8 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/run_backend.h"
+#include "cli/common/run_plan.h"
+#include "cli/common/shard_option.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
@@ -22,6 +25,7 @@
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
 #include "io/export/format/export_manifest.h"
+#include "io/results/volume_hdf5.h"
 #include "io/results/volume_output.h"
 
 namespace attnscope {
@@ -29,59 +33,121 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int query_capture(const QueryRequest& o, const Capture& capture, const Console& console) {
-  const SoftmaxDomain domain = parse_domain(o.domain);
-  const MeanAxes mean = parse_mean_axes(o.mean);
-  const QueryTasks q = make_query_tasks(o, capture);
-  check_domain(domain, q);
-  check_weighting(o, q);
-  QueryVolumes volumes = describe_volumes(o, capture, q);
-  volumes.mean = mean.text();
-  const auto format =
-      choose_format(o, {q.shown(0), q.reverse, capture.files()}, count_averages(mean, volumes));
-  const auto backend = make_run_backend(o.run, console);
-  const int64_t memory = memory_beside(capture, o.run);
-  check_capture(capture, o.capture, *backend, memory, console);
-  MemoryBudget budget(memory);
-  if (!o.reverse && !o.cache.empty()) {
-    console.say("note: only --reverse keeps row sums; --cache changes nothing here");
+/// What of a query --shard does not cut.
+void check_shard(const QueryRequest& o, const MeanAxes& mean) {
+  if (is_export_file(o.capture.capture)) {
+    refuse_shard(o.shard, "a query of an export reads a few rows, and is not cut");
   }
-  LseCache cache(cache_folders(o.cache, capture), capture.inputs());
-  const QueryRun run{o, q, *backend, budget, console};
-  std::optional<QueryValues> computed = o.reverse ? compute_columns(run, cache) : compute_rows(run);
-  if (!computed) return kExitOk;
-  capture.require_unchanged();
-  if (mean.any()) average_volumes(mean, volumes, computed->values, budget);
-  Json heads = Json::array();
-  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
-    QueryVolume& volume = volumes.volumes[i];
-    std::vector<float>& values = computed->values[i];
-    if (!format || o.json) {
-      const double lse = mean.any() ? std::nan("") : computed->lse[i];
-      heads.push_back(summarise_values(volumes, volume, q.shown(0), values, lse, o.top));
-      if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
-    }
-    if (format) set_values(volume, q.shown(0), std::move(values));
+  if (mean.any()) refuse_shard(o.shard, "--mean is of heads that several parts have");
+  if (!o.out.empty() && std::filesystem::path(o.out).extension() != ".h5") {
+    refuse_shard(o.shard, "-o " + o.out +
+                              ": only an .h5 says which part it is; attnscope merge makes "
+                              "an .npy or .csv of them");
   }
-  if (format) {
-    mark_evicted(q, mean.any(), volumes);
-    write_volumes(*format, volumes, o.out, o.force);
-    console.say(fmt::format("wrote {} ({} {}{}, {})", o.out, volumes.volumes.size(),
-                            mean.any() ? "volume" : "head", volumes.volumes.size() == 1 ? "" : "s",
-                            describe_output(volumes)));
-  }
-  print_summaries(o, volumes, heads);
-  return kExitOk;
 }
 
-int run_query(const QueryRequest& o) {
-  const Console console(o.quiet);
+/// The parts of a query's values: described, computed, written.
+class QueryCommand {
+ public:
+  QueryCommand(const QueryRequest& o, const Console& console, std::optional<PlanShare> share)
+      : o_(o), console_(console), share_(share), mean_(parse_mean_axes(o.mean)) {}
+
+  int run(const Capture& capture) {
+    const SoftmaxDomain domain = parse_domain(o_.domain);
+    QueryTasks q = make_query_tasks(o_, capture);
+    check_domain(domain, q);
+    check_weighting(o_, q);
+    QueryVolumes volumes = describe_volumes(o_, capture, q);
+    volumes.mean = mean_.text();
+    const TokenGrid shown = q.shown(0);
+    const auto format =
+        choose_format(o_, {shown, q.reverse, capture.files()}, count_averages(mean_, volumes));
+    const auto backend = make_run_backend(o_.run, console_);
+    std::optional<VolumePart> part;
+    if (share_) {
+      const SelectionShare own =
+          share_selection(q.calls, *share_, ShareUnit::heads,
+                          plan_text("query", query_options_json(o_), volumes.capture));
+      part = VolumePart{own.part, recorded_backend(*backend, q.calls)};
+      keep_share(own, q, volumes);
+    }
+    const int64_t memory = memory_beside(capture, o_.run);
+    check_capture(capture, o_.capture, *backend, memory, console_);
+    MemoryBudget budget(memory);
+    if (!o_.reverse && !o_.cache.empty()) {
+      console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
+    }
+    LseCache cache(cache_folders(o_.cache, capture), capture.inputs());
+    auto computed = compute({o_, q, *backend, budget, console_}, cache);
+    if (!computed) return kExitOk;
+    capture.require_unchanged();
+    if (mean_.any()) average_volumes(mean_, volumes, computed->values, budget);
+    Json heads = set_all_values(q, shown, *computed, format.has_value(), volumes);
+    if (format) write(*format, part, volumes);
+    print_summaries(o_, volumes, heads);
+    return kExitOk;
+  }
+
+ private:
+  static std::optional<QueryValues> compute(const QueryRun& run, LseCache& cache) {
+    // A part may have no head.
+    if (run.tasks.tasks.empty()) {
+      if (run.request.dry_run) print_plan({.command = "query"}, run.request.json);
+      return run.request.dry_run ? std::nullopt : std::optional(QueryValues{});
+    }
+    return run.tasks.reverse ? compute_columns(run, cache) : compute_rows(run);
+  }
+
+  /// Gives the volumes their values where they are written; the summaries where they are printed.
+  Json set_all_values(const QueryTasks& q, const TokenGrid& shown, QueryValues& computed,
+                      bool written, QueryVolumes& volumes) const {
+    Json heads = Json::array();
+    for (size_t i = 0; i < volumes.volumes.size(); ++i) {
+      QueryVolume& volume = volumes.volumes[i];
+      std::vector<float>& values = computed.values[i];
+      if (!written || o_.json) {
+        const double lse = mean_.any() ? std::nan("") : computed.lse[i];
+        heads.push_back(summarise_values(volumes, volume, shown, values, lse, o_.top));
+        if (!o_.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
+      }
+      if (written) set_values(volume, shown, std::move(values));
+    }
+    if (written) mark_evicted(q, mean_.any(), volumes);
+    return heads;
+  }
+
+  void write(VolumeFormat format, const std::optional<VolumePart>& part,
+             const QueryVolumes& volumes) const {
+    if (part) {
+      write_volume_part(volumes, *part, o_.out, o_.force);
+    } else {
+      write_volumes(format, volumes, o_.out, o_.force);
+    }
+    console_.say(fmt::format("wrote {} ({} {}{}, {})", o_.out, volumes.volumes.size(),
+                             mean_.any() ? "volume" : "head",
+                             volumes.volumes.size() == 1 ? "" : "s", describe_output(volumes)));
+  }
+
+  const QueryRequest& o_;
+  const Console& console_;
+  const std::optional<PlanShare> share_;
+  const MeanAxes mean_;
+};
+
+int run_query(const QueryRequest& asked) {
+  const Console console(asked.quiet);
+  QueryRequest o = asked;
+  const std::optional<PlanShare> share = chosen_share(o.shard, console);
+  o.out = name_of_share(o.out, share);
   parse_domain(o.domain);
-  parse_mean_axes(o.mean);
+  const MeanAxes mean = parse_mean_axes(o.mean);
+  if (!o.shard.empty()) check_shard(o, mean);
   if (is_export_file(o.capture.capture)) return query_export(o, console);
   const Capture capture = open_capture(o.capture, o.run, console);
-  if (!asks_all_segments(o, capture)) return query_capture(o, capture, console);
-  for (const QueryRequest& each : each_segment(o, capture)) query_capture(each, capture, console);
+  if (!asks_all_segments(o, capture)) return QueryCommand(o, console, share).run(capture);
+  for (const QueryRequest& each : each_segment(o, capture)) {
+    QueryCommand(each, console, share).run(capture);
+  }
   return kExitOk;
 }
 
@@ -131,6 +197,7 @@ Command add_query_command(CLI::App& app) {
       .type_name("N");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
   add_cache_option(command, o.cache);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");

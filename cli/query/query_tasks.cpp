@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
@@ -130,6 +131,37 @@ QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCal
   }
   check_alike(q);
   return q;
+}
+
+void keep_share(const SelectionShare& share, QueryTasks& q, QueryVolumes& volumes) {
+  std::vector<HeadTask> tasks;
+  std::vector<size_t> calls, chosen;
+  std::vector<TokenGrid> seen;
+  std::vector<QueryVolume> described;
+  for (size_t i = 0; i < q.tasks.size(); ++i) {
+    const std::vector<int64_t>& heads = share.heads[q.call_of_task[i]];
+    if (!std::binary_search(heads.begin(), heads.end(), q.tasks[i].head)) continue;
+    tasks.push_back(q.tasks[i]);
+    calls.push_back(q.call_of_task[i]);
+    chosen.push_back(q.chosen_of_task[i]);
+    if (!q.seen.empty()) seen.push_back(q.seen[i]);
+    described.push_back(std::move(volumes.volumes[i]));
+  }
+  q.tasks = std::move(tasks);
+  q.call_of_task = std::move(calls);
+  q.chosen_of_task = std::move(chosen);
+  q.seen = std::move(seen);
+  volumes.volumes = std::move(described);
+}
+
+nlohmann::ordered_json query_options_json(const QueryRequest& request) {
+  return {{"query", request.queries.coords},
+          {"index", request.queries.indices},
+          {"text_token", request.queries.text_tokens},
+          {"domain", request.domain},
+          {"segment", request.segment},
+          {"weighting", request.weighting},
+          {"reverse", request.reverse}};
 }
 
 void check_domain(SoftmaxDomain domain, const QueryTasks& q) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/products/row_collector.h"
 #include "core/stream/tile_sink.h"
 #include "io/capture/capture.h"
+#include "io/capture/selection_share.h"
 
 namespace attnscope {
 
@@ -25,6 +27,7 @@ struct QueryRequest {
   std::string segment;  ///< of a token map, instead of its video; empty: the video
   std::string weighting = "none";
   std::string cache;
+  std::string shard;
   std::vector<std::string> mean;
   bool reverse = false;
   int64_t top = 5;
@@ -64,6 +67,12 @@ TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
 QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture);
 /// The same of calls that were selected already.
 QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCall> calls);
+
+/// Leaves the heads of a share of the calls, of the tasks and of the volumes that describe them.
+void keep_share(const SelectionShare& share, QueryTasks& q, QueryVolumes& volumes);
+
+/// What decides the values beside the calls, for plan_text().
+nlohmann::ordered_json query_options_json(const QueryRequest& request);
 
 /// Throws Error(usage) where a call's keys do not have the domain: its zeros would look like an
 /// answer.

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cli/common/cache_option.h"
+#include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 
@@ -154,6 +155,7 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
   add_colour_options(command, o.colours);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--json", o.json, "print what was drawn as JSON");

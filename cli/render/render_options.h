@@ -36,7 +36,7 @@ struct RenderRequest {
   QueryOptions queries;
   RunOptions run;
   ColourOptions colours;
-  std::string picture, out;
+  std::string picture, out, shard;
   std::string domain = "all";
   std::string rows, cols;  ///< crops A:B; empty: all
   std::string pool = "max";

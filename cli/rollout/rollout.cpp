@@ -15,6 +15,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
+#include "cli/common/shard_option.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
@@ -34,6 +35,7 @@ struct RolloutOptions {
   QueryOptions queries;
   RunOptions run;
   std::string out;
+  std::string shard;
   int64_t top = 5;
   bool reverse = false;
   bool dry_run = false;
@@ -192,6 +194,9 @@ void print_summary(const Json& json) {
 
 int run_rollout(const RolloutOptions& o) {
   const Console console(o.quiet);
+  refuse_shard(o.shard,
+               "a rollout is not cut: every layer takes the mean over all heads of what the layer "
+               "before it left; run one query a task, or one step");
   const Capture capture = open_capture(o.capture, o.run, console);
   const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
   const std::vector<RolloutStep> layers = steps_of(calls);
@@ -249,6 +254,7 @@ Command add_rollout_command(CLI::App& app) {
       .type_name("N");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; follow nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--json", o.json, "print the summary as JSON");

@@ -12,6 +12,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
+#include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/common/value_failure.h"
 #include "cli/stats/stats_jobs.h"
@@ -19,6 +20,7 @@
 #include "cli/stats/stats_table.h"
 #include "core/heads/head_record_sink.h"
 #include "core/reduce/reduction_stream.h"
+#include "io/export/format/export_part_json.h"
 #include "io/files/output_file.h"
 #include "io/results/output_provenance.h"
 #include "io/results/stats_files.h"
@@ -57,8 +59,7 @@ Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
   return json;
 }
 
-ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& options,
-                      const std::string& hash) {
+ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& options) {
   ExportSpec spec;
   spec.product = ExportProduct::stats;
   spec.encoding = Encoding::f32;
@@ -70,10 +71,16 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
                           .keys = {0, problem.num_keys()}});
   }
   spec.capture_name = capture.path().filename().string();
-  spec.capture_hash = hash;
   spec.options_json = options.dump();
   spec.backend = options.at("backend").get<std::string>();
   return spec;
+}
+
+/// What a result says of what it was made of.
+Json identity_of(const ExportSpec& spec, const Json& options) {
+  Json identity{{"capture_hash", spec.capture_hash}, {"options", options}};
+  if (spec.share) identity.update(part_identity(spec.share->part));
+  return identity;
 }
 
 ReductionPlan plan_stats(const StatsOptions& o, const StatsJobs& s, const TileBackend& backend,
@@ -165,8 +172,19 @@ void write_output(const std::string& extension, StatsJournal& journal, const Jso
   });
 }
 
-int run_stats(const StatsOptions& o) {
-  const Console console(o.quiet);
+/// The plan of what is left to do; nothing where a part has no head.
+RunPlan forecast_stats(const StatsOptions& o, const StatsJobs& s, const TileBackend& backend,
+                       MemoryBudget& budget) {
+  if (s.jobs.empty()) return {.command = "stats"};
+  return forecast_run("stats", s.jobs, plan_stats(o, s, backend, budget), backend, budget,
+                      o.dry_run);
+}
+
+int run_stats(const StatsOptions& asked) {
+  const Console console(asked.quiet);
+  StatsOptions o = asked;
+  const std::optional<PlanShare> share = chosen_share(o.shard, console);
+  o.out = name_of_share(o.out, share);
   check_stats_options(o);
   const ClassThresholds thresholds = parse_thresholds(o);
   const Capture capture = open_capture(o.capture, o.run, console);
@@ -174,9 +192,16 @@ int run_stats(const StatsOptions& o) {
   const auto backend = make_run_backend(o.run, console);
   const int64_t memory = memory_beside(capture, o.run);
   check_capture(capture, o.capture, *backend, memory, console);
+  const Json options =
+      content_options(o, thresholds, recorded_backend(*backend, s.calls), score_text(s.calls));
+  ExportSpec spec = stats_spec(s, capture, options);
+  if (share) {
+    spec.share = share_selection(s.calls, *share, ShareUnit::heads,
+                                 plan_text("stats", options, spec.capture_name));
+    keep_share(s, *spec.share);
+  }
   MemoryBudget budget(memory);
-  const ReductionPlan plan = plan_stats(o, s, *backend, budget);
-  const RunPlan forecast = forecast_run("stats", s.jobs, plan, *backend, budget, o.dry_run);
+  const RunPlan forecast = forecast_stats(o, s, *backend, budget);
   const OutputFileOptions file_options{.force = o.force,
                                        .resumable = true,
                                        .resume = o.resume,
@@ -190,17 +215,14 @@ int run_stats(const StatsOptions& o) {
   say_start(console, forecast);
 
   const CheckedRun run(console, s.jobs, *backend);
-  run.check_logits(s.jobs, *backend, budget);
-  const std::string hash = capture.content_hash(s.calls, false, run.stop());
-  const Json options =
-      content_options(o, thresholds, recorded_backend(*backend, s.calls), score_text(s.calls));
-  const std::string name = capture.path().filename().string();
-  const Json identity{{"capture_hash", hash}, {"options", options}};
+  if (!s.jobs.empty()) run.check_logits(s.jobs, *backend, budget);
+  spec.find_hashes(capture, false, run.stop());
+  const std::string& name = spec.capture_name;
+  const Json identity = identity_of(spec, options);
   const bool complete =
       o.resume && !o.force && is_complete_already(console, o.out, "stats", identity);
   if (complete && !print_complete(o, console)) return kExitOk;
   std::optional<StatsJournal> journal;
-  const ExportSpec spec = stats_spec(s, capture, options, hash);
   if (!o.out.empty() && !complete) {
     Json first{{"format", "attnscope-stats-part/1"}};
     first.update(identity);
@@ -212,6 +234,7 @@ int run_stats(const StatsOptions& o) {
   sort_records(records, find_head_field(o.sort));
   Json about{{"capture", name}};
   about.update(identity);
+  if (spec.share) about["part"] = Json::parse(export_part_json(spec));
   if (journal) {
     write_output(extension_of(o), *journal, about, spec, records);
     console.say(fmt::format("wrote {} ({} heads)", o.out, records.size()));
@@ -234,7 +257,8 @@ Command add_stats_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope stats dump/ --layers 12 --sort same_frame_mass\n"
       "  attnscope stats dump/ --sample 256 --json\n"
-      "  attnscope stats dump/ -o heads.h5 --with frame_frame,column_mass");
+      "  attnscope stats dump/ -o heads.h5 --with frame_frame,column_mass\n"
+      "  attnscope stats dump/ -o heads-{shard}.json --shard 0/4   # then: attnscope merge");
   return {command, [options] { return run_stats(*options); }};
 }
 

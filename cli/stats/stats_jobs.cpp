@@ -53,18 +53,37 @@ StatsJobs make_stats_jobs(const StatsOptions& o, std::vector<SelectedCall> calls
   return s;
 }
 
-void drop_known(StatsJobs& s, std::span<const HeadRecord> kept) {
-  std::set<HeadName> known;
-  for (const HeadRecord& record : kept) known.insert(record.name);
+namespace {
+
+/// Leaves the jobs that `keep` says yes to.
+template <typename Keep>
+void keep_jobs(StatsJobs& s, const Keep& keep) {
   StatsJobs left;
   for (size_t i = 0; i < s.jobs.size(); ++i) {
-    const HeadTask& task = s.jobs[i].task;
-    if (known.count(head_name(task.problem->id(), task.batch, task.head)) != 0) continue;
+    if (!keep(s.jobs[i].task)) continue;
     left.jobs.push_back(s.jobs[i]);
     left.tokens.push_back(s.tokens[i]);
   }
   s.jobs = std::move(left.jobs);
   s.tokens = std::move(left.tokens);
+}
+
+}  // namespace
+
+void keep_share(StatsJobs& s, const SelectionShare& share) {
+  std::set<std::pair<const AttentionProblem*, int64_t>> own;
+  for (const SelectedCall& call : share.of(s.calls)) {
+    for (const int64_t head : call.heads) own.insert({call.call->problem.get(), head});
+  }
+  keep_jobs(s, [&](const HeadTask& task) { return own.count({task.problem, task.head}) != 0; });
+}
+
+void drop_known(StatsJobs& s, std::span<const HeadRecord> kept) {
+  std::set<HeadName> known;
+  for (const HeadRecord& record : kept) known.insert(record.name);
+  keep_jobs(s, [&](const HeadTask& task) {
+    return known.count(head_name(task.problem->id(), task.batch, task.head)) == 0;
+  });
 }
 
 }  // namespace attnscope

@@ -9,6 +9,7 @@
 #include "core/heads/head_record.h"
 #include "core/reduce/reduction_stream.h"
 #include "io/capture/capture.h"
+#include "io/capture/selection_share.h"
 
 namespace attnscope {
 
@@ -24,6 +25,8 @@ struct StatsJobs {
 StatsJobs make_stats_jobs(const StatsOptions& options, const Capture& capture);
 /// Borrows the calls, which were selected already.
 StatsJobs make_stats_jobs(const StatsOptions& options, std::vector<SelectedCall> calls);
+/// Leaves the jobs of a share of the calls.
+void keep_share(StatsJobs& jobs, const SelectionShare& share);
 /// Takes the jobs out whose records are there.
 void drop_known(StatsJobs& jobs, std::span<const HeadRecord> kept);
 

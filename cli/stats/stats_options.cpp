@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 
@@ -57,6 +58,15 @@ void check_stats_options(const StatsOptions& o) {
     throw usage_error("--with: a .csv holds no arrays; write a .json or .h5");
   }
   if (o.resume && o.out.empty()) throw usage_error("--resume belongs to -o FILE");
+  if (o.shard.empty()) return;
+  if (extension_of(o) == ".csv") {
+    refuse_shard(o.shard,
+                 "a .csv does not say which part it is: write a .json or .h5, of which "
+                 "attnscope merge makes a .csv");
+  }
+  if (!o.sort.empty() && (!o.out.empty() || o.json)) {
+    refuse_shard(o.shard, "--sort is of all heads: give it to attnscope merge");
+  }
 }
 
 ClassThresholds parse_thresholds(const StatsOptions& o) {
@@ -126,6 +136,7 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
   command.add_option("--sort", o.sort, "heads by this number, the largest first").type_name("NAME");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
   command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--dry-run", o.dry_run, "print what it would take; write nothing");

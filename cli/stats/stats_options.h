@@ -16,7 +16,7 @@ struct StatsOptions {
   CaptureOptions capture;
   SelectionOptions selection;
   RunOptions run;
-  std::string out, sort;
+  std::string out, sort, shard;
   std::vector<std::string> extras, thresholds;
   int64_t sample = 0;
   int64_t band = -1;

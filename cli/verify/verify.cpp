@@ -25,20 +25,23 @@ struct VerifyOptions {
 
 void print_report(const std::string& file, bool as_json, const VerifyReport& r) {
   if (as_json) {
-    print_json({{"format", "attnscope-verify/1"},
-                {"file", file},
-                {"good", r.good()},
-                {"complete", r.state.complete},
-                {"tiles_good", r.tiles_good},
-                {"tiles_missing", r.tiles_missing},
-                {"bad", r.bad},
-                {"bad_places", r.bad_places},
-                {"bytes", r.bytes}},
-               true);
+    Json json{{"format", "attnscope-verify/1"},
+              {"file", file},
+              {"good", r.good()},
+              {"complete", r.state.complete},
+              {"tiles_good", r.tiles_good},
+              {"tiles_missing", r.tiles_missing},
+              {"bad", r.bad},
+              {"bad_places", r.bad_places},
+              {"bytes", r.bytes}};
+    if (r.stored.part) json["shard"] = r.stored.part->plan.share.text();
+    print_json(json, true);
     return;
   }
   for (const std::string& place : r.bad_places) fmt::print("bad: {}\n", one_line(place));
-  const char* unit = r.stored.shards.empty() ? "tiles" : "shards";
+  const char* unit = !r.stored.shards.empty()  ? "shards"
+                     : !r.stored.parts.empty() ? "parts"
+                                               : "tiles";
   const auto unnamed = r.bad - static_cast<int64_t>(r.bad_places.size());
   if (unnamed > 0) fmt::print("bad: {} more\n", unnamed);
   if (r.tiles_missing > 0) {
@@ -47,7 +50,10 @@ void print_report(const std::string& file, bool as_json, const VerifyReport& r) 
   const char* verdict = r.bad > 0                                  ? "damaged"
                         : r.tiles_missing > 0 || !r.state.complete ? "incomplete"
                                                                    : "good";
-  if (!r.stored.plain_groups.empty()) {
+  if (r.stored.part) {
+    fmt::print("part {} of a plan\n", one_line(r.stored.part->plan.share.text()));
+  }
+  if (!r.stored.plain_groups.empty() && r.stored.parts.empty()) {
     fmt::print("{}: one file, {} read\n", verdict, format_bytes(r.bytes));
     return;
   }

@@ -95,9 +95,12 @@ class Capture {
   /// Throws Error(usage) naming what exists when something asked for does not, or nothing is left.
   std::vector<SelectedCall> select(const CallSelection& selection) const;
 
-  /// Hex digest over the bytes of the tensors used by the selected calls (q, k, mask, and v where
-  /// `with_values`) and the facts that decide their maps; independent of file times and names.
+  /// A hex digest a selected call over the bytes of the tensors that it uses (q, k, mask, and v
+  /// where `with_values`) and the facts that decide its maps; independent of file times and names.
   /// Throws Error(interrupted) soon after a stop is requested, Error(file) as the files do.
+  std::vector<std::string> call_hashes(const std::vector<SelectedCall>& selected, bool with_values,
+                                       const std::stop_token& stop = {}) const;
+  /// Of all of them together: join_call_hashes().
   std::string content_hash(const std::vector<SelectedCall>& selected, bool with_values,
                            std::stop_token stop = {}) const;
 
@@ -129,5 +132,9 @@ class Capture {
   int64_t calls_left_out_ = 0;
   std::vector<std::string> warnings_, notes_, unknown_keys_;
 };
+
+/// The digest of a selection, of its calls' in their order: whoever has them makes it without
+/// reading the tensors again. One call's is its own.
+std::string join_call_hashes(const std::vector<std::string>& hashes);
 
 }  // namespace attnscope

@@ -255,6 +255,7 @@ Json catalogue_root(const CaptureCopy& copy) {
     if (s.call->prompt != capture.prompt()) root.erase("prompt");
   }
   if (!capture.extra().empty()) root["extra"] = Json::parse(capture.extra());
+  if (copy.own) root.update(copy.part);
   return root;
 }
 
@@ -311,8 +312,9 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
   if (single && !copy.frames.empty()) {
     throw usage_error("--frames: pictures need a folder; " + out.string() + " is a single file");
   }
-  int64_t bytes = 0;
+  int64_t bytes = 0, place = -1;
   for (const SelectedCall& s : copy.calls) {
+    ++place;
     check_recordable(s);
     const int64_t text = s.call->problem->key_tokens().text_range().size();
     for (const auto& tokens : copy.tokens) {
@@ -323,6 +325,9 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
     if (copy.tokens.size() > 1 && copy.tokens.size() != s.batch.size()) {
       throw usage_error(fmt::format("--tokens: has {} lists, and {} has {} batch items",
                                     copy.tokens.size(), s.call->file.string(), s.batch.size()));
+    }
+    if (copy.own && std::find(copy.own->begin(), copy.own->end(), place) == copy.own->end()) {
+      continue;
     }
     const auto sum = checked_add(bytes, CallCopy(copy, s).to_write().bytes());
     if (!sum) throw usage_error("the copy would take more than 2^63 bytes");
@@ -343,8 +348,12 @@ void write_capture_copy(const CaptureCopy& copy, const fs::path& out, const Copy
   }
   CaptureFolder::check_target(out, control.force);
   require_space(out, bytes);
-  writer.write_folder({catalogue_root(copy), pictures_of(copy), copy.calls.size(),
-                       [&](size_t i) { return CallCopy(copy, copy.calls[i]).to_write(); }},
+  const auto call = [&](size_t i) {
+    const size_t place = copy.own ? static_cast<size_t>((*copy.own)[i]) : i;
+    return CallCopy(copy, copy.calls[place]).to_write();
+  };
+  writer.write_folder({catalogue_root(copy), pictures_of(copy),
+                       copy.own ? copy.own->size() : copy.calls.size(), call},
                       out);
 }
 

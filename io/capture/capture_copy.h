@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,10 @@ struct CaptureCopy {
   bool values = true;  ///< V and the recorded output rows, where there are any
   /// Text tokens instead of those recorded: one list, or one a batch item of the copy.
   std::vector<std::vector<std::string>> tokens;
+  /// Places of the calls that are written, where the copy is one part of several; all of them else.
+  /// What is said of the whole stays that of all calls.
+  std::optional<std::vector<int64_t>> own = {};
+  nlohmann::ordered_json part = {};  ///< what capture.json says of that
   /// Pictures of the latent frames in their order, instead of those recorded.
   std::vector<std::filesystem::path> frames;
 

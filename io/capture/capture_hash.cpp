@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/capture/content_hash.h"
+#include "io/capture/selection_share.h"
 #include "io/files/input_set.h"
 #include "io/segments/segment_json.h"
 
@@ -97,19 +98,40 @@ std::vector<std::string> Capture::call_stamps() const {
   return stamps;
 }
 
-std::string Capture::content_hash(const std::vector<SelectedCall>& selected, bool with_values,
-                                  std::stop_token stop) const {
+std::vector<std::string> Capture::call_hashes(const std::vector<SelectedCall>& selected,
+                                              bool with_values, const std::stop_token& stop) const {
   require_unchanged();
-  ContentHash hash(std::move(stop));
+  std::vector<std::string> hashes;
   for (const SelectedCall& call : selected) {
+    ContentHash hash(stop);
     const AttentionProblem& problem = *call.call->problem;
     hash.add(canonical_facts(call));
     hash.add(problem.q().source());
     hash.add(problem.k().source());
     if (call.call->mask) hash.add(*call.call->mask);
     if (with_values && problem.v()) hash.add(problem.v().source());
+    hashes.push_back(hash.hex());
   }
   require_unchanged();
+  return hashes;
+}
+
+std::string join_call_hashes(const std::vector<std::string>& hashes) {
+  if (hashes.size() == 1) return hashes.front();
+  ContentHash hash{std::stop_token()};
+  for (const std::string& call : hashes) hash.add(call);
+  return hash.hex();
+}
+
+std::string Capture::content_hash(const std::vector<SelectedCall>& selected, bool with_values,
+                                  std::stop_token stop) const {
+  return join_call_hashes(call_hashes(selected, with_values, stop));
+}
+
+std::string plan_hash(const std::vector<SelectedCall>& selected, const std::string& asked_for) {
+  ContentHash hash{std::stop_token()};
+  hash.add(asked_for);
+  for (const SelectedCall& call : selected) hash.add(canonical_facts(call));
   return hash.hex();
 }
 

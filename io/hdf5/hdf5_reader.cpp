@@ -123,4 +123,24 @@ std::vector<int64_t> Hdf5Reader::integers(hid_t group, const std::string& name,
   return values;
 }
 
+std::vector<std::string> Hdf5Reader::strings(const Hdf5Dataset& d, const std::string& what,
+                                             int64_t most) const {
+  int64_t count = 1;
+  for (const int64_t extent : shape(d, what)) {
+    if (extent < 0 || extent > most || (count *= extent) > most) bad(what, "is too long");
+  }
+  if (count == 0) return {};
+  address(d, what);
+  const Hdf5Type type(H5Dget_type(d.id()), path_, what);
+  if (H5Tis_variable_str(type.id()) <= 0) bad(what, "is no list of names");
+  std::vector<char*> texts(static_cast<size_t>(count));
+  check(H5Dread(d.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, texts.data()), what);
+  std::vector<std::string> result;
+  for (char* text : texts) {
+    result.emplace_back(text == nullptr ? "" : text);
+    H5free_memory(text);
+  }
+  return result;
+}
+
 }  // namespace attnscope

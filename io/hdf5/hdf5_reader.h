@@ -42,6 +42,9 @@ class Hdf5Reader {
   std::vector<Hdf5Filter> filters(const Hdf5Properties& creation) const;
   /// A contiguous list of 1 to `most` integers.
   std::vector<int64_t> integers(hid_t group, const std::string& name, int64_t most) const;
+  /// The strings of variable length of a dataset of at most `most` elements, in its order.
+  std::vector<std::string> strings(const Hdf5Dataset& d, const std::string& what,
+                                   int64_t most) const;
 
  private:
   const std::string path_;

@@ -227,6 +227,30 @@ void Hdf5Writer::extend(const Hdf5Dataset& dataset, int64_t length, const std::s
   check(H5Dset_extent(dataset.id(), &extent), name);
 }
 
+Hdf5Dataset Hdf5Writer::create_virtual(hid_t parent, const std::string& name, hid_t type,
+                                       std::span<const int64_t> shape,
+                                       std::span<const Hdf5Elsewhere> pieces) const {
+  const Hdf5Properties creation = make_properties(H5P_DATASET_CREATE);
+  const Hdf5Space space = make_space(shape, name);
+  for (const Hdf5Elsewhere& piece : pieces) {
+    std::vector<hsize_t> begin(shape.size(), 0), count = to_extents(shape);
+    begin[1] = static_cast<hsize_t>(piece.begin);
+    count[1] = static_cast<hsize_t>(piece.count);
+    check(H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, begin.data(), nullptr, count.data(),
+                              nullptr),
+          name);
+    const Hdf5Space source(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                           path_, name);
+    check(H5Pset_virtual(creation.id(), space.id(), piece.file.c_str(), piece.object.c_str(),
+                         source.id()),
+          name);
+  }
+  const Hdf5Space whole = make_space(shape, name);
+  return {H5Dcreate2(parent, name.c_str(), type, whole.id(), link_names_.id(), creation.id(),
+                     H5P_DEFAULT),
+          path_, "dataset " + name};
+}
+
 Hdf5Dataset Hdf5Writer::create_deflated(hid_t parent, const std::string& name, hid_t type,
                                         std::span<const int64_t> shape,
                                         std::span<const int64_t> chunk,

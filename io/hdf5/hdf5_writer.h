@@ -19,6 +19,13 @@ enum class Hdf5Storage : uint8_t {
   preallocated,  ///< one block with its place in the file fixed at creation, written by others
 };
 
+/// A box of a virtual dataset: its indices [begin, begin + count) of axis 1, all of the others, are
+/// a whole dataset of another file.
+struct Hdf5Elsewhere {
+  std::string file, object;
+  int64_t begin = 0, count = 0;
+};
+
 /// Creates one HDF5 file that is also valid netCDF-4: format 1.10, creation order kept, no time
 /// stamps, little-endian types, UTF-8 strings. Everything throws Error(file) naming file and
 /// object. Needs an Hdf5Session around its whole life; not thread-safe.
@@ -85,6 +92,10 @@ class Hdf5Writer {
     count[0] = 1;
     write_block<T>(dataset, values, begin, count, name);
   }
+  /// A dataset whose boxes stand in other files' datasets, of names relative to this one's folder.
+  Hdf5Dataset create_virtual(hid_t parent, const std::string& name, hid_t type,
+                             std::span<const int64_t> shape,
+                             std::span<const Hdf5Elsewhere> pieces) const;
   Hdf5Dataset write_strings(hid_t parent, const std::string& name,
                             std::span<const std::string> values,
                             std::span<const int64_t> shape) const;

@@ -29,10 +29,16 @@ Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
   if (options.is_discarded()) {
     throw file_error(path.string(), "options", "is no JSON: the file is damaged");
   }
-  return {{"capture_hash", stored.capture_hash}, {"options", std::move(options)}};
+  Json found{{"capture_hash", stored.capture_hash}, {"options", std::move(options)}};
+  if (stored.part) found.update(part_identity(stored.part->plan));
+  return found;
 }
 
 }  // namespace
+
+Json part_identity(const PlanPart& part) {
+  return {{"shard", part.share.text()}, {"plan_hash", part.plan_hash}};
+}
 
 Json read_stats_json(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -54,13 +60,22 @@ Json output_provenance(const std::filesystem::path& path, std::string_view produ
   }
   const bool hdf5 = extension == ".h5" || product != "stats";
   const Json found = hdf5 ? read_hdf5(path, product) : read_stats_json(path);
-  return {{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
+  Json provenance{{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
+  for (const char* name : {"shard", "plan_hash"}) {
+    if (found.contains(name)) provenance[name] = found[name];
+  }
+  return provenance;
 }
 
 void expect_same_run(const Json& found, const Json& expected, const std::filesystem::path& path) {
   const auto text = [](const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
+  if (found.contains("shard") && !expected.contains("shard")) {
+    throw file_error(path.string(), "shard",
+                     fmt::format("is of another run: part {} of its plan (--force gives it up)",
+                                 text(found["shard"])));
+  }
   for (const auto& [key, value] : expected.items()) {
     const Json got = found.contains(key) ? found[key] : Json();
     if (got == value) continue;

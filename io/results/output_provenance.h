@@ -4,9 +4,15 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "core/base/plan_share.h"
+
 namespace attnscope {
 
-/// What a complete output says it was made of: {"capture_hash", "options"}. `product` is "stats" (a
+/// Which part of a plan an output is, for comparison: {"shard", "plan_hash"}.
+nlohmann::ordered_json part_identity(const PlanPart& part);
+
+/// What a complete output says it was made of: {"capture_hash", "options"}, and of a part
+/// part_identity() as well. `product` is "stats" (a
 /// .json or .h5) or "pooled" (an .h5). Throws Error(file) where the file is none, or a .csv, which
 /// does not say.
 nlohmann::ordered_json output_provenance(const std::filesystem::path& path,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
+#include "io/results/head_json.h"
 
 namespace attnscope {
 namespace {
@@ -155,9 +157,8 @@ class GroupWriter {
     if (found != scales_.end()) return found->second;
     std::vector<int64_t> values(static_cast<size_t>(extent));
     std::iota(values.begin(), values.end(), 0);
-    const AttentionProblem& problem = *layout_.call->problem;
     int64_t shift = 0;
-    if (axis == "diagonal") shift = problem.num_queries() - 1;
+    if (axis == "diagonal") shift = describe_call(layout_, "").num_queries - 1;
     if (axis.rfind("offset_", 0) == 0) shift = extent / 2;
     for (int64_t& value : values) value -= shift;
     return scales_[axis] = write_scale(axis, values, axis);
@@ -192,12 +193,26 @@ class GroupWriter {
 /// The records of a group's heads, in the order of its datasets.
 Records records_of(const ExportGroup& group, const std::map<HeadName, const HeadRecord*>& all) {
   Records records;
+  HeadName name = describe_call(group, "").name;
   for (const int64_t item : group.batch) {
     for (const int64_t head : group.heads) {
-      records.push_back(all.at(head_name(group.call->id, item, head)));
+      name.batch = item;
+      name.head = head;
+      records.push_back(all.at(name));
     }
   }
   return records;
+}
+
+/// All that is known of the heads, as JSON: a part of stats has to give it back.
+void write_records(const Hdf5Writer& writer, std::span<const HeadRecord> records) {
+  std::vector<std::string> texts;
+  for (const HeadRecord& record : records) {
+    texts.push_back(
+        head_json(record).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+  const auto count = std::ssize(texts);
+  writer.write_strings(writer.root(), "part_records", texts, {&count, 1});
 }
 
 /// Throws Error(file) unless all records have arrays of the same kinds and shapes.
@@ -219,7 +234,11 @@ void expect_like_arrays(const Records& records, const std::filesystem::path& pat
 
 void write_stats_hdf5(const ExportSpec& spec, std::span<const HeadRecord> records,
                       const std::filesystem::path& path) {
-  const ExportLayout layout = make_export_layout(spec);
+  write_stats_hdf5(spec, make_export_layout(spec), records, path);
+}
+
+void write_stats_hdf5(const ExportSpec& spec, const ExportLayout& layout,
+                      std::span<const HeadRecord> records, const std::filesystem::path& path) {
   std::map<HeadName, const HeadRecord*> by_name;
   for (const HeadRecord& record : records) by_name[record.name] = &record;
   const Hdf5Session session;
@@ -234,8 +253,10 @@ void write_stats_hdf5(const ExportSpec& spec, std::span<const HeadRecord> record
       expect_like_arrays(chosen, path);
       GroupWriter group_writer(writer, calls.id(), group, std::move(chosen));
       write_group_attributes(writer, group_writer.id(), spec, group);
+      write_part_call(writer, group_writer.id(), spec, group);
       group_writer.write();
     }
+    if (spec.share) write_records(writer, records);
   }
   writer.close();
   seal_export(stored, PosixFile(path, PosixFile::Mode::existing));

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/heads/head_record.h"
-#include "io/export/format/export_spec.h"
+#include "io/export/format/export_layout.h"
 
 namespace attnscope {
 
@@ -14,5 +14,8 @@ namespace attnscope {
 /// not exist; throws Error(file).
 void write_stats_hdf5(const ExportSpec& spec, std::span<const HeadRecord> records,
                       const std::filesystem::path& path);
+/// The same with the layout of a spec whose calls are not at hand.
+void write_stats_hdf5(const ExportSpec& spec, const ExportLayout& layout,
+                      std::span<const HeadRecord> records, const std::filesystem::path& path);
 
 }  // namespace attnscope

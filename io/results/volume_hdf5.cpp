@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "io/export/format/export_part_json.h"
 #include "io/files/staged_file.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "io/results/volume_check.h"
@@ -16,12 +18,13 @@ namespace {
 /// Writes the datasets of one file; each has a dimension scale an axis.
 class VolumeWriter {
  public:
-  VolumeWriter(const QueryVolumes& volumes, const std::filesystem::path& path)
-      : volumes_(volumes), writer_(path) {}
+  VolumeWriter(const QueryVolumes& volumes, const VolumePart* part,
+               const std::filesystem::path& path)
+      : volumes_(volumes), part_(part), writer_(path) {}
 
   void write() {
     write_attributes();
-    {
+    if (count() > 0) {
       const Hdf5Dataset item = write_scale("item", count(), "volume: a head of a call");
       write_facts(item);
       if (volumes_.grid[0] > 0) write_video(item);
@@ -48,6 +51,12 @@ class VolumeWriter {
     writer_.attribute(root, "weighting", volumes_.weighting);
     writer_.attribute(root, "mean", volumes_.mean);
     writer_.attribute(root, "Conventions", "CF-1.8");
+    if (part_ == nullptr) return;
+    const nlohmann::ordered_json json = part_json(part_->plan);
+    writer_.attribute(root, "shard", json["shard"].get<std::string>());
+    writer_.attribute(root, "plan_hash", json["plan_hash"].get<std::string>());
+    writer_.attribute(root, "part", json["part"].dump());
+    writer_.attribute(root, "backend", count() > 0 ? part_->backend : "");
   }
 
   Hdf5Dataset write_scale(const std::string& name, int64_t extent, const char* long_name) {
@@ -198,20 +207,36 @@ class VolumeWriter {
   }
 
   const QueryVolumes& volumes_;
+  const VolumePart* const part_;
   Hdf5Writer writer_;
 };
+
+}  // namespace
+
+namespace {
+
+void write_file(const QueryVolumes& volumes, const VolumePart* part,
+                const std::filesystem::path& path, bool force) {
+  StagedFile file(path, force);
+  {
+    const Hdf5Session session;
+    VolumeWriter(volumes, part, file.part_path()).write();
+  }
+  file.commit();
+}
 
 }  // namespace
 
 void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path,
                         bool force) {
   check_volumes(volumes, false);
-  StagedFile file(path, force);
-  {
-    const Hdf5Session session;
-    VolumeWriter(volumes, file.part_path()).write();
-  }
-  file.commit();
+  write_file(volumes, nullptr, path, force);
+}
+
+void write_volume_part(const QueryVolumes& volumes, const VolumePart& part,
+                       const std::filesystem::path& path, bool force) {
+  if (!volumes.volumes.empty()) check_volumes(volumes, false);
+  write_file(volumes, &part, path, force);
 }
 
 }  // namespace attnscope

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
+#include "core/base/plan_share.h"
 #include "core/products/query_volumes.h"
 
 namespace attnscope {
@@ -9,5 +11,14 @@ namespace attnscope {
 /// Datasets `volume` [n, T, H, W], `text` [n, text tokens] and coordinates, dimension scales. As
 /// write_volumes_npy().
 void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path, bool force);
+
+/// What a file of volumes that is a part says of itself.
+struct VolumePart {
+  PlanPart plan;
+  std::string backend;  ///< what computed it
+};
+/// The same file of a part, which may have no volumes; only attributes then.
+void write_volume_part(const QueryVolumes& volumes, const VolumePart& part,
+                       const std::filesystem::path& path, bool force);
 
 }  // namespace attnscope

@@ -132,10 +132,15 @@ CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& f
   catalogue.notes = std::move(list.notes);
   catalogue.unknown_keys = std::move(list.unknown_keys);
   for (const auto& [key, value] : root->items()) {
-    const std::set<std::string> known{"format", "model", "prompt", "frames", "extra", "calls"};
+    const std::set<std::string> known{"format", "model", "prompt",    "frames", "extra",
+                                      "calls",  "shard", "plan_hash", "part"};
     if (known.count(key) == 0) {
       catalogue.unknown_keys.push_back(one_line("capture.json key " + key));
     }
+  }
+  if (root->contains("shard") && (*root)["shard"].is_string()) {
+    catalogue.notes.push_back(name + ": is part " + one_line((*root)["shard"].get<std::string>()) +
+                              " of a capture (attnscope merge joins the parts)");
   }
   if (!root->contains("calls") || !(*root)["calls"].is_array() || (*root)["calls"].empty()) {
     throw file_error(name, "calls", "expected a list of calls");

@@ -29,6 +29,10 @@ OrderedJson content_of(const ExportManifest& stored) {
   json["capture_hash"] = stored.capture_hash;
   const OrderedJson options = OrderedJson::parse(stored.options, nullptr, false);
   json["options"] = options.is_object() ? options : OrderedJson(stored.options);
+  if (stored.part) {
+    json["shard"] = stored.part->plan.share.text();
+    json["plan_hash"] = stored.part->plan.plan_hash;
+  }
   return json;
 }
 

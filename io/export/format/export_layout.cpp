@@ -210,6 +210,23 @@ void tell_places_apart(std::vector<ExportGroup>& groups) {
   }
 }
 
+/// Leaves the groups and heads that the spec's share has. What is decided by all calls together,
+/// the names and what a request wants, stays as it is.
+void keep_share(const ExportSpec& spec, ExportLayout& layout) {
+  std::vector<ExportGroup> kept;
+  for (ExportGroup& group : layout.groups) {
+    for (size_t c = 0; c < spec.calls.size(); ++c) {
+      const std::vector<int64_t>& heads = spec.share->heads[c];
+      if (spec.calls[c].selected.call != group.call || heads.empty()) continue;
+      group.heads = heads;
+      group.grid.heads = static_cast<int64_t>(group.batch.size() * heads.size());
+      kept.push_back(std::move(group));
+      break;
+    }
+  }
+  layout.groups = std::move(kept);
+}
+
 }  // namespace
 
 ExportLayout make_export_layout(const ExportSpec& spec) {
@@ -244,6 +261,7 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
       group.name = fmt::format("{}_{}", name, n);
     }
   }
+  if (spec.share) keep_share(spec, layout);
   return layout;
 }
 

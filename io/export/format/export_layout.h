@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/stream/tile_sink.h"
 #include "io/export/format/export_spec.h"
+#include "io/export/format/group_description.h"
 
 namespace attnscope {
 
@@ -31,8 +34,10 @@ struct ChunkGrid {
 
 /// One group of the file: a call and a branch of it.
 struct ExportGroup {
-  std::string name;  ///< below /calls
-  const CallEntry* call = nullptr;
+  std::string name;                 ///< below /calls
+  const CallEntry* call = nullptr;  ///< null where parts tell what the group says:
+  std::shared_ptr<const CallDescription> recorded_call = nullptr;
+  std::function<GroupDescription()> recorded = nullptr;
   std::string branch;
   std::vector<int64_t> batch;
   std::vector<int64_t> heads;

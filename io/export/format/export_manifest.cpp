@@ -73,6 +73,7 @@ ExportManifest make_manifest(const ExportSpec& spec, const ExportLayout& layout,
   stored.capture_hash = spec.capture_hash;
   stored.version = version();
   stored.options = spec.options_json;
+  if (spec.share) stored.part = StoredPart{spec.share->part, {}, {}};
   stored.complete = places.complete;
   stored.structure = places.structure;
   stored.file_bytes = places.file_bytes;

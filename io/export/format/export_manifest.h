@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "io/export/format/export_layout.h"
+#include "io/export/format/export_part_json.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -29,6 +31,13 @@ struct Shard {
   uint64_t checksum = 0;  ///< XXH3-64 of the file
 };
 
+/// One part of an export whose master links it; it stands beside the master.
+struct LinkedPart {
+  std::string file;  ///< its name
+  int64_t bytes = 0;
+  uint64_t digest = 0;  ///< part_digest() (io/export/read)
+};
+
 /// What the file of a shard is called, NAME.CHECKSUM.h5 in 16 hexadecimal digits: files of
 /// different bytes have different names, so that no export takes the place of another's shards.
 std::string shard_file_name(const std::string& group, uint64_t checksum);
@@ -41,11 +50,13 @@ struct ExportManifest {
   std::vector<StoredGroup> groups;  ///< in this very file
   std::vector<Shard> shards;        ///< in files that it links
   std::string shard_folder;         ///< their folder's name; it stands beside this file
-  /// Where the file has neither tiles nor shards (pooled, stats): the names of its groups. Its
-  /// checksum is then over everything.
+  std::vector<LinkedPart> parts;    ///< in whose files the tiles are, where it is their master
+  /// Where the file has neither tiles nor shards (pooled, stats, a master of parts): the names of
+  /// its groups. Its checksum is then over everything.
   std::vector<std::string> plain_groups;
-  int64_t complete = -1;   ///< where the mark stands
-  int64_t structure = -1;  ///< where the checksum of the structure stands
+  std::optional<StoredPart> part;  ///< which part of an export it is, where it is one
+  int64_t complete = -1;           ///< where the mark stands
+  int64_t structure = -1;          ///< where the checksum of the structure stands
   int64_t file_bytes = 0;
 
   /// The group and the head within it that a task fills.

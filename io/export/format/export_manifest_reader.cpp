@@ -35,6 +35,10 @@ class StructureReader : private Hdf5Reader {
          {"product", "capture", "capture_hash", "attnscope_version", "options"}) {
       json[name] = text(root, name);
     }
+    if (has_attribute(root, "shard")) {
+      for (const char* name : {"shard", "plan_hash", "part"})
+        json["part"].push_back(text(root, name));
+    }
     json["complete"] = address(dataset(root, "complete"), "complete");
     json["structure"] = address(dataset(root, "structure_checksum"), "structure_checksum");
     json["groups"] = Json::array();
@@ -45,7 +49,9 @@ class StructureReader : private Hdf5Reader {
       json["shards"] = read_shards(root, info.nlinks);
       return json;
     }
-    const bool plain = json["product"] == "pooled" || json["product"] == "stats";
+    const bool linked = H5Lexists(root, "parts", H5P_DEFAULT) > 0;
+    if (linked) json["parts"] = read_files(root, "parts");
+    const bool plain = linked || json["product"] == "pooled" || json["product"] == "stats";
     if (plain) json["plain"] = Json::array();
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       if (plain) {
@@ -58,58 +64,50 @@ class StructureReader : private Hdf5Reader {
   }
 
  private:
-  /// The list of shards; the links themselves are not followed.
-  Json read_shards(hid_t root, hsize_t links) const {
-    const Hdf5Group list(H5Gopen2(root, "shards", H5P_DEFAULT), path(), "group shards");
+  /// The files that a master lists, of what group; the links themselves are not followed.
+  Json read_files(hid_t root, const std::string& group) const {
+    const Hdf5Group list(H5Gopen2(root, group.c_str(), H5P_DEFAULT), path(), "group " + group);
     const Hdf5Dataset sums = dataset(list.id(), "checksum");
-    const auto extent = shape(sums, "shards/checksum");
-    if (extent.size() != 1 || extent[0] < 1 || extent[0] > kMaxIndices ||
-        static_cast<hsize_t>(extent[0]) != links) {
-      bad("shards", "does not fit the links");
+    const auto extent = shape(sums, group + "/checksum");
+    if (extent.size() != 1 || extent[0] < 0 || extent[0] > kMaxIndices) {
+      bad(group, "is no list of files");
     }
     const auto count = static_cast<size_t>(extent[0]);
     std::vector<uint64_t> checksums(count);
     std::vector<int64_t> bytes(count);
     const Hdf5Dataset sizes = dataset(list.id(), "bytes");
-    if (shape(sizes, "shards/bytes") != extent) bad("shards/bytes", "has another length");
-    address(sums, "shards/checksum");
-    address(sizes, "shards/bytes");
+    if (shape(sizes, group + "/bytes") != extent) bad(group + "/bytes", "has another length");
+    Json files = Json::array();
+    // Of a part without heads, whose lists have no place.
+    if (count == 0) return files;
+    address(sums, group + "/checksum");
+    address(sizes, group + "/bytes");
     check(H5Dread(sums.id(), H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, checksums.data()),
-          "shards/checksum");
+          group + "/checksum");
     check(H5Dread(sizes.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()),
-          "shards/bytes");
-    const std::vector<std::string> files = names(list.id(), "file", extent);
-    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path(), "group calls");
-    Json shards = Json::array();
+          group + "/bytes");
+    const std::vector<std::string> names = this->names(list.id(), "file", extent);
     for (size_t i = 0; i < count; ++i) {
-      char name[1024] = "";
-      const ssize_t length = H5Lget_name_by_idx(calls.id(), ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, i,
-                                                name, sizeof name, H5P_DEFAULT);
-      if (length <= 0 || length >= static_cast<ssize_t>(sizeof name))
-        bad("calls", "has a bad link");
-      shards.push_back(
-          {{"name", name}, {"file", files[i]}, {"bytes", bytes[i]}, {"checksum", checksums[i]}});
+      files.push_back({{"file", names[i]}, {"bytes", bytes[i]}, {"checksum", checksums[i]}});
     }
+    return files;
+  }
+
+  /// The list of shards, each with the group that its link stands for.
+  Json read_shards(hid_t root, hsize_t links) const {
+    Json shards = read_files(root, "shards");
+    if (shards.size() != links) bad("shards", "does not fit the links");
+    const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path(), "group calls");
+    for (hsize_t i = 0; i < links; ++i) shards[i]["name"] = group_name(calls.id(), i);
     return shards;
   }
 
-  /// A list of strings of variable length in /shards.
+  /// A list of names in /shards or /parts.
   std::vector<std::string> names(hid_t list, const std::string& name,
                                  const std::vector<int64_t>& extent) const {
-    const std::string what = "shards/" + name;
     const Hdf5Dataset d = dataset(list, name);
-    if (shape(d, what) != extent) bad(what, "has another length");
-    address(d, what);
-    const Hdf5Type type(H5Dget_type(d.id()), path(), what);
-    if (H5Tis_variable_str(type.id()) <= 0) bad(what, "is no list of names");
-    std::vector<char*> texts(static_cast<size_t>(extent[0]));
-    check(H5Dread(d.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, texts.data()), what);
-    std::vector<std::string> result;
-    for (char* text : texts) {
-      result.emplace_back(text == nullptr ? "" : text);
-      H5free_memory(text);
-    }
-    return result;
+    if (shape(d, name) != extent) bad(name, "has another length");
+    return strings(d, name, kMaxIndices);
   }
 
   std::string group_name(hid_t calls, hsize_t number) const {
@@ -218,10 +216,19 @@ StoredGroup parse_group(const Json& json, const std::string& path) {
   return group;
 }
 
+bool is_plain(const std::string& text) {
+  return !text.empty() && text.find('/') == std::string::npos && text[0] != '.';
+}
+
+/// A part is a file beside the master, and nothing else is followed.
+LinkedPart parse_linked_part(const Json& json, const std::string& path) {
+  LinkedPart part{json["file"].get<std::string>(), json["bytes"].get<int64_t>(),
+                  json["checksum"].get<uint64_t>()};
+  if (!is_plain(part.file)) throw file_error(path, "parts/file", "has a name that is no file's");
+  return part;
+}
+
 Shard parse_shard(const Json& json, const std::string& path) {
-  const auto is_plain = [](const std::string& text) {
-    return !text.empty() && text.find('/') == std::string::npos && text[0] != '.';
-  };
   // It says "OUT.d/FILE"; whatever OUT is called by now, the shards stand in its own folder.
   const auto file = json["file"].get<std::string>();
   Shard shard{json["name"].get<std::string>(), file.substr(file.rfind('/') + 1),
@@ -257,11 +264,18 @@ ExportManifest read_manifest(const std::filesystem::path& path) {
   stored.capture_hash = json["capture_hash"].get<std::string>();
   stored.version = json["attnscope_version"].get<std::string>();
   stored.options = json["options"].get<std::string>();
+  if (json.contains("part")) {
+    const auto part = json["part"].get<std::vector<std::string>>();
+    stored.part = parse_export_part(part.at(0), part.at(1), part.at(2), name);
+  }
   stored.complete = json["complete"].get<int64_t>();
   stored.structure = json["structure"].get<int64_t>();
   if (json.contains("shards")) {
     stored.shard_folder = path.filename().string() + ".d";
     for (const Json& shard : json["shards"]) stored.shards.push_back(parse_shard(shard, name));
+  }
+  if (json.contains("parts")) {
+    for (const Json& part : json["parts"]) stored.parts.push_back(parse_linked_part(part, name));
   }
   if (json.contains("plain")) {
     stored.plain_groups = json["plain"].get<std::vector<std::string>>();

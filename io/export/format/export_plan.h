@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/stream/tile_sink.h"
@@ -15,6 +16,9 @@ namespace attnscope {
 struct ExportPlan {
   /// A spec has one plan, so it may stand for it. Throws Error(usage) as make_export_layout() does.
   ExportPlan(ExportSpec the_spec);  // NOLINT(google-explicit-constructor)
+  /// What is written without being computed: no tasks.
+  ExportPlan(ExportSpec the_spec, ExportLayout the_layout)
+      : spec(std::move(the_spec)), layout(std::move(the_layout)) {}
   ExportPlan(ExportPlan&&) = default;
   ExportPlan& operator=(ExportPlan&&) = default;
 

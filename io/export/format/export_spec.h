@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -10,6 +12,7 @@
 #include "core/base/index_range.h"
 #include "core/stream/weight_code.h"
 #include "io/capture/capture.h"
+#include "io/capture/selection_share.h"
 
 namespace attnscope {
 
@@ -67,16 +70,26 @@ struct ExportSpec {
 
   std::string capture_name;
   std::string capture_hash;  ///< found last, since it reads the tensors
+  /// What it is made of, one a call; empty where a part has nothing of the call.
+  std::vector<std::string> call_hashes = {};
   std::string options_json;  ///< the content-deciding options
   std::string backend;
+  /// Where the file holds one share of the calls: its groups are those of a file of all of them,
+  /// with the share's heads alone.
+  std::optional<SelectionShare> share = {};
 
   /// Of the product they belong to.
   const KeepLargest& kept_largest() const { return std::get<KeepLargest>(detail); }
   const KeepAbove& kept_above() const { return std::get<KeepAbove>(detail); }
   const PoolBlocks& blocks() const { return std::get<PoolBlocks>(detail); }
 
-  /// The calls and heads as they were selected.
+  /// The calls and heads as they were selected; those of a part as its share of them is.
   std::vector<SelectedCall> selection() const;
+  /// The same calls with the heads that the file has.
+  std::vector<SelectedCall> own_selection() const;
+  /// Sets the hashes, of the calls that the file has something of. Throws what
+  /// Capture::call_hashes() throws.
+  void find_hashes(const Capture& capture, bool with_values, const std::stop_token& stop);
   /// Whether whole rows are reduced to what is kept of them (topk, threshold).
   bool keeps_part_of_rows() const {
     return product == ExportProduct::topk || product == ExportProduct::threshold;

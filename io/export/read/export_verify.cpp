@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/format/tile_check.h"
+#include "io/export/read/part_file.h"
 #include "io/files/checksum.h"
 
 namespace attnscope {
@@ -46,9 +47,9 @@ class Expected {
 
 class Verifier {
  public:
-  Verifier(const std::filesystem::path& path, std::stop_token stop,
-           const std::function<void(int64_t, int64_t)>& progress)
-      : path_(path), stop_(std::move(stop)), progress_(progress) {}
+  Verifier(std::filesystem::path path, std::stop_token stop,
+           std::function<void(int64_t, int64_t)> progress)
+      : path_(std::move(path)), stop_(std::move(stop)), progress_(std::move(progress)) {}
 
   VerifyReport run() {
     report_.stored = read_manifest(path_);
@@ -61,6 +62,7 @@ class Verifier {
     file.read_at({&mark, 1}, stored.complete);
     if (mark > std::byte{1}) add_bad("the mark of completeness");
     if (!stored.shards.empty()) return check_shards(mark == std::byte{1});
+    if (!stored.parts.empty()) return check_parts(mark == std::byte{1});
     if (!stored.plain_groups.empty()) {
       report_.bytes = stored.file_bytes;
       report_.state = {mark == std::byte{1}, false, 0, 0};
@@ -101,6 +103,41 @@ class Verifier {
     }
     report_.state = {complete, false, report_.tiles_good, total};
     return std::move(report_);
+  }
+
+  /// Parts that a master links, each with all of its tiles.
+  VerifyReport check_parts(bool complete) {
+    const auto total = static_cast<int64_t>(report_.stored.parts.size());
+    for (const LinkedPart& part : report_.stored.parts) {
+      const std::filesystem::path file = path_.parent_path() / part.file;
+      std::error_code error;
+      if (!std::filesystem::exists(file, error)) {
+        ++report_.tiles_missing;
+      } else {
+        const int64_t bad_before = report_.bad;
+        check_part(part, file);
+        if (report_.bad == bad_before) ++report_.tiles_good;
+      }
+      if (progress_) progress_(++looked_at_, total);
+    }
+    report_.state = {complete, false, report_.tiles_good, total};
+    return std::move(report_);
+  }
+
+  void check_part(const LinkedPart& part, const std::filesystem::path& file) {
+    try {
+      const InputFile bytes(file);
+      const VerifyReport found = Verifier(file, stop_, {}).run();
+      report_.bytes += found.bytes;
+      const bool same =
+          bytes.size() == part.bytes && part_digest(found.stored, bytes) == part.digest;
+      if (!same) add_bad(part.file + ": is another file than the one that was linked");
+      for (const std::string& place : found.bad_places) add_bad(part.file + ": " + place);
+      if (found.tiles_missing > 0) add_bad(part.file + ": is not complete");
+    } catch (const Error& failure) {
+      if (failure.code() != ErrorCode::file) throw;
+      add_bad(failure.what());
+    }
   }
 
   void add_bad(std::string place) {
@@ -190,7 +227,7 @@ class Verifier {
 
   const std::filesystem::path path_;
   std::stop_token stop_;
-  const std::function<void(int64_t, int64_t)>& progress_;
+  const std::function<void(int64_t, int64_t)> progress_;
   VerifyReport report_;
   int64_t looked_at_ = 0;
 };

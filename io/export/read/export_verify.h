@@ -31,7 +31,7 @@ ExportState export_state(const ExportManifest& stored, const std::filesystem::pa
 struct VerifyReport {
   ExportManifest stored;
   ExportState state;
-  int64_t tiles_good = 0;     ///< of a sharded export: shards, here and below
+  int64_t tiles_good = 0;     ///< of a sharded export: shards, of a master: parts, here and below
   int64_t tiles_missing = 0;  ///< not written yet
   int64_t bad = 0;            ///< chunks, LSEs of heads, and the structure, that are damaged
   int64_t bytes = 0;          ///< read back

@@ -7,12 +7,15 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "core/base/checked_math.h"
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/read/export_verify.h"
+#include "io/export/read/part_file.h"
 #include "io/files/checksum.h"
 
 namespace attnscope {
@@ -20,7 +23,7 @@ namespace {
 
 ExportManifest read_maps(const std::filesystem::path& path) {
   ExportManifest stored = read_manifest(path);
-  if (!stored.shards.empty() &&
+  if ((!stored.shards.empty() || !stored.parts.empty()) &&
       (stored.product == "weights" || stored.product == "rows" || stored.product == "logits")) {
     return stored;
   }
@@ -151,7 +154,9 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
       file_(path, PosixFile::Mode::read_only),
       completed_(stored_) {
   const std::string name = path.string();
-  if (stored_.shards.empty()) {
+  if (!stored_.parts.empty()) {
+    open_parts();
+  } else if (stored_.shards.empty()) {
     facts_ = read_stored_facts(path, groups_);
   } else {
     open_shards();
@@ -206,7 +211,34 @@ void StoredMaps::open_shards() {
   }
 }
 
+/// Parts stand beside the master, and must be the files that it was made of.
+void StoredMaps::open_parts() {
+  std::map<std::string, size_t> order;
+  for (const std::string& group : stored_.plain_groups) order.emplace(group, order.size());
+  for (const LinkedPart& part : stored_.parts) {
+    const std::filesystem::path file = path_.parent_path() / part.file;
+    const InputFile bytes(file);
+    const ExportManifest there = read_manifest(file);
+    if (bytes.size() != part.bytes || part_digest(there, bytes) != part.digest) {
+      throw file_error(file.string(), "",
+                       "is another file than the one that " + path_.string() + " links");
+    }
+    // Of a part without heads there is nothing to read.
+    if (there.groups.empty()) continue;
+    parts_.push_back(std::make_unique<const StoredMaps>(file));
+    for (const StoredHead& head : parts_.back()->heads()) {
+      heads_.push_back(head);
+      heads_.back().part = parts_.back().get();
+    }
+  }
+  std::stable_sort(heads_.begin(), heads_.end(), [&](const StoredHead& a, const StoredHead& b) {
+    return std::tuple(order[a.group->name], a.batch, a.head) <
+           std::tuple(order[b.group->name], b.batch, b.head);
+  });
+}
+
 int64_t StoredMaps::buffer_bytes(const StoredHead& head) const {
+  if (head.part != nullptr) return head.part->buffer_bytes(head.in_part());
   const int64_t chunk = head.group->grid.chunk_bytes();
   if (shards_.empty()) return chunk;
   return std::max(ChunkCache::kMostBytes, chunk) + chunk +
@@ -247,6 +279,7 @@ uint32_t StoredMaps::recorded_checksum(const StoredHead& head, int64_t number) c
 }
 
 bool StoredMaps::has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const {
+  if (head.part != nullptr) return head.part->has_chunk(head.in_part(), row_chunk, col_chunk);
   if (complete_) return true;
   const int64_t number = head.group->grid.chunk_number(head.place, row_chunk, col_chunk);
   return is_there(head, row_chunk, col_chunk, recorded_checksum(head, number));
@@ -270,6 +303,7 @@ std::optional<std::vector<std::byte>> StoredMaps::plain_chunk(const StoredHead& 
 
 std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int64_t row_chunk,
                                                     int64_t col_chunk) const {
+  if (head.part != nullptr) return head.part->chunk(head.in_part(), row_chunk, col_chunk);
   const ChunkGrid& grid = head.group->grid;
   std::vector<float> values(static_cast<size_t>(grid.chunk_rows * grid.chunk_cols));
   const auto decode_to_values = [&](const std::vector<std::byte>& bytes) {
@@ -302,6 +336,7 @@ std::optional<std::vector<float>> StoredMaps::row(const StoredHead& head, int64_
 }
 
 double StoredMaps::lse(const StoredHead& head, int64_t row) const {
+  if (head.part != nullptr) return head.part->lse(head.in_part(), row);
   if (!head.group->has_lse) return std::numeric_limits<double>::quiet_NaN();
   if (!shards_.empty()) return static_cast<double>(shards_[group_of(head)].lse(head.place, row));
   TileReader reader(stored_, file_);

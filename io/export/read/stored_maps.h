@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 
 namespace attnscope {
 
+class StoredMaps;
+
 /// One head of an export.
 struct StoredHead {
   const StoredGroup* group = nullptr;
@@ -23,11 +26,21 @@ struct StoredHead {
   int64_t place = 0;  ///< among the group's heads
   int64_t task = 0;   ///< among all heads of the file
   int64_t batch = 0, head = 0;
+  /// Of a master: the part that has the head, whose the group, facts, place and task are.
+  const StoredMaps* part = nullptr;
+
+  /// The same head as its part has it.
+  StoredHead in_part() const {
+    StoredHead own = *this;
+    own.part = nullptr;
+    return own;
+  }
 };
 
 /// The maps of an export (weights, rows, logits), also of an OUT.part: entries as numbers, and
 /// which of them are there. Entries are read by our own pread; each chunk is held against its
-/// checksum. Compressed ones are unpacked from their shards. Immutable; thread-safe.
+/// checksum. Compressed ones are unpacked from their shards, those of a master read from its parts.
+/// Immutable; thread-safe.
 class StoredMaps {
  public:
   /// Throws Error(file) where the file is no export or damaged, Error(usage) where it holds no maps
@@ -66,12 +79,14 @@ class StoredMaps {
                                                     int64_t col_chunk) const;
   std::string place_text(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const;
   void open_shards();
+  void open_parts();
 
   const std::filesystem::path path_;
   const ExportManifest stored_;
   std::vector<StoredGroup> groups_;  ///< of the file, or of its shards
   std::vector<StoredShard> shards_;  ///< one a group; empty: none
   std::vector<StoredFacts> facts_;
+  std::vector<std::unique_ptr<const StoredMaps>> parts_;
   std::vector<StoredHead> heads_;
   PosixFile file_;
   mutable ChunkCache unpacked_;  ///< of the shards

@@ -1,59 +1,81 @@
 #include "io/export/write/export_attributes.h"
 
-#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "core/base/version.h"
+#include "io/export/format/export_part_json.h"
 #include "io/export/write/export_coordinates.h"
-#include "io/segments/segment_json.h"
 
 namespace attnscope {
 
-void write_root_attributes(const Hdf5Writer& writer, const ExportSpec& spec) {
+namespace {
+
+void write_root(const Hdf5Writer& writer, const ExportSpec& spec, const std::string& capture_hash) {
   const hid_t root = writer.root();
   writer.attribute(root, "format", "attnscope-export/1");
   writer.attribute(root, "product", export_product_name(spec.product));
   writer.attribute(root, "attnscope_version", version());
   writer.attribute(root, "capture", spec.capture_name);
-  writer.attribute(root, "capture_hash", spec.capture_hash);
+  writer.attribute(root, "capture_hash", capture_hash);
   writer.attribute(root, "options", spec.options_json);
   writer.attribute(root, "Conventions", "CF-1.8");
 }
 
+}  // namespace
+
+void write_root_attributes(const Hdf5Writer& writer, const ExportSpec& spec) {
+  write_root(writer, spec, spec.capture_hash);
+  if (!spec.share) return;
+  writer.attribute(writer.root(), "shard", spec.share->part.share.text());
+  writer.attribute(writer.root(), "plan_hash", spec.share->part.plan_hash);
+  writer.attribute(writer.root(), "part", export_part_json(spec));
+}
+
+void write_shard_attributes(const Hdf5Writer& writer, const ExportSpec& spec,
+                            const ExportGroup& group) {
+  size_t call = 0;
+  while (call < spec.calls.size() && spec.calls[call].selected.call != group.call) ++call;
+  write_root(writer, spec,
+             call < spec.call_hashes.size() ? spec.call_hashes[call] : spec.capture_hash);
+}
+
 void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,
                             const ExportGroup& layout) {
-  const CallEntry& call = *layout.call;
-  const AttentionProblem& problem = *call.problem;
-  const bool cross = call.id.kind == CallKind::cross;
-  const TokenGrid& text = cross ? problem.key_tokens() : problem.query_tokens();
-  writer.attribute(group, "step", call.id.step);
-  writer.attribute(group, "timestep",
-                   call.timestep.value_or(std::numeric_limits<double>::quiet_NaN()));
-  writer.attribute(group, "layer", call.id.layer);
+  const CallDescription call = describe_call(layout, spec.backend);
+  writer.attribute(group, "step", call.name.step);
+  writer.attribute(group, "timestep", call.timestep);
+  writer.attribute(group, "layer", call.name.layer);
   writer.attribute(group, "layer_name", call.layer_name);
-  if (const ModelPlace& place = call.id.place; place.is_recorded()) {
+  if (const ModelPlace& place = call.name.place; place.is_recorded()) {
     writer.attribute(group, "block", place.block);
     writer.attribute(group, "slot", place.slot);
   }
-  if (call.id.place.has_chunk()) writer.attribute(group, "chunk", call.id.place.chunk);
-  writer.attribute(group, "branch", layout.branch);
-  writer.attribute(group, "kind", kind_name(call.id.kind));
-  writer.attribute(group, "score", score_name(problem.score()));
-  writer.attribute(group, "mask", problem.mask().describe());
-  writer.attribute(group, "scale", problem.scale());
-  writer.attribute(group, "head_dim", problem.head_dim());
+  if (call.name.place.has_chunk()) writer.attribute(group, "chunk", call.name.place.chunk);
+  writer.attribute(group, "branch", call.name.branch);
+  writer.attribute(group, "kind", call.name.kind);
+  writer.attribute(group, "score", call.score);
+  writer.attribute(group, "mask", call.mask);
+  writer.attribute(group, "scale", call.scale);
+  writer.attribute(group, "head_dim", call.head_dim);
   writer.attribute(group, "head_offset", call.head_offset);
-  writer.attribute(group, "grid", problem.query_tokens().grid_text());
-  writer.attribute(group, "text", text.text_text());
-  for (const auto& [name, tokens] :
-       {std::pair("queries", &problem.query_tokens()), {"keys", &problem.key_tokens()}}) {
-    // A call whose token map was stated has one of both.
-    if (tokens->has_map()) writer.attribute(group, name, segments_json(*tokens).dump());
-  }
+  writer.attribute(group, "grid", call.grid);
+  writer.attribute(group, "text", call.text);
+  // A call whose token map was stated has one of both.
+  if (call.queries) writer.attribute(group, "queries", *call.queries);
+  if (call.keys) writer.attribute(group, "keys", *call.keys);
   writer.attribute(group, "model", call.model);
   writer.attribute(group, "prompt", call.prompt);
-  writer.attribute(group, "q_dtype", dtype_name(call.recorded_dtype()));
+  writer.attribute(group, "q_dtype", call.q_dtype);
   writer.attribute(group, "q_state", call.q_state);
-  writer.attribute(group, "backend", spec.backend);
+  writer.attribute(group, "backend", call.backend);
+}
+
+void write_part_call(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,
+                     const ExportGroup& layout) {
+  if (!spec.share) return;
+  writer.attribute(group, "part_call",
+                   call_description_json(describe_call(layout, spec.backend))
+                       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
@@ -81,7 +103,7 @@ void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
 }
 
 void describe_lse(const Hdf5Writer& writer, const Hdf5Dataset& dataset, const ExportGroup& group) {
-  const bool linear = is_linear(group.call->problem->score());
+  const bool linear = describe_call(group, "").is_linear();
   writer.attribute(dataset.id(), "long_name",
                    linear ? "natural logarithm of the row's normaliser over all keys"
                           : "natural logarithm of the row's sum of exp(logit) over all keys");

@@ -64,6 +64,7 @@ GroupPlaces create_group(const Hdf5Writer& writer, hid_t calls, const ExportSpec
   const Hdf5Group group = writer.create_group(calls, g.name);
   const hid_t parent = group.id();
   write_group_attributes(writer, group.id(), spec, g);
+  write_part_call(writer, group.id(), spec, g);
   const ExportScales scales = write_coordinates(writer, parent, layout, g);
   const Hdf5Group sums = writer.create_group(parent, "checksums");
   const hid_t checksums = sums.id();

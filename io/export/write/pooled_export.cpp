@@ -107,6 +107,11 @@ class PooledFile final : public PooledExport {
 
   void head(int64_t, const HeadTotals&) override {}
 
+  void write_row(size_t group, int64_t head, int64_t level, int64_t row, std::span<const float> max,
+                 std::span<const float> mean) override {
+    write(groups_[group], head, level, row, max, mean);
+  }
+
   void end() override {
     file_.require_sources_unchanged();
     {
@@ -138,6 +143,7 @@ class PooledFile final : public PooledExport {
     GroupData data{&group, writer_->create_group(calls, group.name),
                    levels_of(plan_.spec.blocks(), group)};
     write_group_attributes(*writer_, data.group.id(), plan_.spec, group);
+    write_part_call(*writer_, data.group.id(), plan_.spec, group);
     const std::vector<int32_t> items(group.batch.begin(), group.batch.end());
     const std::vector<int32_t> head_numbers(group.heads.begin(), group.heads.end());
     const Hdf5Dataset batch =

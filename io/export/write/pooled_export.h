@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/reduce/reduction_stream.h"
@@ -19,6 +20,10 @@ class PooledExport : public ReductionSink {
  public:
   /// pooled_jobs() of the plan. Valid while this lives.
   virtual const std::vector<ReductionJob>& jobs() const = 0;
+  /// Numbers that are known already: a row of blocks of a level of a group's head, which counts
+  /// batch items and heads. Thread-safe. Throws Error(file).
+  virtual void write_row(size_t group, int64_t head, int64_t level, int64_t row,
+                         std::span<const float> max, std::span<const float> mean) = 0;
   /// Completes the file and gives it its name. Throws Error(file).
   virtual void end() = 0;
   /// What people should know once it is complete.

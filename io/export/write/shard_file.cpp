@@ -20,7 +20,7 @@ constexpr int64_t kListChunk = 64 * 1024;
 ShardFile::ShardFile(const ExportSpec& spec, const ExportLayout& layout, const ExportGroup& group,
                      const std::filesystem::path& path)
     : spec_(spec), layout_(layout), group_(group), writer_(path) {
-  write_root_attributes(writer_, spec);
+  write_shard_attributes(writer_, spec, group);
   const uint8_t complete[] = {1};
   writer_.write<uint8_t>(writer_.root(), "complete", complete, {});
   const Hdf5Group calls = writer_.create_group(writer_.root(), "calls");

@@ -1,8 +1,11 @@
 #include "io/export/write/shard_master.h"
 
+#include <set>
+
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
+#include "io/files/shard_folder.h"
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
@@ -39,6 +42,35 @@ ExportManifest write_shard_master(const ExportSpec& spec, const std::vector<Shar
   writer.close();
   stored.file_bytes = PosixFile(path, PosixFile::Mode::read_only).size();
   return stored;
+}
+
+void commit_shards(OutputFile& file, const ExportSpec& spec, const std::vector<Shard>& shards,
+                   bool sync) {
+  file.require_sources_unchanged();
+  // An earlier run may have come as far as this.
+  file.remove_part();
+  const ExportManifest stored =
+      write_shard_master(spec, shards, file.shards_path().filename(), file.new_part_path());
+  file.open_new_part(stored.file_bytes);
+  seal_export(stored, file.data());
+  file.publish_part();
+  // Until OUT has its new name, nothing says that these are its shards, and an older OUT has all
+  // of its own.
+  move_shards(file.part_shards_path(), file.shards_path(), sync);
+  file.commit();
+  remove_unlinked_shards(file, shards);
+}
+
+void remove_unlinked_shards(const OutputFile& file, const std::vector<Shard>& shards) {
+  std::set<std::string> kept;
+  for (const Shard& shard : shards) kept.insert(shard.file);
+  try {
+    remove_other_shards(file.shards_path(), kept);
+  } catch (const Error& error) {
+    throw file_error(
+        file.out().string(), "",
+        std::string("complete, but shards that it replaced are left: ") + error.what());
+  }
 }
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/export/format/export_manifest.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 
@@ -15,5 +16,13 @@ namespace attnscope {
 ExportManifest write_shard_master(const ExportSpec& spec, const std::vector<Shard>& shards,
                                   const std::filesystem::path& folder,
                                   const std::filesystem::path& path);
+
+/// The end of an export whose shards all stand in OUT.d.part (some perhaps in OUT.d already):
+/// writes its master, moves the shards, gives the master its name, and removes the shards that no
+/// master links any more. Throws Error(file).
+void commit_shards(OutputFile& file, const ExportSpec& spec, const std::vector<Shard>& shards,
+                   bool sync);
+/// The last of these steps.
+void remove_unlinked_shards(const OutputFile& file, const std::vector<Shard>& shards);
 
 }  // namespace attnscope

@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <set>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -64,7 +63,6 @@ class ShardedExport final : public ExportSink {
   void write_in_turn(const PreparedTile& tile, size_t group, int64_t first, int64_t count);
   void finish_group(size_t group);
   void skip_complete();
-  void remove_replaced(std::span<const Shard> shards) const;
   int64_t unit(size_t task, const Tile& tile) const;
   path temporary_path(size_t group) const {
     return new_folder_ / (plan_.layout.groups[group].name + ".tmp");
@@ -135,7 +133,7 @@ void ShardedExport::start(const ExportWriteOptions& options) {
     // A run that was killed between its end and this left them. Where another run is interrupted,
     // they may be its own.
     if (!is_there(new_folder_) && !is_there(file_.part_path())) {
-      remove_replaced(read_manifest(file_.out()).shards);
+      remove_unlinked_shards(file_, read_manifest(file_.out()).shards);
     }
     return;
   }
@@ -266,19 +264,6 @@ void ShardedExport::finish_group(size_t group) {
   journal_->flush();
 }
 
-/// Removes the shards of an older export from OUT.d: all but those of OUT.
-void ShardedExport::remove_replaced(std::span<const Shard> shards) const {
-  std::set<std::string> kept;
-  for (const Shard& shard : shards) kept.insert(shard.file);
-  try {
-    remove_other_shards(folder_, kept);
-  } catch (const Error& error) {
-    throw file_error(
-        file_.out().string(), "",
-        std::string("complete, but shards that it replaced are left: ") + error.what());
-  }
-}
-
 void ShardedExport::begin([[maybe_unused]] std::span<const HeadTask> tasks, int) {
   assert(tasks.data() == plan_.tasks.data() && tasks.size() == plan_.tasks.size());
   assert(journal_ && "the export is complete");
@@ -311,20 +296,8 @@ void ShardedExport::suspend() {
 
 void ShardedExport::end() {
   require_all_tiles(file_, next_, tiles_total());
-  file_.require_sources_unchanged();
-  // An earlier run may have come as far as this.
-  file_.remove_part();
-  const ExportManifest stored =
-      write_shard_master(plan_.spec, shards_, folder_.filename(), file_.new_part_path());
-  file_.open_new_part(stored.file_bytes);
-  seal_export(stored, file_.data());
-  file_.publish_part();
   journal_.reset();
-  // Until OUT has its new name, nothing says that these are its shards, and an older OUT has all
-  // of its own.
-  move_shards(new_folder_, folder_, sync_);
-  file_.commit();
-  remove_replaced(shards_);
+  commit_shards(file_, plan_.spec, shards_, sync_);
 }
 
 }  // namespace

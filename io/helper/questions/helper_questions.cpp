@@ -1,10 +1,12 @@
 #include "io/helper/questions/helper_questions.h"
 
 #include "io/export/format/export_manifest.h"
+#include "io/export/read/part_file.h"
 #include "io/export/read/stored_blocks.h"
 #include "io/export/read/stored_facts.h"
 #include "io/export/read/stored_shards.h"
 #include "io/export/read/stored_stats.h"
+#include "io/parts/part_volumes.h"
 #include "io/tensors/hdf5_structure.h"
 
 namespace attnscope {
@@ -12,7 +14,8 @@ namespace attnscope {
 std::span<const HelperQuestion* const> helper_questions() {
   static constexpr const HelperQuestion* kQuestions[] = {
       &kHdf5StructureQuestion, &kHdf5AttributesQuestion, &kHdf5ChunksQuestion, &kManifestQuestion,
-      &kFactsQuestion,         &kShardQuestion,          &kBlocksQuestion,     &kStatsQuestion};
+      &kFactsQuestion,         &kShardQuestion,          &kBlocksQuestion,     &kStatsQuestion,
+      &kPartQuestion,          &kVolumesQuestion};
   return kQuestions;
 }
 

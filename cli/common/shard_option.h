@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/console.h"
+#include "cli/common/parser.h"
+#include "core/base/plan_share.h"
+
+namespace attnscope {
+
+/// Adds --shard I/N|auto.
+void add_shard_option(CommandParser& command, std::string& shard);
+
+/// What --shard asks for: which share of the plan this run takes; nothing without the option. Says
+/// what `auto` took and from where. Throws Error(usage) for what is neither I/N nor auto, and where
+/// the environment does not tell one share.
+std::optional<PlanShare> chosen_share(const std::string& shard, const Console& console);
+
+/// Whatever started this process and tells it which of how many it is.
+struct ShareSource {
+  std::string name;  ///< of the variables: "RANK of WORLD_SIZE"
+  PlanShare share;
+};
+/// Of the environment that `variable` knows (null: not set). Throws Error(usage) where values
+/// cannot be meant: no numbers, a rank beyond the count, an array that is not evenly spaced.
+std::vector<ShareSource> share_sources(const std::function<const char*(const char*)>& variable);
+/// The one of them that --shard auto takes; throws Error(usage) where there is none, or several.
+ShareSource choose_share_source(const std::vector<ShareSource>& sources);
+
+/// An output's name, with "I-of-N" for "{shard}" (I with as many digits as N − 1 has). Throws
+/// Error(usage) for such a name without a share.
+std::string name_of_share(const std::string& out, const std::optional<PlanShare>& share);
+
+/// What PlanPart::plan_hash is made of beside the calls: the command, the options that decide its
+/// result but for the backend, the capture's name, and the program's version.
+std::string plan_text(const std::string& command, nlohmann::ordered_json options,
+                      const std::string& capture);
+
+/// Throws Error(usage) that says why a command is not cut, where --shard was given.
+void refuse_shard(const std::string& shard, const std::string& reason);
+
+}  // namespace attnscope

@@ -1,0 +1,218 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/interrupt.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "io/export/format/export_manifest.h"
+#include "io/export/format/export_plan.h"
+#include "io/export/write/pooled_export.h"
+#include "io/parts/link_maps.h"
+#include "io/parts/merge_blocks.h"
+#include "io/parts/merge_captures.h"
+#include "io/parts/merge_maps.h"
+#include "io/parts/merge_masks.h"
+#include "io/parts/merge_shards.h"
+#include "io/parts/merge_stats.h"
+#include "io/parts/merge_volumes.h"
+#include "io/parts/merged_export.h"
+#include "io/parts/part_volumes.h"
+
+namespace attnscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct MergeOptions {
+  std::vector<std::string> parts;
+  std::string out, sort;
+  bool copy = false, mixed = false, sync = true, resume = false, force = false, dry_run = false,
+       json = false, quiet = false;
+};
+
+/// What was or would be written.
+struct MergeSize {
+  std::string what;  ///< "weights"
+  int64_t parts = 0, groups = 0, bytes = 0;
+};
+
+void print_merge_json(const MergeOptions& o, const MergeSize& size, int64_t written) {
+  print_json({{"format", "attnscope-merge/1"},
+              {"out", o.out},
+              {"written", !o.dry_run},
+              {"product", size.what},
+              {"parts", size.parts},
+              {"calls", size.groups},
+              {"payload_bytes", size.bytes},
+              {"bytes_written", written}},
+             true);
+}
+
+/// Writes the whole as its product asks for.
+MergeResult write_export(const MergedExport& whole, const MergeOptions& o,
+                         const MergeControl& control) {
+  const ExportWriteOptions write{.force = o.force,
+                                 .sync = o.sync,
+                                 .resume = o.resume,
+                                 .inputs = whole.paths(),
+                                 .sources = whole.inputs};
+  if (whole.spec.product == ExportProduct::pooled)
+    return merge_blocks(whole, o.out, write, control);
+  if (whole.spec.is_sharded()) return merge_shards(whole, o.out, o.copy, write, control);
+  return o.copy ? merge_maps(whole, o.out, write, control) : link_maps(whole, o.out, write);
+}
+
+int merge_export(const MergeOptions& o, const Console& console) {
+  const MergedExport whole =
+      open_merged_export(std::vector<fs::path>(o.parts.begin(), o.parts.end()), o.mixed);
+  const bool shards = whole.spec.is_sharded();
+  const bool pooled = whole.spec.product == ExportProduct::pooled;
+  const MergeSize size{std::string(export_product_name(whole.spec.product)),
+                       std::ssize(whole.parts), std::ssize(whole.layout.groups),
+                       shards   ? shards_bytes(whole)
+                       : pooled ? pooled_payload_bytes(ExportPlan(whole.spec, whole.layout))
+                                : maps_bytes(whole)};
+  const std::string text =
+      fmt::format("{} of {} parts, {} {}", size.what, size.parts, format_bytes(size.bytes),
+                  o.copy || pooled ? "copied" : "linked");
+  if (o.dry_run) {
+    if (o.json) {
+      print_merge_json(o, size, 0);
+    } else {
+      fmt::print("{}\n", text);
+    }
+    return kExitOk;
+  }
+  console.say(fmt::format("merge: {} to {}", text, o.out));
+  const InterruptWatch interrupts(console);
+  Progress progress(console, "merge", std::max<int64_t>(1, size.bytes), 1, "B");
+  const MergeResult result = write_export(
+      whole, o, {interrupts.token(), [&](int64_t done, int64_t) { progress.update(done); }});
+  for (const std::string& warning : result.warnings) console.warn(warning);
+  console.say(result.complete_already ? o.out + " is complete already"
+                                      : fmt::format("wrote {}", o.out));
+  for (const std::string& note : result.notes) console.say(note);
+  if (o.json) print_merge_json(o, size, result.bytes_written);
+  return kExitOk;
+}
+
+/// What parts can be of.
+enum class PartKind : uint8_t { maps, stats, masks, volumes, captures };
+
+PartKind kind_of(const std::string& part) {
+  if (is_part_of_capture(part)) return PartKind::captures;
+  if (is_stats_json(part)) return PartKind::stats;
+  if (is_mask_json(part)) return PartKind::masks;
+  if (is_volume_file(part)) return PartKind::volumes;
+  if (is_export_file(part)) {
+    return read_manifest(part).product == "stats" ? PartKind::stats : PartKind::maps;
+  }
+  std::error_code error;
+  throw file_error(
+      part, "",
+      fs::exists(part, error)
+          ? "is nothing that --shard writes (an export; stats as .json or .h5, mask as "
+            ".json, query as .h5; a folder of convert's)"
+          : "is not there");
+}
+
+/// Of all parts. Throws Error(file) where they are of several kinds.
+PartKind common_kind(const std::vector<std::string>& parts) {
+  const PartKind kind = kind_of(parts.front());
+  for (const std::string& part : parts) {
+    if (kind_of(part) == kind &&
+        fs::path(part).extension() == fs::path(parts.front()).extension()) {
+      continue;
+    }
+    throw file_error(part, "", "is of another kind than " + one_line(parts.front()));
+  }
+  return kind;
+}
+
+int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
+  if (o.copy) throw usage_error("--copy is for maps: numbers are always copied");
+  if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
+  if (!o.sort.empty() && kind != PartKind::stats) throw usage_error("--sort is for stats");
+  const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
+  const TableMerge how{o.mixed, o.sort, o.dry_run};
+  MergeResult result;
+  const char* what = "stats";
+  if (kind == PartKind::masks) {
+    what = "mask";
+    result = merge_masks(parts, o.out, how, o.force);
+  } else if (kind == PartKind::volumes) {
+    what = "query";
+    MemoryBudget budget(memory_limit({}));
+    result = merge_volumes(parts, o.out, how, o.force, budget);
+  } else {
+    result = merge_stats(parts, o.out, how, {.force = o.force, .sync = o.sync});
+  }
+  for (const std::string& warning : result.warnings) console.warn(warning);
+  if (o.dry_run && !o.json) fmt::print("{} of {} parts\n", what, parts.size());
+  if (!o.dry_run) console.say("wrote " + o.out);
+  if (o.json) print_merge_json(o, {what, std::ssize(parts), 0, 0}, result.bytes_written);
+  return kExitOk;
+}
+
+int merge_folders(const MergeOptions& o, const Console& console) {
+  if (o.resume) throw usage_error("--resume is for maps: a folder is written anew");
+  const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
+  const InterruptWatch interrupts(console);
+  const MergeResult result = merge_captures(parts, o.out, o.copy, {o.mixed, "", o.dry_run}, o.force,
+                                            {interrupts.token(), {}});
+  if (o.dry_run && !o.json) fmt::print("capture of {} parts\n", parts.size());
+  if (!o.dry_run) console.say("wrote " + o.out);
+  if (o.json) print_merge_json(o, {"capture", std::ssize(parts), 0, 0}, result.bytes_written);
+  return kExitOk;
+}
+
+int run_merge(const MergeOptions& o) {
+  const Console console(o.quiet);
+  const PartKind kind = common_kind(o.parts);
+  if (kind != PartKind::maps && kind != PartKind::captures) return merge_tables(o, kind, console);
+  if (!o.sort.empty()) throw usage_error("--sort is for stats");
+  if (kind == PartKind::captures) return merge_folders(o, console);
+  return merge_export(o, console);
+}
+
+}  // namespace
+
+Command add_merge_command(CLI::App& app) {
+  auto options = std::make_shared<MergeOptions>();
+  MergeOptions& o = *options;
+  CommandParser command(app, "merge", "make the whole of the parts that runs with --shard wrote");
+  command.add_option("parts", o.parts, "the parts, all of them, in any order")
+      .type_name("PART")
+      .required();
+  command.add_option("-o", o.out, "the whole").type_name("OUT").required();
+  command.add_flag(
+      "--copy", o.copy,
+      "maps: one file that holds everything, the same to the byte as one run's; without\n"
+      "it OUT links the parts, which must stand beside it and stay there");
+  command.add_option("--sort", o.sort, "stats: heads by this number, the largest first")
+      .type_name("NAME");
+  command.add_flag("--mixed-backends", o.mixed,
+                   "join parts that different backends computed, whose bits differ");
+  command.add_flag("--sync,!--no-sync", o.sync, "as of export");
+  command.add_flag("--resume", o.resume, "go on with what an interrupted merge left");
+  command.add_flag("--force", o.force, "replace OUT once the new file is complete");
+  command.add_flag("--dry-run", o.dry_run, "check the parts and print sizes; write nothing");
+  command.add_flag("--json", o.json, "print what was written, or would be, as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  command.footer(
+      "Exit code 1 names parts that are missing, there twice, or of another plan.\n"
+      "Examples:\n"
+      "  attnscope merge part-*.h5 -o maps.h5            # a master that links the parts\n"
+      "  attnscope merge part-*.h5 -o maps.h5 --copy     # one file\n"
+      "  attnscope merge heads-*.json -o heads.csv");
+  return {command, [options] { return run_merge(*options); }};
+}
+
+}  // namespace attnscope

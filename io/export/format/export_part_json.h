@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/plan_share.h"
+
+namespace attnscope {
+
+struct ExportSpec;
+
+/// What the attributes `shard`, `plan_hash` and `part` of a part's file tell.
+struct StoredPart {
+  PlanPart plan;
+  std::vector<int64_t> calls;            ///< places of its calls in the whole selection
+  std::vector<std::string> call_hashes;  ///< of each of them
+};
+
+/// The attribute `part` of a spec with a share: {"units": [first, past the last, all], "calls":
+/// [[place, hash], …]}.
+std::string export_part_json(const ExportSpec& spec);
+
+/// What a part that is JSON says of itself: {"shard", "plan_hash", "part": {"units", "calls": []}}.
+nlohmann::ordered_json part_json(const PlanPart& part);
+
+/// Of the three attributes. Throws Error(file) naming `file` where they are not what a part says.
+StoredPart parse_export_part(const std::string& shard, const std::string& plan_hash,
+                             const std::string& part, const std::string& file);
+
+}  // namespace attnscope

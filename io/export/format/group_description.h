@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/problem/head_name.h"
+
+namespace attnscope {
+
+struct ExportGroup;
+
+/// What a group of an export says of its call: the attributes that it has. A value, made of an open
+/// capture's call or of what a part of an export recorded.
+struct CallDescription {
+  HeadName name;  ///< its batch item and head mean nothing
+  double timestep = std::numeric_limits<double>::quiet_NaN();
+  std::string layer_name, score, mask, grid, text, model, prompt, q_dtype, q_state;
+  double scale = 0;
+  int64_t head_dim = 0, head_offset = 0;
+  /// Token maps as JSON; nothing where none was stated.
+  std::optional<std::string> queries, keys;
+  std::string backend;
+  int64_t num_queries = 0;  ///< of the sequence, whatever is exported of it
+
+  bool is_linear() const { return score.rfind("linear", 0) == 0; }
+};
+
+/// The rows or the keys of a group, as indices of the sequence, and where they lie in it.
+struct AxisDescription {
+  std::vector<int32_t> indices, t, y, x;
+  std::vector<uint8_t> segments;  ///< [tokens], or [batch, tokens]
+  bool segments_by_item = false;
+  std::vector<std::string> named_segments;  ///< those that are neither text, video nor padding
+};
+
+/// Everything that a group of an export holds before its values. Its lists take 17 bytes a row and
+/// a key: to be made when it is written, and not kept.
+struct GroupDescription {
+  AxisDescription query, key;
+  std::vector<std::string> text;  ///< [text_index], or [batch, text_index]; may be empty
+  int64_t text_lists = 1;
+};
+
+/// What stands in a part's group as JSON, and back. Throws nlohmann's exceptions where it is no
+/// such description.
+nlohmann::ordered_json call_description_json(const CallDescription& call);
+CallDescription parse_call_description(const nlohmann::ordered_json& json);
+
+/// Of an open capture's call: `group.call`.
+CallDescription describe_call(const ExportGroup& group, const std::string& backend);
+GroupDescription describe_group(const ExportGroup& group);
+
+}  // namespace attnscope

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/export/format/completed_tiles.h"
+#include "io/export/format/export_journal.h"
+#include "io/export/format/export_manifest.h"
+#include "io/export/write/export_sink.h"
+#include "io/files/output_file.h"
+
+namespace attnscope {
+
+/// The life of an export that is one file with its entries at known places: built with all its
+/// structure as OUT.part, filled with write_at, told piece by piece to OUT.journal, resumed, marked
+/// complete and given its name. What fills it, maps that are computed or parts that are joined, is
+/// somebody else's. Commits by itself (ExportWriteOptions::commits); when it is destroyed before
+/// end(), what was added is committed, and stays for `resume` unless it was nothing.
+/// file(), add() and the const members are thread-safe.
+class TiledFile {
+ public:
+  /// Borrows spec and layout. Throws what make_hdf5_export() throws.
+  TiledFile(const ExportSpec& spec, const ExportLayout& layout, std::filesystem::path out,
+            const ExportWriteOptions& options);
+  TiledFile(const TiledFile&) = delete;
+  TiledFile& operator=(const TiledFile&) = delete;
+  ~TiledFile();
+
+  OutputFile& file() { return file_; }
+  const OutputFile& file() const { return file_; }
+  const ExportResume& resume() const { return resume_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// The file as it stands, unless OUT is complete already; so it is of those that follow.
+  const ExportManifest& stored() const { return stored_; }
+  const ExportManifest::TaskPlace& place(int64_t task) const {
+    return places_[static_cast<size_t>(task)];
+  }
+  const std::vector<ExportManifest::TaskPlace>& places() const { return places_; }
+  /// What earlier runs completed.
+  const CompletedTiles& before() const { return *before_; }
+  /// Whether the LSE of a row is among that.
+  bool has_lse_row(int64_t task, int64_t row) const;
+
+  /// A piece of `bytes` bytes has been written. Throws what ExportJournal::add() throws.
+  void add(const JournalRecord& record, int64_t bytes);
+  /// Commits everything that was added. Throws Error(file).
+  void suspend();
+  /// Marks the file complete and gives it its name. `tiles_done` counts those of before() as well;
+  /// throws Error(file) where some are missing.
+  void end(int64_t tiles_done);
+
+ private:
+  void remove_replaced();
+  void start_afresh(const ExportSpec& spec);
+  void take_up(const JournalContent& old, bool verify_all);
+  void set_stored(ExportManifest stored);
+  void open_journal(const JournalEnd& end);
+  std::vector<JournalRecord> sound_records(const JournalContent& old, bool all);
+
+  const ExportLayout& layout_;
+  const bool sync_;
+  const JournalCommits commits_;
+  const std::string header_;  ///< of the journal
+  OutputFile file_;
+  ExportResume resume_;
+  std::vector<std::string> notes_;
+  ExportManifest stored_;
+  std::vector<ExportManifest::TaskPlace> places_;  ///< point into stored_
+  std::optional<CompletedTiles> before_;
+  std::optional<ExportJournal> journal_;  ///< last: its thread uses file_
+};
+
+}  // namespace attnscope

@@ -1,0 +1,79 @@
+#include "io/parts/merge_masks.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "io/files/input_file.h"
+#include "io/files/output_file.h"
+#include "io/parts/part_set.h"
+#include "io/results/mask_files.h"
+
+namespace attnscope {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+OrderedJson read_masks(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return OrderedJson::parse(file, nullptr, false);
+}
+
+bool is_masks(const OrderedJson& json) {
+  return json.is_object() && json.contains("format") && json["format"] == "attnscope-mask/1" &&
+         json.contains("heads") && json["heads"].is_array();
+}
+
+PartFacts mask_facts(const OrderedJson& json, const fs::path& path) {
+  const auto text = [&](const char* name) {
+    return json.contains(name) && json[name].is_string() ? json[name].get<std::string>()
+                                                         : std::string();
+  };
+  if (!is_masks(json) || text("shard").empty()) {
+    throw file_error(path.string(), "",
+                     "is no part of what masks keep (expected one that --shard wrote)");
+  }
+  return {path,
+          parse_export_part(text("shard"), text("plan_hash"),
+                            json.value("part", OrderedJson()).dump(), path.string()),
+          text("backend")};
+}
+
+}  // namespace
+
+bool is_mask_json(const fs::path& path) {
+  return path.extension() == ".json" && is_masks(read_masks(path));
+}
+
+MergeResult merge_masks(const std::vector<fs::path>& parts, const fs::path& out,
+                        const TableMerge& how, bool force) {
+  const std::string extension = out.extension().string();
+  if (extension != ".json" && extension != ".csv") {
+    throw usage_error(fmt::format("-o {}: the name must end in .json or .csv (got \"{}\")",
+                                  out.string(), extension));
+  }
+  OutputFile::check_target(out, {.force = force, .inputs = parts});
+  std::vector<OrderedJson> read;
+  std::vector<PartFacts> facts;
+  for (const fs::path& path : parts) {
+    read.push_back(read_masks(path));
+    facts.push_back(mask_facts(read.back(), path));
+  }
+  OrderedJson whole{{"format", "attnscope-mask/1"}, {"heads", OrderedJson::array()}};
+  for (const size_t i : order_of_parts(facts, how.mixed)) {
+    for (OrderedJson& head : read[i]["heads"]) {
+      if (!head.is_object()) throw file_error(parts[i].string(), "heads", "is no list of heads");
+      whole["heads"].push_back(std::move(head));
+    }
+  }
+  if (how.dry_run) return {};
+  write_mask_file(whole, out, force);
+  MergeResult result;
+  result.bytes_written = InputFile(out).size();
+  return result;
+}
+
+}  // namespace attnscope

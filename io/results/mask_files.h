@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace attnscope {
+
+/// What masks keep ("attnscope-mask/1", docs/masks.md) as lines of commas: the columns of its
+/// heads, undefined ones empty; block, slot and chunk where any head has them.
+std::string mask_csv(const nlohmann::ordered_json& masks);
+
+/// Writes it as .json or, by the name's end, as .csv. Complete or not at all. Throws Error(file).
+void write_mask_file(const nlohmann::ordered_json& masks, const std::filesystem::path& path,
+                     bool force);
+
+}  // namespace attnscope

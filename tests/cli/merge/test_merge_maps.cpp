@@ -1,0 +1,234 @@
+// Exports in parts: the whole is the file of one process, byte for byte, for any number of parts.
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/merge/parts.h"
+#include "tests/support/catch.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Two calls of two heads: a third and a seventh part cut calls, and some of seven are empty.
+const Arguments kSmall{"--layers", "0-1", "--heads", "0-1", "--rows", "0:150"};
+
+Arguments export_of(const Arguments& product) {
+  Arguments arguments{"export", sample("moving-shapes"), "--quiet"};
+  arguments.insert(arguments.end(), kSmall.begin(), kSmall.end());
+  arguments.insert(arguments.end(), product.begin(), product.end());
+  return arguments;
+}
+
+std::string whole_of(const TemporaryFolder& folder, const Arguments& product) {
+  Arguments arguments = export_of(product);
+  const std::string out = folder / "one.h5";
+  arguments.insert(arguments.end(), {"-o", out, "--force"});
+  require_run(arguments);
+  return read_file(out);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("one, two, three and seven parts make the file of one process") {
+  for (const Arguments& product :
+       {Arguments{}, Arguments{"--dtype", "u8"}, Arguments{"--product", "logits"},
+        Arguments{"--product", "lse"}}) {
+    const TemporaryFolder folder;
+    const std::string whole = whole_of(folder, product);
+    for (const int count : {1, 2, 3, 7}) {
+      INFO((product.empty() ? "weights" : product.back()) << " in " << count);
+      const std::string name = folder / ("part" + std::to_string(count) + "-{shard}.h5");
+      const auto parts = run_parts(export_of(product), name, count);
+      const std::string out = folder / ("whole" + std::to_string(count) + ".h5");
+      const auto merged = merge(parts, out, {"--copy"});
+      INFO(merged.err);
+      REQUIRE(merged.exit_code == 0);
+      CHECK(read_file(out) == whole);
+    }
+  }
+}
+
+TEST_CASE("parts in shards and of blocks make the whole of one process") {
+  for (const Arguments& product :
+       {Arguments{"--compress", "gzip"}, Arguments{"--topk", "8"}, Arguments{"--threshold", "0.01"},
+        Arguments{"--block", "16", "--pyramid"}, Arguments{"--block", "32"}}) {
+    const TemporaryFolder folder;
+    const std::string whole = whole_of(folder, product);
+    for (const int count : {1, 2, 3}) {
+      INFO(product.front() << " in " << count);
+      const std::string name = folder / ("part" + std::to_string(count) + "-{shard}.h5");
+      const auto parts = run_parts(export_of(product), name, count);
+      for (const bool copy : {false, true}) {
+        // The master names its folder of shards.
+        fs::create_directory(folder / "out");
+        const std::string out = folder / "out/one.h5";
+        const auto merged = merge(parts, out, copy ? Arguments{"--copy"} : Arguments{});
+        INFO(merged.err);
+        REQUIRE(merged.exit_code == 0);
+        CHECK(read_file(out) == whole);
+        require_run({"verify", out});
+        fs::remove_all(folder / "out");
+      }
+    }
+  }
+}
+
+TEST_CASE("a part knows which part it is, and is looked at as far as its content goes") {
+  const TemporaryFolder folder;
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 3);
+  const auto info = require_run({"info", parts[1]});
+  CHECK(contains(info.out, "part 1/3 of plan "));
+  CHECK(contains(info.out, "of its 4 units"));
+  CHECK(contains(require_run({"verify", parts[1]}).out, "part 1/3 of a plan"));
+  const auto json = require_run({"info", parts[1], "--json"});
+  CHECK(contains(json.out, "\"shard\": \"1/3\""));
+  CHECK(contains(json.out, "\"plan_hash\": "));
+  require_run({"render", parts[1], "--picture", "mosaic", "-o", folder / "part.png"});
+  require_run({"query", parts[1], "--index", "100"});
+  // Seven parts of four heads: some are outputs without any.
+  const auto many = run_parts(export_of({}), folder / "many-{shard}.h5", 7);
+  int empty = 0;
+  for (const std::string& part : many) {
+    require_run({"verify", part});
+    empty += contains(require_run({"info", part}).out, ": 0 of its 4 units") ? 1 : 0;
+  }
+  CHECK(empty == 3);
+}
+
+TEST_CASE("a master links the parts beside it, and every command reads through it") {
+  const TemporaryFolder folder;
+  whole_of(folder, {});
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 3);
+  const std::string out = folder / "maps.h5";
+  const auto merged = merge(parts, out);
+  INFO(merged.err);
+  REQUIRE(merged.exit_code == 0);
+  const auto info = require_run({"info", out});
+  CHECK(contains(info.out, "in part-1-of-3.h5"));
+  CHECK(contains(info.out, "complete: 3 parts"));
+  CHECK(contains(require_run({"verify", out}).out, "good: 3 of 3 parts good"));
+  const Arguments query{"query", out, "--index", "100", "--json"};
+  Arguments same = query;
+  same[1] = folder / "one.h5";
+  CHECK(require_run(query).out == require_run(same).out);
+  for (const std::string& file : {out, folder / "one.h5"}) {
+    require_run({"render", file, "--picture", "mosaic", "-o", file + ".png"});
+  }
+  CHECK(read_file(out + ".png") == read_file(folder / "one.h5.png"));
+}
+
+TEST_CASE("a master tells what became of its parts") {
+  const TemporaryFolder folder;
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 2);
+  const std::string out = folder / "maps.h5";
+  REQUIRE(merge(parts, out).exit_code == 0);
+  damage(parts[0], static_cast<int64_t>(fs::file_size(parts[0])) - 100);
+  auto verify = run_attnscope({"verify", out});
+  CHECK(verify.exit_code == 3);
+  CHECK(contains(verify.out, "part-0-of-2.h5"));
+  fs::remove(parts[0]);
+  verify = run_attnscope({"verify", out});
+  CHECK(verify.exit_code == 3);
+  CHECK(contains(verify.out, "missing: 1 of 2 parts"));
+  // Another part under the same name is not what was linked.
+  fs::copy_file(parts[1], parts[0]);
+  CHECK(run_attnscope({"verify", out}).exit_code == 3);
+  const auto query = run_attnscope({"query", out, "--index", "100"});
+  CHECK(query.exit_code == 1);
+  CHECK(contains(query.err, "is another file than the one that"));
+}
+
+TEST_CASE("parts that are missing, double, foreign or incomplete are named") {
+  const TemporaryFolder folder;
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 3);
+  const auto refused = [&](const std::vector<std::string>& given) {
+    const auto result = merge(given, folder / "maps.h5", {"--copy"});
+    CHECK(result.exit_code == 1);
+    CHECK_FALSE(fs::exists(folder / "maps.h5"));
+    CHECK_FALSE(fs::exists(folder / "maps.h5.part"));
+    return result.err;
+  };
+  CHECK(contains(refused({parts[0], parts[2]}), "part 1/3 is missing"));
+  CHECK(contains(refused({parts[2]}), "parts 0-1 of 3 are missing"));
+  fs::copy_file(parts[1], folder / "copy.h5");
+  CHECK(contains(refused({parts[0], parts[1], parts[2], folder / "copy.h5"}),
+                 "part 1/3 is there 2 times"));
+  const auto others = run_parts(export_of({"--dtype", "f32"}), folder / "other-{shard}.h5", 3);
+  CHECK(contains(refused({parts[0], others[1], parts[2]}),
+                 "other-1-of-3.h5 is part 1/3 of another "
+                 "plan"));
+  const auto halves = run_parts(export_of({}), folder / "half-{shard}.h5", 2);
+  CHECK(contains(refused({parts[0], parts[1], parts[2], halves[0]}),
+                 "half-0-of-2.h5 is part 0/2, and the others are of 3"));
+  // A whole export is no part, and neither is anything else.
+  whole_of(folder, {});
+  CHECK(contains(refused({parts[0], folder / "one.h5"}), "is no part of an export"));
+}
+
+TEST_CASE("parts that are cut short or damaged are named, and nothing is left") {
+  const TemporaryFolder folder;
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 2);
+  const std::string sound = read_file(parts[1]);
+  const auto refused = [&] {
+    const auto result = merge(parts, folder / "maps.h5", {"--copy"});
+    CHECK(result.exit_code == 1);
+    CHECK_FALSE(fs::exists(folder / "maps.h5"));
+    return result.err;
+  };
+  fs::resize_file(parts[1], fs::file_size(parts[1]) / 2);
+  CHECK(contains(refused(), "part-1-of-2.h5"));
+  std::ofstream(parts[1], std::ios::binary) << sound;
+  // An entry, which is found when it is copied; the file's end is entries or LSEs.
+  damage(parts[1], static_cast<int64_t>(sound.size()) / 2);
+  const std::string text = refused();
+  CHECK(contains(text, "part-1-of-2.h5"));
+  CHECK(contains(text, "checksum differs"));
+  // With the part as it was, the merge goes on with what it had.
+  std::ofstream(parts[1], std::ios::binary) << sound;
+  const auto merged = merge(parts, folder / "maps.h5", {"--copy", "--resume"});
+  INFO(merged.err);
+  CHECK(merged.exit_code == 0);
+  CHECK(read_file(folder / "maps.h5") == whole_of(folder, {}));
+}
+
+TEST_CASE("a part that is asked for again is there, or gone on with") {
+  const TemporaryFolder folder;
+  Arguments first = export_of({});
+  first.insert(first.end(), {"-o", folder / "part.h5", "--shard", "1/3", "--resume"});
+  require_run(first);
+  const std::string bytes = read_file(folder / "part.h5");
+  first.erase(first.begin() + 2);  // --quiet
+  CHECK(contains(require_run(first).err, "is complete already"));
+  CHECK(read_file(folder / "part.h5") == bytes);
+  // Another share, or the whole, is another output.
+  first[first.size() - 2] = "2/3";
+  const auto other = run_attnscope(first);
+  CHECK(other.exit_code == 1);
+  CHECK(contains(other.err, "shard is \"1/3\" there, \"2/3\" here"));
+  CHECK(read_file(folder / "part.h5") == bytes);
+}
+
+TEST_CASE("parts of several backends are joined only when asked") {
+  const TemporaryFolder folder;
+  const std::string name = folder / "part-{shard}.h5";
+  std::vector<std::string> parts;
+  for (const int i : {0, 1}) {
+    Arguments arguments = export_of({"--backend", i == 0 ? "reference" : "cpu"});
+    arguments.insert(arguments.end(), {"-o", name, "--shard", std::to_string(i) + "/2"});
+    require_run(arguments);
+    parts.push_back(folder / ("part-" + std::to_string(i) + "-of-2.h5"));
+  }
+  const auto refused = merge(parts, folder / "maps.h5", {"--copy"});
+  CHECK(refused.exit_code == 1);
+  CHECK(contains(refused.err, "several backends, whose bits differ"));
+  CHECK(contains(refused.err, "part-0-of-2.h5 by reference"));
+  REQUIRE(merge(parts, folder / "maps.h5", {"--copy", "--mixed-backends"}).exit_code == 0);
+  CHECK(contains(require_run({"info", folder / "maps.h5", "--json"}).out, " + reference\""));
+  require_run({"verify", folder / "maps.h5"});
+}
