@@ -39,7 +39,7 @@ struct FrameCounters {
   int64_t frames = 0;       ///< drawn since the window was opened
   double frame_ms_max = 0;  ///< largest own work of a frame (uploads, panels, draw calls; without
                             ///< waiting for the screen) since the capture's first picture
-  double frame_cpu_ms_max = 0;  ///< the same in processor time of the window's thread
+  double frame_cpu_ms_max = 0;             ///< the same in processor time of the window's thread
   std::optional<double> first_picture_ms;  ///< from opening the capture until something stood
                                            ///< everywhere in its view
   std::optional<double> query_ms;          ///< from asking for the last line until it was drawn
