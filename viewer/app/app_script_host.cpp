@@ -96,6 +96,10 @@ std::optional<double> AppScriptHost::measured(ScriptName name) const {
       return counters.query_ms;
     case ScriptName::frame_ms_max:
       return counters.frame_ms_max;
+    case ScriptName::frame_cpu_ms_max:
+      return counters.frame_cpu_ms_max;
+    case ScriptName::cpu_ms:
+      return program_cpu_ms();
     case ScriptName::frames:
       return static_cast<double>(counters.frames);
     case ScriptName::texture_mib:

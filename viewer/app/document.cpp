@@ -5,6 +5,7 @@
 #include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
 #include "viewer/tiles/texels/export_texels.h"
+#include "viewer/tiles/texels/joined_texels.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/window_size.h"
 
@@ -17,18 +18,14 @@ std::filesystem::path CaptureOrigin::name() const {
 
 namespace {
 
+/// `own`: how many of the calls are the first one's.
 std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
                                         std::shared_ptr<const Capture> capture,
-                                        std::vector<MapSource> calls,
-                                        std::optional<Capture> other = {}) {
-  const auto own = static_cast<int64_t>(calls.size());
-  if (other) {
-    std::vector<MapSource> more = map_sources(*other);
-    calls.insert(calls.end(), more.begin(), more.end());
-  }
+                                        std::optional<Capture> other, std::vector<MapSource> calls,
+                                        int64_t own) {
   const auto all = static_cast<int64_t>(calls.size());
   HeadPicker picker(calls, {0, own});
-  HeadPicker other_picker(calls, other ? IndexRange{own, all} : IndexRange{0, own});
+  HeadPicker other_picker(calls, all > own ? IndexRange{own, all} : IndexRange{0, own});
   ViewLimits limits = ViewLimits::of(calls);
   ViewState start = opened_view(limits);
   return std::unique_ptr<Document>(new Document{origin,
@@ -46,13 +43,37 @@ std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
                                                 nullptr});
 }
 
+/// An export, and perhaps a second one that is compared with it.
+std::unique_ptr<Document> open_exports(const CaptureOrigin& origin, const TileSourceMaker& make,
+                                       std::function<void()> wake,
+                                       const std::filesystem::path& second) {
+  if (origin.facts.any()) {
+    throw usage_error(origin.path.string() +
+                      ": is an export, whose maps are computed already; facts belong to captures");
+  }
+  std::shared_ptr<const TexelReader> reader = read_export_texels(origin.path);
+  const auto own = static_cast<int64_t>(reader->calls().size());
+  if (!second.empty()) reader = join_texels(std::move(reader), read_export_texels(second));
+  auto document = make_document(origin, nullptr, std::nullopt, reader->calls(), own);
+  document->limits.computed = false;
+  document->other_origin.path = second;
+  document->tiles = make.of_export(std::move(reader), std::move(wake));
+  return document;
+}
+
+/// What is read and what is computed have no pair of numbers that one source brings.
+void check_both_alike(const CaptureOrigin& origin, const std::filesystem::path& second) {
+  const bool first_read = !origin.path.empty() && is_export_file(origin.path);
+  if (first_read == is_export_file(second)) return;
+  const std::string exported = first_read ? origin.path.string() : second.string();
+  const std::string capture = first_read ? second.string() : origin.name().string();
+  throw usage_error(exported + ": is an export, and " + capture +
+                    " a capture: compare two captures, or two exports");
+}
+
 /// A capture, which the window shows beside another.
 Capture open_second(const std::filesystem::path& path, const FactOverrides& facts,
                     const ReadControl& control) {
-  if (is_export_file(path)) {
-    throw usage_error(path.string() +
-                      ": is an export, which cannot be side B: open the capture that it is of");
-  }
   Capture capture = Capture::open(path, facts, control);
   require_whole_calls(capture);
   return capture;
@@ -63,21 +84,9 @@ Capture open_second(const std::filesystem::path& path, const FactOverrides& fact
 std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const ReadControl& control,
                                          const TileSourceMaker& make, std::function<void()> wake,
                                          const std::filesystem::path& second) {
+  if (!second.empty()) check_both_alike(origin, second);
   if (!origin.path.empty() && is_export_file(origin.path)) {
-    if (!second.empty()) {
-      throw usage_error(origin.path.string() +
-                        ": is an export, which cannot be compared with another capture");
-    }
-    if (origin.facts.any()) {
-      throw usage_error(
-          origin.path.string() +
-          ": is an export, whose maps are computed already; facts belong to captures");
-    }
-    std::shared_ptr<const TexelReader> reader = read_export_texels(origin.path);
-    auto document = make_document(origin, nullptr, reader->calls());
-    document->limits.computed = false;
-    document->tiles = make.of_export(std::move(reader), std::move(wake));
-    return document;
+    return open_exports(origin, make, std::move(wake), second);
   }
   auto stop = std::make_unique<DocumentStop>(control.stop);
   ReadControl own = control;
@@ -87,9 +96,14 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
   require_whole_calls(capture);
   std::optional<Capture> other;
   if (!second.empty()) other.emplace(open_second(second, origin.facts, own));
-  const std::vector<MapSource> calls = map_sources(capture);
-  auto document = make_document(origin, std::make_shared<const Capture>(std::move(capture)), calls,
-                                std::move(other));
+  std::vector<MapSource> calls = map_sources(capture);
+  const auto own_calls = static_cast<int64_t>(calls.size());
+  if (other) {
+    const std::vector<MapSource> more = map_sources(*other);
+    calls.insert(calls.end(), more.begin(), more.end());
+  }
+  auto document = make_document(origin, std::make_shared<const Capture>(std::move(capture)),
+                                std::move(other), std::move(calls), own_calls);
   document->stop = std::move(stop);
   document->other_origin.path = second;
   document->tiles = document->other ? make.of_two(*document->capture, *document->other, wake)
@@ -155,7 +169,7 @@ Session Document::session(int width, int height) const {
   session.height = size.height;
   session.head = picker.values(history.now().head);
   session.view = history.now();
-  if (other) session.other_capture = std::filesystem::absolute(other_origin.path);
+  if (has_second()) session.other_capture = std::filesystem::absolute(other_origin.path);
   if (session.view.other) session.other_head = other_picker.values(session.view.other->head);
   return session;
 }

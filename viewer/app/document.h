@@ -76,8 +76,8 @@ struct Document {
   std::shared_ptr<const Capture> capture;  ///< null: an export
   /// What was added to it since; calls() of each stand behind those before.
   std::vector<std::shared_ptr<const Capture>> added;
-  CaptureOrigin other_origin;    ///< of a second capture
-  std::optional<Capture> other;  ///< none: one capture is open
+  CaptureOrigin other_origin;    ///< of a second capture or export; its path is empty without one
+  std::optional<Capture> other;  ///< the second capture
   std::vector<MapSource> calls;  ///< of the capture, or of the export; then of the second one
   int64_t own_calls = 0;         ///< of them, that are not the second one's
   HeadPicker picker;             ///< of heads of the first
@@ -101,6 +101,8 @@ struct Document {
   bool shows_other = false;
   mutable PlacedMaps orders = {};
 
+  /// Whether a second capture or export is open.
+  bool has_second() const { return !other_origin.path.empty(); }
   /// What the quick check found and nobody has dismissed.
   std::string warning() const {
     return quick_check && !warning_dismissed ? quick_check->warning() : std::string();
@@ -108,7 +110,8 @@ struct Document {
   /// A capture is read with `control`, and no longer than the document is open. Throws what
   /// Capture::open() and read_export_texels() throw, Error(usage) where facts are given with an
   /// export.
-  /// `second`, where it is given, is opened beside it: Error(usage) where either is an export.
+  /// `second`, where it is given, is opened beside it: Error(usage) where one of the two is an
+  /// export and the other a capture.
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
                                         const TileSourceMaker& make, std::function<void()> wake,
                                         const std::filesystem::path& second = {});

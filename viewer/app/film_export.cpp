@@ -72,7 +72,7 @@ FilmExport::FilmExport(const Film& film, std::filesystem::path path, bool force,
     : path_(std::move(path)),
       force_(force),
       wake_(std::move(wake)),
-      rate_(film_rate(film.content)) {
+      rate_(film_rate(film.look, film.content)) {
   check_name(path_);
   if (path_.extension() == ".mp4") check_mp4(path_);
   volumes_ = volumes_of(film);

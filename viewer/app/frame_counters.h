@@ -1,5 +1,7 @@
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -19,11 +21,25 @@ class FrameClock {
   Clock::time_point start_ = Clock::now();
 };
 
+/// Milliseconds of processor time of the thread that asks; other programs do not change it.
+inline double thread_cpu_ms() {
+  timespec at = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+  return static_cast<double>(at.tv_sec) * 1e3 + static_cast<double>(at.tv_nsec) / 1e6;
+}
+/// The same of the whole program.
+inline double program_cpu_ms() {
+  timespec at = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
+  return static_cast<double>(at.tv_sec) * 1e3 + static_cast<double>(at.tv_nsec) / 1e6;
+}
+
 /// What the window measures about itself; scripts print it.
 struct FrameCounters {
   int64_t frames = 0;       ///< drawn since the window was opened
   double frame_ms_max = 0;  ///< largest own work of a frame (uploads, panels, draw calls; without
                             ///< waiting for the screen) since the capture's first picture
+  double frame_cpu_ms_max = 0;             ///< the same in processor time of the window's thread
   std::optional<double> first_picture_ms;  ///< from opening the capture until something stood
                                            ///< everywhere in its view
   std::optional<double> query_ms;          ///< from asking for the last line until it was drawn

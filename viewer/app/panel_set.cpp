@@ -11,6 +11,8 @@ namespace {
 constexpr float kGap = 4;  ///< between panes; where splitters are
 /// A right column that is lower has the query alone.
 constexpr float kLeastColumn = 240;
+/// Of the panes in it, the query and those below.
+constexpr float kLeastQuery = 200, kLeastPane = 120;
 /// What the steps must leave to the panes.
 constexpr float kLeastBelowStrip = 260;
 /// The share of the window's height that the toolbar may take before it folds.
@@ -60,12 +62,18 @@ ScreenRect PanelSet::draw_left(const Ui& ui, const ScreenRect& rect, const Scene
   return {atlas.x1 + gap, rect.y0, rect.x1, rect.y1};
 }
 
-/// The lower `share` of `column`, below a splitter that moves it, and what is left above.
+/// The lower `share` of `column`, below a splitter that moves it, and what is left above: to the
+/// query and `left` panes more.
 PanelSet::Cut PanelSet::cut_below(const Ui& ui, const char* label, const ScreenRect& column,
-                                  float& share) {
+                                  int left, float& share) {
   const float gap = ui.px(kGap);
-  const float height =
-      std::round(std::clamp(column.height() * share, ui.px(120), column.height() * 0.7f));
+  // What the others need, or an equal part of what is too low for all of them.
+  const auto others = static_cast<float>(left);
+  const float room = column.height() - ui.px(kLeastQuery) - others * (ui.px(kLeastPane) + gap);
+  const float most = std::max({1.0f, room, column.height() / (others + 2) - gap});
+  const float least = std::min(ui.px(kLeastPane), most);
+  const float wanted = std::max(column.height() * share, least);
+  const float height = std::round(std::min({wanted, most, column.height() * 0.7f}));
   const ScreenRect below{column.x0, column.y1 - height, column.x1, column.y1};
   const ScreenRect above{column.x0, column.y0, column.x1, below.y0 - gap};
   const float moved = splitter(ui, label, {column.x0, above.y1, column.x1, below.y0}, false);
@@ -76,8 +84,11 @@ PanelSet::Cut PanelSet::cut_below(const Ui& ui, const char* label, const ScreenR
 /// The panes that are asked for take the foot of `column`; gives what they leave to the query.
 ScreenRect PanelSet::draw_below(const Ui& ui, ScreenRect column, const Scene& scene,
                                 PanelRequests& requests) {
+  const bool ranked = scene.chosen.other && scene.chosen.other->ranked;
+  int left =
+      (scene.state.mask.shown ? 1 : 0) + (scene.state.show_frames ? 1 : 0) + (ranked ? 1 : 0);
   const auto place = [&](const char* label, float& share) {
-    const Cut cut = cut_below(ui, label, column, share);
+    const Cut cut = cut_below(ui, label, column, --left, share);
     column = cut.above;
     return cut.below;
   };
@@ -87,7 +98,7 @@ ScreenRect PanelSet::draw_below(const Ui& ui, ScreenRect column, const Scene& sc
   if (scene.state.show_frames) {
     frames_.draw(ui, place("Split/Frames", frames_share_), scene, requests);
   }
-  if (scene.chosen.other && scene.chosen.other->ranked) {
+  if (ranked) {
     ranked_.draw(ui, place("Split/Ranked", ranked_share_), scene, requests);
   }
   return column;
@@ -172,6 +183,9 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
     case ViewPane::frames:
       frames_.draw(ui, rest, scene, requests);
       break;
+    case ViewPane::ranked:
+      ranked_.draw(ui, rest, scene, requests);
+      break;
     case ViewPane::words:
       if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);
       break;
@@ -193,7 +207,7 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
     resolution = "level " + std::to_string(matrix_.seen().level) + " \u00b7 " + resolution;
   }
   draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution,
-                   tracks);
+                   tracks, requests);
 }
 
 }  // namespace attnscope

@@ -39,7 +39,7 @@ class PanelSet {
   struct Cut {
     ScreenRect above, below;
   };
-  Cut cut_below(const Ui& ui, const char* label, const ScreenRect& column, float& share);
+  Cut cut_below(const Ui& ui, const char* label, const ScreenRect& column, int left, float& share);
   /// The ranked rows, the mass between frames and the sparse mask at the foot of `column`, where
   /// they are shown; gives what is left above.
   ScreenRect draw_below(const Ui& ui, ScreenRect column, const Scene& scene,

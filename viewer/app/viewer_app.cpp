@@ -107,12 +107,13 @@ void ViewerApp::apply(PanelRequests& requests) {
     window_->request_frames();
   }
   if (requests.show_help) help_ = true;
+  if (requests.command) run_command(*requests.command);
   if (requests.show_browser) run_command(CommandId::open);
   if (requests.open) try_open(*requests.open);
 }
 
 void ViewerApp::draw_frame() {
-  const double start = clock_.milliseconds();
+  const double start = clock_.milliseconds(), cpu_start = thread_cpu_ms();
   const bool first_drawn = counters_.first_picture_ms.has_value();
   changed_ = false;
   drew_busy_ = is_source_busy();
@@ -140,10 +141,14 @@ void ViewerApp::draw_frame() {
   glClear(GL_COLOR_BUFFER_BIT);
   window_->render();
   const double worked = clock_.milliseconds() - start;
+  const double cpu_worked = thread_cpu_ms() - cpu_start;
   window_->swap();
   window_->frame_done();
   ++counters_.frames;
-  if (first_drawn) counters_.frame_ms_max = std::max(counters_.frame_ms_max, worked);
+  if (first_drawn) {
+    counters_.frame_ms_max = std::max(counters_.frame_ms_max, worked);
+    counters_.frame_cpu_ms_max = std::max(counters_.frame_cpu_ms_max, cpu_worked);
+  }
   apply(requests);
 }
 
@@ -234,7 +239,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   const MapSource& call = d.call_of(state.head);
   const int64_t keys = call.keys.tokens();
   // They are of the first capture's video.
-  const bool own_video = !(d.other && d.shows_other && d.history.now().other);
+  const bool own_video = !(d.has_second() && d.shows_other && d.history.now().other);
   const std::span<const int64_t> pictures =
       own_video ? std::span<const int64_t>(d.pictures) : std::span<const int64_t>();
   const ColourScale scale = shown_scale(state, frame_->histogram(), keys);
@@ -270,7 +275,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .other_head =
           d.history.now().other ? std::optional(d.history.now().other->head) : std::nullopt,
       .shows_other = d.shows_other && d.history.now().other.has_value(),
-      .of_two_captures = d.other.has_value(),
+      .of_two_captures = d.has_second(),
       .divergence = frame_->divergence(),
       .mask = frame_->mask(),
       .divergence_problem = d.tiles->divergence_problem(),
@@ -288,6 +293,10 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
     d.warning_told = true;
     if (!scene.warning.empty()) keep_message(scene.warning);
     if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
+  }
+  if (scene.source.problem != told_problem_) {
+    told_problem_ = scene.source.problem;
+    if (!told_problem_.empty()) keep_message(told_problem_);
   }
   panels_.draw(ui, window, scene, requests);
   const PaneSize after = panels_.matrix().pane_size();

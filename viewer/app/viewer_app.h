@@ -227,12 +227,13 @@ class ViewerApp {
   gl::MapPainter painter_;
   TileTextures textures_;
   PanelSet panels_;
-  FileBrowser browser_;
+  FileBrowser browser_{is_session_file};
   LabelRegistry labels_;
   ScriptedMouse mouse_;
   std::unique_ptr<Document> document_;
   std::optional<DocumentFrame> frame_;  ///< of the document
   std::string ask_problem_;             ///< why what is shown could not be asked for
+  std::string told_problem_;            ///< of the tile source, that was kept as a message
   struct Awaited {
     CaptureOrigin origin;
     std::function<void(Document&)> opened;

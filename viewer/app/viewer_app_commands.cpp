@@ -273,6 +273,11 @@ void ViewerApp::copy(CommandId what) {
                           TokenNames::of(call, state.head.batch, state.reverse));
     } else {
       if (!d.capture) throw usage_error("what is open is an export already");
+      if (state.against()) {
+        throw usage_error(
+            "what is seen is a difference, which has no export: attnscope diff has its numbers, "
+            "difference off shows a map that has one");
+      }
       const CallLimits& size = d.limits.of_call(state.head);
       if (!state.order.is_stored() && state.rect != fit_rect(size.rows, size.cols)) {
         throw usage_error("exports are cut in the stored order, the matrix shows " +

@@ -20,7 +20,7 @@ void ViewerApp::open_other(const std::filesystem::path& path) {
       [window = window_] { window->wake(); }, path);
   // What was seen of a second capture before is no head of this one.
   ViewState now = document_->history.now();
-  now.other.reset();
+  now = apply_action(now, action::DropOther{}, document_->limits);
   // Of a capture that has grown, calls may stand in another order.
   const HeadId head = document->picker.find(document_->picker.values(now.head));
   const CallLimits& before = document_->limits.of_call(now.head);

@@ -34,7 +34,7 @@ void ViewerApp::play_film(bool on) {
   if (film_moment() == *moments - 1) look.moment = 0;
   look.one = true;
   act(action::SetFilm{look});
-  film_player_.start(seconds(), film_rate(panels_.query().film()->content()));
+  film_player_.start(seconds(), film_rate(look, panels_.query().film()->content()));
 }
 
 void ViewerApp::toggle_film() {
@@ -69,7 +69,7 @@ void ViewerApp::save_film(const std::filesystem::path& file) {
   const std::string heads = state.against()
                                 ? sides_text(document_->picker.values(state.head),
                                              document_->other_picker.values(state.against()->other),
-                                             document_->other.has_value())
+                                             document_->has_second())
                                 : document_->picker.title(state.head);
   const FilmCaption caption{one_line(document_->origin.name().filename().string()), heads,
                             panels_.query().what(), softmax_text(call), panels_.query().unit()};

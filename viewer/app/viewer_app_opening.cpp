@@ -26,7 +26,7 @@ void ViewerApp::open(const CaptureOrigin& origin, const std::filesystem::path& s
   auto document = Document::open(
       origin, settings_.read_control, settings_.make_source, [window = window_] { window->wake(); },
       second);
-  if (document->other) document->take_nearest_other();
+  if (document->has_second()) document->take_nearest_other();
   if (settings_.begin_with_atlas && has_atlas_of_many(*document)) {
     AtlasLook look;
     look.shown = true;
@@ -69,7 +69,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   textures_.clear();
   counters_.first_picture_ms.reset();
   counters_.query_ms.reset();
-  counters_.frame_ms_max = 0;
+  counters_.frame_ms_max = counters_.frame_cpu_ms_max = 0;
   opened_at_ = clock_.milliseconds();
   changed_ = true;
   if (document_->other) tell_warnings(*document_->other);

@@ -21,6 +21,8 @@ constexpr float kNumberedCell = 40;  ///< from this on a cell's number is printe
 /// Values that a colour range is chosen from.
 constexpr size_t kMostValues = size_t{1} << 16;
 
+constexpr float kLeastField = 80, kMostField = 320;
+
 const char* const kThumbnails = "thumbnails";
 const char* const kLayers = "layers";
 
@@ -48,9 +50,14 @@ std::string number_text(double value) {
   return fmt::format("{:.2f}", value);
 }
 
+/// The colours of heads are those of maps, whatever the matrix has: a difference has others.
+Colormap head_colours(const ViewState& state) {
+  return parse_colormap(state.colormap).value_or(Colormap::viridis);
+}
+
 /// Of a metric over the heads that are shown.
 ColourScale metric_scale(const Scene& scene) {
-  const Colormap map = scene.scale.map();
+  const Colormap map = head_colours(scene.state);
   if (!scene.atlas->range) return ColourScale::of_nothing(map, ScaleKind::linear);
   const auto [low, high] = *scene.atlas->range;
   return ColourScale(map, ScaleKind::linear, widened_range({low, high}, ScaleKind::linear));
@@ -139,13 +146,34 @@ float AtlasPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scen
     set([&](AtlasLook& to) { to.exact = !to.exact; });
   }
   if (!look.filter.empty()) {
-    const std::string text = "\u00d7 " + one_line(look.filter);
-    next(text_size(ui.fonts.body, text).x / ui.scale + 20);
-    if (tool_button(ui, "Atlas/Filter", text, true, "show all heads again")) {
+    next(28);
+    if (tool_button(ui, "Atlas/Filter", "\u00d7", true, "show all heads again")) {
       set([](AtlasLook& to) { to.filter.clear(); });
     }
   }
+  next(kLeastField);
+  draw_filter(ui, rect.x1 - ui.px(12) - ImGui::GetCursorScreenPos().x, look, requests);
   return ImGui::GetItemRectMax().y;
+}
+
+/// Which heads are shown; Enter takes what was typed.
+void AtlasPanel::draw_filter(const Ui& ui, float width, const AtlasLook& look,
+                             PanelRequests& requests) {
+  if (!typing_) {
+    filter_.fill(0);
+    std::copy_n(look.filter.begin(), std::min(look.filter.size(), filter_.size() - 1),
+                filter_.begin());
+  }
+  ImGui::SetNextItemWidth(std::max(ui.px(24), std::min(width, ui.px(kMostField))));
+  const bool entered =
+      ImGui::InputTextWithHint("##filter", "filter: layers=0-7 temporal entropy<5", filter_.data(),
+                               filter_.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+  typing_ = ImGui::IsItemActive();
+  mark(ui, "Atlas/Find");
+  if (!entered || look.filter == filter_.data()) return;
+  AtlasLook changed = look;
+  changed.filter = filter_.data();
+  requests.act(action::SetAtlas{changed});
 }
 
 AtlasPanel::Layout AtlasPanel::fit(const Ui& ui, float width, const AtlasCells& atlas) const {
@@ -250,28 +278,33 @@ void AtlasPanel::draw_cells(const Ui& ui, const ScreenRect& whole, const Scene& 
   }
 }
 
-/// A range over all thumbnails that are seen, chosen anew when there are an eighth more of them, so
-/// that colours do not flicker while heads arrive.
-void AtlasPanel::fit_colours(const Scene& scene, const std::vector<Cell>& cells) {
+/// A range over all thumbnails that there are, so that colours stand still while the atlas is
+/// scrolled; chosen anew when there are an eighth more of them, so that they do not flicker while
+/// heads arrive.
+void AtlasPanel::fit_colours(const Scene& scene) {
   const ViewState& state = scene.state;
+  const AtlasCells& atlas = *scene.atlas;
   const ScaleKind scale = state.product == ViewProduct::logits ? ScaleKind::log2 : state.scale;
-  const auto there = static_cast<size_t>(
-      std::count_if(cells.begin(), cells.end(), [](const Cell& c) { return c.sketch != nullptr; }));
+  const auto there = static_cast<size_t>(atlas.sketched);
   const bool same = colours_.fitted && colours_.pool == state.pool && colours_.scale == scale &&
                     colours_.map == state.colormap;
-  const bool grown = there == cells.size() ? there != colours_.sketches
-                                           : there > colours_.sketches + colours_.sketches / 8;
+  const bool grown = atlas.sketched == atlas.heads
+                         ? there != colours_.sketches
+                         : there > colours_.sketches + colours_.sketches / 8;
   if (same && !grown) return;
   const size_t each = std::max<size_t>(16, kMostValues / std::max<size_t>(1, there));
   std::vector<float> values;
-  for (const Cell& cell : cells) {
-    if (!cell.sketch) continue;
-    const std::vector<float>& from = state.pool == Pool::max ? cell.sketch->max : cell.sketch->mean;
-    const size_t step = std::max<size_t>(1, from.size() / each);
-    for (size_t i = 0; i < from.size(); i += step) values.push_back(from[i]);
+  for (const AtlasLine& line : atlas.lines) {
+    for (const AtlasHead& head : line.heads) {
+      const auto sketch = scene.tiles.find_sketch(head.id);
+      if (!sketch) continue;
+      const std::vector<float>& from = state.pool == Pool::max ? sketch->max : sketch->mean;
+      const size_t step = std::max<size_t>(1, from.size() / each);
+      for (size_t i = 0; i < from.size(); i += step) values.push_back(from[i]);
+    }
   }
   ColourChoice choice;
-  choice.map = scene.scale.map();
+  choice.map = head_colours(state);
   choice.scale = scale;
   colours_ = {state.pool, scale, state.colormap, there, ColourScale::fit(choice, values)};
 }
@@ -279,7 +312,7 @@ void AtlasPanel::fit_colours(const Scene& scene, const std::vector<Cell>& cells)
 void AtlasPanel::draw_thumbnails(const Ui& ui, const std::vector<Cell>& cells,
                                  const ScreenRect& area, const Scene& scene) {
   if (cells.empty()) return;
-  fit_colours(scene, cells);
+  fit_colours(scene);
   textures_.begin(static_cast<int64_t>(cells.size()), cells[0].rect.width(), scene.state.pool);
   layer_.quads.clear();
   for (const Cell& cell : cells) {
@@ -296,7 +329,9 @@ void AtlasPanel::draw_thumbnails(const Ui& ui, const std::vector<Cell>& cells,
                             static_cast<float>(at.row + at.rows),
                             {}});
   }
-  gl::MapColours colours = painter_colours(scene.state, *colours_.fitted, 1, ui.theme);
+  ViewState plain = scene.state;
+  plain.other.reset();
+  gl::MapColours colours = painter_colours(plain, *colours_.fitted, 1, ui.theme);
   colours.texels_are_log2 = true;
   colours.use_mean = false;
   layer_.add_grid(textures_.grid(), colours, colours_.fitted->map(), area);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -53,13 +54,17 @@ class AtlasPanel {
   static void draw_marks(const Ui& ui, const std::vector<Cell>& cells, const Scene& scene);
   static void point_at(const Ui& ui, const std::vector<Cell>& cells, bool clicked,
                        const Scene& scene, PanelRequests& requests);
-  void fit_colours(const Scene& scene, const std::vector<Cell>& cells);
+  void fit_colours(const Scene& scene);
   void draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scene& scene) const;
 
   SketchTextures textures_;
   MapLayer layer_;
   std::vector<HeadId> seen_;
+  void draw_filter(const Ui& ui, float width, const AtlasLook& look, PanelRequests& requests);
+
   float zoom_ = 1;  ///< of cells, by Ctrl and the wheel
+  std::array<char, 256> filter_{};
+  bool typing_ = false;  ///< in the filter's field
   /// Of thumbnails, and for how many of them the range was chosen.
   struct Colours {
     Pool pool = Pool::max;

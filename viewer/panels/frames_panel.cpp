@@ -19,6 +19,8 @@ constexpr double kLeastShare = 1e-4;
 /// Cells that scripts can click by name: of no more than these.
 constexpr size_t kMostNamed = 4096;
 constexpr float kNames = 44, kNamesAbove = 20, kLegend = 60;
+/// Of the cells of a pane that has curves as well.
+constexpr float kLeastCells = 140;
 
 /// From the first to the last place of the matrix where tokens of a group stand.
 IndexRange places_of(const TokenGroup& group, const PlacedSide& side) {
@@ -217,6 +219,9 @@ void FramesPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     const bool legend = inner.height() >= ui.px(kLegend + kNamesAbove + 80);
     ScreenRect cells{inner.x0 + ui.px(kNames), inner.y0 + ui.px(kNamesAbove), inner.x1,
                      inner.y1 - (legend ? ui.px(kLegend) : 0)};
+    // The curves beside them have room where enough is left to the cells.
+    const float left = cells.width() - ui.px(kLeastCurves + 20);
+    if (!of_->by_dt.empty() && left >= ui.px(kLeastCells)) cells.x1 = cells.x0 + left;
     // Cells are squares where that fits.
     const float side =
         std::max(1.0f, std::min(cells.width() / static_cast<float>(keys_.size()),

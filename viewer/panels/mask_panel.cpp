@@ -13,6 +13,8 @@
 namespace attnscope {
 namespace {
 
+/// What a name and its number may lie apart.
+constexpr float kMostWidth = 480;
 constexpr float kMaskLine = 26;
 constexpr const char* kOff = "off";
 
@@ -87,20 +89,25 @@ float MaskPanel::draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene&
   ImGui::PushStyleColor(ImGuiCol_SliderGrab, ui.theme.secondary);
   ImGui::PushStyleColor(ImGuiCol_SliderGrabActive, ui.theme.text);
   const float label = ui.px(72);
+  // The number stands beside the slider, whose grip would cover it.
+  const float digits = text_size(ui.fonts.mono, "0.00000").x + ui.px(8);
   for (MaskParameter each :
        mask_parameters(scene.state.mask.text,
                        scene.keys.grid != nullptr ? *scene.keys.grid : scene.call.keys)) {
     const std::string name = each.name.empty() ? "tokens" : each.name;
     put_text(ui, ui.fonts.secondary, rect.x0, y + ui.px(4), ui.theme.secondary, name);
     ImGui::SetCursorScreenPos({rect.x0 + label, y});
-    ImGui::SetNextItemWidth(rect.width() - label);
+    ImGui::SetNextItemWidth(std::max(ui.px(24), rect.width() - label - digits));
     auto value = static_cast<float>(each.value);
     const ImGuiSliderFlags logarithmic =
         each.whole && each.high <= 64 ? ImGuiSliderFlags_None : ImGuiSliderFlags_Logarithmic;
     const bool moved = ImGui::SliderFloat(
         ("##" + name).c_str(), &value, static_cast<float>(each.low), static_cast<float>(each.high),
-        each.whole ? "%.0f" : "%.3g", logarithmic | ImGuiSliderFlags_AlwaysClamp);
+        "", logarithmic | ImGuiSliderFlags_AlwaysClamp);
     mark(ui, "Mask/" + name);
+    put_text(ui, ui.fonts.mono, rect.x1, y + ui.px(4), ui.theme.text,
+             each.whole ? fmt::format("{:.0f}", each.value) : fmt::format("{:.3g}", each.value),
+             Align::right);
     y += ui.px(kMaskLine);
     if (!moved) continue;
     each.value = static_cast<double>(each.whole ? std::round(value) : value);
@@ -205,7 +212,8 @@ void MaskPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                              : !mask->problem.empty() ? ""
                                                       : progress_text(*mask);
   pane_header(ui, rect, {"Mask", detail, ViewPane::mask}, scene.state, requests);
-  const float left = rect.x0 + ui.px(12), right = rect.x1 - ui.px(12);
+  const float left = rect.x0 + ui.px(12);
+  const float right = std::min(rect.x1 - ui.px(12), left + ui.px(kMostWidth));
   float y = rect.y0 + ui.px(kHeaderHeight + 6);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(6), ui.px(2)));
   draw_choice(ui, {left, y, right, rect.y1}, scene, requests);

@@ -98,22 +98,25 @@ void RankedPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   begin_pane(ui, "ranked", rect);
   rank(scene);
   const float left = rect.x0 + ui.px(12), right = rect.x1 - ui.px(12);
-  put_text(ui, ui.fonts.title, left, rect.y0 + ui.px(5), ui.theme.text, "Rows");
   const float after = left + text_size(ui.fonts.title, "Rows").x + ui.px(12);
   const float close = text_size(ui.fonts.secondary, "Close").x + ui.px(17);
   const std::string detail = of_ ? progress_text(*of_) : "";
-  put_text(ui, ui.fonts.secondary, after, rect.y0 + ui.px(9), ui.theme.secondary,
-           fit_text(ui.fonts.secondary, detail, right - close - ui.px(8) - after));
+  const bool waits = scene.divergence_problem.empty() && !(of_ && of_->exact);
+  const double progress =
+      !waits ? -1
+      : of_  ? static_cast<double>(of_->computed) / static_cast<double>(of_->rows.size())
+             : 0;
+  pane_header(ui, rect,
+              {"Rows", fit_text(ui.fonts.secondary, detail, right - close - ui.px(8) - after),
+               ViewPane::ranked, progress},
+              scene.state, requests);
   ImGui::PushFont(ui.fonts.secondary);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   ImGui::SetCursorScreenPos({right - close, rect.y0 + ui.px(4)});
   if (tool_button(ui, "Rows/Close", "Close", false, "")) requests.act(action::ShowRanked{false});
   ImGui::PopStyleVar();
   ImGui::PopFont();
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const float under = rect.y0 + ui.px(kHeaderHeight);
-  draw.AddLine({rect.x0, under}, {rect.x1, under}, ui.theme.border);
-  const float top = under + ui.px(8);
+  const float top = rect.y0 + ui.px(kHeaderHeight + 8);
   if (!scene.divergence_problem.empty()) {
     put_problem(ui, "Rows", {left, top, right, rect.y1}, "These rows cannot be compared",
                 scene.divergence_problem);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/pictures/colour_scale.h"
+#include "viewer/commands/commands.h"
 #include "viewer/commands/key_chord.h"
 #include "viewer/panels/fonts.h"
 #include "viewer/panels/label_registry.h"
@@ -107,8 +108,9 @@ struct PanelRequests {
   bool show_browser = false;
   bool show_help = false;
   bool dismiss_warning = false;
-  std::optional<bool> play;        ///< go through the steps, or stop that
-  std::optional<double> again_in;  ///< seconds after which a frame is due though nothing happens
+  std::optional<CommandId> command;  ///< as its key would
+  std::optional<bool> play;          ///< go through the steps, or stop that
+  std::optional<double> again_in;    ///< seconds after which a frame is due though nothing happens
 
   void draw_again_in(double seconds) {
     again_in = again_in ? std::min(*again_in, seconds) : seconds;

@@ -106,10 +106,20 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
   line.word(fonts.secondary, theme.secondary, resolution);
 }
 
+/// What is cut here can be read there, with what was told before.
+void offer_messages(const ScreenRect& rect, PanelRequests& requests) {
+  ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+  if (ImGui::InvisibleButton("told", {rect.width(), rect.height()})) {
+    requests.command = CommandId::messages;
+  }
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("click: what was told lately (Ctrl+M)");
+}
+
 }  // namespace
 
 void draw_status_line(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                      const std::string& resolution, const std::string& tracks) {
+                      const std::string& resolution, const std::string& tracks,
+                      PanelRequests& requests) {
   begin_pane(ui, "status", rect);
   const std::string work = work_text(scene);
   const float right = rect.x1 - ui.px(12);
@@ -118,8 +128,11 @@ void draw_status_line(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   if (!scene.notice.empty()) {
     line.word(ui.fonts.secondary, ui.theme.text, scene.notice);
     ui.labels.add("Status/Notice", rect);
+    offer_messages(rect, requests);
   } else if (!scene.source.problem.empty()) {
     line.word(ui.fonts.secondary, ui.theme.problem, scene.source.problem);
+    ui.labels.add("Status/Problem", rect);
+    offer_messages(rect, requests);
   } else {
     write_readout(line, scene, resolution, tracks);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "viewer/panels/pane_menu.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/view_actions.h"
 
@@ -139,18 +140,10 @@ void Toolbar::add_appearance(const Ui& ui, const Scene& scene, PanelRequests& re
                 }});
 }
 
-void Toolbar::add_pane_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests,
-                               Controls& to) {
-  const WordsLook& words = scene.state.words;
-  to.push_back({segmented_width(ui, {"Words"}), 12, [=, &ui, &requests] {
-                  if (!tool_button(ui, "Toolbar/Words", "Words", words.shown,
-                                   "the words of the prompt and what they get (K)")) {
-                    return;
-                  }
-                  WordsLook look = words;
-                  look.shown = !look.shown;
-                  requests.act(action::SetWords{look});
-                }});
+void Toolbar::add_pane_menu(const Ui& ui, const Scene& scene, PanelRequests& requests,
+                            Controls& to) {
+  to.push_back({segmented_width(ui, {kPaneMenuWord}), 12,
+                [&ui, &scene, &requests] { draw_pane_menu(ui, scene, requests); }});
 }
 
 void Toolbar::add_window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests,
@@ -244,7 +237,7 @@ void Toolbar::draw(const Ui& ui, const ScreenRect& rect, float most, const Scene
       ui, scene.picker, scene.chosen.head, "Toolbar",
       [&](const HeadId& head) { requests.act(action::SelectHead{head}); }, controls);
   add_appearance(ui, scene, requests, controls);
-  add_pane_buttons(ui, scene, requests, controls);
+  add_pane_menu(ui, scene, requests, controls);
   add_comparison(ui, scene, requests, controls);
   add_window_buttons(ui, scene, requests, controls);
   rect_ = rect;

@@ -37,7 +37,7 @@ class Toolbar {
   void add_difference_choice(const Ui& ui, const OtherSide& other, const ViewState& state,
                              PanelRequests& requests, Controls& to);
   void add_appearance(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
-  void add_pane_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
+  void add_pane_menu(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
   void add_window_buttons(const Ui& ui, const Scene& scene, PanelRequests& requests, Controls& to);
   /// Pixels that they take where lines are `width` pixels long.
   float controls_height(const Ui& ui, const Controls& controls, float width) const;

@@ -45,23 +45,26 @@ std::string fit_text(ImFont* font, const std::string& text, float width) {
 void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
                  const std::string& what, const std::string& why) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImFont* const body = ui.fonts.body;
   ImFont* const small = ui.fonts.secondary;
   const float width = std::max(ui.px(16), std::min(rect.width() - ui.px(24), ui.px(560)));
-  const ImVec2 text =
-      small->CalcTextSizeA(small->FontSize, 1e9f, width, why.data(), why.data() + why.size());
+  const auto wrapped = [width](ImFont* font, const std::string& text) {
+    return font->CalcTextSizeA(font->FontSize, 1e9f, width, text.data(), text.data() + text.size());
+  };
+  const ImVec2 title = wrapped(body, what), text = wrapped(small, why);
   const float gap = ui.px(6);
-  const float whole = ui.fonts.body->FontSize + gap + text.y;
+  const float whole = title.y + gap + text.y;
+  const float wide = std::max({title.x, text.x, ui.px(16)});
   const float y = std::max(rect.y0 + ui.px(4), (rect.y0 + rect.y1 - whole) / 2);
-  const float x = std::round((rect.x0 + rect.x1 - std::max(text.x, ui.px(16))) / 2);
+  const float x = std::round((rect.x0 + rect.x1 - wide) / 2);
   const float air = ui.px(10);
   draw.PushClipRect({rect.x0, rect.y0}, {rect.x1, rect.y1}, true);
-  draw.AddRectFilled(
-      {x - air, y - air},
-      {x + std::max(text.x, text_size(ui.fonts.body, what).x) + air, y + whole + air},
-      ui.theme.pane, ui.px(3));
-  put_text(ui, ui.fonts.body, x, y, ui.theme.problem, what);
-  draw.AddText(small, small->FontSize, {x, std::round(y + ui.fonts.body->FontSize + gap)},
-               ui.theme.text, why.data(), why.data() + why.size(), width);
+  draw.AddRectFilled({x - air, y - air}, {x + wide + air, y + whole + air}, ui.theme.pane,
+                     ui.px(3));
+  draw.AddText(body, body->FontSize, {x, std::round(y)}, ui.theme.problem, what.data(),
+               what.data() + what.size(), width);
+  draw.AddText(small, small->FontSize, {x, std::round(y + title.y + gap)}, ui.theme.text,
+               why.data(), why.data() + why.size(), width);
   draw.PopClipRect();
   ui.labels.add(pane + "/Problem", rect);
 }

@@ -55,7 +55,8 @@ word::Film parse_film(ScriptArguments w) {
     const bool file = part.ends_with(".gif") || part.ends_with(".mp4") || part.ends_with("/");
     if (file) return {"save", part, 0};
     std::vector<std::string> names = kParts;
-    for (const char* more : {"opacity", "frame", "loop", "FILE.gif", "FILE.mp4", "FOLDER/"}) {
+    for (const char* more :
+         {"opacity", "frame", "rate", "loop", "FILE.gif", "FILE.mp4", "FOLDER/"}) {
       names.emplace_back(more);
     }
     throw unknown_name("film", part, names);
@@ -65,6 +66,14 @@ word::Film parse_film(ScriptArguments w) {
     const int64_t frame = whole(w, 2);
     if (frame < 0) throw usage_error("film frame: frames count from 0");
     return {part, "", static_cast<double>(frame)};
+  }
+  if (part == "rate") {
+    const int64_t rate = w[2] == "auto" ? 0 : whole(w, 2);
+    if (w[2] != "auto" && (rate < 1 || rate > kMostFilmRate)) {
+      throw usage_error("film rate: expected 1 to " + std::to_string(kMostFilmRate) +
+                        " moments a second, or auto, got " + w[2]);
+    }
+    return {part, "", static_cast<double>(rate)};
   }
   if (part != "opacity") throw usage_error("film " + part + ": takes nothing more");
   const double opacity = number(w, 2);

@@ -25,9 +25,9 @@ struct ChooseWords {
 /// `film tint`, `film one`, `film x.gif` …: a part of how the film is shown, or what to do with it.
 struct Film {
   std::string part;   ///< "none", "tint", "outline", "contour", "opacity", "all", "one", "latent",
-                      ///< "nearest", "linear", "frame", "loop", "play", "stop", "save"
+                      ///< "nearest", "linear", "frame", "rate", "loop", "play", "stop", "save"
   std::string path;   ///< of "save"
-  double number = 0;  ///< of "opacity" and "frame"; "loop": 1 or 0
+  double number = 0;  ///< of "opacity", "frame" and "rate" (0: auto); "loop": 1 or 0
 };
 /// `mask spatial:frames=1`, `mask blocks.npy 64`, `mask off` …
 struct ShowMask {

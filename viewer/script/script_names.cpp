@@ -10,9 +10,11 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 62> kScriptNames{"first_picture_ms",
+constexpr std::array<std::string_view, 64> kScriptNames{"first_picture_ms",
                                                         "query_ms",
                                                         "frame_ms_max",
+                                                        "frame_cpu_ms_max",
+                                                        "cpu_ms",
                                                         "frames",
                                                         "texture_mib",
                                                         "host_mib",

@@ -12,6 +12,8 @@ enum class ScriptName : uint8_t {
   first_picture_ms,
   query_ms,
   frame_ms_max,
+  frame_cpu_ms_max,
+  cpu_ms,
   frames,
   texture_mib,
   host_mib,

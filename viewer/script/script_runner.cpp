@@ -258,6 +258,7 @@ struct ScriptRunner::Step {
     if (w.part == "opacity") look.opacity = static_cast<float>(w.number);
     if (w.part == "all" || w.part == "one") look.one = w.part == "one";
     if (w.part == "loop") look.loop = w.number > 0;
+    if (w.part == "rate") look.rate = static_cast<int>(w.number);
     if (w.part == "frame") look.moment = checked_moment(static_cast<int64_t>(w.number));
     return act(action::SetFilm{look});
   }

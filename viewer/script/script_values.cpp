@@ -34,6 +34,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
     case ScriptName::first_picture_ms:
     case ScriptName::query_ms:
     case ScriptName::frame_ms_max:
+    case ScriptName::frame_cpu_ms_max:
+    case ScriptName::cpu_ms:
     case ScriptName::frames:
     case ScriptName::texture_mib:
     case ScriptName::host_mib:

@@ -209,6 +209,7 @@ ScriptWord make_pane(const Words& w) {
   if (w[1] == "all") return act(action::Maximise{});
   std::vector<std::string> names = pane_names();
   names.emplace_back("all");
+  if (w[1] == "metrics") return act(action::Maximise{ViewPane::timeline});
   return act(action::Maximise{state_name(w, parse_pane(w[1]), names)});
 }
 
@@ -406,9 +407,9 @@ const std::vector<WordRule>& rules() {
        1,
        2,
        make_film,
-       {"film none|tint|outline|contour|opacity X | film all|one|frame N|play|stop|loop on|off | "
-        "film "
-        "latent|nearest|linear | film FILE.gif|FILE.mp4|FOLDER/",
+       {"film none|tint|outline|contour|opacity X | film all|one|frame N|play|stop|loop "
+        "on|off|rate "
+        "N|auto | film latent|nearest|linear | film FILE.gif|FILE.mp4|FOLDER/",
         "the query's film over the video, played, resampled, written"}},
       {"mask",
        1,
@@ -452,10 +453,9 @@ const std::vector<WordRule>& rules() {
        1,
        make_pane,
        {"pane NAME",
-        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline, mask, "
-        "frames; or "
-        "all of "
-        "them"}},
+        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline (or "
+        "metrics), "
+        "mask, frames, ranked; or all of them"}},
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"drag",

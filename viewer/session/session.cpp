@@ -71,6 +71,7 @@ void add_words_and_film(const ViewState& view, OrderedJson& json) {
                     {"one", view.film.one},
                     {"loop", view.film.loop},
                     {"moment", view.film.moment}};
+    if (view.film.rate > 0) json["film"]["rate"] = view.film.rate;
   }
 }
 
@@ -283,6 +284,8 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                         const HeadPicker& others) {
   const ViewState& view = session.view;
   ViewState state = opened_view(limits);
+  // Rows are ranked where there is a side B.
+  const bool ranked = view.maximised == ViewPane::ranked;
   try {
     std::vector<Action> actions{action::SelectHead{picker.find(session.head)},
                                 action::SetReverse{view.reverse},
@@ -294,7 +297,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
                                 action::EqualAxes{view.equal_axes},
                                 action::SetColormap{view.colormap},
                                 action::SetTheme{view.theme},
-                                action::Maximise{view.maximised},
+                                action::Maximise{ranked ? std::nullopt : view.maximised},
                                 action::ShowHistogram{view.show_histogram},
                                 action::SetAtlas{view.atlas},
                                 action::SetVolume{view.volume},
@@ -316,6 +319,7 @@ ViewState restored_view(const Session& session, const HeadPicker& picker, const 
       const auto more = other_side_actions(*view.other, others.find(session.other_head));
       actions.insert(actions.end(), more.begin(), more.end());
     }
+    if (ranked) actions.emplace_back(action::Maximise{view.maximised});
     for (const Action& each : actions) state = apply_action(state, each, limits);
   } catch (const Error& error) {
     throw usage_error(std::string("session: ") + error.what());

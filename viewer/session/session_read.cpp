@@ -203,6 +203,7 @@ FilmLook read_film(Fields fields) {
   look.one = fields.boolean("one");
   look.loop = fields.boolean("loop");
   look.moment = fields.whole("moment", 0, INT64_MAX);
+  if (fields.has("rate")) look.rate = static_cast<int>(fields.whole("rate", 1, kMostFilmRate));
   fields.check_all_known();
   return look;
 }

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/mask/masked_bias.h"
 #include "core/products/row_mean.h"
+#include "viewer/tiles/export_differences.h"
 #include "viewer/tiles/jobs/pass_job.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 
@@ -212,12 +213,22 @@ class ExportMaps : public MapWork {
     const auto check_quantity = [this](const HeadId& id, Quantity quantity) {
       if (!has(id, quantity)) throw usage_error("the export does not hold these numbers");
     };
+    const auto check_pair = [&](const HeadId& a, const HeadId& b, Quantity quantity) {
+      check_quantity(a, quantity);
+      check_quantity(b, quantity);
+      if (source(a).block > 1 || source(b).block > 1) {
+        throw usage_error("blocks of an export are not subtracted");
+      }
+    };
     for (const TileId& tile : wishes.tiles) {
       check_quantity(tile.head, tile.quantity);
-      if (tile.against) throw usage_error("maps of an export are not subtracted");
+      if (tile.against) check_pair(tile.head, tile.against->other, tile.quantity);
     }
-    if (!wishes.exact_differences.empty() || wishes.divergence) {
-      throw usage_error("maps of an export are not subtracted");
+    for (const DifferenceId& each : wishes.exact_differences) {
+      check_pair(each.head, each.against.other, each.quantity);
+    }
+    if (wishes.divergence) {
+      check_pair(wishes.divergence->a, wishes.divergence->b, Quantity::weights);
     }
     for (const auto& line : {wishes.line, wishes.other_line}) {
       if (!line) continue;
@@ -239,6 +250,18 @@ class ExportMaps : public MapWork {
   }
   std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
     return std::make_shared<ReadPass>(id, quantity, reader_);
+  }
+  std::shared_ptr<MapJob> difference_tile_job(const TileId& id, const HeadCache&) const override {
+    return read_difference_tile_job(id, reader_);
+  }
+  std::shared_ptr<MapJob> difference_pass_job(const DifferenceId& id) const override {
+    return read_difference_pass_job(id, reader_);
+  }
+  std::shared_ptr<MapJob> divergence_job(const HeadsCompared& heads, bool sample) const override {
+    if (sample) return nullptr;
+    const bool distributions =
+        is_normalised(source(heads.a).score) && is_normalised(source(heads.b).score);
+    return read_divergence_job(heads, distributions, reader_);
   }
 
  private:

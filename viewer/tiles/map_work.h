@@ -41,6 +41,12 @@ class MapWork {
   /// Of a tile finer than the base level.
   virtual std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache& head) const = 0;
   virtual std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const = 0;
+  /// Of a difference of two maps: a tile finer than the base level, a pass, and what all rows
+  /// differ by. `sample`: of some of the rows first; null where that is not done.
+  virtual std::shared_ptr<MapJob> difference_tile_job(const TileId& id,
+                                                      const HeadCache& head) const = 0;
+  virtual std::shared_ptr<MapJob> difference_pass_job(const DifferenceId& id) const = 0;
+  virtual std::shared_ptr<MapJob> divergence_job(const HeadsCompared& heads, bool sample) const = 0;
   /// Null where masses are not computed.
   virtual std::shared_ptr<MapJob> mass_job(const MassRequest& request,
                                            const HeadCache& head) const {

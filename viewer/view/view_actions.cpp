@@ -58,7 +58,7 @@ class Applier {
       state_.query.reset();
       state_.pins = {};
     }
-    if (state_.other && !other_problem(state_.other->head).empty()) state_.other.reset();
+    if (state_.other && !other_problem(state_.other->head).empty()) forget_other();
     if (!map_order_problem(state_.order).empty()) state_.order = {};
   }
 
@@ -223,7 +223,12 @@ class Applier {
     if (a.pane == ViewPane::atlas) state_.atlas.shown = true;
     if (a.pane == ViewPane::volume) state_.volume.shown = true;
     if (a.pane == ViewPane::query) state_.volume.shown = false;
-    if (a.pane == ViewPane::timeline) state_.timeline.shown = true;
+    if (a.pane == ViewPane::ranked) (*this)(action::ShowRanked{true});
+    if (a.pane == ViewPane::timeline) {
+      state_.timeline.shown = true;
+      // Alone, it is a curve.
+      if (state_.timeline.metric.empty()) state_.timeline.metric = "entropy";
+    }
     if (a.pane == ViewPane::words) state_.words.shown = true;
     if (a.pane == ViewPane::mask) state_.mask.shown = true;
     if (a.pane == ViewPane::frames) (*this)(action::ShowFrames{true});
@@ -336,6 +341,10 @@ class Applier {
       throw usage_error(
           fmt::format("film opacity {}: expected a number above 0, at most 1", a.look.opacity));
     }
+    if (a.look.rate < 0 || a.look.rate > kMostFilmRate) {
+      throw usage_error(fmt::format("film rate {}: expected 1 to {} moments a second, or auto",
+                                    a.look.rate, kMostFilmRate));
+    }
     check_moment(a.look.moment);
     state_.film = a.look;
   }
@@ -370,13 +379,14 @@ class Applier {
     state_.other->head = a.head;
   }
 
-  void operator()(const action::DropOther&) { state_.other.reset(); }
+  void operator()(const action::DropOther&) { forget_other(); }
 
   void operator()(const action::SetDifference& a) {
     if (a.how == Difference::off && !state_.other) return;
     OtherSide& other = other_side();
-    if (a.how != Difference::off)
-      check_computed("difference " + std::string(difference_name(a.how)));
+    if (a.how != Difference::off) {
+      check_entries("difference " + std::string(difference_name(a.how)));
+    }
     if (!difference_suits(a.how, quantity())) {
       throw usage_error("difference logratio: logits have no ratio; take product weights");
     }
@@ -417,8 +427,10 @@ class Applier {
 
   void operator()(const action::ShowRanked& a) {
     if (!a.on && !state_.other) return;
-    if (a.on) check_computed("b ranked on");
-    other_side().ranked = a.on;
+    OtherSide& other = other_side();
+    if (a.on) check_ranked();
+    other.ranked = a.on;
+    if (!a.on && state_.maximised == ViewPane::ranked) state_.maximised.reset();
   }
 
  private:
@@ -436,10 +448,18 @@ class Applier {
     return state_.product == ViewProduct::logits ? Quantity::logits : Quantity::weights;
   }
 
-  void check_computed(const std::string& wish) const {
-    if (limits_.computed) return;
+  /// Of two blocks of entries, the largest numbers do not tell the largest difference.
+  void check_entries(const std::string& wish) const {
+    const bool both = call().entries && limits_.of_call(state_.other->head).entries;
+    if (both) return;
     throw usage_error(wish +
-                      ": maps of an export are not subtracted; open the capture that it is of");
+                      ": blocks of an export are not subtracted; open the capture that it is of, "
+                      "or an export of its entries");
+  }
+  void check_ranked() const {
+    check_entries("b ranked on");
+    if (call().weights && limits_.of_call(state_.other->head).weights) return;
+    throw usage_error("b ranked on: rows are compared by their weights, of which there are none");
   }
 
   static void check_pin_number(int64_t number) {
@@ -477,6 +497,11 @@ class Applier {
     return rows.empty() ? order_problem(order.keys, call().key_side) : rows;
   }
 
+  void forget_other() {
+    state_.other.reset();
+    if (state_.maximised == ViewPane::ranked) state_.maximised.reset();
+  }
+
   OtherSide& other_side() {
     if (!state_.other) throw usage_error("there is no side B to compare with");
     return *state_.other;
@@ -499,6 +524,10 @@ class Applier {
     if (logits ? !b.logits : !b.weights) {
       return fmt::format("there are no {} of it", logits ? "logits" : "weights");
     }
+    const bool ranked = state_.other && state_.other->ranked;
+    const bool subtracted = ranked || (state_.other && state_.other->difference != Difference::off);
+    if (subtracted && !(a.entries && b.entries)) return "blocks of an export are not subtracted";
+    if (ranked && !(a.weights && b.weights)) return "rows are ranked by weights alone";
     return "";
   }
 

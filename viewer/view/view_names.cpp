@@ -7,8 +7,9 @@ namespace attnscope {
 namespace {
 
 constexpr std::array<std::string_view, 3> kProducts{"weights", "logits", "lift"};
-constexpr std::array<std::string_view, 9> kPanes{
-    "matrix", "query", "histogram", "atlas", "words", "volume", "timeline", "mask", "frames"};
+constexpr std::array<std::string_view, 10> kPanes{"matrix", "query",  "histogram", "atlas",
+                                                  "words",  "volume", "timeline",  "mask",
+                                                  "frames", "ranked"};
 constexpr std::array<std::string_view, 2> kThemes{"dark", "light"};
 
 template <typename Enum, size_t kCount>

@@ -33,7 +33,8 @@ ViewLimits ViewLimits::of(const std::vector<MapSource>& calls) {
         {call.queries.tokens(), call.keys.tokens(), static_cast<int64_t>(call.batch.size()),
          static_cast<int64_t>(call.heads.size()), call.queries == call.keys, call.weights,
          call.logits, std::max(call.keys.text_range().size(), call.queries.text_range().size()),
-         OrderedSide::of(call.queries), OrderedSide::of(call.keys), !call.evicted.empty()});
+         OrderedSide::of(call.queries), OrderedSide::of(call.keys), !call.evicted.empty(),
+         call.block == 1});
   }
   return limits;
 }

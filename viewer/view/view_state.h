@@ -37,7 +37,8 @@ enum class ViewPane : uint8_t {
   volume,
   timeline,
   mask,
-  frames
+  frames,
+  ranked
 };  ///< grows with later panels
 enum class ViewTheme : uint8_t { dark, light };
 
@@ -156,11 +157,12 @@ struct CallLimits {
   int64_t text = 0;                    ///< tokens of the prompt, among keys or queries
   OrderedSide query_side = {}, key_side = {};
   bool evicted = false;  ///< a cache had dropped some of its keys
+  bool entries = true;   ///< there are single entries, not only blocks of them
   friend bool operator==(const CallLimits&, const CallLimits&) = default;
 };
 struct ViewLimits {
   std::vector<CallLimits> calls;  ///< in their order
-  bool computed = true;           ///< maps are; of an export's, which are read, none is subtracted
+  bool computed = true;           ///< maps are; else they are read from an export
 
   static ViewLimits of(const std::vector<MapSource>& calls);
   bool has(const HeadId& head) const;

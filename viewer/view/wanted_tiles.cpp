@@ -130,10 +130,15 @@ std::vector<TileId> wanted_tiles(const ViewState& state, const MapGeometry& geom
   std::vector<TileId> wanted;
   if (!(pane.width > 0) || !(pane.height > 0)) return wanted;
   const int finest = view_level(state.rect, geometry, pane);
-  for (int level = geometry.top_level; level >= finest; --level) {
+  const auto add = [&](int level) {
     const auto tiles = seen_tiles(state, geometry, level);
     wanted.insert(wanted.end(), tiles.begin(), tiles.end());
+  };
+  for (int level = geometry.top_level; level >= std::max(finest, geometry.base_level); --level) {
+    add(level);
   }
+  // Tiles between would cover more rows than are seen, all of which need their sums.
+  if (finest < geometry.base_level) add(finest);
   return wanted;
 }
 

@@ -34,8 +34,9 @@ int view_level(const MapRect& rect, const MapGeometry& geometry, PaneSize pane);
 /// by column).
 std::vector<TileId> seen_tiles(const ViewState& state, const MapGeometry& geometry, int level);
 
-/// All that a view would like to have: what covers it on every level from the coarsest to its own,
-/// coarser first. Nothing for a pane without pixels.
+/// All that a view would like to have: what covers it on every level that is kept whole, from the
+/// coarsest to its own, coarser first; then, of a finer one, its own alone: a tile between would
+/// need the sums of many more rows than are seen. Nothing for a pane without pixels.
 std::vector<TileId> wanted_tiles(const ViewState& state, const MapGeometry& geometry,
                                  PaneSize pane);
 

@@ -38,7 +38,8 @@ TEST_CASE("a script lists the prompt's words, clicks them and adds them up") {
   const TemporaryFolder folder;
   const WindowResult result = run_window(
       folder.path().string(), {kSample, "--cache", "none"},
-      "layer 2\nhead 0\nclick \"Toolbar/Words\"\nwait exact\nexpect words == 11\n"
+      "layer 2\nhead 0\nclick \"Toolbar/Panes\"\nclick \"Panes/Words\"\nwait exact\nexpect words "
+      "== 11\n"
       // The mean over the video, as `stats` has it.
       "print text_mass\nprint special_mass\nshot mean.png\n"
       "query 3 8 7\nwait exact\nprint text_mass\nprint word_mass\n"

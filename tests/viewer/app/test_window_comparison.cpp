@@ -6,6 +6,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
+#include "tests/support/program.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
@@ -48,7 +49,8 @@ TEST_CASE("heads are compared by words, by clicks and by keys") {
       "expect difference == off\nwait exact\nclick B/Range\nclick B/Zoom\nwait exact\n"
       "b ranked on\nwait idle\nexpect js_rows == 1024\nexpect js > 0.01\nexpect js < 1\n"
       "click Rows/0\nexpect query != none\nb show on\nwait exact\nb show off\n"
-      "difference abs\nwait exact\nexpect exact == true\nprobe 100 120\nsave-session s.json\n"
+      "difference abs\nwait exact\nkey Ctrl+E\nclick \"Error/Close\"\nexpect exact == true\nprobe "
+      "100 120\nsave-session s.json\n"
       "key Ctrl+Z\nexpect difference == off\nclick Toolbar/B\nexpect b == none\n");
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
@@ -94,6 +96,52 @@ TEST_CASE("a second capture is compared, and found again by its session") {
   INFO(back.err);
   REQUIRE(back.exit_code == 0);
   CHECK(probes_of(back.out) == std::vector<nlohmann::json>{probes[1]});
+}
+
+TEST_CASE("two exports are subtracted, ranked, and found again by their session") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::string at = folder.path().string();
+  for (const char* const head : {"0", "1"}) {
+    const std::string out = at + "/" + head + ".h5";
+    const std::string sample = project_folder() + "/samples/moving-shapes";
+    REQUIRE(run_attnscope({"export", sample, "--layers", "2", "--heads", head, "--dtype", "f32",
+                           "--quiet", "-o", out})
+                .exit_code == 0);
+  }
+  const std::string look = "difference signed\nwait exact\nprobe 300 400\n";
+  const WindowResult r =
+      run_window(at, {"0.h5", "1.h5"},
+                 "wait picture\nexpect b == step 10 layer 2 branch cond head 1\n" + look +
+                     "pane ranked\nwait idle\nexpect js_rows == 1024\nprint js_max\npane all\n"
+                     "click \"Rows/0\"\nexpect query != none\nsave-session s.json\n");
+  INFO(r.err);
+  REQUIRE(r.exit_code == 0);
+  // The capture that both are of has the same numbers.
+  const WindowResult capture =
+      run_window(at, {project_folder() + "/samples/moving-shapes"},
+                 "layer 2\nhead 0\nb head 2 1\n" + look + "b ranked on\nwait idle\nprint js_max\n");
+  INFO(capture.err);
+  REQUIRE(capture.exit_code == 0);
+  const auto read = probes_of(r.out), computed = probes_of(capture.out);
+  REQUIRE(read.size() == 1);
+  REQUIRE(computed.size() == 1);
+  CHECK(read[0]["difference"]["weight"].get<double>() ==
+        Approx(computed[0]["difference"]["weight"].get<double>()).margin(1e-9));
+  const auto number_of = [](const std::string& out) {
+    return std::stod(out.substr(out.find("js_max ") + 7));
+  };
+  CHECK(number_of(r.out) == Approx(number_of(capture.out)).epsilon(1e-6));
+  const WindowResult back =
+      run_window(at, {"--session", "s.json"}, "expect difference == signed\nwait exact\n");
+  INFO(back.err);
+  CHECK(back.exit_code == 0);
+  // What is read and what is computed are not mixed.
+  const WindowResult mixed =
+      run_window(at, {"0.h5", project_folder() + "/samples/moving-shapes"}, "quit\n");
+  CHECK(mixed.exit_code == 2);
+  CHECK(contains(mixed.err, "0.h5: is an export, and "));
+  CHECK(contains(mixed.err, "compare two captures, or two exports"));
 }
 
 TEST_CASE("row sums of both captures are kept, each beside its own") {

@@ -168,6 +168,41 @@ TEST_CASE("a film over the capture's own pictures looks as it did") {
                {});
 }
 
+TEST_CASE("a mask over the matrix, and what its pane tells, look as they did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("mask",
+               "layer 2\nhead 0\nquery 3 8 7\nmask spatial:frames=1\nmask drop 0 128 512 640\n"
+               "mask lost on\nwait mask",
+               {});
+}
+
+TEST_CASE("pins, two maps with numbers left and right of a line, and their ranked rows") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("split",
+               "layer 2\nhead 0\nb head 3 0\nb split 0.5\nb ranked on\nquery 3 8 7\n"
+               "pin 1 706 415\npin 2 708 420\nzoom 700 714 410 424",
+               {});
+}
+
+TEST_CASE("heads keep their colours beside a difference, and a low window its panes") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("crowded",
+               "size 800 600\nlayer 2\nhead 0\nquery 3 8 7\natlas on\nwords on\nframes on\n"
+               "mask spatial:frames=1\nb head 3 0\ndifference signed\nb ranked on\nwait atlas\n"
+               "wait mask",
+               {});
+}
+
+TEST_CASE("the palette looks as it did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("palette", "wait exact\nkey Ctrl+P\ntype circle", {});
+}
+
+TEST_CASE("the list of panes looks as it did") {
+  if (!can_open_windows() || !fonts_are_installed()) return;
+  check_golden("panes", "wait exact\nclick \"Toolbar/Panes\"", {});
+}
+
 TEST_CASE("pictures that differ are told apart") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

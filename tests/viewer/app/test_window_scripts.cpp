@@ -208,6 +208,8 @@ TEST_CASE("a broken file opened in the window is a dialog, and the capture stays
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
   std::ofstream(folder / "broken.safetensors") << "this is no tensor file";
+  std::ofstream(folder / "bad-session.json") << R"({"format": "attnscope-session/1", "captur": 1})";
+  std::ofstream(folder / "lost-session.json") << R"({"format": "attnscope-session/1"})";
   ReferenceCall({.batch = 1, .heads = 1, .kv_heads = 1, .queries = 40, .keys = 40}, 3)
       .write(folder.path() / "good.safetensors");
   const WindowResult r = run_window(folder.path().string(), {"good.safetensors"}, R"(wait exact
@@ -216,8 +218,17 @@ click "Browser/broken.safetensors"
 shot dialog.png
 click "Error/Close"
 expect rows == 40
+key Ctrl+O
+click "Browser/bad-session.json"
+click "Error/Close"
+key Ctrl+O
+click "Browser/lost-session.json"
+click "Error/Close"
+expect rows == 40
 expect exact == true
 probe 3 4
+key Ctrl+M
+click "Error/Close"
 key Ctrl+O
 click "Browser/good.safetensors"
 wait exact

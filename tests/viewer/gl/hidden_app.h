@@ -20,9 +20,10 @@ inline Window::Settings hidden_window() {
 
 /// The window as the program opens it, with nothing open and out of sight.
 struct HiddenApp {
-  explicit HiddenApp(bool scripted_mouse = true) : app(window, settings(scripted_mouse)) {}
+  explicit HiddenApp(bool scripted_mouse = true, const Window::Settings& of = hidden_window())
+      : window(of), app(window, settings(scripted_mouse)) {}
 
-  Window window{hidden_window()};
+  Window window;
   std::unique_ptr<TileBackend> backend = make_backend(parse_backend("auto"), {1});
   ViewerApp app;
 

@@ -57,6 +57,9 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::Film>("film opacity 0.4").number == 0.4);
   CHECK(word_of<word::Film>("film frame 12").number == 12);
   CHECK(word_of<word::Film>("film loop off").number == 0);
+  CHECK(word_of<word::Film>("film rate 12").number == 12);
+  CHECK(word_of<word::Film>("film rate auto").number == 0);
+  CHECK(has(refused("film rate 0"), "film rate: expected 1 to 60"));
   CHECK(word_of<word::Film>("film out/").path == "out/");
   CHECK(word_of<word::Film>("film \"a b.gif\"").part == "save");
   CHECK(has(refused("film sideways"), "film sideways: no such name"));
@@ -93,6 +96,8 @@ TEST_CASE("every word of a script is read") {
   CHECK(action_of<action::SetRect>("zoom 0 100.5 -10 300").rect == MapRect{0, 100.5, -10, 300});
   action_of<action::Fit>("fit");
   CHECK(action_of<action::Maximise>("pane query").pane == ViewPane::query);
+  CHECK(action_of<action::Maximise>("pane ranked").pane == ViewPane::ranked);
+  CHECK(action_of<action::Maximise>("pane metrics").pane == ViewPane::timeline);
   CHECK_FALSE(action_of<action::Maximise>("pane all").pane);
   CHECK(word_of<word::Click>("click \"Atlas/L12/H3\"").label == "Atlas/L12/H3");
   CHECK(word_of<word::Click>("click Matrix/Fit").label == "Matrix/Fit");

@@ -8,6 +8,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/products/map_difference.h"
 #include "io/export/read/stored_blocks.h"
 #include "io/export/read/stored_maps.h"
 #include "io/export/write/pooled_export.h"
@@ -18,6 +19,7 @@
 #include "viewer/tiles/texels/block_texels.h"
 #include "viewer/tiles/texels/entry_texels.h"
 #include "viewer/tiles/texels/export_texels.h"
+#include "viewer/tiles/texels/joined_texels.h"
 #include "viewer/tiles/tile_service.h"
 
 using namespace attnscope;
@@ -219,6 +221,72 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
   }
 }
 
+TEST_CASE("maps of two exports are subtracted entry by entry, where both have them") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const FedValues values;
+  for (const char* name : {"a.h5", "b.h5"}) {
+    ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::f32);
+    // The second lacks some rows and keys.
+    if (name[0] == 'b') {
+      spec.calls[0].rows = {100, 623};
+      spec.calls[0].keys = {31, 640};
+    }
+    write_export(spec, folder / name, values);
+  }
+  const std::shared_ptr<const TexelReader> reader =
+      join_texels(read_export_texels(folder / "a.h5"), read_export_texels(folder / "b.h5"));
+  REQUIRE(reader->calls().size() == 2);
+  const HeadId a{0, 0, 1}, b{1, 0, 0};
+  ExportHarness harness(reader);
+  const auto of_b = [&](int64_t i, int64_t j) {
+    const bool there = i >= 100 && i < 623 && j >= 31 && j < 640;
+    return there ? static_cast<double>(values.entry(0, i - 100, j - 31)) : kNaN;
+  };
+  CHECK(same(harness.probe(b, 400, 77).weight, of_b(400, 77)));
+  const Against against{b, Difference::absolute};
+  const MapGeometry g = harness.source().geometry(a);
+  std::vector<TileId> tiles = all_tiles(g, a, Quantity::weights);
+  for (TileId& each : tiles) each.against = against;
+  WantedTiles wishes;
+  wishes.tiles = tiles;
+  wishes.exact_differences = {{a, Quantity::weights, against}};
+  wishes.divergence = HeadsCompared{a, b};
+  harness.source().want(wishes);
+  REQUIRE(harness.wait_idle());
+  CHECK(harness.source().status().problem == "");
+  const auto difference = [&](int64_t i, int64_t j) {
+    return std::abs(static_cast<double>(values.entry(1, i, j)) - of_b(i, j));
+  };
+  for (const TileId& id : tiles) {
+    const auto tile = harness.source().find(id);
+    REQUIRE(tile);
+    CHECK(tile->exact);
+    CHECK(differs(*tile, g, difference) == "");
+  }
+  // No row is there as a whole in both.
+  const auto cut = harness.source().find_divergence({a, b});
+  REQUIRE(cut);
+  CHECK(std::all_of(cut->rows.begin(), cut->rows.end(), [](double v) { return std::isnan(v); }));
+  wishes = {};
+  wishes.divergence = HeadsCompared{a, {0, 0, 0}};
+  harness.source().want(wishes);
+  REQUIRE(harness.wait_idle());
+  const auto whole = harness.source().find_divergence(*wishes.divergence);
+  REQUIRE(whole);
+  CHECK(whole->exact);
+  for (const int64_t row : {1, 250, 699}) {
+    std::vector<float> first(700), second(700);
+    for (int64_t j = 0; j < 700; ++j) {
+      first[static_cast<size_t>(j)] = values.entry(1, row, j);
+      second[static_cast<size_t>(j)] = values.entry(0, row, j);
+    }
+    const double expected = compare_rows(first, second).divergence;
+    INFO(row);
+    CHECK(same(whole->rows[static_cast<size_t>(row)], expected));
+  }
+}
+
 TEST_CASE("tiles of an unfinished export show what is there") {
   const TemporaryFolder folder;
   const std::vector calls{make_call(joint_facts())};
@@ -364,6 +432,9 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
     CHECK(same(probed.weight, value(400, 77)));
     CHECK(same(probed.mean, 0.25 * value(400, 77)));
     CHECK(std::isnan(harness.probe(head, 3, 77).weight));
+    WantedTiles subtracted;
+    subtracted.exact_differences = {{head, Quantity::weights, {{0, 0, 0}, Difference::absolute}}};
+    CHECK_THROWS_AS(harness.source().want(subtracted), Error);
     CHECK_THROWS_AS(
         harness.source().want({LineRequest{head, Quantity::weights, false, {400}}, {}, {}, {}}),
         Error);

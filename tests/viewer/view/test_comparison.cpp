@@ -109,18 +109,45 @@ TEST_CASE("an export that lacks numbers can be compared by those it has") {
             "side B: there are no logits of it"));
 }
 
-TEST_CASE("maps that are read are shown side by side, and not subtracted") {
+TEST_CASE("blocks that are read are shown side by side, entries are subtracted as well") {
   ViewLimits limits = three_calls();
   limits.computed = false;
   ViewState state = apply_action(opened_view(limits), action::SetOther{kOther}, limits);
-  state = apply_action(state, action::SetSplitLine{0.5f}, limits);
-  CHECK(state.other->split);
-  const auto refusal = [&](const Action& action) {
-    return usage_text([&] { apply_action(state, action, limits); });
+  state = apply_action(state, action::SetDifference{Difference::absolute}, limits);
+  CHECK(state.against());
+  state = apply_action(state, action::ShowRanked{true}, limits);
+  CHECK(state.other->ranked);
+  // Of blocks the largest numbers do not tell the largest difference.
+  limits.calls[2].entries = false;
+  ViewState blocks = apply_action(opened_view(limits), action::SetOther{kOther}, limits);
+  blocks = apply_action(blocks, action::SetSplitLine{0.5f}, limits);
+  CHECK(blocks.other->split);
+  const auto refusal = [&](const ViewState& of, const Action& action) {
+    return usage_text([&] { apply_action(of, action, limits); });
   };
-  CHECK(has(refusal(action::SetDifference{Difference::absolute}),
-            "difference abs: maps of an export"));
-  CHECK(has(refusal(action::ShowRanked{true}), "maps of an export"));
+  CHECK(has(refusal(blocks, action::SetDifference{Difference::absolute}),
+            "difference abs: blocks of an export are not subtracted"));
+  CHECK(has(refusal(blocks, action::ShowRanked{true}), "b ranked on: blocks of an export"));
+  CHECK(has(refusal(state, action::SetOther{kOther}), "side B: blocks of an export"));
+  // Rows are compared by weights.
+  limits = three_calls();
+  limits.computed = false;
+  for (CallLimits& call : limits.calls) call.weights = false;
+  ViewState logits = opened_view(limits);
+  logits = apply_action(logits, action::SetOther{kOther}, limits);
+  CHECK(has(refusal(logits, action::ShowRanked{true}), "of which there are none"));
+}
+
+TEST_CASE("the ranked rows fill the window, as long as there are any") {
+  const ViewState alone = compared({action::Maximise{ViewPane::ranked}});
+  CHECK(alone.maximised == ViewPane::ranked);
+  CHECK(alone.other->ranked);
+  const auto after = [&](const Action& each) { return apply_action(alone, each, three_calls()); };
+  CHECK_FALSE(after(action::ShowRanked{false}).maximised);
+  CHECK_FALSE(after(action::DropOther{}).maximised);
+  CHECK_FALSE(after(action::SelectHead{kCross}).maximised);
+  CHECK(refused(opened_view(three_calls()), action::Maximise{ViewPane::ranked}) ==
+        "there is no side B to compare with");
 }
 
 TEST_CASE("released, B has a part of the map of its own") {
@@ -204,6 +231,10 @@ TEST_CASE("a session brings side B back, and one without is as before") {
   const Session back = parse_session(text, "s.json", folder.path());
   CHECK(back.other_capture == folder.path() / "second");
   CHECK(restored_view(back, picker, limits).other == other);
+  session.view.maximised = ViewPane::ranked;
+  const Session alone = parse_session(session_text(session, folder.path()), "s", folder.path());
+  CHECK(restored_view(alone, picker, limits).maximised == ViewPane::ranked);
+  session.view.maximised.reset();
   // A line between the two maps leaves no room for a difference.
   session.view.other->split = 0.3f;
   session.view.other->difference = Difference::off;

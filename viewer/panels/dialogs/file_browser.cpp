@@ -1,6 +1,8 @@
 #include "viewer/panels/dialogs/file_browser.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "viewer/commands/list_keys.h"
@@ -43,8 +45,9 @@ namespace {
 
 /// What a capture or an export is usually called.
 bool is_input_name(const std::string& extension) {
-  return extension == ".safetensors" || extension == ".h5" || extension == ".hdf5" ||
-         extension == ".part";
+  constexpr std::array<std::string_view, 7> kEndings{".safetensors", ".h5",  ".hdf5", ".part",
+                                                     ".pt",          ".pth", ".npz"};
+  return std::find(kEndings.begin(), kEndings.end(), extension) != kEndings.end();
 }
 
 }  // namespace
@@ -59,10 +62,14 @@ void FileBrowser::read() {
     const std::string name = path.filename().string();
     if (name.empty() || name.front() == '.') continue;
     std::error_code ignored;
-    Entry entry{path, one_line(name), at->is_directory(ignored), false};
-    entry.capture = entry.folder ? fs::exists(path / "capture.json", ignored)
-                                 : is_input_name(path.extension().string());
-    if (entry.folder || entry.capture) entries_.push_back(std::move(entry));
+    Entry entry{path, one_line(name), at->is_directory(ignored), ""};
+    const std::string extension = path.extension().string();
+    const bool capture =
+        entry.folder ? fs::exists(path / "capture.json", ignored) : is_input_name(extension);
+    const bool session = !entry.folder && extension == ".json" && is_session_ && is_session_(path);
+    if (capture) entry.what = "capture";
+    if (session) entry.what = "session";
+    if (entry.folder || capture || session) entries_.push_back(std::move(entry));
   }
   if (error) problem_ = error.message();
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
@@ -93,9 +100,10 @@ void FileBrowser::draw_entries(const Ui& ui, float width, PanelRequests& request
     chosen = folder_.parent_path();
   }
   for (const Entry& entry : entries_) {
-    if (row("Browser/" + entry.name, entry.name, entry.capture ? "capture" : "folder",
-            entry.capture ? ui.theme.text : ui.theme.secondary)) {
-      if (entry.capture) {
+    const bool opens = !entry.what.empty();
+    if (row("Browser/" + entry.name, entry.name, opens ? entry.what : "folder",
+            opens ? ui.theme.text : ui.theme.secondary)) {
+      if (opens) {
         requests.open = entry.path.string();
         open_ = false;
       } else {

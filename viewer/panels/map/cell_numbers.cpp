@@ -50,7 +50,8 @@ std::string number_within(double value, int characters) {
   return value > 0 && static_cast<int>(power.size()) <= characters ? power : "";
 }
 
-void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewTransform& view, int level) {
+void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewState& state,
+                       const ColourScale& scale, const ViewTransform& view, int level) {
   const float cell_width = static_cast<float>(1 / view.keys_per_pixel());
   const float cell_height = static_cast<float>(1 / view.queries_per_pixel());
   if (level != 0 || scene.call.block > 1 || cell_width < ui.px(kLeastCell) ||
@@ -63,7 +64,7 @@ void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewTransform& vi
   const int64_t last_query = std::min(scene.geometry.rows, static_cast<int64_t>(std::ceil(r.q1)));
   const int64_t last_key = std::min(scene.geometry.cols, static_cast<int64_t>(std::ceil(r.k1)));
   std::shared_ptr<const MapTile> tile;
-  TileId id = tile_of(scene.state, 0, -1, -1);
+  TileId id = tile_of(state, 0, -1, -1);
   for (int64_t q = first(r.q0); q < last_query; ++q) {
     for (int64_t k = first(r.k0); k < last_key; ++k) {
       if (q / kTileSide != id.row || k / kTileSide != id.col) {
@@ -79,7 +80,7 @@ void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewTransform& vi
           std::isfinite(value) ? number_within(value, characters) : std::string("\u00b7");
       const float x = (view.x(static_cast<double>(k)) + view.x(static_cast<double>(k + 1))) / 2;
       const float y = (view.y(static_cast<double>(q)) + view.y(static_cast<double>(q + 1))) / 2;
-      put_text(ui, font, x, y - font->FontSize / 2, contrasting(scene.scale.colour(value)), text,
+      put_text(ui, font, x, y - font->FontSize / 2, contrasting(scale.colour(value)), text,
                Align::centre);
     }
   }

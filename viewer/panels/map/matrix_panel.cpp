@@ -217,6 +217,7 @@ void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform
   const ViewTransform other{scene.other_state->rect, view.area};
   const SeenExactness seen =
       draw_tiles(ui, scene, *scene.other_state, *scene.other_scale, right, other, other_layer_);
+  other_level_ = seen.level;
   seen_.complete = seen_.complete && seen.complete;
   seen_.exact = seen_.exact && seen.exact;
   seen_.coarsest = std::max(seen_.coarsest, seen.coarsest);
@@ -406,69 +407,6 @@ void MatrixPanel::draw_pins(const Ui& ui, const Scene& scene, const ViewTransfor
   }
 }
 
-ColourScale MatrixPanel::mini_scale(const Scene& scene,
-                                    const std::shared_ptr<const MapTile>& tile) {
-  if (mini_tile_ != tile || mini_pool_ != scene.state.pool) {
-    mini_counts_ = ValueHistogram::of(
-        {&tile, 1}, fit_rect(scene.geometry.rows, scene.geometry.cols), scene.state.pool);
-    mini_tile_ = tile;
-    mini_pool_ = scene.state.pool;
-  }
-  ViewState state = scene.state;
-  state.range = {};
-  if (state.other) state.other->range = {};
-  return shown_scale(state, mini_counts_, scene.geometry.cols);
-}
-
-void MatrixPanel::draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
-                                PanelRequests& requests) {
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const MapGeometry& g = scene.geometry;
-  const TileId top = tile_of(scene.state, g.top_level, 0, 0);
-  // The whole map, in its own proportions within the square.
-  const double longest = static_cast<double>(std::max(g.rows, g.cols));
-  const auto share = [&](int64_t n) {
-    return std::max(0.15f, static_cast<float>(static_cast<double>(n) / longest));
-  };
-  const ScreenRect whole{area.x1 - area.width() * share(g.cols), area.y0, area.x1,
-                         area.y0 + area.height() * share(g.rows)};
-  draw.AddRectFilled({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.raised);
-  mini_layer_.quads.clear();
-  if (textures_->has(top)) {
-    const TileTextures::Drawn drawn = textures_->use(top);
-    mini_layer_.quads.push_back({whole.x0, whole.y0, whole.x1, whole.y1, 0, 0,
-                                 static_cast<float>(drawn.tile->cols),
-                                 static_cast<float>(drawn.tile->rows), drawn.slot});
-    const ColourScale scale = mini_scale(scene, drawn.tile);
-    mini_layer_.add_tiles(textures_->pool(),
-                          painter_colours(scene.state, scale, scene.factor, ui.theme), scale.map(),
-                          whole);
-  }
-  const ViewTransform view{fit_rect(g.rows, g.cols), whole};
-  const MapRect& r = scene.state.rect;
-  const auto clamp_x = [&](double k) { return std::clamp(view.x(k), whole.x0, whole.x1); };
-  const auto clamp_y = [&](double q) { return std::clamp(view.y(q), whole.y0, whole.y1); };
-  draw.AddRect({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.border);
-  const float x0 = clamp_x(r.k0), y0 = clamp_y(r.q0);
-  const float x1 = std::max(clamp_x(r.k1), x0 + ui.px(6));
-  const float y1 = std::max(clamp_y(r.q1), y0 + ui.px(6));
-  draw.AddRect({x0 - 1, y0 - 1}, {x1 + 1, y1 + 1}, IM_COL32(0, 0, 0, 160), 0, 0, ui.px(3));
-  draw.AddRect({x0, y0}, {x1, y1}, IM_COL32(255, 255, 255, 255), 0, 0, ui.px(1));
-  ImGui::SetCursorScreenPos({whole.x0, whole.y0});
-  ImGui::InvisibleButton("minimap", {whole.width(), whole.height()});
-  mark(ui, "Matrix/Overview");
-  if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) {
-    ImGui::SetTooltip("the whole map, in colours of its own range; drag to move");
-  }
-  if (ImGui::IsItemActive()) {
-    const ImVec2 mouse = ImGui::GetIO().MousePos;
-    const double queries = view.query(mouse.y) - (r.q0 + r.q1) / 2;
-    const double keys = view.key(mouse.x) - (r.k0 + r.k1) / 2;
-    if (queries != 0 || keys != 0) requests.act(action::Pan{queries, keys});
-    interacting_ = true;
-  }
-}
-
 void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
   const ViewState& s = scene.state;
   std::string caption = map_caption(scene, seen_.level);
@@ -521,7 +459,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   mask_.draw(ui, scene, view);
   brushing_.draw(ui, scene, view);
   draw_evicted(ui, scene, view);
-  draw_cell_numbers(ui, scene, view, seen_.level);
+  draw_cell_numbers(ui, scene, scene.state, scene.scale, view, seen_.level);
   if (same_part) draw.PopClipRect();
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
@@ -529,7 +467,13 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_pins(ui, scene, view);
   if (scene.readout && (same_part || !on_other_)) draw_crosshair(ui, scene, view);
   if (!same_part) draw.PopClipRect();
-  if (scene.other_state) draw_split_line(ui, scene, view, requests);
+  if (scene.other_state) {
+    draw.PushClipRect({end, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
+    draw_cell_numbers(ui, scene, *scene.other_state, *scene.other_scale,
+                      {scene.other_state->rect, areas.map}, other_level_);
+    draw.PopClipRect();
+    draw_split_line(ui, scene, view, requests);
+  }
   if (seen_.failed && !seen_.complete) {
     put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
   }
@@ -544,7 +488,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_ruler(ui, areas.left, query_axis(scene, view), query, ui.theme.query);
   if (areas.has_footer) {
     draw_footer(ui, areas.footer, scene);
-    draw_mini_map(ui, areas.mini, scene, requests);
+    interacting_ = mini_.draw(ui, areas.mini, scene, requests) || interacting_;
   }
   end_pane();
 }

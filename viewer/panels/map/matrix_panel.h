@@ -3,6 +3,7 @@
 #include "viewer/panels/map/map_tracks.h"
 #include "viewer/panels/map/mask_brushing.h"
 #include "viewer/panels/map/mask_overlay.h"
+#include "viewer/panels/map/mini_map.h"
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
@@ -29,7 +30,10 @@ std::string resolution_text(const SeenExactness& seen, const MapSource& call, Po
 class MatrixPanel {
  public:
   MatrixPanel(gl::MapPainter& painter, TileTextures& textures)
-      : textures_(&textures), map_layer_(painter), other_layer_(painter), mini_layer_(painter) {}
+      : textures_(&textures),
+        map_layer_(painter),
+        other_layer_(painter),
+        mini_(painter, textures) {}
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
@@ -45,8 +49,6 @@ class MatrixPanel {
  private:
   struct Areas;
   static Areas areas_of(const Ui& ui, const ScreenRect& rect, const ViewState& state);
-  /// The overview's colours: of the whole map, whatever part of it is seen.
-  ColourScale mini_scale(const Scene& scene, const std::shared_ptr<const MapTile>& tile);
   SeenExactness draw_tiles(const Ui& ui, const Scene& scene, const ViewState& state,
                            const ColourScale& scale, const ScreenRect& clip,
                            const ViewTransform& view, MapLayer& layer);
@@ -60,20 +62,17 @@ class MatrixPanel {
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
-  void draw_mini_map(const Ui& ui, const ScreenRect& area, const Scene& scene,
-                     PanelRequests& requests);
   void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
 
   TileTextures* textures_;
   MaskOverlay mask_;
   MaskBrushing brushing_;
-  MapLayer map_layer_, other_layer_, mini_layer_;
-  std::shared_ptr<const MapTile> mini_tile_;  ///< that mini_counts_ was counted of
-  Pool mini_pool_ = Pool::max;
-  ValueHistogram mini_counts_;
+  MapLayer map_layer_, other_layer_;
+  MiniMap mini_;
   MapTracks tracks_;
   PaneSize pane_;
   SeenExactness seen_;
+  int other_level_ = 0;  ///< of side B's tiles, right of a split line
   bool interacting_ = false;
   std::optional<double> brushed_from_;  ///< where the button went down with Shift
   IndexRange brushed_;                  ///< places that are dragged over

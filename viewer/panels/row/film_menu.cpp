@@ -18,6 +18,19 @@ void set_film(const Scene& scene, PanelRequests& requests,
   requests.act(action::SetFilm{look});
 }
 
+/// Moments a second, of the player and of what is saved.
+void rate_choice(const Ui& ui, const Scene& scene, PanelRequests& requests) {
+  std::vector<int> rates{0, 1, 2, 4, 8, 12, 16, 24, 30};
+  const int now = scene.state.film.rate;
+  if (std::find(rates.begin(), rates.end(), now) == rates.end()) rates.push_back(now);
+  std::vector<std::string> names;
+  for (const int rate : rates) names.push_back(rate == 0 ? "auto" : std::to_string(rate));
+  const auto at = std::find(rates.begin(), rates.end(), now) - rates.begin();
+  const int taken = choice(ui, "Film", "A second", names, static_cast<int>(at), 72);
+  if (taken < 0) return;
+  set_film(scene, requests, [&](FilmLook& to) { to.rate = rates[static_cast<size_t>(taken)]; });
+}
+
 void frame_choices(const Ui& ui, const Scene& scene, PanelRequests& requests) {
   const FilmLook& look = scene.state.film;
   const int frames = segmented(ui, "Film", {"All", "One"}, look.one ? 1 : 0,
@@ -33,6 +46,7 @@ void frame_choices(const Ui& ui, const Scene& scene, PanelRequests& requests) {
   if (tool_button(ui, "Film/Loop", "Loop", look.loop, "begin again at the end")) {
     set_film(scene, requests, [](FilmLook& to) { to.loop = !to.loop; });
   }
+  rate_choice(ui, scene, requests);
 }
 
 void video_choices(const Ui& ui, const Scene& scene, const FilmContent& content,

@@ -19,6 +19,16 @@
 namespace attnscope {
 namespace {
 
+/// A film that would be lower above its legend goes without it.
+constexpr float kLeastFilm = 40;
+
+/// "12.3 %", "0.0042 %": small shares are not 0.
+std::string percent_text(double share) {
+  const double percent = 100 * share;
+  if (percent > 0 && percent < 0.1) return fmt::format("{:.2g} %", percent);
+  return fmt::format("{:.1f} %", percent);
+}
+
 std::string film_note(const FilmLook& look, const FilmContent& content) {
   const std::string over = over_text(look, content), time = time_text(content);
   return over + (over.empty() || time.empty() ? "" : " \u00b7 ") + time;
@@ -142,11 +152,33 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
     words = fmt::format("{} of a row on average over these frames", short_number(mean));
   } else if (!text.empty() && sums) {
     const int64_t best = largest_tokens(line.values, text, 1).front();
-    words = fmt::format("{:.1f} % on text, most on {} ({:.1f} %)", 100 * mass_on(line.values, text),
+    words = fmt::format("{} on text, most on {} ({})", percent_text(mass_on(line.values, text)),
                         token_text(side, best),
-                        100 * static_cast<double>(line.values[static_cast<size_t>(best)]));
+                        percent_text(static_cast<double>(line.values[static_cast<size_t>(best)])));
   }
   put_text(ui, small, x, y, ui.theme.secondary, fit_text(small, words, width));
+}
+
+/// What the film's or the list's colours are, what has none, and what is said of the row.
+void QueryPanel::explain(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                         const TokenNames& side, const std::string& note) const {
+  const bool film = filmed_.has_grid();
+  const std::string caption = unit_ + ", " + std::string(scale_kind_name(scale_->kind())) +
+                              " \u00b7 " + exactness_text(scene) +
+                              (film ? ", one range for all frames" : "");
+  const float width = std::min(ui.px(360), area.width());
+  const float end = area.y0 + ui.px(kLegendHeight);
+  draw_legend(ui, {area.x0, area.y0, area.x0 + width, end}, *scale_, caption, area.width(),
+              nothing_text(specials_));
+  float below = end + ui.px(2);
+  draw_swatches(ui, area.x0, below, area.width(), specials_);
+  if (specials_.any()) below += ui.px(kSwatchHeight);
+  draw_shares(ui, area.x0, below, area.width(), scene, side);
+  if (note.empty()) return;
+  ImFont* const small = ui.fonts.secondary;
+  put_text(ui, small, area.x0, below + ui.px(18),
+           film_.problem().empty() ? ui.theme.secondary : ui.theme.problem,
+           fit_text(small, note, area.width()));
 }
 
 void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -198,8 +230,11 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                                ? film_note(scene.state.film, film_.content())
                                : "the video cannot be shown: " + film_.problem();
   const float noted = film && !note.empty() ? ui.px(18) : 0;
-  const float bottom = rect.y1 - ui.px(kLegendHeight + 34) - swatches - noted;
-  const ScreenRect area{left, top + ui.px(24), right, bottom};
+  const float legend = ui.px(kLegendHeight + 34) + swatches + noted;
+  // Of a low pane, the row comes before what is said of it.
+  const bool explains = rect.y1 - legend - top - ui.px(24) >= ui.px(kLeastFilm);
+  const float bottom = rect.y1 - (explains ? legend : ui.px(8));
+  const ScreenRect area{left, top + ui.px(24), right, std::max(bottom, top + ui.px(25))};
   float legend_top = bottom + ui.px(8);
   if (film) {
     draw_film(ui, area, scene, requests);
@@ -208,20 +243,7 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   } else {
     draw_list(ui, area, scene, side);
   }
-  const std::string caption = unit_ + ", " + std::string(scale_kind_name(scale_->kind())) +
-                              " \u00b7 " + exactness_text(scene) +
-                              (film ? ", one range for all frames" : "");
-  const float width = std::min(ui.px(360), right - left);
-  draw_legend(ui, {left, legend_top, left + width, legend_top + ui.px(kLegendHeight)}, *scale_,
-              caption, right - left, nothing_text(specials_));
-  const float below = legend_top + ui.px(kLegendHeight + 2);
-  draw_swatches(ui, left, below, right - left, specials_);
-  draw_shares(ui, left, below + swatches, right - left, scene, side);
-  if (noted > 0) {
-    put_text(ui, small, left, below + swatches + noted,
-             film_.problem().empty() ? ui.theme.secondary : ui.theme.problem,
-             fit_text(small, note, right - left));
-  }
+  if (explains) explain(ui, {left, legend_top, right, rect.y1}, scene, side, film ? note : "");
   end_pane();
 }
 

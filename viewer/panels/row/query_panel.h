@@ -34,6 +34,8 @@ class QueryPanel {
   void segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
                       PanelRequests& requests) const;
   void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);
+  void explain(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side,
+               const std::string& note) const;
   void draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
                    const TokenNames& side) const;
 

@@ -14,6 +14,8 @@ namespace attnscope {
 namespace {
 
 constexpr float kWordRow = 20;
+/// Words that a low pane shows before it explains them.
+constexpr float kLeastRows = 3;
 /// Between two statements of the legend.
 constexpr float kLegendGap = 2;
 /// "12.3 %", "0.0115 %" of what is a part of 1, else the number.
@@ -123,9 +125,14 @@ void WordsPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
              fit_text(ui.fonts.secondary, view.none, below.width()));
   } else {
     const float top = draw_controls(ui, rect, scene, requests);
-    const std::vector<Statement> legend = legend_of(ui, scene);
+    std::vector<Statement> legend = legend_of(ui, scene);
     float height = ui.px(12);
     for (const Statement& each : legend) height += wrapped_height(ui, each, below.width());
+    // Of a low pane, the words come first: what is said of them goes, the last first.
+    while (legend.size() > 0 && rect.y1 - height - top < ui.px(kLeastRows * kWordRow)) {
+      height -= wrapped_height(ui, legend.back(), below.width());
+      legend.pop_back();
+    }
     const ScreenRect area{rect.x0, top + ui.px(6), rect.x1, rect.y1 - height};
     if (area.height() >= ui.px(kWordRow)) {
       draw_list(ui, area, scene, requests);

@@ -57,6 +57,10 @@ class BlockTexels : public TexelReader {
     }
   }
 
+  void entries(const HeadId&, IndexRange, IndexRange, std::span<float>) const override {
+    throw usage_error(blocks_->path().string() + ": holds blocks; it has no single entries");
+  }
+
   bool holds(const HeadId& id, IndexRange rows, IndexRange cols) const override {
     return !intersect(rows, group(id).rows).empty() && !intersect(cols, group(id).cols).empty();
   }

@@ -56,6 +56,23 @@ class EntryTexels : public TexelReader {
     });
   }
 
+  void entries(const HeadId& id, IndexRange rows, IndexRange cols,
+               std::span<float> out) const override {
+    const StoredHead& head = stored(id);
+    const std::vector<int64_t>& queries = head.facts->queries;
+    std::fill(out.begin(), out.end(), kMissing);
+    for_chunks(head, rows, cols, [&](const Part& part) {
+      const auto values = maps_->chunk(head, part.row_chunk, part.col_chunk);
+      if (!values) return;
+      const int64_t col = head.facts->keys.begin + part.cols.begin - cols.begin;
+      const float* from = values->data() + part.first;
+      for (int64_t r = part.rows.begin; r < part.rows.end; ++r, from += part.stride) {
+        const int64_t row = queries[static_cast<size_t>(r)] - rows.begin;
+        std::copy_n(from, part.cols.size(), out.begin() + row * cols.size() + col);
+      }
+    });
+  }
+
   bool holds(const HeadId& id, IndexRange rows, IndexRange cols) const override {
     const StoredHead& head = stored(id);
     bool any = false;

@@ -29,6 +29,10 @@ class TexelReader {
   /// entries with its mean.
   virtual void add(const HeadId& head, IndexRange rows, IndexRange cols, int64_t side,
                    std::span<TexelRow> texels) const = 0;
+  /// The entries of rows × cols, row after row; NaN where they are not in the file. Only where
+  /// MapSource::block is 1.
+  virtual void entries(const HeadId& head, IndexRange rows, IndexRange cols,
+                       std::span<float> out) const = 0;
   /// Whether anything of rows × cols is in the file.
   virtual bool holds(const HeadId& head, IndexRange rows, IndexRange cols) const = 0;
 

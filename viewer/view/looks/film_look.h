@@ -14,6 +14,8 @@ namespace attnscope {
 /// the latent frame that each belongs to is taken, or what lies between two of them.
 enum class FilmTime : uint8_t { latent, nearest, linear };
 
+inline constexpr int kMostFilmRate = 60;
+
 /// How the film of the query pane is shown.
 struct FilmLook {
   bool over = false;  ///< over the capture's own frames
@@ -23,6 +25,7 @@ struct FilmLook {
   bool one = false;    ///< one moment as large as it goes, not all of them as a strip
   bool loop = true;    ///< playing begins again at the end
   int64_t moment = 0;  ///< that is shown large
+  int rate = 0;        ///< moments a second, at most kMostFilmRate; 0: the usual one of its moments
   friend bool operator==(const FilmLook&, const FilmLook&) = default;
 };
 

@@ -50,10 +50,11 @@ std::string over_text(const FilmLook& look, const FilmContent& content);
 /// Where the moments are not the latent frames: what their numbers are.
 std::string time_text(const FilmContent& content);
 
-/// Images a second: of latent frames, and of those of a video.
+/// Images a second: of latent frames, and of those of a video, where no rate was chosen.
 inline constexpr int kLatentRate = 4;
 inline constexpr int kVideoRate = 16;
-inline int film_rate(const FilmContent& content) {
+inline int film_rate(const FilmLook& look, const FilmContent& content) {
+  if (look.rate > 0) return look.rate;
   return content.time == FilmTime::latent ? kLatentRate : kVideoRate;
 }
 

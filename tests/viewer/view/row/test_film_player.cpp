@@ -49,7 +49,10 @@ TEST_CASE("a line's film has the numbers of its video, masked ones told") {
   // Half of 34: 8 + 7 + 6.
   CHECK(film.outlined(1) == 6);
   CHECK(film.outlined(10) == 60);
-  CHECK(film_rate(film) == kVideoRate);
+  CHECK(film_rate({}, film) == kVideoRate);
+  FilmLook slow;
+  slow.rate = 3;
+  CHECK(film_rate(slow, film) == 3);
   FilmLook look;
   CHECK(over_text(look, film).empty());
   look.over = true;

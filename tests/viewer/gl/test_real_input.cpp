@@ -1,0 +1,231 @@
+// Needs a display: run by ctest under xvfb-run. Each pane once by a real mouse and real keys, which
+// come through the X server.
+#include "tests/support/catch.h"
+#include "tests/viewer/gl/hidden_app.h"
+#include "tests/viewer/gl/real_input.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+/// A window that is seen, with the sample in it, and a hand.
+struct SeenApp : HiddenApp {
+  SeenApp() : HiddenApp(false, seen_window()) {
+    open_sample();
+    REQUIRE(wait_for(WaitFor::exact));
+    settle();
+  }
+
+  static Window::Settings seen_window() {
+    Window::Settings settings;
+    settings.size = {1200, 760};
+    return settings;
+  }
+
+  ScreenRect place(const std::string& label) {
+    const auto rect = app.labels().find(label);
+    INFO(label);
+    REQUIRE(rect);
+    return *rect;
+  }
+  /// Moves to a place within what has this label, in shares of its sides.
+  void point(const std::string& label, double across = 0.5, double down = 0.5) {
+    const ScreenRect rect = place(label);
+    int left = 0, top = 0;
+    glfwGetWindowPos(glfwGetCurrentContext(), &left, &top);
+    hand.move(left + static_cast<int>(rect.x0 + (rect.x1 - rect.x0) * static_cast<float>(across)),
+              top + static_cast<int>(rect.y0 + (rect.y1 - rect.y0) * static_cast<float>(down)));
+    settle();
+  }
+  void click(const std::string& label, int button = 1) {
+    point(label);
+    hand.button(button, true);
+    hand.button(button, false);
+    settle();
+  }
+  void double_click(const std::string& label) {
+    point(label, 0.3);
+    for (const bool down : {true, false, true, false}) hand.button(1, down);
+    settle();
+  }
+  void drag(const std::string& label, double x0, double y0, double x1, double y1) {
+    point(label, x0, y0);
+    hand.button(1, true);
+    settle();
+    point(label, (x0 + x1) / 2, (y0 + y1) / 2);
+    point(label, x1, y1);
+    hand.button(1, false);
+    settle();
+  }
+  void tap(uint32_t symbol) {
+    hand.tap(symbol);
+    settle();
+  }
+  void tap_with(uint32_t held, uint32_t symbol) {
+    hand.key(held, true);
+    hand.tap(symbol);
+    hand.key(held, false);
+    settle();
+  }
+  bool there(const std::string& label) { return app.labels().find(label).has_value(); }
+
+  RealInput hand;
+};
+
+}  // namespace
+
+TEST_CASE("a hand moves the map, picks, pins, and goes through heads, orders and tracks") {
+  SeenApp seen;
+  const MapRect all = seen.state().rect;
+  seen.point("Matrix/Map");
+  seen.tap('+');
+  CHECK(seen.state().rect.k1 - seen.state().rect.k0 < all.k1 - all.k0);
+  seen.tap('0');
+  CHECK(seen.state().rect == all);
+  seen.hand.button(4, true);
+  seen.hand.button(4, false);
+  seen.settle();
+  const MapRect near = seen.state().rect;
+  CHECK(near.q1 - near.q0 < all.q1 - all.q0);
+  seen.drag("Matrix/Map", 0.5, 0.5, 0.7, 0.5);
+  CHECK(seen.state().rect.k0 < near.k0);
+  seen.click("Matrix/Map");
+  CHECK(seen.state().query);
+  seen.tap('p');
+  REQUIRE(seen.state().pins.at(1));
+  CHECK(seen.there("Matrix/Pin 1"));
+  seen.tap('0');
+  seen.tap('+');
+  seen.tap('1');
+  const Pin pin = *seen.state().pins.at(1);
+  CHECK(seen.state().query->tokens == std::vector<int64_t>{pin.query});
+  const HeadId first = seen.state().head;
+  seen.tap(']');
+  CHECK_FALSE(seen.state().head == first);
+  seen.tap('o');
+  CHECK_FALSE(seen.state().order.is_stored());
+  seen.click("Matrix/Order");
+  seen.click("Order/hilbert");
+  CHECK(seen.state().order.rows.text() == "hilbert");
+  seen.tap('n');
+  seen.tap('N');
+  CHECK(seen.state().tracks.rows == RowTrack::entropy);
+  CHECK(seen.state().tracks.keys == KeyTrack::mass);
+  REQUIRE(seen.wait_for(WaitFor::exact));
+  // The name of the track is a button.
+  seen.tap_with(RealInput::kControl, 'z');
+  CHECK(seen.state().tracks.keys == KeyTrack::off);
+}
+
+TEST_CASE("a hand goes through the heads, compares two and ranks their rows") {
+  SeenApp seen;
+  seen.tap('t');
+  REQUIRE(seen.wait_for(WaitFor::atlas));
+  seen.settle();
+  seen.click("Atlas/L2/H1");
+  const HeadPicker& picker = seen.app.document()->picker;
+  CHECK(picker.values(seen.state().head).layer == 2);
+  seen.click("Atlas/L3/H0", 3);
+  REQUIRE(seen.state().other);
+  CHECK(picker.values(seen.state().other->head).layer == 3);
+  seen.tap('x');
+  CHECK(seen.state().other->difference == Difference::signed_difference);
+  seen.point("Matrix/Map");
+  seen.hand.key('b', true);
+  seen.settle();
+  CHECK(seen.app.document()->shows_other);
+  seen.hand.key('b', false);
+  seen.settle();
+  CHECK_FALSE(seen.app.document()->shows_other);
+  seen.click("B/Rows");
+  seen.double_click("Rows/Header");
+  CHECK(seen.state().maximised == ViewPane::ranked);
+  REQUIRE(seen.wait_for(WaitFor::idle));
+  seen.settle();
+  seen.click("Rows/0");
+  CHECK(seen.state().query);
+  seen.double_click("Rows/Header");
+  CHECK_FALSE(seen.state().maximised);
+  seen.click("B/Split");
+  REQUIRE(seen.state().other->split);
+  seen.drag("Matrix/Split", 0.5, 0.4, 12, 0.4);
+  CHECK(*seen.state().other->split > 0.5f);
+}
+
+TEST_CASE("a hand chooses words, plays the film, turns the volume and shows the curve") {
+  SeenApp seen;
+  seen.tap('k');
+  REQUIRE(seen.wait_for(WaitFor::exact));
+  seen.settle();
+  seen.click("Words/1");
+  CHECK(seen.state().words.chosen == std::vector<int64_t>{1});
+  seen.tap(RealInput::kEscape);
+  CHECK(seen.state().words.chosen.empty());
+  REQUIRE(seen.wait_for(WaitFor::exact));
+  seen.settle();
+  seen.click("Query/t3");
+  CHECK(seen.state().query);
+  seen.click("Query/Film");
+  seen.click("Film/One");
+  CHECK(seen.state().film.one);
+  seen.tap(RealInput::kEscape);
+  seen.drag("Film/Time", 0.1, 0.5, 0.9, 0.5);
+  CHECK(seen.state().film.moment > 3);
+  seen.tap('v');
+  REQUIRE(seen.state().volume.shown);
+  REQUIRE(seen.wait_for(WaitFor::exact));
+  seen.settle();
+  const double azimuth = seen.state().volume.azimuth;
+  seen.drag("Volume/Cells", 0.4, 0.5, 0.7, 0.5);
+  CHECK(seen.state().volume.azimuth != azimuth);
+  seen.tap('T');
+  CHECK(seen.state().timeline.shown);
+  seen.click("Timeline/Curve");
+  seen.click("Curve/entropy");
+  CHECK(seen.state().timeline.metric == "entropy");
+  seen.click("Timeline/Layers");
+  REQUIRE(seen.wait_for(WaitFor::idle));
+  seen.settle();
+  seen.point("Timeline/Plot", 0.99);
+  seen.hand.button(1, true);
+  seen.hand.button(1, false);
+  seen.settle();
+  CHECK(seen.app.document()->picker.values(seen.state().head).layer == 3);
+}
+
+TEST_CASE("a hand drags the histogram, masks, looks at frames, and asks the palette") {
+  SeenApp seen;
+  seen.drag("Histogram/White", 0.5, 0.5, -4, 0.5);
+  CHECK_FALSE(seen.state().range.automatic);
+  seen.tap_with(RealInput::kControl, 'z');
+  CHECK(seen.state().range.automatic);
+  seen.click("Toolbar/Panes");
+  seen.click("Panes/Frames");
+  REQUIRE(seen.state().show_frames);
+  REQUIRE(seen.wait_for(WaitFor::exact));
+  seen.settle();
+  seen.click("Frames/t2/t4");
+  // Whole frames of 144 tokens behind 16 of text.
+  CHECK(seen.state().rect == MapRect{16 + 2 * 144, 16 + 3 * 144, 16 + 4 * 144, 16 + 5 * 144});
+  seen.tap('F');
+  CHECK_FALSE(seen.state().show_frames);
+  seen.tap('M');
+  REQUIRE(seen.state().mask.shown);
+  seen.click("Mask/Text");
+  // Letters of a field are no keys of the window.
+  seen.hand.type("temporal");
+  seen.settle();
+  seen.tap(RealInput::kReturn);
+  CHECK(seen.state().mask.text == "temporal");
+  CHECK_FALSE(seen.state().atlas.shown);
+  seen.point("Matrix/Map");
+  seen.tap_with(RealInput::kControl, 'p');
+  REQUIRE(seen.there("Palette/Field"));
+  seen.hand.type("l3 h2");
+  seen.settle();
+  seen.tap(RealInput::kReturn);
+  CHECK_FALSE(seen.there("Palette/Field"));
+  CHECK(seen.app.document()->picker.values(seen.state().head).layer == 3);
+  CHECK(seen.app.document()->picker.values(seen.state().head).head == 2);
+}

@@ -1,0 +1,50 @@
+#include "viewer/tiles/tile_scheduler.h"
+
+#include <algorithm>
+
+// What the scheduler does about two maps that are compared.
+
+namespace attnscope {
+
+void TileScheduler::order_difference(const DifferenceId& id) {
+  HeadCache& of = head(id.head);
+  if (of.of(MapNumbers{id.quantity, id.against}).complete) return;
+  order(PassKey{id.head, id.quantity, id.against}, [&] { return work_->difference_pass_job(id); });
+}
+
+void TileScheduler::order_divergence(bool all) {
+  if (!wishes_.divergence) return;
+  const HeadsCompared& heads = *wishes_.divergence;
+  const auto job = work_->divergence_job(heads, !all);
+  if (job == nullptr || job->done(head(heads.a))) return;
+  order(DivergenceKey{heads.a, heads.b, all}, [&] { return job; });
+}
+
+std::shared_ptr<const RowDivergence> TileScheduler::find_divergence(
+    const HeadsCompared& heads) const {
+  const HeadCache* const of = find_head(heads.a);
+  if (of == nullptr) return nullptr;
+  const auto found = of->divergences.find(heads.b);
+  return found == of->divergences.end() ? nullptr : found->second->published;
+}
+
+std::string TileScheduler::divergence_problem() const {
+  if (!wishes_.divergence) return "";
+  const auto& [a, b] = *wishes_.divergence;
+  const std::string cause = cause_of(DivergenceKey{a, b, false});
+  return cause.empty() ? cause_of(DivergenceKey{a, b, true}) : cause;
+}
+
+/// Whether some tile or pass of these numbers is wanted.
+bool TileScheduler::is_wanted(const HeadId& id, const MapNumbers& numbers) const {
+  const auto is_tile = [&](const TileId& tile) {
+    return tile.head == id && tile.quantity == numbers.quantity && tile.against == numbers.against;
+  };
+  const auto is_pass = [&](const DifferenceId& each) {
+    return each.head == id && each.quantity == numbers.quantity && each.against == numbers.against;
+  };
+  return std::any_of(wishes_.tiles.begin(), wishes_.tiles.end(), is_tile) ||
+         std::any_of(wishes_.exact_differences.begin(), wishes_.exact_differences.end(), is_pass);
+}
+
+}  // namespace attnscope
