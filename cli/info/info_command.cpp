@@ -19,6 +19,15 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
+/// The preset that states the token map of bare tensors, which no other option can.
+std::string preset_of(const CaptureOptions& o, const CallEntry& call) {
+  if (!o.preset.empty()) return o.preset;
+  constexpr std::string_view kGuessed = "guessed from preset ";
+  const auto map = call.facts.find("queries");
+  if (map == call.facts.end() || !map->second.origin.starts_with(kGuessed)) return "";
+  return map->second.origin.substr(kGuessed.size());
+}
+
 }  // namespace
 
 std::string full_command(const CaptureOptions& o, const CallEntry& call) {
@@ -37,8 +46,12 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
   } else if (layout != call.facts.end() && layout->second.json.size() > 2) {
     add("--layout", layout->second.json.substr(1, layout->second.json.size() - 2));
   }
-  if (p.query_tokens().has_grid()) add("--grid", p.query_tokens().grid_text());
-  add("--text", p.key_tokens().text_text());
+  if (p.query_tokens().has_map()) {
+    add("--preset", preset_of(o, call));
+  } else {
+    if (p.query_tokens().has_grid()) add("--grid", p.query_tokens().grid_text());
+    add("--text", p.key_tokens().text_text());
+  }
   add("--scale", fmt::format("{}", p.scale()));
   add("--mask", o.mask.empty() ? "none" : o.mask);
   if (o.score != "softmax") add("--score", o.score);

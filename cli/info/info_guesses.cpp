@@ -84,9 +84,9 @@ std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem) {
     const bool cross = preset.is_cross(queries, problem.num_keys());
     const bool whole = queries == preset.tokens() && problem.num_keys() == queries;
     if (preset.head_dim != problem.head_dim() || open || (!whole && !cross)) continue;
-    const TokenGrid grid =
-        cross ? TokenGrid::video(queries, preset.grid, 0, TextPlace::none)
-              : TokenGrid::video(queries, preset.grid, preset.text.count, preset.text.place);
+    const TokenGrid grid = TokenGrid::video(preset.cells() + (cross ? 0 : preset.text.count),
+                                            preset.grid, cross ? 0 : preset.text.count,
+                                            cross ? TextPlace::none : preset.text.place);
     fitting.push_back({std::string(preset.name), grid.grid_text(),
                        cross ? std::string("all") : grid.text_text()});
   }

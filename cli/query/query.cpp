@@ -14,6 +14,7 @@
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
 #include "cli/query/query_output.h"
+#include "cli/query/query_segments.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
@@ -28,12 +29,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int run_query(const QueryRequest& o) {
-  const Console console(o.quiet);
+int query_capture(const QueryRequest& o, const Capture& capture, const Console& console) {
   const SoftmaxDomain domain = parse_domain(o.domain);
   const MeanAxes mean = parse_mean_axes(o.mean);
-  if (is_export_file(o.capture.capture)) return query_export(o, console);
-  const Capture capture = open_capture(o.capture, o.run, console);
   const QueryTasks q = make_query_tasks(o, capture);
   check_domain(domain, q);
   check_weighting(o, q);
@@ -76,6 +74,17 @@ int run_query(const QueryRequest& o) {
   return kExitOk;
 }
 
+int run_query(const QueryRequest& o) {
+  const Console console(o.quiet);
+  parse_domain(o.domain);
+  parse_mean_axes(o.mean);
+  if (is_export_file(o.capture.capture)) return query_export(o, console);
+  const Capture capture = open_capture(o.capture, o.run, console);
+  if (!asks_all_segments(o, capture)) return query_capture(o, capture, console);
+  for (const QueryRequest& each : each_segment(o, capture)) query_capture(each, capture, console);
+  return kExitOk;
+}
+
 }  // namespace
 
 Command add_query_command(CLI::App& app) {
@@ -99,8 +108,10 @@ Command add_query_command(CLI::App& app) {
           "(within each frame); keys outside the domain are 0")
       .type_name("NAME");
   command
-      .add_option("--segment", o.segment,
-                  "show this segment of a capture's token map instead of its video")
+      .add_option(
+          "--segment", o.segment,
+          "show this segment of a capture's token map instead of its video; all: each that\n"
+          "has a grid, in a file of its own (film.png: film-NAME.png)")
       .type_name("NAME");
   command.add_flag("--reverse", o.reverse,
                    "who attends to the chosen tokens: they are keys, the volume is of queries");

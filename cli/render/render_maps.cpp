@@ -69,6 +69,27 @@ void hatch_evicted(RenderJob& job, const HeadTask& task, int64_t block, MatrixCo
                                            cells, content.missing.size()));
 }
 
+/// The same in the maps of a mosaic, a map a head: cells that are NaN are hatched there.
+void hatch_evicted(RenderJob& job, std::span<const HeadTask> tasks, int64_t block,
+                   std::vector<PooledMap>& maps, PictureText& text) {
+  int64_t hatched = 0, cells = 0;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const auto evicted = evictions_of(*job.heads[i].call);
+    cells += maps[i].rows * maps[i].cols;
+    if (evicted.empty()) continue;
+    const auto missing = evicted_cells(evicted, tasks[i].rows, tasks[i].keys, block);
+    for (size_t cell = 0; cell < missing.size(); ++cell) {
+      if (missing[cell] == 0) continue;
+      maps[i].mean[cell] = maps[i].max[cell] = std::numeric_limits<float>::quiet_NaN();
+      ++hatched;
+    }
+    job.facts["evicted_cells"] = hatched;
+  }
+  if (hatched == 0) return;
+  text.lines.push_back(
+      fmt::format("hatched: {} of {} cells were evicted from the cache", hatched, cells));
+}
+
 std::string segment_name(int64_t segment) {
   return segment == SegmentMass::kText ? "text" : std::to_string(segment);
 }
@@ -162,7 +183,7 @@ void render_mosaic(RenderJob& job) {
   const std::vector<HeadTask> tasks = map_tasks(job);
   const int64_t block = chosen_block(job, tasks, kMosaicCells);
   const MemoryReservation memory = reserve_picture(job, tasks, block, 0);
-  const auto maps = pooled_maps(tasks, block, job.run);
+  auto maps = pooled_maps(tasks, block, job.run);
   if (maps.empty()) return;
   MosaicContent content;
   content.pool = parse_pool_option(job.request.pool);
@@ -170,6 +191,7 @@ void render_mosaic(RenderJob& job) {
   content.text.lines = {
       joined_parts({capture_text(job), "attention maps, queries down, keys to the right",
                     crop_text(tasks.front())})};
+  hatch_evicted(job, tasks, block, maps, content.text);
   job.facts["block"] = block;
   job.facts["pool"] = job.request.pool;
   draw_mosaic(job, std::move(content), maps);

@@ -34,19 +34,21 @@ std::string tokens(int64_t first, int64_t frames, double turn) {
   return raw(values);
 }
 
-/// Chunk `chunk` of two frames each, which attends to all frames before; `turn`: of cached keys.
-void write_chunk(const std::string& folder, int64_t layer, int64_t chunk, double turn = 0) {
-  const int64_t first = 2 * chunk, frames = first + 2;
+/// Chunk `chunk` of two frames each, which attends to all frames before, or to those from `kept`
+/// on; `turn`: of cached keys.
+void write_chunk(const std::string& folder, int64_t layer, int64_t chunk, double turn = 0,
+                 int64_t kept = 0) {
+  const int64_t first = 2 * chunk, frames = first - kept + 2;
   CallFile call;
   call.version(2)
       .tensor("q", "F32", {1, 1, 2 * kFrame, kWidth}, tokens(first, 2, 1))
       .tensor("k", "F32", {1, 1, frames * kFrame, kWidth},
-              tokens(0, first, turn) + tokens(first, 2, 0))
+              tokens(kept, first - kept, turn) + tokens(first, 2, 0))
       .fact("layer", std::to_string(layer))
       .fact("kind", "self")
       .fact("chunk", std::to_string(chunk))
       .fact("queries", "[" + video("video", first, 2) + "]")
-      .fact("keys", "[" + (chunk > 0 ? video("cached", 0, first) + "," : "") +
+      .fact("keys", "[" + (chunk > 0 ? video("cached", kept, first - kept) + "," : "") +
                         video("video", first, 2) + "]");
   call.write(fmt::format("{}/layer{}_chunk{}.safetensors", folder, layer, chunk));
 }
@@ -85,6 +87,33 @@ TEST_CASE("convert --stitch makes one map of a stream, filmed over all of its fr
   CHECK(std::all_of(earlier.begin() + 48, earlier.end(), [](double w) { return w == 0; }));
   result = run_attnscope({"query", whole, "--query", "5,1,2", "-o", folder / "film.png"});
   CHECK(result.exit_code == 0);
+}
+
+TEST_CASE("a mosaic hatches what a cache had dropped, as the matrix does") {
+  const TemporaryFolder folder;
+  const std::string dump = folder / "dump", whole = folder / "whole";
+  std::filesystem::create_directory(dump);
+  for (int64_t layer = 0; layer < 2; ++layer) {
+    for (int64_t chunk = 0; chunk < 3; ++chunk) {
+      write_chunk(dump, layer, chunk, 0, layer == 1 ? std::max<int64_t>(0, 2 * chunk - 1) : 0);
+    }
+  }
+  REQUIRE(run_attnscope({"convert", "--stitch", dump, "-o", whole}).exit_code == 0);
+  const auto rendered = [&](const std::string& picture, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"render", whole,    "--picture", picture, "--block",
+                                       "12",     "--json", "--force",   "-o",    folder / "a.png"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto result = run_attnscope(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return Json::parse(result.out);
+  };
+  // Chunk 1 has lost frame 0, chunk 2 frames 0 to 2, for two rows of cells each.
+  const Json matrix = rendered("matrix", {"--layers", "1"});
+  CHECK(matrix["evicted_cells"] == 2 * 1 + 2 * 3);
+  CHECK(rendered("mosaic", {"--layers", "1"})["evicted_cells"] == matrix["evicted_cells"]);
+  CHECK(rendered("mosaic", {})["evicted_cells"] == matrix["evicted_cells"]);
+  CHECK_FALSE(rendered("mosaic", {"--layers", "0"}).contains("evicted_cells"));
 }
 
 TEST_CASE("convert --stitch writes what can be joined, and tells what cannot by its exit code") {

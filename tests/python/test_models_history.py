@@ -1,13 +1,17 @@
 """Models that see more than one video: history before it, or words, sound and actions in its sequence."""
 
+import inspect
+import json
+import types
 import unittest
 from typing import Any
 
+import numpy as np
 import torch
 
-from attnscope_capture import capture
+from attnscope_capture import LAYOUTS, capture
 from model_cases import Case, Models, Probe, cell, map_of, numbers
-from support import read_capture
+from support import has_program, program, read_capture
 
 STAMP = torch.tensor([700.0])
 
@@ -176,6 +180,43 @@ class History(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    @unittest.skipUnless(has_program(), "ATTNSCOPE names no program")
+    def test_the_preset_of_helios_is_a_chunk_of_its_pipeline(self) -> None:
+        """What the pipeline gives its transformer by default, by the layout that captures are told with."""
+        from diffusers import HeliosPipeline, HeliosTransformer3DModel
+
+        default = {n: p.default for n, p in inspect.signature(HeliosPipeline.__call__).parameters.items()}
+        long, mid, short = default["history_sizes"]
+        frames, height, width = (default[n] for n in ("num_latent_frames_per_chunk", "height", "width"))
+        self.assertTrue(default["keep_first_frame"])
+        first, *parts = torch.arange(1 + long + mid + short + frames).split([1, long, mid, short, frames])
+        indices = dict(zip(("long", "mid", "short"), [*parts[:2], torch.cat([first, parts[2]])]))
+
+        def latents(count: int) -> torch.Tensor:
+            return torch.empty(1, 16, count, height // 8, width // 8, device="meta")
+
+        given = {"hidden_states": latents(frames), "indices_hidden_states": parts[3]}
+        given["encoder_hidden_states"] = torch.empty(1, 512, 4096, device="meta")
+        for name, numbers_of in indices.items():
+            given[f"latents_history_{name}"] = latents(len(numbers_of))
+            given[f"indices_latents_history_{name}"] = numbers_of
+        sizes = inspect.signature(HeliosTransformer3DModel.__init__).parameters
+        config = types.SimpleNamespace(patch_size=sizes["patch_size"].default, guidance_cross_attn=True)
+        layout = LAYOUTS["HeliosTransformer3DModel"]
+        told = layout.sequences(types.SimpleNamespace(config=config), given)["joint"]
+        q = self.folder / "q.npy"
+        np.save(q, np.zeros((1, 1, sum(s.count for s in told), sizes["attention_head_dim"].default), np.float16))
+        shown = program("info", "--q", q, "--k", q, "--preset", "helios", "--json", "--no-scan")
+        (call,) = json.loads(shown.stdout)["calls"]
+        found = [
+            (s["name"], s["modality"], s["count"], s["grid"], s["cell"], s.get("first_frame", 0))
+            for s in call["query_segments"]
+        ]
+        expected = [
+            (s.name, s.modality, s.count, list(s.grid), list(s.cell), s.first_frame or 0) for s in told
+        ]
+        self.assertEqual(found, expected)
 
     def test_tokens_between_those_of_another_kind_are_others(self) -> None:
         """Vision whose tokens do not stand together is not called a video."""

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "io/capture/call/fact_options.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/model_preset.h"
 #include "io/tensors/file_tensor.h"
@@ -72,26 +73,30 @@ void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactO
                 std::vector<std::string>& notes) {
   if (overrides.grid || overrides.text || overrides.preset || keys != q.tokens()) return;
   if (facts.has("grid") || facts.has("text") || facts.has("queries")) return;
-  std::set<std::tuple<std::array<int64_t, 3>, int64_t, TextPlace>> grids;
+  std::set<std::tuple<std::array<int64_t, 3>, int64_t, TextPlace, int64_t>> grids;
   const ModelPreset* fitting = nullptr;
   for (const ModelPreset& preset : model_presets()) {
     if (!preset.told_by(q.tokens(), q.width())) continue;
-    grids.emplace(preset.grid, preset.text.count, preset.text.place);
+    grids.emplace(preset.grid, preset.text.count, preset.text.place, preset.history_tokens());
     // The note names one of the models: rather the one with as many heads.
     if (fitting == nullptr || preset.heads == q.heads() || fitting->heads != q.heads()) {
       fitting = &preset;
     }
   }
   if (grids.size() != 1) return;
-  const TokenGrid grid =
-      TokenGrid::video(fitting->tokens(), fitting->grid, fitting->text.count, fitting->text.place);
   const std::string origin = "guessed from preset " + std::string(fitting->name);
+  const std::string from = " from " + std::to_string(q.tokens()) + " tokens of head dimension " +
+                           std::to_string(q.width()) + ", as in " + std::string(fitting->name) +
+                           "; --grid and --text override";
+  if (fitting->history_tokens() > 0) {
+    set_map(facts, *fitting, origin);
+    notes.push_back("guessed a token map" + from);
+    return;
+  }
+  const TokenGrid grid = fitting->token_grid();
   facts.set("grid", grid.grid_text(), origin);
   facts.set("text", grid.text_text(), origin);
-  notes.push_back("guessed grid " + grid.grid_text() + " and text " + grid.text_text() + " from " +
-                  std::to_string(q.tokens()) + " tokens of head dimension " +
-                  std::to_string(q.width()) + ", as in " + std::string(fitting->name) +
-                  "; --grid and --text override");
+  notes.push_back("guessed grid " + grid.grid_text() + " and text " + grid.text_text() + from);
 }
 
 }  // namespace

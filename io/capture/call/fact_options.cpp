@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/problem/token_grid.h"
 #include "io/capture/facts/model_preset.h"
+#include "io/segments/segment_json.h"
 
 namespace attnscope {
 namespace {
@@ -78,12 +79,26 @@ CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::stri
     throw usage_error(option + " has " + count + ", but " + facts.name() + " has " +
                       std::to_string(queries) + " queries and " + std::to_string(keys) + " keys");
   }
+  if (preset.history_tokens() > 0 && !cross) {
+    if (facts.has("grid") || facts.has("text")) {
+      throw usage_error(option +
+                        " has history before its video, which a grid and a text beside it " +
+                        "cannot say: " + facts.name() + " states them; give --preset alone");
+    }
+    set_map(facts, preset, "preset");
+    return facts;
+  }
   const TokenGrid grid = TokenGrid::video(preset.cells(), preset.grid, 0, TextPlace::none);
   if (!facts.has("grid")) facts.set("grid", grid.grid_text(), "preset");
   if (facts.has("text") || cross) return facts;
   const TokenGrid whole = TokenGrid::video(queries, preset.grid, text->count, text->place);
   facts.set("text", whole.text_text(), "preset");
   return facts;
+}
+
+void set_map(CallFacts& facts, const ModelPreset& preset, const std::string& origin) {
+  // As a file would state it, whose numbers have no sign.
+  facts.set("queries", nlohmann::json::parse(segments_json(preset.token_grid()).dump()), origin);
 }
 
 }  // namespace attnscope

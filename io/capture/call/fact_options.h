@@ -6,6 +6,7 @@
 #include "io/capture/call/head_tensors.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/fact_overrides.h"
+#include "io/capture/facts/model_preset.h"
 
 namespace attnscope {
 
@@ -18,5 +19,8 @@ CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& over
 /// The facts with the grid and text of a model where they say nothing. Throws Error(usage) where
 /// the call is not the model's.
 CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::string& preset);
+
+/// States the preset's whole sequence as a token map.
+void set_map(CallFacts& facts, const ModelPreset& preset, const std::string& origin);
 
 }  // namespace attnscope

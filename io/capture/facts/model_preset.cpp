@@ -122,6 +122,24 @@ constexpr ModelPreset kPresets[] = {
      {512, TextPlace::end},
      0,
      kVae4x8},
+    // A chunk of 9 latent frames after the history that its pipeline keeps, of 4×8×8, 2×4×4 and
+    // 1×2×2 latents a cell; the last are the first frame of the stream and the one before the
+    // chunk.
+    {"helios",
+     "33 frames, 384x640",
+     40,
+     40,
+     128,
+     {9, 24, 40},
+     kNoText,
+     512,
+     kVae4x8,
+     false,
+     {{{"history_long", {4, 6, 10}, {16, 64, 64}, 1},
+       {"history_mid", {1, 12, 20}, {8, 32, 32}, 17},
+       {"history_short_0", {1, 24, 40}, {4, 16, 16}, 0},
+       {"history_short_1", {1, 24, 40}, {4, 16, 16}, 19}}},
+     20},
     {"sana-video", "81 frames, 480x832", 20, 20, 112, {21, 30, 52}, kNoText, 300, kVae4x8},
     // The video's attentions; those of the sound have 64 channels and a line of their own.
     {"ltx-2", "121 frames, 512x768", 48, 32, 128, {16, 16, 24}, kNoText, 1024, kLtx},
@@ -205,6 +223,38 @@ constexpr ModelPreset kPresets[] = {
 };
 
 }  // namespace
+
+int64_t ModelPreset::history_tokens() const {
+  int64_t tokens = 0;
+  for (const PresetHistory& part : history) tokens += part.cells();
+  return tokens;
+}
+
+TokenGrid ModelPreset::token_grid() const {
+  if (history_tokens() == 0) return TokenGrid::video(tokens(), grid, text.count, text.place);
+  std::vector<TokenSegment> segments;
+  int64_t start = 0;
+  const auto add = [&](std::string_view segment, Modality modality,
+                       const std::array<int64_t, 3>& size, const std::array<int64_t, 3>& cell,
+                       int64_t frame) {
+    const int64_t end = start + size[0] * size[1] * size[2];
+    if (end == start) return;
+    TokenSegment& part = segments.emplace_back();
+    part.name = segment;
+    part.modality = modality;
+    part.tokens = {start, end};
+    part.grid = size;
+    part.cell = cell;
+    part.first_frame = frame;
+    start = end;
+  };
+  for (const PresetHistory& part : history) {
+    add(part.name, Modality::history, part.grid, part.cell, part.first_frame);
+  }
+  add("video", Modality::video, grid, {geometry.frames, geometry.pixels, geometry.pixels},
+      first_frame);
+  return TokenGrid::of_segments(std::move(segments));
+}
 
 bool ModelPreset::told_by(int64_t count, int64_t channels) const {
   const bool open = text_varies && text.count > 0;

@@ -11,6 +11,16 @@
 
 namespace attnscope {
 
+/// What stands before the video in its sequence: frames of history in cells of their own size.
+struct PresetHistory {
+  std::string_view name;
+  std::array<int64_t, 3> grid{};  ///< zeros: there is none
+  std::array<int64_t, 3> cell{};  ///< video frames and pixels that a cell covers
+  int64_t first_frame = 0;        ///< of the stream, as latent frames are counted there
+
+  int64_t cells() const { return grid[0] * grid[1] * grid[2]; }
+};
+
 /// The shapes of a published model at its usual resolution.
 struct ModelPreset {
   std::string_view name;   ///< "cogvideox-5b"
@@ -26,9 +36,14 @@ struct ModelPreset {
   VideoGeometry geometry;
   /// Whether text is as long as the prompt; the counts above are the most by default.
   bool text_varies = false;
+  std::array<PresetHistory, 4> history{};
+  int64_t first_frame = 0;  ///< of the video after its history, as `PresetHistory` has it
 
   int64_t cells() const { return grid[0] * grid[1] * grid[2]; }
-  int64_t tokens() const { return cells() + text.count; }
+  int64_t history_tokens() const;
+  int64_t tokens() const { return history_tokens() + cells() + text.count; }
+  /// The whole sequence: a token map where there is history, else a grid and its text.
+  TokenGrid token_grid() const;
   /// Whether so many tokens and channels may be nothing but its own sequence: not where the text
   /// varies, nor at a round number, as any sequence of words has.
   bool told_by(int64_t tokens, int64_t head_dim) const;

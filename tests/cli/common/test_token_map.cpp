@@ -183,6 +183,20 @@ TEST_CASE("tokens of any segment are chosen by its name") {
   CHECK(worst_error(reference.values, {whole.begin() + 10, whole.begin() + 22}, 1e-6) < 1e-4);
   run_well({"render", path, "--picture", "filmstrip", "--query", "ref1:1,2", "--segment", "ref1",
             "--heads", "0", "--batch", "0", "-o", folder / "film.png"});
+  // One of each, in files of their own.
+  const std::vector<std::string> all{"query",   path, "--query", "audio:3", "--segment", "all",
+                                     "--batch", "0",  "--heads", "1",       "--cache",   "none"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), all.begin(), all.end());
+    return more;
+  };
+  run_well(with({"-o", folder / "each.npy"}));
+  CHECK(read_npy(folder / "each-ref1.npy").values == reference.values);
+  CHECK(read_npy(folder / "each-video.npy").shape == std::vector<int64_t>{1, 2, 3, 4});
+  CHECK_FALSE(std::filesystem::exists(folder / "each.npy"));
+  CHECK_FALSE(std::filesystem::exists(folder / "each-audio.npy"));
+  CHECK(contains(run_attnscope(with({})).err, "--segment all: writes a file for each segment"));
+  CHECK(run_attnscope(with({"-o", folder / "each.npy"})).exit_code == 1);  // they are there
   const auto no_grid =
       run_attnscope({"query", path, "--index", "0", "--segment", "audio", "-o", folder / "a.npy"});
   CHECK(no_grid.exit_code == 2);

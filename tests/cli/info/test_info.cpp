@@ -65,6 +65,39 @@ TEST_CASE("info tells what names said, and what they left out") {
   CHECK(step["from"] == "the file's name, as " + pattern);
 }
 
+TEST_CASE("a preset with history states a token map, where it is named and where it is guessed") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"q", "k"}) {
+    write_zeros(folder / (name + ".npy"), "1, 1, 11040, 128", 11040 * 128);
+  }
+  const std::vector<std::string> input{"info",           "--q",   folder / "q.npy", "--k",
+                                       folder / "k.npy", "--json"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = input;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_attnscope(arguments);
+  };
+  for (const auto& result : {with({"--preset", "helios"}), with({})}) {
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const json call = json::parse(result.out)["calls"][0];
+    const json& segments = call["query_segments"];
+    REQUIRE(segments.size() == 5);
+    CHECK(segments[0]["name"] == "history_long");
+    CHECK(segments[0]["cell"] == json({16, 64, 64}));
+    CHECK(segments[4]["name"] == "video");
+    CHECK(segments[4]["first_frame"] == 20);
+    CHECK(call["presets"] == json({"helios"}));
+    const auto command = json::parse(result.out)["command"].get<std::string>();
+    CHECK(contains(command, " --preset helios --scale "));
+    CHECK_FALSE(contains(command, "--grid"));
+  }
+  CHECK(contains(with({}).err, "guessed a token map from 11040 tokens of head dimension 128"));
+  const auto both = with({"--preset", "helios", "--grid", "9x24x40"});
+  CHECK(both.exit_code == 2);
+  CHECK(contains(both.err, "give --preset alone"));
+}
+
 TEST_CASE("info tells each guess about bare tensors, and the command that says them all") {
   const TemporaryFolder folder;
   // The length of an LTX-Video sequence.

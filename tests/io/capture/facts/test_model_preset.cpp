@@ -17,10 +17,6 @@ struct ModelRow {
   int64_t layers, heads, head_dim, tokens;
 };
 
-TokenGrid token_grid(const ModelPreset& preset) {
-  return TokenGrid::video(preset.tokens(), preset.grid, preset.text.count, preset.text.place);
-}
-
 }  // namespace
 
 TEST_CASE("presets have the sizes of their models") {
@@ -43,6 +39,7 @@ TEST_CASE("presets have the sizes of their models") {
                                    {"kandinsky-5-lite", 32, 28, 64, 47616},
                                    {"kandinsky-5-pro", 60, 32, 128, 47616},
                                    {"motif-video", 60, 24, 128, 114592},
+                                   {"helios", 40, 40, 128, 11040},
                                    {"sana-video", 20, 20, 112, 32760},
                                    {"ltx-2", 48, 32, 128, 6144},
                                    {"hunyuanimage-2.1", 60, 28, 128, 5224},
@@ -62,7 +59,7 @@ TEST_CASE("presets have the sizes of their models") {
     CHECK(preset.heads == row.heads);
     CHECK(preset.head_dim == row.head_dim);
     CHECK(preset.tokens() == row.tokens);
-    CHECK(token_grid(preset).tokens() == row.tokens);
+    CHECK(preset.token_grid().tokens() == row.tokens);
   }
 }
 
@@ -107,6 +104,25 @@ TEST_CASE("a sequence's length tells one grid and text at most") {
   CHECK_FALSE(find_preset("qwen-image").told_by(4608, 128));
 }
 
+TEST_CASE("Helios' history stands before its video in cells of other sizes") {
+  const TokenGrid map = find_preset("helios").token_grid();
+  REQUIRE(map.segments().size() == 5);
+  // Latent frames 1 to 19 of the stream, the first again, and a chunk of nine; 4, 2 and 1 a cell.
+  const std::vector<std::array<int64_t, 3>> spans{
+      {1, 17, 240}, {17, 19, 240}, {0, 1, 960}, {19, 20, 960}, {20, 29, 8640}};
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const TokenSegment& part = map.segments()[i];
+    INFO(part.name);
+    CHECK(part.first_frame == spans[i][0]);
+    CHECK(part.first_frame + part.grid[0] * part.cell[0] / 4 == spans[i][1]);
+    CHECK(part.tokens.size() == spans[i][2]);
+    CHECK(part.grid[1] * part.cell[1] == 384);
+    CHECK(part.grid[2] * part.cell[2] == 640);
+    CHECK((part.modality == Modality::history) == (i < 4));
+  }
+  CHECK(map.video_range() == IndexRange{2400, 11040});
+}
+
 TEST_CASE("text that is as long as the prompt is what a sequence has beside the grid") {
   const ModelPreset& qwen = find_preset("qwen-image");
   REQUIRE(qwen.text_of(4096 + 37));
@@ -135,7 +151,12 @@ TEST_CASE("the manual's table of presets is the program's") {
   }
   for (const ModelPreset& preset : model_presets()) {
     INFO(preset.name);
-    const TokenGrid grid = token_grid(preset);
+    const TokenGrid grid = TokenGrid::video(preset.cells() + preset.text.count, preset.grid,
+                                            preset.text.count, preset.text.place);
+    const int64_t history = preset.history_tokens();
+    const std::string size =
+        grid.grid_text() +
+        (history > 0 ? " after " + std::to_string(history) + " tokens of history" : "");
     const std::string words =
         preset.text_varies
             ? "the prompt"
@@ -145,7 +166,7 @@ TEST_CASE("the manual's table of presets is the program's") {
                                  ? words + grid.text_text().substr(grid.text_text().find('@'))
                                  : grid.text_text();
     const std::string facts =
-        " | " + grid.grid_text() + " | " + text + " | " + std::to_string(preset.head_dim) + " |";
+        " | " + size + " | " + text + " | " + std::to_string(preset.head_dim) + " |";
     const bool stated = std::any_of(rows.begin(), rows.end(), [&](std::string row) {
       const size_t at = row.find(facts);
       if (at == std::string::npos || at + facts.size() != row.size()) return false;
