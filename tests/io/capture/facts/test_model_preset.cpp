@@ -151,7 +151,12 @@ TEST_CASE("the manual's table of presets is the program's") {
   }
   for (const ModelPreset& preset : model_presets()) {
     INFO(preset.name);
-    const TokenGrid grid = token_grid(preset);
+    const TokenGrid grid = TokenGrid::video(preset.cells() + preset.text.count, preset.grid,
+                                            preset.text.count, preset.text.place);
+    const int64_t history = preset.history_tokens();
+    const std::string size =
+        grid.grid_text() +
+        (history > 0 ? " after " + std::to_string(history) + " tokens of history" : "");
     const std::string words =
         preset.text_varies
             ? "the prompt"
@@ -161,7 +166,7 @@ TEST_CASE("the manual's table of presets is the program's") {
                                  ? words + grid.text_text().substr(grid.text_text().find('@'))
                                  : grid.text_text();
     const std::string facts =
-        " | " + grid.grid_text() + " | " + text + " | " + std::to_string(preset.head_dim) + " |";
+        " | " + size + " | " + text + " | " + std::to_string(preset.head_dim) + " |";
     const bool stated = std::any_of(rows.begin(), rows.end(), [&](std::string row) {
       const size_t at = row.find(facts);
       if (at == std::string::npos || at + facts.size() != row.size()) return false;
