@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .captures import Capture as Capture
     from .captures import open as open
     from .errors import Error as Error
+    from .exports import Export as Export
+    from .exports import StoredHead as StoredHead
     from .heads import Call as Call
     from .heads import Head as Head
     from .pictures import Picture as Picture
@@ -44,8 +46,10 @@ _HOMES = {
     "Call": "heads",
     "Capture": "captures",
     "Error": "errors",
+    "Export": "exports",
     "Head": "heads",
     "Picture": "pictures",
+    "StoredHead": "exports",
     "Volume": "pictures",
     "__version__": "native",
     "call": "arrays",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .errors import make_error
+from .exports import Export
 from .heads import Call, stats_words
 from .native import _native, take_engine, word
 from .progress import Progress, Reporter
@@ -22,7 +23,7 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     check: bool = True,
     progress: Progress = None,
     **options: Any,
-) -> Capture:
+) -> Capture | Export:
     """Opens a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k.
 
     path: None where q="FILE[:KEY]" and k= (and v=) name bare tensors. options: as the command line's, facts that
@@ -31,9 +32,18 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     results come on top), threads, backend, vram, tf32; cache="none" or a folder for row sums. check: compare a few
     recorded outputs with what is computed, as every command does.
 
+    An export (weights, rows or logits, also an unfinished one) opens as an Export, without options.
+
     Tensors are read when they are needed. Warns (UserWarning) of calls that could not be read and where outputs
     differ. Raises attnscope.Error: "file" for what is malformed, "usage" for options that cannot be meant.
     """
+    if path is not None and _native.is_export(os.fspath(path)):
+        if options:
+            raise make_error(
+                f"{os.fspath(path)}: is an export, for which {next(iter(options))} means nothing", "usage"
+            )
+        with Reporter("open", progress) as report:
+            return Export(os.fspath(path), _native.open_export(os.fspath(path), report))
     engine = take_engine(options)
     cache = str(options.pop("cache", ""))
     words = {

@@ -8,6 +8,7 @@ NB_MODULE(_native, module) {
   attnscope::bind_engine(module);
   attnscope::bind_calls(module);
   attnscope::bind_maps(module);
+  attnscope::bind_exports(module);
   attnscope::bind_numbers(module);
 }
 

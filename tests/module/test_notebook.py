@@ -41,6 +41,8 @@ class Notebook(unittest.TestCase):
             self.assertTrue(callable(getattr(attnscope, name)), name)
         for name in set(re.findall(r"head\.(\w+)\(", text)):
             self.assertTrue(hasattr(attnscope.Head, name), name)
+        for name in set(re.findall(r"stored\.(\w+)\(", text)):
+            self.assertTrue(hasattr(attnscope.StoredHead, name), name)
         for name in set(re.findall(r"cap\.(\w+)\(", text)):
             self.assertTrue(hasattr(attnscope.Capture, name), name)
 
