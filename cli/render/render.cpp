@@ -39,9 +39,10 @@ void check_name(const std::string& out, PictureKind kind) {
 
 int run_render(const CommandParser& command, const RenderRequest& o) {
   const Console console(o.quiet);
-  refuse_shard(o.shard,
-               "a picture is not cut: draw what attnscope merge makes of parts, of export for maps, "
-               "of stats -o FILE.h5 for numbers");
+  refuse_shard(
+      o.shard,
+      "a picture is not cut: draw what attnscope merge makes of parts, of export for maps, "
+      "of stats -o FILE.h5 for numbers");
   const PictureKind kind = parse_picture(o.picture);
   check_option_use(command, kind);
   parse_pool_option(o.pool);

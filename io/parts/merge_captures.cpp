@@ -117,6 +117,13 @@ class CaptureMerge {
   int64_t bytes_ = 0;
 };
 
+/// Its lock ends with it: nothing else may be left in the folder.
+void write_text(const fs::path& path, const std::string& text) {
+  StagedFile file(path, false);
+  file.append(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
 }  // namespace
 
 bool is_part_of_capture(const fs::path& folder) {
@@ -148,9 +155,7 @@ MergeResult merge_captures(const std::vector<fs::path>& parts, const fs::path& o
     for (const OrderedJson& call : read[i].root["calls"]) root["calls"].push_back(call);
   }
   const std::string text = root.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-  StagedFile catalogue(folder.part_path() / kCatalogueName, false);
-  catalogue.append(std::as_bytes(std::span(text)));
-  catalogue.commit();
+  write_text(folder.part_path() / kCatalogueName, text);
   Capture::open(folder.part_path());
   folder.commit();
   MergeResult result;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <vector>
 
 #include "core/base/error.h"
 #include "viewer/app/glfw_keys.h"
@@ -90,6 +91,7 @@ class GlfwScreen : public Screen {
   void begin_frame() override {
     ImGui_ImplGlfw_NewFrame();
     feed_mouse();
+    feed_keys();
   }
   void swap() override { glfwSwapBuffers(window_); }
 
@@ -111,6 +113,7 @@ class GlfwScreen : public Screen {
     glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { of(w).events_.input(); });
     glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
       of(w).events_.input();
+      if (action == GLFW_PRESS && key >= 0) of(w).pressed_.push_back(key);
       const auto chord = chord_of_key(key, mods);
       if (action != GLFW_RELEASE && chord) of(w).events_.key(*chord);
       if (action == GLFW_RELEASE && chord) of(w).events_.released(*chord);
@@ -152,8 +155,26 @@ class GlfwScreen : public Screen {
     if (!mouse_.done()) events_.input();
   }
 
+  /// ImGui before 1.87 knows only which keys are down when a frame begins: one that was let go of
+  /// before, as between slow frames, is held for a frame more.
+  void feed_keys() {
+#if IMGUI_VERSION_NUM < 18700
+    ImGuiIO& io = ImGui::GetIO();
+    for (const int key : held_) io.KeysDown[key] = glfwGetKey(window_, key) == GLFW_PRESS;
+    held_.clear();
+    for (const int key : pressed_) {
+      if (!io.KeysDown[key]) held_.push_back(key);
+      io.KeysDown[key] = true;
+    }
+    if (!held_.empty()) events_.input();
+#endif
+    pressed_.clear();
+  }
+
   GLFWwindow* window_ = nullptr;
   const ScreenEvents events_;
+  std::vector<int> pressed_;  ///< since the frame before, in their order
+  std::vector<int> held_;     ///< shown to ImGui as down though they are not
   MouseEvents mouse_;
   float scale_ = 1;
 };

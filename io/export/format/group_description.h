@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -11,8 +10,6 @@
 #include "core/problem/head_name.h"
 
 namespace attnscope {
-
-struct ExportGroup;
 
 /// What a group of an export says of its call: the attributes that it has. A value, made of an open
 /// capture's call or of what a part of an export recorded.
@@ -50,9 +47,5 @@ struct GroupDescription {
 /// such description.
 nlohmann::ordered_json call_description_json(const CallDescription& call);
 CallDescription parse_call_description(const nlohmann::ordered_json& json);
-
-/// Of an open capture's call: `group.call`.
-CallDescription describe_call(const ExportGroup& group, const std::string& backend);
-GroupDescription describe_group(const ExportGroup& group);
 
 }  // namespace attnscope

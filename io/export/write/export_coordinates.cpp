@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "io/export/format/described_group.h"
+
 namespace attnscope {
 namespace {
 

@@ -117,10 +117,13 @@ TEST_CASE("a master links the parts beside it, and every command reads through i
   Arguments same = query;
   same[1] = folder / "one.h5";
   CHECK(require_run(query).out == require_run(same).out);
-  for (const std::string& file : {out, folder / "one.h5"}) {
+  // Titles name the file.
+  fs::create_directory(folder / "one");
+  fs::rename(folder / "one.h5", folder / "one/maps.h5");
+  for (const std::string& file : {out, folder / "one/maps.h5"}) {
     require_run({"render", file, "--picture", "mosaic", "-o", file + ".png"});
   }
-  CHECK(read_file(out + ".png") == read_file(folder / "one.h5.png"));
+  CHECK(read_file(out + ".png") == read_file(folder / "one/maps.h5.png"));
 }
 
 TEST_CASE("a master tells what became of its parts") {

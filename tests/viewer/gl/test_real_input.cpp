@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
 #include "tests/viewer/gl/real_input.h"
+#include "viewer/app/palette_host.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -12,6 +13,7 @@ namespace {
 /// A window that is seen, with the sample in it, and a hand.
 struct SeenApp : HiddenApp {
   SeenApp() : HiddenApp(false, seen_window()) {
+    app.set_script_host(std::make_unique<PaletteHost>(app));
     open_sample();
     REQUIRE(wait_for(WaitFor::exact));
     settle();
@@ -179,8 +181,16 @@ TEST_CASE("a hand chooses words, plays the film, turns the volume and shows the 
   const double azimuth = seen.state().volume.azimuth;
   seen.drag("Volume/Cells", 0.4, 0.5, 0.7, 0.5);
   CHECK(seen.state().volume.azimuth != azimuth);
+  // A capture of one step has no strip until a curve is asked for.
+  seen.point("Matrix/Map");
+  seen.tap_with(RealInput::kControl, 'p');
+  seen.hand.type("timeline temporal_score");
+  seen.settle();
+  seen.tap(RealInput::kReturn);
+  CHECK(seen.state().timeline.metric == "temporal_score");
   seen.tap('T');
-  CHECK(seen.state().timeline.shown);
+  CHECK_FALSE(seen.there("Timeline/Curve"));
+  seen.tap('T');
   seen.click("Timeline/Curve");
   seen.click("Curve/entropy");
   CHECK(seen.state().timeline.metric == "entropy");
