@@ -54,7 +54,10 @@ void MaskPanel::draw_choice(const Ui& ui, const ScreenRect& rect, const Scene& s
   auto at = std::find(names.begin(), names.end(), now);
   if (at == names.end()) at = names.insert(names.end(), now);
   ImGui::SetCursorScreenPos({rect.x0, rect.y0});
-  const int taken = choice(ui, "Mask", "Pattern", names, static_cast<int>(at - names.begin()), 140);
+  const float caption = text_size(ui.fonts.secondary, "Pattern").x + ui.px(6);
+  const float room = std::min(140.0f, (rect.width() - caption) / ui.px(1));
+  const int taken =
+      choice(ui, "Mask", "Pattern", names, static_cast<int>(at - names.begin()), room);
   if (taken < 0 || names[static_cast<size_t>(taken)] == now) return;
   const std::string& name = names[static_cast<size_t>(taken)];
   set_text(scene, name == kOff ? "" : first_mask_text(name), false, requests);
