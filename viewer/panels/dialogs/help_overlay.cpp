@@ -1,6 +1,7 @@
 #include "viewer/panels/dialogs/help_overlay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "viewer/commands/commands.h"
@@ -40,13 +41,15 @@ std::vector<HelpLine> help_lines() {
 
 bool draw_help(const Ui& ui, const ScreenRect& window) {
   const std::vector<HelpLine> lines = help_lines();
-  const float line = ui.px(24);
   const int columns = window.width() >= ui.px(960) ? 2 : 1;
   const size_t per_column =
       (lines.size() + static_cast<size_t>(columns) - 1) / static_cast<size_t>(columns);
-  const float width = std::min(window.width() - ui.px(32), ui.px(columns == 2 ? 1180.0f : 600.0f));
-  const float height =
-      std::min(window.height() - ui.px(32), static_cast<float>(per_column) * line + ui.px(72));
+  const float width = std::min(window.width() - ui.px(32), ui.px(columns == 2 ? 1320.0f : 600.0f));
+  // Lines move together where the window is low; where they cannot, they scroll.
+  const auto rows = static_cast<float>(per_column);
+  const float most = window.height() - ui.px(32);
+  const float line = std::clamp(std::floor((most - ui.px(72)) / rows), ui.px(18), ui.px(24));
+  const float height = std::min(most, rows * line + ui.px(72));
   const ImVec2 at{(window.x0 + window.x1 - width) / 2, (window.y0 + window.y1 - height) / 2};
   ImGui::SetNextWindowPos(at);
   ImGui::SetNextWindowSize({width, height});
@@ -56,13 +59,16 @@ bool draw_help(const Ui& ui, const ScreenRect& window) {
                ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
                    ImGuiWindowFlags_NoSavedSettings);
   if (ImGui::IsWindowAppearing()) ImGui::SetWindowFocus();
-  put_text(ui, ui.fonts.title, at.x + ui.px(20), at.y + ui.px(16), ui.theme.text, "Keys");
-  put_text(ui, ui.fonts.secondary, at.x + width - ui.px(20), at.y + ui.px(20), ui.theme.secondary,
+  const float top = at.y - ImGui::GetScrollY();
+  ImGui::SetCursorPos({0, rows * line + ui.px(60)});
+  ImGui::Dummy({1, 1});
+  put_text(ui, ui.fonts.title, at.x + ui.px(20), top + ui.px(16), ui.theme.text, "Keys");
+  put_text(ui, ui.fonts.secondary, at.x + width - ui.px(20), top + ui.px(20), ui.theme.secondary,
            "Esc or a click closes", Align::right);
   const float column = (width - ui.px(40)) / static_cast<float>(columns);
   for (size_t i = 0; i < lines.size(); ++i) {
     const float x = at.x + ui.px(20) + column * static_cast<float>(i / per_column);
-    const float y = at.y + ui.px(56) + line * static_cast<float>(i % per_column);
+    const float y = top + ui.px(56) + line * static_cast<float>(i % per_column);
     if (lines[i].keys.empty()) {
       put_text(ui, ui.fonts.body, x, y, ui.theme.text, lines[i].text);
       continue;
