@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/export/format/described_group.h"
+#include "io/export/format/describe_group.h"
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/files/checksum.h"
@@ -167,16 +168,7 @@ void PartFile::read_groups() {
           nlohmann::ordered_json::parse(group.at("call").get<std::string>())));
       group.at("batch").get_to(batch_.emplace_back());
       group.at("heads").get_to(heads_.emplace_back());
-      Blocks& blocks = blocks_.emplace_back();
-      for (const auto& level : group.at("levels")) {
-        const auto& shape = level.at("shape");
-        blocks.levels.push_back({level.at("block").get<int64_t>(), shape.at(2).get<int64_t>(),
-                                 shape.at(3).get<int64_t>(),
-                                 level.at("places").at(0).get<int64_t>(),
-                                 level.at("places").at(1).get<int64_t>()});
-        blocks.first_row = level.at("first").at(0).get<int64_t>();
-        blocks.first_key = level.at("first").at(1).get<int64_t>();
-      }
+      blocks_.push_back(parse_blocks(group.at("levels")));
       if (!group.contains("query")) continue;
       GroupLists lists;
       for (const auto& [axis, places, count] :
@@ -203,10 +195,31 @@ void PartFile::read_groups() {
   }
 }
 
+/// Of the group whose batch items and heads were read last.
+PartFile::Blocks PartFile::parse_blocks(const nlohmann::json& levels) const {
+  Blocks blocks;
+  for (const auto& level : levels) {
+    const auto shape = level.at("shape").get<std::vector<int64_t>>();
+    const auto block = level.at("block").get<int64_t>();
+    const auto count = checked_count(shape);
+    const bool fits = count && *count > 0 && *count <= file_->size() / 4 && shape.size() == 4 &&
+                      shape[0] == std::ssize(batch_.back()) &&
+                      shape[1] == std::ssize(heads_.back()) && block > 0 && block <= INT32_MAX &&
+                      shape[2] <= INT32_MAX / block + 1 && shape[3] <= INT32_MAX / block + 1;
+    if (!fits) throw file_error(path_.string(), "calls", "has maps of blocks that fit no heads");
+    blocks.levels.push_back({block, shape[2], shape[3], level.at("places").at(0).get<int64_t>(),
+                             level.at("places").at(1).get<int64_t>()});
+    blocks.first_row = level.at("first").at(0).get<int64_t>();
+    blocks.first_key = level.at("first").at(1).get<int64_t>();
+  }
+  return blocks;
+}
+
 AxisDescription PartFile::read_axis(const AxisPlaces& places, int64_t count) const {
   AxisDescription axis;
   // A damaged extent is an error before it is an allocation.
-  if (count > file_->size() / 4 || places.segment_bytes > file_->size()) {
+  if (count < 1 || count > file_->size() / 4 || places.segment_bytes < count ||
+      places.segment_bytes > file_->size()) {
     throw file_error(path_.string(), "calls", "has longer lists than the file has bytes");
   }
   std::vector<int32_t>* const lists[] = {&axis.indices, &axis.t, &axis.y, &axis.x};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ class PartFile {
   };
   AxisDescription read_axis(const AxisPlaces& places, int64_t count) const;
   void read_groups();
+  Blocks parse_blocks(const nlohmann::json& levels) const;
 
   const std::filesystem::path path_;
   const std::shared_ptr<const InputFile> file_;

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/version.h"
-#include "io/export/format/described_group.h"
+#include "io/export/format/describe_group.h"
 #include "io/export/format/export_part_json.h"
 #include "io/export/write/export_coordinates.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "io/export/format/described_group.h"
+#include "io/export/format/describe_group.h"
 
 namespace attnscope {
 namespace {

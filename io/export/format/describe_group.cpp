@@ -1,4 +1,4 @@
-#include "io/export/format/described_group.h"
+#include "io/export/format/describe_group.h"
 
 #include <algorithm>
 #include <functional>
