@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from attnscope_capture import capture
+from attnscope_capture import CaptureError, capture
 from model_cases import Case, Models, Probe, cell, map_of, numbers
 from support import read_capture
 
@@ -463,7 +463,6 @@ class Images(Models):
         model, inputs = auraflow(AuraFlowTransformer2DModel)
         for name, options, words, valid in (
             ("list", {"tokens": list("abcdefg")}, list("abcdefg"), None),
-            ("short", {"tokens": list("abc")}, None, None),
             ("branch", {"tokens": {"cond": list("abcdefg")}, "text_valid": {"cond": 4}}, list("abcdefg"), 4),
             ("number", {"text_valid": 3}, None, 3),
         ):
@@ -473,6 +472,9 @@ class Images(Models):
             (call,) = read_capture(self.folder / name)
             text = call.facts["queries"][1]
             self.assertEqual((text.get("words"), text.get("valid")), (words, valid))
+        with self.assertRaisesRegex(CaptureError, "tokens: 3 strings for 7 text tokens"):
+            with torch.no_grad(), capture(model, self.folder / "short", layers=0, tokens=list("abc")):
+                model(**inputs)
 
     def test_padding_that_is_not_last(self) -> None:
         from diffusers import PixArtTransformer2DModel
