@@ -182,7 +182,7 @@ void TileScheduler::order_jobs() {
   if (wishes_.other_line) order_line(*wishes_.other_line);
   if (wishes_.words_line) order_line(*wishes_.words_line);
   if (wishes_.masses) order_masses(*wishes_.masses);
-  for (const TileId& tile : wishes_.tiles) order_tile(tile);
+  order_tiles();
   order_tracks(false);
   for (const HeadId& id : wishes_.sketches) order_sketch(id, false);
   order_divergence(false);
@@ -227,15 +227,31 @@ void TileScheduler::order_masses(const MassRequest& request) {
   order(request, [&] { return work_->mass_job(request, of); });
 }
 
-void TileScheduler::order_tile(const TileId& id) {
-  HeadCache& of = head(id.head);
-  if (id.level < of.geometry.base_level) {
-    if (store_.find(id) != nullptr) return;
-    order(id, [&] {
-      return id.against ? work_->difference_tile_job(id, of) : work_->tile_job(id, of);
-    });
-    return;
+/// Something that covers the view comes first, then what is seen of it up close: the overview's
+/// later stages are of rows that may not be seen at all.
+void TileScheduler::order_tiles() {
+  const auto is_fine = [this](const TileId& id) {
+    return id.level < head(id.head).geometry.base_level;
+  };
+  for (const bool first_stage : {true, false}) {
+    for (const TileId& id : wishes_.tiles) {
+      if (!is_fine(id)) order_coarse_tile(id, first_stage);
+    }
+    for (const TileId& id : wishes_.tiles) {
+      if (first_stage && is_fine(id)) order_fine_tile(id);
+    }
   }
+}
+
+void TileScheduler::order_fine_tile(const TileId& id) {
+  if (store_.find(id) != nullptr) return;
+  HeadCache& of = head(id.head);
+  order(id,
+        [&] { return id.against ? work_->difference_tile_job(id, of) : work_->tile_job(id, of); });
+}
+
+void TileScheduler::order_coarse_tile(const TileId& id, bool first_stage) {
+  HeadCache& of = head(id.head);
   if (of.exact_tile(id) != nullptr) return;
   // What is read is not sampled.
   const int stages = of.problem == nullptr ? 0 : SamplePlan(of.geometry.rows).stages();
@@ -247,10 +263,12 @@ void TileScheduler::order_tile(const TileId& id) {
   if (sampled && store_.find(id) == nullptr) sampled->cut.erase(id);
   // Cutting comes first: each stage of the overview is shown before the next begins.
   if (!sampled || sampled->stages_of(id) < stages) order(id, [&] { return make_cut_job(id); });
-  if (sampled && sampled->stages_done == stages) return;
-  order(OverviewKey{id.head, id.quantity, id.against}, [&] {
-    return id.against ? make_difference_overview_job({id.head, id.quantity, *id.against})
-                      : make_overview_job(id.head, id.quantity);
+  const int wanted = first_stage ? 1 : stages;
+  if (sampled && sampled->stages_done >= wanted) return;
+  order(OverviewKey{id.head, id.quantity, id.against, first_stage}, [&] {
+    return id.against
+               ? make_difference_overview_job({id.head, id.quantity, *id.against}, first_stage)
+               : make_overview_job(id.head, id.quantity, first_stage);
   });
 }
 
@@ -434,7 +452,10 @@ bool TileScheduler::waits_for(const JobKey& waiting, const JobKey& key) const {
   const auto* tile = std::get_if<TileId>(&waiting);
   const auto* pass = std::get_if<PassKey>(&key);
   const auto* overview = std::get_if<OverviewKey>(&key);
-  return (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
+  const auto* later = std::get_if<OverviewKey>(&waiting);
+  return (later && !later->first &&
+          key == JobKey{OverviewKey{later->head, later->quantity, later->against, true}}) ||
+         (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
           !pass->against && waits_for_norms(*line)) ||
          (pass && masses && masses->head == pass->head && pass->quantity == Quantity::weights &&
           !pass->against && waits_for_norms(*masses)) ||

@@ -17,10 +17,12 @@
 
 namespace attnscope {
 
+/// `first`: of the first stage alone.
 struct OverviewKey {
   HeadId head;
   Quantity quantity = Quantity::weights;
   std::optional<Against> against = {};
+  bool first = false;
   friend auto operator<=>(const OverviewKey&, const OverviewKey&) = default;
 };
 struct PassKey {
@@ -124,7 +126,9 @@ class TileScheduler {
   void order_probe(const ProbeRequest& request);
   void order_line(const LineRequest& request);
   void order_masses(const MassRequest& request);
-  void order_tile(const TileId& id);
+  void order_tiles();
+  void order_fine_tile(const TileId& id);
+  void order_coarse_tile(const TileId& id, bool first_stage);
   void order_pass(const HeadId& id, Quantity quantity);
   void order_sketch(const HeadId& id, bool exact);
   void order_difference(const DifferenceId& id);

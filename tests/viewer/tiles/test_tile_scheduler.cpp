@@ -73,28 +73,37 @@ struct Steps {
 
 }  // namespace
 
-TEST_CASE("lines come before tiles, coarse tiles before what refines them, passes last") {
-  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+TEST_CASE("lines come before tiles, coarse tiles before fine ones, samples of more rows after") {
+  const AttentionProblem problem = rule_problem(1, 2, 30000, 3000, 16);
   Steps steps(problem);
   const LineRequest line{kHead, Quantity::weights, false, {17}};
-  const TileId top{kHead, Quantity::weights, 4, 0, 0};
+  const int top_level = steps.scheduler.geometry(kHead).top_level;
+  const TileId top{kHead, Quantity::weights, top_level, 0, 0};
   steps.scheduler.want({line, {}, {top, kFine}, {kHead}});
   const Assignment first = steps.bound_choice();
   CHECK(std::get<LineRequest>(first.key) == line);
   // While the line is under way others do what comes next.
   const Assignment second = *steps.scheduler.choose();
-  CHECK(std::get<OverviewKey>(second.key) == OverviewKey{kHead, Quantity::weights});
+  CHECK(std::get<OverviewKey>(second.key) == OverviewKey{kHead, Quantity::weights, {}, true});
   steps.run(first);
   steps.run(second);
   std::vector<std::string> order;
   for (auto next = steps.scheduler.choose(); next; next = steps.scheduler.choose()) {
     const char* names[] = {"line", "tile", "overview", "pass"};
-    const std::string name = names[next->key.index()];
+    std::string name = names[next->key.index()];
+    if (next->key == JobKey{kFine}) name = "fine";
+    if (next->key == JobKey{OverviewKey{kHead, Quantity::weights, {}, true}}) name = "first";
     if (order.empty() || order.back() != name) order.push_back(name);
     if (name == "pass") break;
     steps.run(*next);
   }
-  CHECK(order == std::vector<std::string>{"overview", "tile", "pass"});
+  // The first stage is cut and seen before anything else; the tile of some rows comes before the
+  // stages of more of all rows, each of which is cut as well.
+  REQUIRE(order.size() > 5);
+  CHECK(std::vector(order.begin(), order.begin() + 5) ==
+        std::vector<std::string>{"first", "tile", "fine", "overview", "tile"});
+  CHECK(order.back() == "pass");
+  CHECK(order[order.size() - 2] == "tile");
   CHECK(steps.scheduler.find(top));
   CHECK(steps.scheduler.find(kFine));
   // A line that comes in now is next, after an entry.

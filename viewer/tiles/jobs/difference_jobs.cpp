@@ -115,8 +115,8 @@ class DifferenceTileJob : public MapJob {
 
 class DifferenceOverviewJob : public SampledRowsJob {
  public:
-  explicit DifferenceOverviewJob(const DifferenceId& id)
-      : SampledRowsJob(id.head, {id.quantity, id.against}) {}
+  DifferenceOverviewJob(const DifferenceId& id, bool first_stage)
+      : SampledRowsJob(id.head, {id.quantity, id.against}, first_stage) {}
   std::optional<HeadId> other_head() const override { return numbers().against->other; }
 
  private:
@@ -300,8 +300,8 @@ std::shared_ptr<MapJob> make_difference_tile_job(const TileId& id, const HeadCac
   return std::make_shared<DifferenceTileJob>(id, head);
 }
 
-std::shared_ptr<MapJob> make_difference_overview_job(const DifferenceId& id) {
-  return std::make_shared<DifferenceOverviewJob>(id);
+std::shared_ptr<MapJob> make_difference_overview_job(const DifferenceId& id, bool first_stage) {
+  return std::make_shared<DifferenceOverviewJob>(id, first_stage);
 }
 
 std::shared_ptr<MapJob> make_difference_pass_job(const DifferenceId& id) {

@@ -12,8 +12,8 @@ namespace attnscope {
 
 /// A tile finer than the base level; its id has `against`.
 std::shared_ptr<MapJob> make_difference_tile_job(const TileId& id, const HeadCache& head);
-/// Sampled rows of the base level.
-std::shared_ptr<MapJob> make_difference_overview_job(const DifferenceId& id);
+/// Sampled rows of the base level; of the first stage, or of all.
+std::shared_ptr<MapJob> make_difference_overview_job(const DifferenceId& id, bool first_stage);
 /// All rows, for exact tiles of the base level and above; finds the row norms of both heads.
 std::shared_ptr<MapJob> make_difference_pass_job(const DifferenceId& id);
 /// The divergence of a sample of the rows; `all`: of the others.

@@ -63,7 +63,8 @@ void take_in_rows(OverviewProgress& sampled, size_t rows) {
 
 class OverviewJob : public SampledRowsJob {
  public:
-  OverviewJob(const HeadId& id, Quantity quantity) : SampledRowsJob(id, {quantity}) {}
+  OverviewJob(const HeadId& id, Quantity quantity, bool first_stage)
+      : SampledRowsJob(id, {quantity}, first_stage) {}
 
  private:
   AddRows add(HeadCache& head, const std::vector<int64_t>& rows, const JobTools& tools) override {
@@ -141,15 +142,16 @@ class CutJob : public MapJob {
 bool SampledRowsJob::done(const HeadCache& head) const {
   const HeadCache::OfQuantity* const of = head.find(numbers_);
   if (of == nullptr) return false;
-  return of->complete || (of->sampled && of->sampled->stages_done == of->sampled->plan.stages());
+  return of->complete ||
+         (of->sampled && of->sampled->stages_done >= stages(of->sampled->plan));
 }
 
 int64_t SampledRowsJob::pieces_left(const HeadCache& head) const {
   // A pass that was faster has made the samples needless.
   if (done(head)) return 0;
   const HeadCache::OfQuantity* const of = head.find(numbers_);
-  if (of == nullptr || !of->sampled) return SamplePlan(head.geometry.rows).stages();
-  return of->sampled->plan.stages() - of->sampled->stages_done;
+  if (of == nullptr || !of->sampled) return stages(SamplePlan(head.geometry.rows));
+  return stages(of->sampled->plan) - of->sampled->stages_done;
 }
 
 std::optional<WorkItem> SampledRowsJob::take(HeadCache& head, const JobTools& tools) {
@@ -164,6 +166,7 @@ std::optional<WorkItem> SampledRowsJob::take(HeadCache& head, const JobTools& to
     head.of(numbers_).sampled->rows = head.of(numbers_).sampled->plan.new_rows(0);
   }
   const std::shared_ptr<OverviewProgress> shared = head.of(numbers_).sampled;
+  if (shared->stages_done >= stages(shared->plan)) return std::nullopt;
   if (shared->next == shared->rows.size()) return std::nullopt;
   size_t next = 0;
   const std::vector<int64_t> rows = next_rows(*shared, head.geometry, next);
@@ -179,8 +182,8 @@ std::optional<WorkItem> SampledRowsJob::take(HeadCache& head, const JobTools& to
   };
 }
 
-std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity) {
-  return std::make_shared<OverviewJob>(id, quantity);
+std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity, bool first_stage) {
+  return std::make_shared<OverviewJob>(id, quantity, first_stage);
 }
 
 std::shared_ptr<MapJob> make_cut_job(const TileId& id) { return std::make_shared<CutJob>(id); }

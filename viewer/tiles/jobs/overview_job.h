@@ -8,11 +8,12 @@
 
 namespace attnscope {
 
-/// Samples rows of a map, stage by stage, until it is exact. What a row's numbers are is its
-/// heirs'.
+/// Samples rows of a map, stage by stage, until it is exact, or, `first_stage`, of the first stage
+/// alone. What a row's numbers are is its heirs'.
 class SampledRowsJob : public MapJob {
  public:
-  SampledRowsJob(const HeadId& id, const MapNumbers& numbers) : MapJob(id), numbers_(numbers) {}
+  SampledRowsJob(const HeadId& id, const MapNumbers& numbers, bool first_stage)
+      : MapJob(id), numbers_(numbers), first_stage_(first_stage) {}
 
   bool done(const HeadCache& head) const final;
   int64_t pieces_left(const HeadCache& head) const final;
@@ -28,11 +29,14 @@ class SampledRowsJob : public MapJob {
   virtual AddRows add(HeadCache& head, const std::vector<int64_t>& rows, const JobTools& tools) = 0;
 
  private:
+  int stages(const SamplePlan& plan) const { return first_stage_ ? 1 : plan.stages(); }
+
   const MapNumbers numbers_;
+  const bool first_stage_;
 };
 
-/// Samples rows of the head, stage by stage, until it is exact.
-std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity);
+/// Samples rows of the head, stage by stage, until it is exact, or of the first stage alone.
+std::shared_ptr<MapJob> make_overview_job(const HeadId& id, Quantity quantity, bool first_stage);
 /// Cuts a tile of the base level or above from the overview after each of its stages.
 std::shared_ptr<MapJob> make_cut_job(const TileId& id);
 
