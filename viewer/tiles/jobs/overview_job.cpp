@@ -142,8 +142,7 @@ class CutJob : public MapJob {
 bool SampledRowsJob::done(const HeadCache& head) const {
   const HeadCache::OfQuantity* const of = head.find(numbers_);
   if (of == nullptr) return false;
-  return of->complete ||
-         (of->sampled && of->sampled->stages_done >= stages(of->sampled->plan));
+  return of->complete || (of->sampled && of->sampled->stages_done >= stages(of->sampled->plan));
 }
 
 int64_t SampledRowsJob::pieces_left(const HeadCache& head) const {
