@@ -124,20 +124,21 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
                           [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
   const MapSource& call = document_.call_of(own_head());
   if (!document_.tiles->has_sketches() || !call.weights) return;
-  std::set<HeadId> there;
+  std::vector<HeadId> all;
   for (const AtlasLine& line : lines) {
-    for (const AtlasHead& head : line.heads) there.insert(head.id);
+    for (const AtlasHead& head : line.heads) all.push_back(head.id);
   }
+  std::vector<HeadId> there = all;
+  std::sort(there.begin(), there.end());
   // What was seen may have been of another capture.
   std::vector<HeadId> heads;
   for (const HeadId& id : seen) {
-    if (there.contains(id)) heads.push_back(id);
+    if (std::binary_search(there.begin(), there.end(), id)) heads.push_back(id);
   }
-  std::set<HeadId> named(heads.begin(), heads.end());
-  for (const AtlasLine& line : lines) {
-    for (const AtlasHead& head : line.heads) {
-      if (named.insert(head.id).second) heads.push_back(head.id);
-    }
+  std::vector<HeadId> first = heads;
+  std::sort(first.begin(), first.end());
+  for (const HeadId& id : all) {
+    if (!std::binary_search(first.begin(), first.end(), id)) heads.push_back(id);
   }
   if (shown_.atlas.exact) wishes.exact_sketches = heads;
   wishes.sketches = std::move(heads);

@@ -21,6 +21,7 @@ void GridTexture::upload(int rows, int cols, std::span<const float> values) {
   } else if (!values.empty()) {
     glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, cols, rows, GL_RED, GL_FLOAT, values.data());
   }
+  ++uploads_;
   check("line upload");
 }
 
@@ -28,6 +29,7 @@ void GridTexture::update(int row, int col, int rows, int cols, std::span<const f
   glBindTexture(GL_TEXTURE_2D, texture_.get());
   glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
   glTexSubImage2D(GL_TEXTURE_2D, 0, col, row, cols, rows, GL_RED, GL_FLOAT, values.data());
+  ++uploads_;
   check("part of a texture");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "viewer/gl/gl_name.h"
@@ -19,9 +20,12 @@ class GridTexture {
   void bind() const { glBindTexture(GL_TEXTURE_2D, texture_.get()); }
   int rows() const { return rows_; }
   int cols() const { return cols_; }
+  /// Another one after every change of what is in it.
+  int64_t uploads() const { return uploads_; }
 
  private:
   int rows_ = 0, cols_ = 0;
+  int64_t uploads_ = 0;
   TextureName texture_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "viewer/gl/gl_name.h"
 
@@ -88,8 +87,7 @@ void MapPainter::prepare(const MapVariant& variant, const MapColours& c, const P
   const ShaderProgram& program = program_of(variant);
   program.use();
   glUniform1i(program.uniform(variant.grid ? "grid" : "tiles"), 0);
-  glUniform2f(program.uniform("area"), static_cast<float>(area.width),
-              static_cast<float>(area.height));
+  set_area(program, area);
   glUniform1f(program.uniform("factor"), c.scale.factor);
   glUniform1f(program.uniform("low"), c.scale.low);
   glUniform1f(program.uniform("high"), c.scale.high);
@@ -105,6 +103,12 @@ void MapPainter::prepare(const MapVariant& variant, const MapColours& c, const P
   glActiveTexture(GL_TEXTURE1);
   glBindTexture(GL_TEXTURE_2D, table_.get());
   glActiveTexture(GL_TEXTURE0);
+}
+
+/// With the program in use.
+void MapPainter::set_area(const ShaderProgram& program, const PaintArea& area) {
+  glUniform2f(program.uniform("area"), static_cast<float>(area.width),
+              static_cast<float>(area.height));
   glDisable(GL_BLEND);
   glDisable(GL_CULL_FACE);
   glDisable(GL_DEPTH_TEST);
@@ -164,6 +168,20 @@ void MapPainter::draw_grid(const GridTexture& grid, std::span<const MapQuad> qua
   grid.bind();
   draw(quads);
   check("drawing a line");
+}
+
+void MapPainter::draw_kept(const KeptDrawing& kept, std::span<const MapQuad> quads,
+                           const PaintArea& area) {
+  if (!kept_program_) kept_program_.emplace("kept", map_vertex_shader(), kept_fragment_shader());
+  const ShaderProgram& program = *kept_program_;
+  program.use();
+  glUniform1i(program.uniform("kept"), 0);
+  glUniform2i(program.uniform("origin"), kept.x(), kept.y());
+  set_area(program, area);
+  glActiveTexture(GL_TEXTURE0);
+  kept.bind();
+  draw(quads);
+  check("drawing what was kept");
 }
 
 }  // namespace attnscope::gl

@@ -2,11 +2,13 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "io/pictures/shader_scale.h"
 #include "viewer/gl/grid_texture.h"
+#include "viewer/gl/kept_drawing.h"
 #include "viewer/gl/map_shaders.h"
 #include "viewer/gl/shader_program.h"
 #include "viewer/gl/texture_pool.h"
@@ -25,6 +27,7 @@ struct MapColours {
   Colour hatch{0.25f, 0.27f, 0.29f};       ///< stripes where a number is +inf: not there
   Colour masked{0.137f, 0.157f, 0.18f};    ///< where a number is −inf: masked
   Colour masked_dot{0.408f, 0.451f, 0.498f};
+  friend bool operator==(const MapColours&, const MapColours&) = default;
 };
 
 /// A rectangle on the screen, in pixels from the top left, and the texels that fill it: x0 … x1
@@ -33,12 +36,14 @@ struct MapQuad {
   float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
   float u0 = 0, v0 = 0, u1 = 0, v1 = 0;
   PoolSlot slot;  ///< of a pool's tile; unused for a GridTexture
+  friend bool operator==(const MapQuad&, const MapQuad&) = default;
 };
 
 /// Pixels of the drawing area and of the part of it that may be painted, from the top left.
 struct PaintArea {
   int width = 0, height = 0;
   int clip_x0 = 0, clip_y0 = 0, clip_x1 = 0, clip_y1 = 0;
+  friend bool operator==(const PaintArea&, const PaintArea&) = default;
 };
 
 /// Draws texels through a colour table. Leaves its own program, buffers and scissor bound. Only on
@@ -52,13 +57,18 @@ class MapPainter {
                   const MapColours& colours, const PaintArea& area);
   void draw_grid(const GridTexture& grid, std::span<const MapQuad> quads, const MapColours& colours,
                  const PaintArea& area);
+  /// Draws quads whose pixels are those of a copy of this very area: the same bytes, without their
+  /// colours being found anew.
+  void draw_kept(const KeptDrawing& kept, std::span<const MapQuad> quads, const PaintArea& area);
 
  private:
   const ShaderProgram& program_of(const MapVariant& variant);
   void prepare(const MapVariant& variant, const MapColours& colours, const PaintArea& area);
+  static void set_area(const ShaderProgram& program, const PaintArea& area);
   void draw(std::span<const MapQuad> quads);
 
   std::map<MapVariant, ShaderProgram> programs_;  ///< made when they are first needed
+  std::optional<ShaderProgram> kept_program_;
   VertexArrayName vertices_;
   BufferName buffer_;
   TextureName table_;

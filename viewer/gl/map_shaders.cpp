@@ -220,4 +220,13 @@ std::string map_fragment_shader(const MapVariant& variant) {
   return fragment_head(variant) + kColours + kTexels + (variant.grid ? kGridShader : kTileShader);
 }
 
+std::string kept_fragment_shader() {
+  return R"(#version 330 core
+uniform sampler2D kept;
+uniform ivec2 origin;
+out vec4 colour;
+void main() { colour = texelFetch(kept, ivec2(gl_FragCoord.xy) - origin, 0); }
+)";
+}
+
 }  // namespace attnscope::gl

@@ -24,5 +24,7 @@ struct MapVariant {
 
 std::string map_vertex_shader();
 std::string map_fragment_shader(const MapVariant& variant);
+/// Of pixels that were drawn before and kept.
+std::string kept_fragment_shader();
 
 }  // namespace attnscope::gl

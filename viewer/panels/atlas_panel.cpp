@@ -15,11 +15,13 @@ namespace {
 
 constexpr float kLeastHeadCell = 14;
 constexpr float kMostHeadCell = 96;
-constexpr float kSortedCell = 44;    ///< of a sorted atlas, which has no columns to fit
-constexpr float kHeadGap = 2;        ///< between cells
+constexpr float kSortedCell = 44;  ///< of a sorted atlas, which has no columns to fit
+constexpr float kHeadGap = 2;      ///< between cells
+/// Seconds from the last turn of the wheel until what came under the mouse is shown.
+constexpr double kScrollRest = 0.25;
 constexpr float kNumberedCell = 40;  ///< from this on a cell's number is printed in it
 /// Values that a colour range is chosen from.
-constexpr size_t kMostValues = size_t{1} << 16;
+constexpr size_t kMostValues = size_t{1} << 15;
 
 constexpr float kLeastField = 80, kMostField = 320;
 
@@ -271,7 +273,13 @@ void AtlasPanel::draw_cells(const Ui& ui, const ScreenRect& whole, const Scene& 
     draw_numbers(ui, cells, scene);
   }
   draw_marks(ui, cells, scene);
-  if (hovered) point_at(ui, cells, clicked, scene, requests);
+  const bool scrolling = is_scrolling(scene, requests);
+  if (!hovered) preview_.reset();
+  if (hovered && scrolling) {
+    requests.preview = preview_;
+  } else if (hovered) {
+    point_at(ui, cells, clicked, scene, requests);
+  }
   ImGui::EndChild();
   if (!scene.atlas->sorted) {
     draw_head_numbers(ui, layout, whole, origin.x + layout.labels, *scene.atlas);
@@ -279,7 +287,7 @@ void AtlasPanel::draw_cells(const Ui& ui, const ScreenRect& whole, const Scene& 
 }
 
 /// A range over all thumbnails that there are, so that colours stand still while the atlas is
-/// scrolled; chosen anew when there are an eighth more of them, so that they do not flicker while
+/// scrolled; chosen anew when there are a quarter more of them, so that they do not flicker while
 /// heads arrive.
 void AtlasPanel::fit_colours(const Scene& scene) {
   const ViewState& state = scene.state;
@@ -290,7 +298,7 @@ void AtlasPanel::fit_colours(const Scene& scene) {
                     colours_.map == state.colormap;
   const bool grown = atlas.sketched == atlas.heads
                          ? there != colours_.sketches
-                         : there > colours_.sketches + colours_.sketches / 8;
+                         : there > colours_.sketches + colours_.sketches / 4;
   if (same && !grown) return;
   const size_t each = std::max<size_t>(16, kMostValues / std::max<size_t>(1, there));
   std::vector<float> values;
@@ -380,6 +388,21 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
   }
 }
 
+/// Whether heads pass by under the mouse: none of them is pointed at.
+bool AtlasPanel::is_scrolling(const Scene& scene, PanelRequests& requests) {
+  const float scroll = ImGui::GetScrollY();
+  if (scroll != scroll_) scrolled_at_ = scene.now;
+  scroll_ = scroll;
+  if (!scrolled_at_) return false;
+  const double rest = *scrolled_at_ + kScrollRest - scene.now;
+  if (rest > 0) {
+    requests.again_in = std::min(rest, requests.again_in.value_or(rest));
+    return true;
+  }
+  scrolled_at_.reset();
+  return false;
+}
+
 /// The head under the mouse: its numbers, and its map in the other panes.
 void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool clicked,
                           const Scene& scene, PanelRequests& requests) {
@@ -387,7 +410,9 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   const auto at = std::find_if(cells.begin(), cells.end(), [&](const Cell& cell) {
     return cell.rect.contains(mouse.x, mouse.y);
   });
+  preview_.reset();
   if (at == cells.end()) return;
+  preview_ = at->head->id;
   const ScreenRect& r = at->rect;
   ImGui::GetWindowDrawList()->AddRect({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.text, 0, 0, ui.px(1));
   std::string text = atlas_text(*at->head, at->sketch.get());
@@ -398,7 +423,7 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   ImGui::TextUnformatted(text.c_str());
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
-  requests.preview = at->head->id;
+  requests.preview = preview_;
   if (clicked) requests.act(action::SelectHead{at->head->id});
   // Of a second capture, side B is chosen in the toolbar.
   if (ImGui::IsMouseClicked(1) && !scene.of_two_captures) {

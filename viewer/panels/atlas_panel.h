@@ -52,8 +52,9 @@ class AtlasPanel {
   static void draw_head_numbers(const Ui& ui, const Layout& layout, const ScreenRect& area, float x,
                                 const AtlasCells& atlas);
   static void draw_marks(const Ui& ui, const std::vector<Cell>& cells, const Scene& scene);
-  static void point_at(const Ui& ui, const std::vector<Cell>& cells, bool clicked,
-                       const Scene& scene, PanelRequests& requests);
+  void point_at(const Ui& ui, const std::vector<Cell>& cells, bool clicked, const Scene& scene,
+                PanelRequests& requests);
+  bool is_scrolling(const Scene& scene, PanelRequests& requests);
   void fit_colours(const Scene& scene);
   void draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scene& scene) const;
 
@@ -65,6 +66,9 @@ class AtlasPanel {
   float zoom_ = 1;  ///< of cells, by Ctrl and the wheel
   std::array<char, 256> filter_{};
   bool typing_ = false;  ///< in the filter's field
+  float scroll_ = 0;     ///< how far down the atlas is
+  std::optional<double> scrolled_at_;
+  std::optional<HeadId> preview_;  ///< the head that was pointed at last
   /// Of thumbnails, and for how many of them the range was chosen.
   struct Colours {
     Pool pool = Pool::max;

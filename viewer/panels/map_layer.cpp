@@ -2,6 +2,8 @@
 
 #include <imgui.h>
 
+#include <algorithm>
+
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/wanted_tiles.h"
 
@@ -58,15 +60,22 @@ void MapLayer::add(const ScreenRect& clip) {
 }
 
 void MapLayer::paint(const ImDrawList*, const ImDrawCmd* command) {
-  const MapLayer& layer = *static_cast<const MapLayer*>(command->UserCallbackData);
+  MapLayer& layer = *static_cast<MapLayer*>(command->UserCallbackData);
   // ImGui's units are pixels or, on some systems, larger than those.
   const ImVec2 display = ImGui::GetIO().DisplaySize;
   const ImVec2 unit = ImGui::GetIO().DisplayFramebufferScale;
   const ImVec4& clip = command->ClipRect;
-  const gl::PaintArea area{
-      static_cast<int>(display.x * unit.x), static_cast<int>(display.y * unit.y),
-      static_cast<int>(clip.x * unit.x),    static_cast<int>(clip.y * unit.y),
-      static_cast<int>(clip.z * unit.x),    static_cast<int>(clip.w * unit.y)};
+  const int width = static_cast<int>(display.x * unit.x);
+  const int height = static_cast<int>(display.y * unit.y);
+  const auto within = [](float at, int most) {
+    return std::clamp(static_cast<int>(at), 0, std::max(0, most));
+  };
+  const gl::PaintArea area{width,
+                           height,
+                           within(clip.x * unit.x, width),
+                           within(clip.y * unit.y, height),
+                           within(clip.z * unit.x, width),
+                           within(clip.w * unit.y, height)};
   if (area.clip_x1 <= area.clip_x0 || area.clip_y1 <= area.clip_y0) return;
   std::vector<gl::MapQuad> quads = layer.quads;
   for (gl::MapQuad& q : quads) {
@@ -75,12 +84,30 @@ void MapLayer::paint(const ImDrawList*, const ImDrawCmd* command) {
     q.y0 *= unit.y;
     q.y1 *= unit.y;
   }
-  layer.painter_->set_colormap(layer.map_);
-  if (layer.pool_ != nullptr) {
-    layer.painter_->draw_tiles(*layer.pool_, quads, layer.colours_, area);
-  } else {
-    layer.painter_->draw_grid(*layer.grid_, quads, layer.colours_, area);
+  layer.paint(area, std::move(quads));
+}
+
+void MapLayer::paint(const gl::PaintArea& area, std::vector<gl::MapQuad> in_pixels) {
+  Drawn now{pool_ != nullptr ? static_cast<const void*>(pool_) : grid_,
+            pool_ != nullptr ? pool_->uploads() : grid_->uploads(),
+            std::move(in_pixels),
+            colours_,
+            map_,
+            area};
+  if (now == drawn_) {
+    painter_->draw_kept(kept_, now.quads, area);
+    return;
   }
+  painter_->set_colormap(map_);
+  if (pool_ != nullptr) {
+    painter_->draw_tiles(*pool_, now.quads, colours_, area);
+  } else {
+    painter_->draw_grid(*grid_, now.quads, colours_, area);
+  }
+  // Three frames follow an event: the second and the third would find the same colours again.
+  kept_.take(area.clip_x0, area.height - area.clip_y1, area.clip_x1 - area.clip_x0,
+             area.clip_y1 - area.clip_y0);
+  drawn_ = std::move(now);
 }
 
 }  // namespace attnscope

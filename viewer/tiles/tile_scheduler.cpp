@@ -206,7 +206,8 @@ void TileScheduler::order(JobKey key, const std::function<std::shared_ptr<MapJob
   if (!ordered_.insert(key).second || is_failed(key)) return;
   std::shared_ptr<MapJob>& job = jobs_[key];
   if (job == nullptr) job = make();
-  order_.push_back({std::move(key), job});
+  HeadCache& of = heads_.at(job->head());
+  order_.push_back({std::move(key), job, &of});
 }
 
 void TileScheduler::order_probe(const ProbeRequest& request) {
@@ -309,6 +310,7 @@ std::string TileScheduler::sketch_problem(const HeadId& id) const {
 }
 
 bool TileScheduler::is_failed(const JobKey& key) const {
+  if (!any_failed()) return false;
   const std::optional<HeadId> other = other_of(key);
   return failed_heads_.contains(head_of(key)) || (other && failed_heads_.contains(*other)) ||
          failed_.contains(key);
@@ -354,7 +356,7 @@ std::optional<Assignment> TileScheduler::choose(const std::function<bool(const J
   for (size_t i = 0; i < order_.size(); ++i) {
     const Ordered& ordered = order_[i];
     if (only_bound && !wanted(ordered.key)) return std::nullopt;
-    HeadCache& head = heads_.at(ordered.job->head());
+    HeadCache& head = *ordered.head;
     if (!wanted(ordered.key) || is_failed(ordered.key) || ordered.job->done(head)) continue;
     head.used = store_.tick();
     if (ordered.job->needs_bound() && head.bound == nullptr) {
@@ -551,8 +553,7 @@ MemoryReservation TileScheduler::reserve(int64_t bytes, std::string_view purpose
 TileSourceStatus TileScheduler::status(int workers) const {
   TileSourceStatus status;
   for (const Ordered& ordered : order_) {
-    const HeadCache& head = heads_.at(ordered.job->head());
-    if (!is_failed(ordered.key)) status.queue += ordered.job->pieces_left(head);
+    if (!is_failed(ordered.key)) status.queue += ordered.job->pieces_left(*ordered.head);
   }
   status.busy = status.queue > 0;
   status.host_bytes = store_.bytes();
@@ -572,8 +573,8 @@ TileSourceStatus TileScheduler::status(int workers) const {
   if (wishes_.masses && status.words_problem.empty() && !store_.holds(*wishes_.masses)) {
     status.words_problem = cause_of(*wishes_.masses);
   }
-  const bool any_failed = !failed_.empty() || !failed_heads_.empty();
-  for (size_t i = 0; any_failed && status.tiles_problem.empty() && i < wishes_.tiles.size(); ++i) {
+  for (size_t i = 0; any_failed() && status.tiles_problem.empty() && i < wishes_.tiles.size();
+       ++i) {
     status.tiles_problem = tile_problem(wishes_.tiles[i]);
   }
   if (!wishes_.exact_differences.empty()) {

@@ -117,6 +117,7 @@ class TileScheduler {
   struct Ordered {
     JobKey key;
     std::shared_ptr<MapJob> job;
+    HeadCache* head = nullptr;
   };
   /// `only_bound`: of the first jobs alone, as long as they are wanted, and no binding.
   std::optional<Assignment> choose(const std::function<bool(const JobKey&)>& wanted,
@@ -138,6 +139,7 @@ class TileScheduler {
   void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
   /// Why this job, or its head as a whole, failed; empty: it did not.
   std::string cause_of(const JobKey& key) const;
+  bool any_failed() const { return !failed_.empty() || !failed_heads_.empty(); }
   bool is_failed(const JobKey& key) const;
   std::string tile_problem(const TileId& id) const;
   bool wants_logits(const HeadId& head) const;

@@ -170,6 +170,43 @@ TEST_CASE("a line's cells are drawn in their places") {
   }
 }
 
+TEST_CASE("what was kept of a picture is drawn again to the byte, within its quads alone") {
+  const Window window(hidden_window());
+  gl::MapPainter painter;
+  gl::GridTexture grid;
+  grid.upload(2, 3,
+              std::vector<float>{-1, -2, std::numeric_limits<float>::infinity(), -4,
+                                 -std::numeric_limits<float>::infinity(), -6});
+  gl::MapColours c;
+  c.scale.low = -8;
+  c.scale.high = 0;
+  // Not on whole pixels, clipped, and with a gap between them.
+  const std::vector<gl::MapQuad> quads{{3.3f, 2.6f, 40.2f, 51.5f, 0, 0, 2, 2, {}},
+                                       {47.7f, 2.6f, 120, 51.5f, 1, 0, 3, 2, {}}};
+  const gl::PaintArea area{90, 60, 5, 4, 80, 48};
+  const gl::Framebuffer target(90, 60);
+  const auto clear = [&] {
+    target.bind();
+    glDisable(GL_SCISSOR_TEST);
+    glClearColor(1, 0, 1, 1);
+    glClear(GL_COLOR_BUFFER_BIT);
+  };
+  clear();
+  painter.draw_grid(grid, quads, c, area);
+  gl::KeptDrawing kept;
+  kept.take(area.clip_x0, area.height - area.clip_y1, area.clip_x1 - area.clip_x0,
+            area.clip_y1 - area.clip_y0);
+  const gl::ReadPixels before = target.read();
+  clear();
+  painter.draw_kept(kept, quads, area);
+  const gl::ReadPixels after = target.read();
+  CHECK(before.pixels == after.pixels);
+  // Drawn is what was to be: neither nothing nor everything.
+  CHECK(after.at(43, 20) == Rgb{255, 0, 255});
+  CHECK(after.at(85, 20) == Rgb{255, 0, 255});
+  CHECK(difference(after.at(10, 20), colormap_at(Colormap::viridis, 7.0 / 8)) <= kTolerance);
+}
+
 namespace {
 
 /// Tiles that are there at once.

@@ -42,7 +42,8 @@ void FilmView::take(const Scene& scene, const Filmed& filmed) {
   known_pictures_ = scene.pictures.size();
   content_ =
       film_content(*line_, filmed.tokens, of_video, scene.pictures, time, filmed.evicted, how);
-  outlined_ = content_.outlined(1);
+  // Nothing is outlined but over pictures.
+  outlined_ = content_.has_pictures ? content_.outlined(1) : 0;
   ++made_;
   upload_maps();
 }
