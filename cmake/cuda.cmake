@@ -103,7 +103,7 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
   if(ATTNSCOPE_NVCC_VERSION VERSION_LESS 12.8)
     list(APPEND CMAKE_CUDA_ARCHITECTURES 90-virtual)
   else()
-    list(APPEND CMAKE_CUDA_ARCHITECTURES 100)  # code and PTX, for what comes after
+    list(APPEND CMAKE_CUDA_ARCHITECTURES 120-real 100)  # code and PTX, for what comes after
   endif()
 endif()
 if(NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER AND DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
@@ -168,5 +168,8 @@ list(JOIN CMAKE_CUDA_ARCHITECTURES " " architectures)
 set(without "")
 if(NOT ATTNSCOPE_CUTE_FOUND)
   set(without "; without fused kernels, which need CuTe's headers (-DATTNSCOPE_CUTLASS_ROOT=FOLDER)")
+elseif(NOT "${CMAKE_CUDA_ARCHITECTURES};$ENV{CUDAARCHS}" MATCHES "90a")
+  # native, 90 and all-major are not it: wgmma is of 90a alone.
+  set(without "; without wgmma, for want of 90a among the architectures: an H100 takes mma")
 endif()
 message(STATUS "CUDA: nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${architectures}, ${ATTNSCOPE_CUBLAS_LIBRARY}${without}")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -30,13 +31,17 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
           if (tell) tell(line);
         }) {
     for (int i = 0; i < devices; ++i) {
-      shares_.push_back(std::make_unique<DeviceShare>(i, options, lanes_));
-      const Device& device = shares_.back()->device;
-      require(options.kernels, device);
-      if (options.tf32 && !shares_.back()->tf32) {
-        notice_("cuda: " + device.name() +
-                " has no TF32: float32 tensors are multiplied as they are");
-      }
+      try_device(i, [&] {
+        auto share = std::make_unique<DeviceShare>(i, options, lanes_);
+        require(options.kernels, share->device);
+        shares_.push_back(std::move(share));
+      });
+    }
+    require_some();
+    for (const auto& share : shares_) {
+      if (!options.tf32 || share->tf32) continue;
+      notice_("cuda: " + share->device.name() +
+              " has no TF32: float32 tensors are multiplied as they are");
     }
   }
 
@@ -94,29 +99,25 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   }
 
   /// Every device computes small maps whose weights are known. One whose wgmma kernels fail that is
-  /// given the others. Throws Error(unavailable).
+  /// given the others; one that fails without them is left out. Throws Error(unavailable) or
+  /// OutOfDeviceMemory where none is left.
   void check_devices() {
-    for (const auto& share : shares_) {
-      only_ = share.get();
-      try {
-        check_known_answers(*this, *fallback_, share->tf32);
-      } catch (const Error& error) {
-        const bool chosen = share->kernels == DeviceKernels::wgmma;
-        if (chosen || !share->wgmma || !runs(wgmma_f16_kernels(), share->device)) throw;
-        notice_(std::string("cuda: wgmma is not used: ") + error.what());
-        share->wgmma = false;
+    std::vector<std::unique_ptr<DeviceShare>> all = std::move(shares_);
+    shares_.clear();
+    for (auto& share : all) {
+      try_device(share->device.index(), [&] {
+        shares_.push_back(std::move(share));
         try {
-          check_known_answers(*this, *fallback_, share->tf32);
-        } catch (const Error&) {
-          // A kernel that fails takes the device with it.
-          throw Error(error.code(),
-                      std::string(error.what()) + " (--backend cuda-mma does without wgmma)");
+          check_device(*shares_.back());
+        } catch (...) {
+          only_ = nullptr;
+          shares_.pop_back();
+          throw;
         }
-      }
-      // What this took is nobody's concern.
-      share->totals.clear();
+        only_ = nullptr;
+      });
     }
-    only_ = nullptr;
+    require_some();
   }
 
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
@@ -141,6 +142,51 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   }
 
  private:
+  /// A device that cannot be used is left out: its neighbours can.
+  void try_device(int index, const std::function<void()>& use) {
+    const auto leave_out = [&](const char* why) {
+      if (!left_out_) left_out_ = std::current_exception();
+      left_out_lines_.push_back("cuda: device " + std::to_string(index) + " is left out: " + why);
+    };
+    try {
+      use();
+    } catch (const OutOfDeviceMemory& error) {
+      leave_out(error.what());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unavailable && error.code() != ErrorCode::resource) throw;
+      leave_out(error.what());
+    }
+  }
+  /// Tells of the devices that were left out; where none remains, the first one's failure is
+  /// thrown.
+  void require_some() {
+    if (shares_.empty()) std::rethrow_exception(left_out_);
+    for (const std::string& line : left_out_lines_) notice_(line);
+    left_out_lines_.clear();
+  }
+
+  /// It gets all heads from now on.
+  void check_device(DeviceShare& share) {
+    only_ = &share;
+    try {
+      check_known_answers(*this, *fallback_, share.tf32);
+    } catch (const Error& error) {
+      const bool chosen = share.kernels == DeviceKernels::wgmma;
+      if (chosen || !share.wgmma || !runs(wgmma_f16_kernels(), share.device)) throw;
+      notice_(std::string("cuda: wgmma is not used: ") + error.what());
+      share.wgmma = false;
+      try {
+        check_known_answers(*this, *fallback_, share.tf32);
+      } catch (const Error&) {
+        // A kernel that fails takes the device with it.
+        throw Error(error.code(),
+                    std::string(error.what()) + " (--backend cuda-mma does without wgmma)");
+      }
+    }
+    // What this took is nobody's concern.
+    share.totals.clear();
+  }
+
   static bool runs(const KernelSet* set, const Device& device) {
     return set != nullptr && set->runs_on(device.capability());
   }
@@ -179,6 +225,8 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   std::vector<std::unique_ptr<DeviceShare>> shares_;
   mutable std::atomic<size_t> next_{0};
   DeviceShare* only_ = nullptr;  ///< gets all heads, while devices are checked
+  std::exception_ptr left_out_;  ///< why the first device that cannot be used was left out
+  std::vector<std::string> left_out_lines_;  ///< to be told
   mutable std::atomic<bool> told_of_tf32_{false};
 };
 

@@ -42,6 +42,7 @@ struct DeviceShare {
   LanePool pool;
   /// Whether wgmma may be used where the device has it; not changed while heads are bound.
   bool wgmma;
+  std::once_flag told_of_reductions;  ///< that they are computed elsewhere
 };
 
 /// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
@@ -133,6 +134,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   void launch_texels(Lane& lane, const Rows& rows, TexelArgs& args, const TexelStep& step) const;
 
   // reduce_steps.cu
+  bool reduces_here() const;
   void reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& step) const;
   void fetch_weights(Lane& lane, const QueryBlock& queries, std::span<const RowReduction> panel,
                      std::span<const int64_t> rows, std::span<float> to) const;

@@ -98,11 +98,29 @@ void DeviceHead::fetch_weights(Lane& lane, const QueryBlock& queries,
            {{&block, 1}, keys, keys, Encoding::f32});
 }
 
+/// Devices of compute capability 7.5 give a block 64 KiB, less than a tile of weights takes.
+bool DeviceHead::reduces_here() const {
+  const int64_t needed = kernels_.shared_bytes(format_.padded_dim);
+  const int64_t given = share_.device.block_shared_bytes();
+  if (needed <= given) return true;
+  std::call_once(share_.told_of_reductions, [&] {
+    if (!notice_) return;
+    notice_("cuda: " + share_.device.name() + " gives a block " + std::to_string(given >> 10) +
+            " KiB of shared memory, reductions need " + std::to_string(ceil_div(needed, 1024)) +
+            ": they are computed on the CPU");
+  });
+  return false;
+}
+
 void DeviceHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
                         std::span<std::byte> workspace) const {
   require_one_sign(problem_, "what a map adds up to");
   const auto total = static_cast<int64_t>(queries.index.size());
   assert(first == 0 && total == panel.num_rows());
+  if (!reduces_here()) {
+    fallback_head().reduce(queries, first, panel, workspace);
+    return;
+  }
   const ReducePlan plan(problem_, panel);
   run(
       [&](Lane& lane) {

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <mutex>
 
 namespace attnscope::cuda {
 
@@ -37,9 +38,17 @@ class LaunchWatch {
 /// What every device gives a block without being asked.
 inline constexpr size_t kPlainSharedBytes = 48 << 10;
 
+/// Lets the current device's blocks of a kernel ask for so much. It is only ever raised: another
+/// thread, whose launch needs more, may have asked and not yet launched.
 template <typename Kernel>
 cudaError_t allow_shared(Kernel kernel, size_t bytes) {
   if (bytes <= kPlainSharedBytes) return cudaSuccess;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  cudaFuncAttributes now = {};
+  const cudaError_t status = cudaFuncGetAttributes(&now, kernel);
+  if (status != cudaSuccess) return status;
+  if (bytes <= static_cast<size_t>(now.maxDynamicSharedSizeBytes)) return cudaSuccess;
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                               static_cast<int>(bytes));
 }

@@ -76,12 +76,22 @@ __device__ inline bool barrier_try_wait(uint64_t* barrier, unsigned parity) {
   return ended != 0;
 }
 
-/// Returns when the phase of this parity has ended. What should take microseconds and takes minutes
-/// is a mistake: the launch then fails instead of keeping the device for ever.
+/// Nanoseconds of a clock that all multiprocessors share.
+__device__ inline uint64_t global_nanoseconds() {
+  uint64_t now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+/// Returns when the phase of this parity has ended. What should take microseconds and takes seconds
+/// is a mistake: the launch then fails instead of keeping the device for ever. How long a try waits
+/// is the device's own choice, so that tries are not counted.
 __device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
-  constexpr unsigned kMostTries = 1u << 27;
-  for (unsigned tries = 0; !barrier_try_wait(barrier, parity); ++tries) {
-    if (tries == kMostTries) __trap();
+  constexpr uint64_t kMostNanoseconds = 5'000'000'000;
+  if (barrier_try_wait(barrier, parity)) return;
+  const uint64_t start = global_nanoseconds();
+  while (!barrier_try_wait(barrier, parity)) {
+    if (global_nanoseconds() - start > kMostNanoseconds) __trap();
   }
 }
 
