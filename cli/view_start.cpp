@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,9 +28,24 @@ std::vector<std::string> own_words() {
   return words;
 }
 
+/// The window's program is linked to it even where it draws without a display; a server may have
+/// none, and the loader would say neither what needs it nor what brings it.
+void require_x11() {
+#ifdef ATTNSCOPE_WINDOW_NEEDS_X11
+  void* const library = ::dlopen("libX11.so.6", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw Error(ErrorCode::unavailable,
+                "view: the window needs libX11.so.6, also without a display (Debian: libx11-6; "
+                "pictures without a display: libegl1, libgl1-mesa-dri)");
+  }
+  ::dlclose(library);
+#endif
+}
+
 /// Becomes the program of the window, which takes the same words. Throws Error(unavailable) where
 /// it cannot be started.
 [[noreturn]] void become_window() {
+  require_x11();
   std::error_code error;
   const std::filesystem::path program =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "attnscope-window";
