@@ -25,6 +25,7 @@
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/output_file.h"
 #include "io/results/volume_hdf5.h"
 #include "io/results/volume_output.h"
 
@@ -145,9 +146,10 @@ int run_query(const QueryRequest& asked) {
   if (is_export_file(o.capture.capture)) return query_export(o, console);
   const Capture capture = open_capture(o.capture, o.run, console);
   if (!asks_all_segments(o, capture)) return QueryCommand(o, console, share).run(capture);
-  for (const QueryRequest& each : each_segment(o, capture)) {
-    QueryCommand(each, console, share).run(capture);
-  }
+  const std::vector<QueryRequest> segments = each_segment(o, capture);
+  // None is written where one of them could not be.
+  for (const QueryRequest& each : segments) OutputFile::check_target(each.out, {.force = o.force});
+  for (const QueryRequest& each : segments) QueryCommand(each, console, share).run(capture);
   return kExitOk;
 }
 

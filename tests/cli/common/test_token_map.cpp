@@ -196,7 +196,17 @@ TEST_CASE("tokens of any segment are chosen by its name") {
   CHECK_FALSE(std::filesystem::exists(folder / "each.npy"));
   CHECK_FALSE(std::filesystem::exists(folder / "each-audio.npy"));
   CHECK(contains(run_attnscope(with({})).err, "--segment all: writes a file for each segment"));
-  CHECK(run_attnscope(with({"-o", folder / "each.npy"})).exit_code == 1);  // they are there
+  // Where one of them is there, none is written.
+  for (const char* there : {"ref1", "video"}) {
+    const std::string other = there == std::string("ref1") ? "video" : "ref1";
+    std::filesystem::remove(folder / ("each-" + other + ".npy"));
+    const auto refused = run_attnscope(with({"-o", folder / "each.npy"}));
+    CHECK(refused.exit_code == 1);
+    CHECK(contains(refused.err, std::string("each-") + there + ".npy"));
+    CHECK_FALSE(std::filesystem::exists(folder / ("each-" + other + ".npy")));
+    run_well(with({"-o", folder / "each.npy", "--force"}));
+    CHECK(std::filesystem::exists(folder / ("each-" + other + ".npy")));
+  }
   const auto no_grid =
       run_attnscope({"query", path, "--index", "0", "--segment", "audio", "-o", folder / "a.npy"});
   CHECK(no_grid.exit_code == 2);
