@@ -120,7 +120,10 @@ QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
   for (const StoredHead& head : heads) masks.push_back(one_line(head.facts->mask));
   volumes.domain_text = domain_text(one_line(heads.front().facts->score), "all", masks);
   volumes.query_text = describe_chosen(o.queries, chosen.front(), false);
-  if (!o.segment.empty()) volumes.query_text += ", segment " + o.segment;
+  if (!o.segment.empty()) {
+    volumes.query_text += ", segment " + o.segment;
+    volumes.shown = o.segment;
+  }
   for (size_t i = 0; i < heads.size(); ++i) {
     volumes.volumes.push_back(describe_volume(heads[i], chosen[i], keys));
   }

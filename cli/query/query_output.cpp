@@ -65,7 +65,7 @@ void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
   };
   print_result(o.json, !o.out.empty(), json, [&] {
     fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
-    print_row_summaries(heads, volumes.reverse);
+    print_row_summaries(heads, volumes.reverse, volumes.shown);
   });
 }
 

@@ -69,7 +69,9 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
   if (volume.averaged > 1 || volumes.mean != "none") json["averaged"] = volume.averaged;
   json["lse"] = std::isfinite(lse) ? Json(lse) : Json();
   json["text_mass"] = mass_on(row, grid.text_range());
-  json["video_mass"] = mass_on(row, grid.video_range());
+  // Where another segment is shown, the video's share is among segment_mass.
+  const bool of_video = volumes.shown == "video";
+  json["video_mass"] = of_video ? Json(mass_on(row, grid.video_range())) : Json();
   if (grid.has_map()) {
     Json& segments = json["segment_mass"] = Json::object();
     for (const TokenSegment& segment : grid.segments()) {
@@ -90,11 +92,13 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
   return json;
 }
 
-void print_row_summaries(const Json& heads, bool reverse) {
+void print_row_summaries(const Json& heads, bool reverse, const std::string& shown) {
   for (const Json& head : heads) {
     fmt::print("{}\n", head_line(head));
-    fmt::print("  {}text {:.4f}  video {:.4f}", reverse ? "sums: " : "",
-               head["text_mass"].get<double>(), head["video_mass"].get<double>());
+    const bool of_video = !head["video_mass"].is_null();
+    const Json& shown_mass = of_video ? head["video_mass"] : head["segment_mass"][shown];
+    fmt::print("  {}text {:.4f}  {} {:.4f}", reverse ? "sums: " : "",
+               head["text_mass"].get<double>(), one_line(shown), shown_mass.get<double>());
     if (!head["frame_mass"].empty()) fmt::print("  frames");
     for (const Json& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
     fmt::print("\n");

@@ -15,7 +15,8 @@ nlohmann::ordered_json summarise_values(const QueryVolumes& volumes, const Query
                                         const TokenGrid& shown, std::span<const float> values,
                                         double lse, int64_t top);
 
-/// The summaries of all heads as text on standard output.
-void print_row_summaries(const nlohmann::ordered_json& heads, bool reverse);
+/// The summaries of all heads as text on standard output. `shown`: as of QueryVolumes.
+void print_row_summaries(const nlohmann::ordered_json& heads, bool reverse,
+                         const std::string& shown);
 
 }  // namespace attnscope

@@ -197,7 +197,10 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   volumes.domain_text =
       domain_text(score_name(q.calls.front().call->problem->score()), request.domain, masks);
   volumes.query_text = describe_chosen(request.queries, q.chosen.front(), q.reverse);
-  if (!request.segment.empty()) volumes.query_text += ", segment " + request.segment;
+  if (!request.segment.empty()) {
+    volumes.query_text += ", segment " + request.segment;
+    volumes.shown = request.segment;
+  }
   volumes.reverse = q.reverse;
   volumes.weighting = request.weighting;
   for (size_t i = 0; i < q.tasks.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/film/film_frame.h"
 #include "io/pictures/picture_style.h"
@@ -120,7 +121,7 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   // Sums of a row are masses, and no others are.
   if (volumes_.domain != "all" || volumes_.reverse || volumes_.weighting != "none") return;
   const double video = std::accumulate(volume.video.begin(), volume.video.end(), 0.0);
-  std::string masses = fmt::format("video {:.3f}", video);
+  std::string masses = fmt::format("{} {:.3f}", one_line(volumes_.shown), video);
   if (!volume.text.empty()) {
     masses +=
         fmt::format("  text {:.3f}", std::accumulate(volume.text.begin(), volume.text.end(), 0.0));

@@ -1,4 +1,6 @@
 // Captures whose token map is stated: what commands make of its segments.
+#include <fmt/core.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -183,6 +185,17 @@ TEST_CASE("tokens of any segment are chosen by its name") {
   CHECK(worst_error(reference.values, {whole.begin() + 10, whole.begin() + 22}, 1e-6) < 1e-4);
   run_well({"render", path, "--picture", "filmstrip", "--query", "ref1:1,2", "--segment", "ref1",
             "--heads", "0", "--batch", "0", "-o", folder / "film.png"});
+  // What is shown is not called the video's.
+  const std::vector<std::string> shown{"query",   path, "--query", "audio:3", "--segment", "ref1",
+                                       "--batch", "0",  "--heads", "1",       "--cache",   "none"};
+  auto as_json = shown;
+  as_json.push_back("--json");
+  const auto seen = nlohmann::json::parse(run_attnscope(as_json).out)["heads"][0];
+  CHECK(seen["video_mass"].is_null());
+  double of_reference = 0;
+  for (size_t j = 10; j < 22; ++j) of_reference += whole[j];
+  CHECK(near(seen["segment_mass"]["ref1"].get<double>(), of_reference));
+  CHECK(contains(run_attnscope(shown).out, fmt::format("  ref1 {:.4f}  frames", of_reference)));
   // One of each, in files of their own.
   const std::vector<std::string> all{"query",   path, "--query", "audio:3", "--segment", "all",
                                      "--batch", "0",  "--heads", "1",       "--cache",   "none"};
