@@ -36,7 +36,7 @@ void require_x11() {
   if (library == nullptr) {
     throw Error(ErrorCode::unavailable,
                 "view: the window needs libX11.so.6, also without a display (Debian: libx11-6; "
-                "pictures without a display: libegl1, libgl1-mesa-dri)");
+                "it draws by libgl1, without a display by libegl1 and libgl1-mesa-dri)");
   }
   ::dlclose(library);
 #endif

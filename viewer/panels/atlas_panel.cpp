@@ -418,11 +418,7 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   std::string text = atlas_text(*at->head, at->sketch.get());
   const std::string problem = scene.tiles.sketch_problem(at->head->id);
   if (!problem.empty()) text += "\n" + one_line(problem);
-  ImGui::BeginTooltip();
-  ImGui::PushTextWrapPos(ui.px(420));
-  ImGui::TextUnformatted(text.c_str());
-  ImGui::PopTextWrapPos();
-  ImGui::EndTooltip();
+  tooltip(text);
   requests.preview = preview_;
   if (clicked) requests.act(action::SelectHead{at->head->id});
   // Of a second capture, side B is chosen in the toolbar.

@@ -8,6 +8,7 @@
 
 #include "viewer/panels/legend.h"
 #include "viewer/panels/offset_curves.h"
+#include "viewer/panels/widgets.h"
 #include "viewer/textures/tile_textures.h"
 #include "viewer/view/view_actions.h"
 
@@ -191,8 +192,8 @@ void FramesPanel::take_mouse(const Ui& ui, const ScreenRect& cells, const Scene&
   const std::string number = !std::isnan(value)    ? fmt::format("{:.4g}", value)
                              : scene.tracks->exact ? "\u2013 (no row attends to anything)"
                                                    : "\u2026";
-  ImGui::SetTooltip("queries of %s put %s\non keys of %s, on average; click: show this part",
-                    queries_[row].name.c_str(), number.c_str(), keys_[col].name.c_str());
+  tooltip("queries of " + queries_[row].name + " put " + number + "\non keys of " +
+          keys_[col].name + ", on average; click: show this part");
   if (clicked) requests.act(action::SetRect{rect_of(scene, queries_[row], keys_[col])});
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/panels/widgets.h"
+
 namespace attnscope {
 namespace {
 
@@ -57,9 +59,8 @@ void draw_end(const Ui& ui, const ScreenRect& bar, const ColourScale& scale, dou
   ui.labels.add(high ? "Legend/Above" : "Legend/Below", seen);
   if (!ImGui::IsMouseHoveringRect({seen.x0, seen.y0}, {seen.x1, seen.y1})) return;
   const double end = high ? scale.range().high : scale.range().low;
-  ImGui::SetTooltip("%s", fmt::format("{:.3g} % of what is seen is {} {:.4g} and has this colour",
-                                      100 * share, high ? "above" : "below", end)
-                              .c_str());
+  tooltip(fmt::format("{:.3g} % of what is seen is {} {:.4g} and has this colour", 100 * share,
+                      high ? "above" : "below", end));
 }
 
 }  // namespace

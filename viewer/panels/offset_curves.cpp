@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "viewer/panels/widgets.h"
+
 namespace attnscope {
 namespace {
 
@@ -62,8 +64,8 @@ void draw_one(const Ui& ui, const ScreenRect& rect, float label_width, const Cur
       static_cast<size_t>(std::clamp<int64_t>(at, 0, static_cast<int64_t>(values.size()) - 1));
   draw.AddLine({x_of(i), plot.y0}, {x_of(i), plot.y1}, ui.theme.text);
   const std::string value = std::isnan(values[i]) ? "\u2026" : fmt::format("{:.4g}", values[i]);
-  ImGui::SetTooltip("mean weight of keys at %s = %lld: %s", curve.name,
-                    static_cast<long long>(static_cast<int64_t>(i) - reach), value.c_str());
+  tooltip(fmt::format("mean weight of keys at {} = {}: {}", curve.name,
+                      static_cast<int64_t>(i) - reach, value));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ bool menu_item(const Ui& ui, const MenuItem& item, const ViewState& state) {
   if (ImGui::IsItemHovered()) {
     ImGui::GetWindowDrawList()->AddRectFilled({rect.x0, rect.y0}, {rect.x1, rect.y1},
                                               ui.theme.hovered, ui.px(3));
-    ImGui::SetTooltip("%s", std::string(command.help).c_str());
+    tooltip(std::string(command.help));
   }
   const float middle = (rect.y0 + rect.y1) / 2;
   if (item.is_on && item.is_on(state)) {

@@ -112,7 +112,7 @@ void offer_messages(const ScreenRect& rect, PanelRequests& requests) {
   if (ImGui::InvisibleButton("told", {rect.width(), rect.height()})) {
     requests.command = CommandId::messages;
   }
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("click: what was told lately (Ctrl+M)");
+  if (ImGui::IsItemHovered()) tooltip("click: what was told lately (Ctrl+M)");
 }
 
 }  // namespace

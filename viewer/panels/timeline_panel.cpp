@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "viewer/panels/curve_plot.h"
+#include "viewer/panels/widgets.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -267,7 +268,7 @@ void TimelinePanel::take_mouse(const Ui& ui, const ScreenRect& track, const Scre
     text +=
         "\n" + scene.state.timeline.metric + " " + number + (at.known && at.exact ? ", exact" : "");
   }
-  ImGui::SetTooltip("%s", text.c_str());
+  tooltip(text);
 }
 
 void TimelinePanel::draw_track(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -340,7 +341,7 @@ void TimelinePanel::draw_curve_of(const Ui& ui, const ScreenRect& plot, const Sc
           : !problem.empty() ? "cannot be computed: " + one_line(problem)
           : point.known      ? curve_number(point.number) + (point.exact ? ", exact" : ", sampled")
                              : "not there yet";
-  ImGui::SetTooltip("%s", text.c_str());
+  tooltip(text);
   if (clicked && point.head) requests.act(action::SelectHead{*point.head});
 }
 

@@ -42,6 +42,18 @@ std::string fit_text(ImFont* font, const std::string& text, float width) {
   return cut.empty() ? "" : cut + "\u2026";
 }
 
+void tooltip(const std::string& text) {
+  // Panes have no padding of their own.
+  const float em = ImGui::GetFontSize();
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em * 0.6f, em * 0.4f));
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(em * 28);
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+  ImGui::PopStyleVar();
+}
+
 void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
                  const std::string& what, const std::string& why) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -72,7 +84,7 @@ void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
 namespace {
 
 void hint_for_item(const std::string& hint) {
-  if (!hint.empty() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", hint.c_str());
+  if (!hint.empty() && ImGui::IsItemHovered()) tooltip(hint);
 }
 
 bool styled_button(const Ui& ui, const std::string& text, bool on) {

@@ -19,6 +19,9 @@ ImVec2 text_size(ImFont* font, const std::string& text);
 /// `text` cut with … so that it is at most `width` wide.
 std::string fit_text(ImFont* font, const std::string& text, float width);
 
+/// A note beside the mouse, of several lines, wrapped where they are long.
+void tooltip(const std::string& text);
+
 /// In place of what cannot be shown: what that is, and below it why, wrapped and in the middle of
 /// `rect`. Registered as PANE/Problem.
 void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,

@@ -19,7 +19,7 @@ void draw_warning_banner(const Ui& ui, const ScreenRect& rect, const Scene& scen
   ImGui::SetCursorScreenPos({left, rect.y0});
   ImGui::InvisibleButton("text", {rect.x1 - width - left, rect.height()});
   mark(ui, "Warning/Text");
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", scene.warning.c_str());
+  if (ImGui::IsItemHovered()) tooltip(scene.warning);
   ImGui::SetCursorScreenPos({rect.x1 - width, rect.y0 + ui.px(3)});
   if (tool_button(ui, "Warning/Dismiss", button, false,
                   "hide this until the capture is opened again")) {

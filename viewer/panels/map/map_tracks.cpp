@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "viewer/panels/map/cell_numbers.h"
+#include "viewer/panels/widgets.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -136,8 +137,7 @@ bool MapTracks::draw_label(const Ui& ui, const Scene& scene, const Strip& strip)
           fmt::format("; from {} of {} rows so far", scene.tracks->computed, scene.geometry.rows);
     }
     if (!scene.tracks_problem.empty()) about += "\n" + scene.tracks_problem;
-    ImGui::SetTooltip("%s\nthe axis goes over the whole head; click: what else there is",
-                      about.c_str());
+    tooltip(about + "\nthe axis goes over the whole head; click: what else there is");
   }
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({r.x0, r.y0}, {r.x1, r.y1}, true);

@@ -10,6 +10,7 @@
 #include "viewer/panels/map/crosshair.h"
 #include "viewer/panels/map/rulers.h"
 #include "viewer/panels/pin_mark.h"
+#include "viewer/panels/widgets.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 
@@ -429,7 +430,7 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary, fitting);
   const ImVec2 low{area.x0, area.y0 + ui.px(70)}, high{area.x0 + room, area.y0 + ui.px(86)};
   if (fitting != about && ImGui::IsMouseHoveringRect(low, high)) {
-    ImGui::SetTooltip("%s", about.c_str());
+    tooltip(about);
   }
   draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/panels/widgets.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/value_range.h"
 #include "viewer/view/view_actions.h"
@@ -79,7 +80,7 @@ bool MiniMap::draw(const Ui& ui, const ScreenRect& area, const Scene& scene,
   ImGui::InvisibleButton("minimap", {whole.width(), whole.height()});
   mark(ui, "Matrix/Overview");
   if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) {
-    ImGui::SetTooltip("the whole map, in colours of its own range; drag to move");
+    tooltip("the whole map, in colours of its own range; drag to move");
   }
   if (!ImGui::IsItemActive()) return false;
   const ImVec2 mouse = ImGui::GetIO().MousePos;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "viewer/panels/widgets.h"
 #include "viewer/view/map_source.h"
 #include "viewer/view/view_actions.h"
 
@@ -311,7 +312,7 @@ void WordsPanel::draw_row(const Ui& ui, const ScreenRect& row, const Columns& at
       tip += "\nmean over the video: " + mass_text(word.usual, view.shares);
     }
     tip += "\nclick: its film \u00b7 Ctrl+click: one more \u00b7 Shift+click: a phrase";
-    ImGui::SetTooltip("%s", tip.c_str());
+    tooltip(tip);
   }
   if (clicked) click(word, scene, requests);
 }
