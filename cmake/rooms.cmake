@@ -174,7 +174,7 @@ attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common U
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/verify cli/bench
-  USES posix fmt json cli11)
+  USES posix loader fmt json cli11)
 
 # python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.
 attnscope_room(python/native "attnscope._native: arrays in and out, captures, parts of maps, numbers of heads."
