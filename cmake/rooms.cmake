@@ -112,8 +112,11 @@ attnscope_room(io/parts "Parts of one plan, that several runs made: which there 
   MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
       io/results
   USES posix fmt json hdf5)
+attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, the journal of a run, files, and the whole of several."
+  MAY core io/files io/segments io/helper io/hdf5 io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read io/results
+  USES fmt json hdf5)
 attnscope_room(io/helper/questions "All that the helper process can be asked."
-  MAY io/helper io/tensors io/export/format io/export/read io/parts)
+  MAY io/helper io/tensors io/export/format io/export/read io/parts io/metrics)
 
 # viewer: the window.
 attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."

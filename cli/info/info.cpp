@@ -21,6 +21,7 @@
 #include "io/capture/call/call_part.h"
 #include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
+#include "io/metrics/metric_journal.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {
@@ -363,6 +364,7 @@ void warn_of_unknown_state(const std::vector<SelectedCall>& selected, const Cons
 int run_info(const InfoOptions& o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
+  if (is_metric_journal(o.capture.capture)) return print_journal_info(o.capture.capture, o.json);
   if (is_export_file(o.capture.capture)) {
     return print_export_info(o.capture.capture, o.json);
   }

@@ -10,6 +10,8 @@
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
 #include "io/export/read/export_verify.h"
+#include "io/metrics/metric_file.h"
+#include "io/metrics/metric_journal.h"
 
 namespace attnscope {
 namespace {
@@ -50,6 +52,19 @@ std::string group_text(const StoredGroup& group) {
 }  // namespace
 
 namespace {
+
+/// The runs of a table of metrics; none of any other export.
+std::vector<MetricRun> runs_of(const ExportManifest& stored, const std::string& path) {
+  if (stored.product != "stats" || !is_metric_file(path)) return {};
+  return read_metric_file(path, MetricPart::runs).runs;
+}
+
+std::string run_text(const MetricRun& run) {
+  std::string text = "  run " + one_line(run.name);
+  if (!run.complete) text += " (was cut off)";
+  if (run.ranks > 1) text += fmt::format(", rank {} of {}", run.rank, run.ranks);
+  return text;
+}
 
 Json export_json(const ExportManifest& stored, const ExportState& state) {
   Json groups = Json::array();
@@ -95,13 +110,37 @@ std::string state_text(const ExportManifest& stored, const ExportState& state) {
 
 }  // namespace
 
+int print_journal_info(const std::string& path, bool json) {
+  const RunTable table = read_metric_journal(path);
+  if (json) {
+    Json about{{"product", "stats"}, {"options", table.options}, {"complete", false}};
+    for (const MetricRun& run : table.runs) about["runs"].push_back(run.json());
+    for (const MetricGroup& group : table.groups) {
+      about["calls"].push_back({{"step", group.call.name.step},
+                                {"layer", group.call.name.layer},
+                                {"branch", group.call.name.branch},
+                                {"kind", group.call.name.kind}});
+    }
+    print_json({{"format", "attnscope-info/1"}, {"path", path}, {"export", about}}, true);
+    return kExitOk;
+  }
+  fmt::print("{}\n", one_line(path));
+  fmt::print(
+      "metrics of runs that have not ended, or were cut off: {} calls (attnscope merge makes "
+      "a table of them)\n",
+      table.groups.size());
+  for (const MetricRun& run : table.runs) fmt::print("{}\n", run_text(run));
+  return kExitOk;
+}
+
 int print_export_info(const std::string& path, bool json) {
   const ExportManifest stored = read_manifest(path);
   const ExportState state = export_state(stored, path);
+  const std::vector<MetricRun> runs = runs_of(stored, path);
   if (json) {
-    print_json(
-        {{"format", "attnscope-info/1"}, {"path", path}, {"export", export_json(stored, state)}},
-        true);
+    Json about = export_json(stored, state);
+    for (const MetricRun& run : runs) about["runs"].push_back(run.json());
+    print_json({{"format", "attnscope-info/1"}, {"path", path}, {"export", about}}, true);
     return kExitOk;
   }
   fmt::print("{}\n", one_line(path));
@@ -121,6 +160,7 @@ int print_export_info(const std::string& path, bool json) {
   for (const LinkedPart& part : stored.parts) {
     fmt::print("  {} in {}\n", format_bytes(part.bytes), one_line(part.file));
   }
+  for (const MetricRun& run : runs) fmt::print("{}\n", run_text(run));
   fmt::print("{}\n", state_text(stored, state));
   return kExitOk;
 }

@@ -14,6 +14,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_plan.h"
 #include "io/export/write/pooled_export.h"
+#include "io/metrics/merge_metrics.h"
 #include "io/parts/link_maps.h"
 #include "io/parts/merge_blocks.h"
 #include "io/parts/merge_captures.h"
@@ -104,10 +105,11 @@ int merge_export(const MergeOptions& o, const Console& console) {
 }
 
 /// What parts can be of.
-enum class PartKind : uint8_t { maps, stats, masks, volumes, captures };
+enum class PartKind : uint8_t { maps, stats, masks, volumes, captures, metrics };
 
 PartKind kind_of(const std::string& part) {
   if (is_part_of_capture(part)) return PartKind::captures;
+  if (holds_metrics(part)) return PartKind::metrics;
   if (is_stats_json(part)) return PartKind::stats;
   if (is_mask_json(part)) return PartKind::masks;
   if (is_volume_file(part)) return PartKind::volumes;
@@ -119,7 +121,7 @@ PartKind kind_of(const std::string& part) {
       part, "",
       fs::exists(part, error)
           ? "is nothing that --shard writes (an export; stats as .json or .h5, mask as "
-            ".json, query as .h5; a folder of convert's)"
+            ".json, query as .h5; a folder of convert's), and no metrics of attnscope.probe"
           : "is not there");
 }
 
@@ -127,8 +129,10 @@ PartKind kind_of(const std::string& part) {
 PartKind common_kind(const std::vector<std::string>& parts) {
   const PartKind kind = kind_of(parts.front());
   for (const std::string& part : parts) {
+    // The journal of a run that was cut off is called .part.
     if (kind_of(part) == kind &&
-        fs::path(part).extension() == fs::path(parts.front()).extension()) {
+        (kind == PartKind::metrics ||
+         fs::path(part).extension() == fs::path(parts.front()).extension())) {
       continue;
     }
     throw file_error(part, "", "is of another kind than " + one_line(parts.front()));
@@ -173,9 +177,30 @@ int merge_folders(const MergeOptions& o, const Console& console) {
   return kExitOk;
 }
 
+int merge_runs(const MergeOptions& o, const Console& console) {
+  if (o.copy) throw usage_error("--copy is for maps: numbers are always copied");
+  if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
+  if (!o.sort.empty()) throw usage_error("--sort is for stats");
+  const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
+  MemoryBudget budget(memory_limit({}));
+  const MetricMerge merged =
+      merge_metrics(parts, o.out, o.mixed, o.dry_run, {.force = o.force, .sync = o.sync}, budget);
+  for (const std::string& warning : merged.warnings) console.warn(warning);
+  if (o.dry_run && !o.json) {
+    fmt::print("metrics of {} runs, {} calls, of {} files\n", merged.runs, merged.groups,
+               parts.size());
+  }
+  if (!o.dry_run) console.say(fmt::format("wrote {} ({} runs)", o.out, merged.runs));
+  if (o.json) {
+    print_merge_json(o, {"metrics", std::ssize(parts), merged.groups, 0}, merged.bytes_written);
+  }
+  return kExitOk;
+}
+
 int run_merge(const MergeOptions& o) {
   const Console console(o.quiet);
   const PartKind kind = common_kind(o.parts);
+  if (kind == PartKind::metrics) return merge_runs(o, console);
   if (kind != PartKind::maps && kind != PartKind::captures) return merge_tables(o, kind, console);
   if (!o.sort.empty()) throw usage_error("--sort is for stats");
   if (kind == PartKind::captures) return merge_folders(o, console);
@@ -187,7 +212,9 @@ int run_merge(const MergeOptions& o) {
 Command add_merge_command(CLI::App& app) {
   auto options = std::make_shared<MergeOptions>();
   MergeOptions& o = *options;
-  CommandParser command(app, "merge", "make the whole of the parts that runs with --shard wrote");
+  CommandParser command(app, "merge",
+                        "make the whole of the parts that runs with --shard wrote, or one table of "
+                        "metrics of several runs");
   command.add_option("parts", o.parts, "the parts, all of them, in any order")
       .type_name("PART")
       .required();
@@ -211,7 +238,8 @@ Command add_merge_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope merge part-*.h5 -o maps.h5            # a master that links the parts\n"
       "  attnscope merge part-*.h5 -o maps.h5 --copy     # one file\n"
-      "  attnscope merge heads-*.json -o heads.csv");
+      "  attnscope merge heads-*.json -o heads.csv\n"
+      "  attnscope merge metrics.rank-*.h5 -o metrics.h5   # of attnscope.probe");
   return {command, [options] { return run_merge(*options); }};
 }
 

@@ -93,8 +93,10 @@ int render_stats(const RenderRequest& o, const Console& console) {
   const StoredFacts& facts = stats.groups.front().facts;
   const std::string capture = one_line(stats.stored.capture);
   table.text.title = facts.model.empty() ? capture : one_line(facts.model);
-  table.text.lines = {joined_parts(
-      {facts.model.empty() ? "" : capture, one_line(o.metric), fmt::format("stats in {}", file)})};
+  const int64_t runs = stats.groups.front().runs;
+  table.text.lines = {joined_parts({facts.model.empty() ? "" : capture, one_line(o.metric),
+                                    runs > 1 ? fmt::format("mean of {} runs", runs) : "",
+                                    fmt::format("stats in {}", file)})};
   table.value_name = o.metric;
   ColourOptions colours = o.colours;
   // Of a few numbers none is an outlier.

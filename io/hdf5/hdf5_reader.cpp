@@ -70,7 +70,7 @@ Hdf5Dataset Hdf5Reader::dataset(hid_t parent, const std::string& name) const {
 std::vector<int64_t> Hdf5Reader::shape(const Hdf5Dataset& d, const std::string& what) const {
   const Hdf5Space space(H5Dget_space(d.id()), path_, what);
   const int rank = H5Sget_simple_extent_ndims(space.id());
-  if (rank < 0 || rank > 4) bad(what, "has an unexpected rank");
+  if (rank < 0 || rank > 8) bad(what, "has an unexpected rank");
   std::vector<hsize_t> extents(static_cast<size_t>(rank));
   check(H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr), what);
   std::vector<int64_t> result;

@@ -34,7 +34,7 @@ class Hdf5Reader {
   /// An attribute of one integer.
   int64_t integer(hid_t object, const char* name) const;
   Hdf5Dataset dataset(hid_t parent, const std::string& name) const;
-  /// At most four extents.
+  /// At most eight extents.
   std::vector<int64_t> shape(const Hdf5Dataset& d, const std::string& what) const;
   /// Where a contiguous dataset stands, in this very file.
   int64_t address(const Hdf5Dataset& d, const std::string& what) const;

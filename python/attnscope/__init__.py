@@ -8,6 +8,8 @@
     head.query(3, 5, 6)                                 # one token's attention over the video, [T, H, W]
     cap.stats(layers="3-7")                             # a structured array, a line a head
     attnscope.weights(q, k, rows=[0, 5])                # numpy, torch, anything with DLPack
+    with attnscope.probe(pipe, "metrics.h5"):           # numbers of every head while the model runs
+        pipe(prompt)
 
 Importing this package imports nothing else. attnscope.capture, which records captures while a model runs, needs
 torch and safetensors and nothing compiled; everything else needs the compiled part, which `pip install` brings
@@ -32,8 +34,11 @@ if TYPE_CHECKING:
     from .exports import StoredHead as StoredHead
     from .heads import Call as Call
     from .heads import Head as Head
+    from .metrics import Metrics as Metrics
     from .pictures import Picture as Picture
     from .pictures import Volume as Volume
+    from .probes import Probe as Probe
+    from .probes import probe as probe
     from .program import command as command
     from .program import export as export
     from .program import render as render
@@ -48,7 +53,9 @@ _HOMES = {
     "Error": "errors",
     "Export": "exports",
     "Head": "heads",
+    "Metrics": "metrics",
     "Picture": "pictures",
+    "Probe": "probes",
     "StoredHead": "exports",
     "Volume": "pictures",
     "__version__": "native",
@@ -59,6 +66,7 @@ _HOMES = {
     "lse": "arrays",
     "open": "captures",
     "output": "arrays",
+    "probe": "probes",
     "render": "program",
     "view": "program",
     "weights": "arrays",

@@ -12,6 +12,7 @@ import numpy as np
 from .errors import make_error
 from .exports import Export
 from .heads import Call, stats_words
+from .metrics import Metrics, open_metrics
 from .native import _native, take_engine, word
 from .progress import Progress, Reporter
 from .tables import CallTable, stats_table
@@ -23,7 +24,7 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     check: bool = True,
     progress: Progress = None,
     **options: Any,
-) -> Capture | Export:
+) -> Capture | Export | Metrics:
     """Opens a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k.
 
     path: None where q="FILE[:KEY]" and k= (and v=) name bare tensors. options: as the command line's, facts that
@@ -32,11 +33,18 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     results come on top), threads, backend, vram, tf32; cache="none" or a folder for row sums. check: compare a few
     recorded outputs with what is computed, as every command does.
 
-    An export (weights, rows or logits, also an unfinished one) opens as an Export, without options.
+    An export (weights, rows or logits, also an unfinished one) opens as an Export, without options, and what probe()
+    wrote as Metrics: a table, or the .part of a run that has not ended.
 
     Tensors are read when they are needed. Warns (UserWarning) of calls that could not be read and where outputs
     differ. Raises attnscope.Error: "file" for what is malformed, "usage" for options that cannot be meant.
     """
+    if path is not None and _native.holds_metrics(os.fspath(path)):
+        if options:
+            raise make_error(
+                f"{os.fspath(path)}: holds metrics, for which {next(iter(options))} means nothing", "usage"
+            )
+        return open_metrics(path)
     if path is not None and _native.is_export(os.fspath(path)):
         if options:
             raise make_error(

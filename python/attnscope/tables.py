@@ -35,6 +35,17 @@ def _text_type(records: list[dict[str, Any]], name: str) -> str:
     return f"U{max((len(record[name]) for record in records), default=1) or 1}"
 
 
+def frame_of(table: np.ndarray, library: str) -> Any:
+    """A structured array as a table of "pandas" or "pyarrow", which have to be there."""
+    if library == "pandas":
+        import pandas
+
+        return pandas.DataFrame({name: table[name] for name in table.dtype.names or ()})
+    import pyarrow
+
+    return pyarrow.Table.from_pydict({name: table[name].tolist() for name in table.dtype.names or ()})
+
+
 class CallTable(Sequence[Mapping[str, Any]]):
     """The calls of a capture, a dict of facts each (Call.facts). It prints itself as a table."""
 

@@ -18,5 +18,7 @@ void bind_maps(nanobind::module_& module);
 void bind_exports(nanobind::module_& module);
 /// Numbers of heads, and what masks keep.
 void bind_numbers(nanobind::module_& module);
+/// Metrics of running models: recorded calls, the journal of a run, tables of several.
+void bind_metrics(nanobind::module_& module);
 
 }  // namespace attnscope

@@ -10,6 +10,7 @@ NB_MODULE(_native, module) {
   attnscope::bind_maps(module);
   attnscope::bind_exports(module);
   attnscope::bind_numbers(module);
+  attnscope::bind_metrics(module);
 }
 
 // Debian's static HDF5 is compiled for programs, which may lie anywhere but have the C library's

@@ -5,8 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,53 +27,6 @@ using Words = std::map<std::string, std::string>;
 template <typename T>
 nb::object or_none(const std::optional<T>& value) {
   return value ? nb::cast(*value) : nb::none();
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-int64_t whole_number(const Words& words, const char* name, int64_t otherwise, int64_t least) {
-  const auto found = words.find(name);
-  if (found == words.end()) return otherwise;
-  int64_t value = 0;
-  const char* const end = found->second.data() + found->second.size();
-  const auto [stop, error] = std::from_chars(found->second.data(), end, value);
-  if (error != std::errc() || stop != end || value < least) {
-    throw usage_error(std::string(name) + " " + one_line(found->second) +
-                      ": expected a whole number of at least " + std::to_string(least));
-  }
-  return value;
-}
-
-/// "sample", "band", "exact", "threshold", "with", "sort"; the others choose calls and heads.
-StatsOptions stats_options(const Words& words) {
-  StatsOptions o;
-  Words selection;
-  for (const auto& [name, value] : words) {
-    if (name == "exact") {
-      o.exact = value == "yes";
-    } else if (name == "threshold") {
-      o.thresholds = split(value);
-    } else if (name == "with") {
-      o.extras = split(value);
-    } else if (name == "sort") {
-      o.sort = value;
-    } else if (name != "sample" && name != "band") {
-      selection[name] = value;
-    }
-  }
-  o.sample = whole_number(words, "sample", 0, 1);
-  o.band = whole_number(words, "band", -1, 0);
-  o.selection = selection_of_words(selection);
-  check_measure(o);
-  return o;
 }
 
 nb::dict scores_of(const ClassScores& scores) {
@@ -139,7 +90,7 @@ nb::list record_list(const std::vector<HeadRecord>& records) {
 
 nb::list capture_stats(const OpenedCapture& capture, const Engine& engine, const Words& words,
                        const nb::object& progress) {
-  const StatsOptions o = stats_options(words);
+  const StatsOptions o = stats_options_of_words(words);
   std::vector<HeadRecord> records;
   run_watched(
       [&](RunWatch& watch) {
@@ -159,7 +110,7 @@ std::vector<HeadPlace> places_of(const std::vector<std::pair<int64_t, int64_t>>&
 nb::list call_stats(const CallHandle& call, const Engine& engine,
                     const std::vector<std::pair<int64_t, int64_t>>& heads, const Words& words,
                     const nb::object& progress) {
-  const StatsOptions o = stats_options(words);
+  const StatsOptions o = stats_options_of_words(words);
   std::vector<HeadRecord> records;
   run_watched(
       [&](RunWatch& watch) {

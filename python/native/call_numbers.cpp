@@ -1,6 +1,7 @@
 #include "python/native/call_numbers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <utility>
 
@@ -11,9 +12,35 @@
 #include "core/problem/signed_weights.h"
 #include "core/stream/logit_check.h"
 #include "io/masks/mask_choice.h"
+#include "python/native/opened_capture.h"
 
 namespace attnscope {
 namespace {
+
+using Words = std::map<std::string, std::string>;
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+int64_t whole_number(const Words& words, const char* name, int64_t otherwise, int64_t least) {
+  const auto found = words.find(name);
+  if (found == words.end()) return otherwise;
+  int64_t value = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [stop, error] = std::from_chars(found->second.data(), end, value);
+  if (error != std::errc() || stop != end || value < least) {
+    throw usage_error(std::string(name) + " " + one_line(found->second) +
+                      ": expected a whole number of at least " + std::to_string(least));
+  }
+  return value;
+}
 
 std::vector<HeadTask> tasks_of(std::span<const ReductionJob> jobs) {
   std::vector<HeadTask> tasks;
@@ -50,6 +77,29 @@ std::vector<HeadRecord> measure_call(const CallHandle& call, std::span<const Hea
   std::vector<SelectedCall> calls;
   for (auto& [batch, numbers] : items) calls.push_back({call.entry.get(), {batch}, numbers});
   return measure(make_stats_jobs(o, std::move(calls)), o, run);
+}
+
+StatsOptions stats_options_of_words(const std::map<std::string, std::string>& words) {
+  StatsOptions o;
+  Words selection;
+  for (const auto& [name, value] : words) {
+    if (name == "exact") {
+      o.exact = value == "yes";
+    } else if (name == "threshold") {
+      o.thresholds = split(value);
+    } else if (name == "with") {
+      o.extras = split(value);
+    } else if (name == "sort") {
+      o.sort = value;
+    } else if (name != "sample" && name != "band") {
+      selection[name] = value;
+    }
+  }
+  o.sample = whole_number(words, "sample", 0, 1);
+  o.band = whole_number(words, "band", -1, 0);
+  o.selection = selection_of_words(selection);
+  check_measure(o);
+  return o;
 }
 
 void check_measure(const StatsOptions& options) {

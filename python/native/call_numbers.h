@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ std::vector<HeadRecord> measure_capture(const Capture& capture, const StatsOptio
 std::vector<HeadRecord> measure_call(const CallHandle& call, std::span<const HeadPlace> heads,
                                      const StatsOptions& options, EngineRun& run);
 
+/// What "sample", "band", "exact", "threshold", "with" and "sort" say; the others choose calls and
+/// heads (selection_of_words). Throws Error(usage) as check_measure().
+StatsOptions stats_options_of_words(const std::map<std::string, std::string>& words);
 /// Throws Error(usage) as the command does.
 void check_measure(const StatsOptions& options);
 

@@ -1,5 +1,7 @@
 #include "io/export/read/stored_stats.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,9 +15,26 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The numbers of a dataset (batch, head); null where it is none of that kind.
-Json read_numbers(const Hdf5Reader& reader, hid_t group, const char* name, int64_t batch,
-                  int64_t heads) {
+/// Numbers of runs, (run, heads), as their means; NaN where no run has one.
+std::vector<double> means_of(const std::vector<double>& values, size_t heads) {
+  std::vector<double> means(heads, std::numeric_limits<double>::quiet_NaN());
+  for (size_t head = 0; head < heads; ++head) {
+    double sum = 0;
+    int64_t count = 0;
+    for (size_t at = head; at < values.size(); at += heads) {
+      if (std::isnan(values[at])) continue;
+      sum += values[at];
+      ++count;
+    }
+    if (count > 0) means[head] = sum / static_cast<double>(count);
+  }
+  return means;
+}
+
+/// The numbers of a dataset (batch, head), or the means of one (run, batch, head); null where it is
+/// none of that kind. `runs` is 0 where there are none.
+Json read_numbers(const Hdf5Reader& reader, hid_t group, const char* name, int64_t runs,
+                  int64_t batch, int64_t heads) {
   if (H5Oexists_by_name(group, name, H5P_DEFAULT) <= 0) return nullptr;
   H5O_info_t info{};
   reader.check(H5Oget_info_by_name(group, name, &info, H5P_DEFAULT), name);
@@ -24,12 +43,15 @@ Json read_numbers(const Hdf5Reader& reader, hid_t group, const char* name, int64
   const Hdf5Type type(H5Dget_type(d.id()), reader.path(), name);
   if (H5Tget_class(type.id()) != H5T_FLOAT) return nullptr;
   const std::vector<int64_t> shape = reader.shape(d, name);
-  if (shape != std::vector<int64_t>{batch, heads}) return nullptr;
+  const std::vector<int64_t> expected =
+      runs > 0 ? std::vector<int64_t>{runs, batch, heads} : std::vector<int64_t>{batch, heads};
+  if (shape != expected) return nullptr;
   reader.address(d, name);
-  std::vector<double> values(static_cast<size_t>(batch * heads));
+  std::vector<double> values(static_cast<size_t>(std::max<int64_t>(1, runs) * batch * heads));
   reader.check(H5Dread(d.id(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
                name);
   // NaN becomes null.
+  if (runs > 0) return means_of(values, static_cast<size_t>(batch * heads));
   return values;
 }
 
@@ -41,6 +63,11 @@ Json read_stats_group(const Hdf5Reader& reader, const std::string& name) {
   const auto heads = reader.integers(group.id(), "head", kMostIndices);
   json["batch"] = batch;
   json["heads"] = heads;
+  int64_t runs = 0;
+  if (H5Lexists(group.id(), "run", H5P_DEFAULT) > 0) {
+    runs = std::ssize(reader.integers(group.id(), "run", kMostIndices));
+  }
+  json["runs"] = runs;
   json["numbers"] = Json::object();
   H5G_info_t info{};
   reader.check(H5Gget_info(group.id(), &info), where);
@@ -51,8 +78,8 @@ Json read_stats_group(const Hdf5Reader& reader, const std::string& name) {
     if (length <= 0 || length >= static_cast<ssize_t>(sizeof member)) {
       reader.bad(where, "has a bad link");
     }
-    Json numbers = read_numbers(reader, group.id(), member, static_cast<int64_t>(batch.size()),
-                                static_cast<int64_t>(heads.size()));
+    Json numbers =
+        read_numbers(reader, group.id(), member, runs, std::ssize(batch), std::ssize(heads));
     if (!numbers.is_null()) json["numbers"][member] = std::move(numbers);
   }
   return json;
@@ -63,6 +90,7 @@ StoredStatsGroup parse(const Json& json) {
   group.facts = call_attributes(json);
   group.batch = json["batch"].get<std::vector<int64_t>>();
   group.heads = json["heads"].get<std::vector<int64_t>>();
+  group.runs = json["runs"].get<int64_t>();
   for (const auto& [name, numbers] : json["numbers"].items()) {
     std::vector<double>& values = group.numbers[name];
     for (const Json& number : numbers) {

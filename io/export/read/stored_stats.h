@@ -16,6 +16,7 @@ struct HelperQuestion;
 struct StoredStatsGroup {
   StoredFacts facts;  ///< without sequences
   std::vector<int64_t> batch, heads;
+  int64_t runs = 0;  ///< whose means the numbers are; 0: those of one capture
   /// The floating-point numbers of heads by their names, [batch, head]; NaN where undefined.
   std::map<std::string, std::vector<double>> numbers;
 };

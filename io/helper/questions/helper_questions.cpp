@@ -6,6 +6,7 @@
 #include "io/export/read/stored_facts.h"
 #include "io/export/read/stored_shards.h"
 #include "io/export/read/stored_stats.h"
+#include "io/metrics/metric_file.h"
 #include "io/parts/part_volumes.h"
 #include "io/tensors/hdf5_structure.h"
 
@@ -15,7 +16,7 @@ std::span<const HelperQuestion* const> helper_questions() {
   static constexpr const HelperQuestion* kQuestions[] = {
       &kHdf5StructureQuestion, &kHdf5AttributesQuestion, &kHdf5ChunksQuestion, &kManifestQuestion,
       &kFactsQuestion,         &kShardQuestion,          &kBlocksQuestion,     &kStatsQuestion,
-      &kPartQuestion,          &kVolumesQuestion};
+      &kPartQuestion,          &kVolumesQuestion,        &kMetricsQuestion};
   return kQuestions;
 }
 

@@ -46,7 +46,7 @@ from .stacks import Place
 from .steps import StepCounter, batch_branches, context_branch, timestep_key
 from .tensors import STORED_DTYPES, Call, Snapshot, chosen_part, output_rows
 from .tokens import Segment
-from .writer import QUEUED_CALLS, Job, Writer
+from .writer import QUEUED_CALLS, Job, Sink, Writer
 
 __all__ = [
     "FAMILIES",
@@ -72,6 +72,7 @@ __all__ = [
     "PromptWatch",
     "Segment",
     "SequenceShard",
+    "Sink",
     "Slot",
     "Snapshot",
     "StepCounter",

@@ -34,12 +34,12 @@ from .slots import Model, Slot
 from .stacks import check_place
 from .steps import timestep_argument
 from .tensors import Call, Snapshot, output_rows
-from .writer import Job, Writer
+from .writer import Job, Sink, Writer
 
 
 class Dump:
     """Takes the calls of one capture to the disk. `adds`: to the capture that is in the folder; `rank`: of
-    this process, where several run the model together.
+    this process, where several run the model together; `sink`: what gets the calls instead.
 
     Used by the thread that runs the model. Raises CaptureError where a call cannot be stored.
     """
@@ -53,8 +53,10 @@ class Dump:
         plan: DumpPlan,
         adds: bool,
         rank: Rank | None,
+        sink: Sink | None = None,
     ) -> None:
-        self.writer: Writer | None = None  # from open() on
+        self.writer: Writer | Sink | None = None  # from open() on
+        self._sink = sink
         self._folder = folder
         self._model = model
         self._options = options
@@ -69,6 +71,10 @@ class Dump:
         """Makes and locks the folder; `stack` closes it."""
         if self.writer is not None:
             raise CaptureError("a capture runs once: make another one with capture()")
+        if self._sink is not None:
+            self.writer = self._sink
+            self._sink.open(stack, self._root_facts())
+            return
         make_folder(self._folder)
         stack.callback(FolderLock(self._folder).release)
         old = read_catalogue(self._folder) if self._adds and not self._options.force else None
@@ -132,15 +138,11 @@ class Dump:
             extra["attention"] = call.source
         if extra:
             facts["extra"] = extra
-        size = sum(t.numel() * t.element_size() for t in tensors.values())
-        self._plan.announce(size, forward if self._rank is None else None)
-        self._plan.check_room(size)
-        host, event = self._snapshot.take(tensors)
-        self.writer.put(Job(name, host, facts, event, forward is not None and forward.held))
+        self._hand_over(Job(name, tensors, facts, held=forward is not None and forward.held), forward)
 
     def add_video(self, video: Any, tokens: int, frames_per_latent: int | None) -> None:
         """Adds pictures of the video, one for each of `tokens` token frames, to the catalogue."""
-        assert self.writer is not None
+        assert isinstance(self.writer, Writer)
         pictures = as_pictures(video)
         entries = []
         for t, frame in enumerate(picture_places(self._model, len(pictures), tokens, frames_per_latent)):
@@ -149,6 +151,17 @@ class Dump:
             entries.append({"file": name, "t": t})
         self.writer.frames = entries
         self.writer.write_catalogue()
+
+    def _hand_over(self, job: Job, forward: Forward | None) -> None:
+        if self._sink is not None:
+            self._sink.take(job)
+            return
+        assert isinstance(self.writer, Writer)
+        size = sum(t.numel() * t.element_size() for t in job.tensors.values())
+        self._plan.announce(size, forward if self._rank is None else None)
+        self._plan.check_room(size)
+        job.tensors, job.ready = self._snapshot.take(job.tensors)
+        self.writer.put(job)
 
     def _add_to(self, root: dict[str, Any], old: Mapping[str, Any]) -> None:
         """Goes on with a capture: what holds for all of its calls stays where it holds for ours."""

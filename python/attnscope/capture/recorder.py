@@ -31,13 +31,13 @@ from .options import Options
 from .parallel import PartTeller, first_head
 from .plan import DumpPlan
 from .prompts import PromptWatch
-from .ranks import this_rank
+from .ranks import Rank, this_rank
 from .refusals import check_gradients, check_runnable, check_together
 from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
 from .tensors import Call
-from .writer import Writer
+from .writer import Sink, Writer
 
 _ACTIVE = threading.Lock()
 
@@ -45,10 +45,19 @@ _ACTIVE = threading.Lock()
 class Capture:
     """A running or finished capture; made by capture(). Used by the thread that runs the model.
 
-    `adds`: to the capture that is in the folder, which need not be there.
+    `adds`: to the capture that is in the folder, which need not be there; `sink`: what gets the calls instead.
     """
 
-    def __init__(self, model: Any, out: str | os.PathLike[str], options: Options, adds: bool = False) -> None:
+    SPEAKER = "attnscope_capture"  # whose lines these are
+
+    def __init__(
+        self,
+        model: Any,
+        out: str | os.PathLike[str],
+        options: Options,
+        adds: bool = False,
+        sink: Sink | None = None,
+    ) -> None:
         check_options(options)
         self.options = options
         self._model = Model.of(model, options.modules)
@@ -79,11 +88,11 @@ class Capture:
         self.folder = Path(out) if self._rank is None else self._rank.folder(Path(out))
         separate = self._branches.guidance == "forwards"
         self._plan = DumpPlan(self._model, options, self.folder, separate, self._say)
-        self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds, self._rank)
+        self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds, self._rank, sink)
         self.finished = False
 
     @property
-    def writer(self) -> Writer | None:
+    def writer(self) -> Writer | Sink | None:
         """What writes the calls; None before the block is entered."""
         return self._dump.writer
 
@@ -147,11 +156,15 @@ class Capture:
         if self._model.transformers and last is not None and last >= self._counter.steps:
             self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
         if self._rank is not None and self._rank.rank == 0:
-            self._say(self._rank.joined_by(self.folder.parent))
+            self._say(self._joined_by(self._rank))
+
+    def _joined_by(self, rank: Rank) -> str:
+        """What the user does with the parts of several processes, one line."""
+        return rank.joined_by(self.folder.parent)
 
     def _say(self, line: str) -> None:
         if line not in self._said and not self.options.quiet:
-            print(f"attnscope_capture: {line}", file=sys.stderr)
+            print(f"{self.SPEAKER}: {line}", file=sys.stderr)
         self._said.add(line)
 
     # ---- a forward of the transformer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -10,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors.torch import save_file
@@ -33,6 +34,29 @@ class Job:
     facts: dict[str, Any]
     ready: Any = None  # torch.cuda.Event
     held: bool = False  # until settle() it is not part of the capture
+
+
+class Sink(Protocol):
+    """Where a recorder's calls go instead of a folder. Used by the thread that runs the model.
+
+    root: what all calls share, as capture.json has it; calls: what was taken, of which a recorder that has
+    nothing complains.
+    """
+
+    root: dict[str, Any]
+    calls: list[Any]
+
+    def open(self, stack: contextlib.ExitStack, root: dict[str, Any]) -> None:
+        """Before the first call; `stack` closes it."""
+
+    def take(self, job: Job) -> None:
+        """A call, whose tensors are the model's own: they may change when this has returned."""
+
+    def settle(self, keep: bool) -> None:
+        """The calls that are held belong to the capture, or do not."""
+
+    def raise_error(self) -> None:
+        """Raises what nobody was told yet."""
 
 
 class Writer:

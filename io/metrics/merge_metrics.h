@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "core/base/memory_budget.h"
+#include "io/files/output_file.h"
+
+namespace attnscope {
+
+/// Whether a file holds metrics of runs: a table, or the journal of one.
+bool holds_metrics(const std::filesystem::path& path);
+
+/// What joining tables did.
+struct MetricMerge {
+  int64_t runs = 0, groups = 0, bytes_written = 0;
+  std::vector<std::string> warnings;
+};
+
+/// Joins tables, and journals of runs that were cut off, to one, .h5 or .csv by the name's end: all
+/// runs of all of them. Heads of one run that several processes measured are put together. What is
+/// read counts in `budget`. With `dry_run` nothing is written. Throws Error(file) that names what
+/// is there twice, the ranks whose files are missing, and what was measured with other options, of
+/// which `mixed` allows other backends; Error(usage) for another name's end.
+MetricMerge merge_metrics(const std::vector<std::filesystem::path>& parts,
+                          const std::filesystem::path& out, bool mixed, bool dry_run,
+                          OutputFileOptions options, MemoryBudget& budget);
+
+}  // namespace attnscope

@@ -1,0 +1,249 @@
+#include "io/metrics/metric_journal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/version.h"
+#include "io/export/format/export_manifest.h"
+#include "io/metrics/metric_file.h"
+#include "io/metrics/metric_line.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kMetricsDurableWithin{1'000};
+
+/// What a journal holds.
+struct JournalTable {
+  Json options;
+  std::vector<MetricRun> runs;
+  std::vector<std::pair<size_t, MetricGroup>> groups;  ///< with their runs
+  int64_t bytes = 0;                                   ///< of what is whole
+};
+
+/// Takes a line; false where it is none.
+bool take_line(const std::string& line, JournalTable& table) {
+  try {
+    const Json json = Json::parse(line);
+    if (json.contains("run")) {
+      table.runs.push_back(MetricRun::parse(json.at("run")));
+    } else if (json.contains("end")) {
+      table.runs.at(table.runs.size() - 1) = MetricRun::parse(json.at("end"));
+    } else {
+      if (table.runs.empty()) return false;
+      table.groups.emplace_back(table.runs.size() - 1, parse_group_line(json.at("group")));
+    }
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  } catch (const std::out_of_range&) {
+    return false;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+[[noreturn]] void fail_journal(const fs::path& path) {
+  throw file_error(path.string(), "", "is no journal of metrics (force=True gives it up)");
+}
+
+/// What was written to its end; what is behind it was cut off.
+JournalTable read_journal(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kMetricList.size(), '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  // A run may have been killed before its first line was written.
+  if (kMetricList.substr(0, static_cast<size_t>(file.gcount())) !=
+      begin.substr(0, static_cast<size_t>(file.gcount()))) {
+    fail_journal(path);
+  }
+  file.clear();
+  file.seekg(0);
+  JournalTable table;
+  std::string line;
+  while (std::getline(file, line) && !file.eof()) {
+    if (table.bytes == 0) {
+      const Json json = Json::parse(line, nullptr, false);
+      if (!json.is_object() || !json.contains("options") || !json["options"].is_object()) {
+        fail_journal(path);
+      }
+      table.options = json["options"];
+    } else if (!take_line(line, table)) {
+      throw file_error(path.string(), "",
+                       fmt::format("is damaged: the line at byte {} is no part of a journal of "
+                                   "metrics",
+                                   table.bytes));
+    }
+    table.bytes += static_cast<int64_t>(line.size()) + 1;
+  }
+  return table;
+}
+
+/// Leaves out the runs that have no group.
+void drop_empty_runs(JournalTable& table) {
+  std::vector<size_t> places(table.runs.size());
+  std::vector<MetricRun> kept;
+  for (size_t r = 0; r < table.runs.size(); ++r) {
+    places[r] = kept.size();
+    const bool is_used = std::any_of(table.groups.begin(), table.groups.end(),
+                                     [&](const auto& group) { return group.first == r; });
+    if (is_used) kept.push_back(std::move(table.runs[r]));
+  }
+  table.runs = std::move(kept);
+  for (auto& [run, group] : table.groups) run = places[run];
+}
+
+std::vector<MetricSource> sources_of(const JournalTable& journal, size_t before,
+                                     const std::string& where) {
+  std::vector<MetricSource> sources;
+  for (const auto& [run, group] : journal.groups) {
+    sources.push_back({where, {before + run}, &group});
+  }
+  return sources;
+}
+
+}  // namespace
+
+bool is_metric_journal(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kMetricList.size(), '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return file.gcount() == static_cast<std::streamsize>(begin.size()) && begin == kMetricList;
+}
+
+RunTable read_metric_journal(const fs::path& path) {
+  JournalTable journal = read_journal(path);
+  drop_empty_runs(journal);
+  RunTable table;
+  table.options = std::move(journal.options);
+  table.groups = join_groups(sources_of(journal, 0, path.string()), journal.runs.size());
+  table.runs = std::move(journal.runs);
+  return table;
+}
+
+MetricJournal::MetricJournal(fs::path out, Json options, bool force)
+    : options_(std::move(options)),
+      file_(std::move(out), {.force = true, .resumable = true, .resume = !force}) {
+  take_up(force);
+  sync_.emplace([this] { file_.sync_data(); }, kMetricsDurableWithin);
+}
+
+MetricJournal::~MetricJournal() {
+  sync_.reset();
+  if (groups_ > 0) return;
+  try {
+    file_.remove_partial();
+  } catch (const std::exception&) {
+    // What is left says that nothing was measured.
+  }
+}
+
+void MetricJournal::take_up(bool force) {
+  std::error_code none;
+  if (!force && fs::exists(file_.out(), none)) {
+    if (!is_hdf5_file(file_.out()) || !is_metric_file(file_.out())) {
+      throw file_error(file_.out().string(), "",
+                       "exists and holds no metrics of runs (force=True replaces it)");
+    }
+    known_ = read_metric_file(file_.out(), MetricPart::shapes);
+    expect_options(options_, known_.options, file_.out().string(), false);
+    has_table_ = true;
+  }
+  if (!force && fs::exists(file_.part_path(), none)) {
+    const std::string part = file_.part_path().string();
+    JournalTable left = read_journal(file_.part_path());
+    if (left.bytes > 0) {
+      expect_options(options_, left.options, part, false);
+      drop_empty_runs(left);
+      for (const MetricRun& run : left.runs) known_.runs.push_back(run);
+      for (const auto& [run, group] : left.groups) know(group, part);
+      groups_ = std::ssize(left.groups);
+      if (groups_ > 0) {
+        notes_.push_back(fmt::format("{}: {} calls of a run that was cut off are kept", part,
+                                     left.groups.size()));
+      }
+      size_ = left.bytes;
+      file_.reopen_part();
+      file_.data().truncate(size_);
+      return;
+    }
+  }
+  file_.remove_partial();
+  file_.create_part();
+  write_line(
+      {{"format", "attnscope-metrics-part/1"}, {"version", version()}, {"options", options_}});
+}
+
+/// Notes the group's shape. Throws where it does not fit.
+void MetricJournal::know(const MetricGroup& group, const std::string& where) {
+  const auto found =
+      std::find_if(known_.groups.begin(), known_.groups.end(),
+                   [&](const MetricGroup& other) { return group_key(other) == group_key(group); });
+  if (found != known_.groups.end()) return expect_group_fits(*found, group, where);
+  MetricGroup& shape = known_.groups.emplace_back(group);
+  for (MetricVariable& variable : shape.variables) {
+    std::visit([](auto& list) { list = {}; }, variable.values);
+  }
+}
+
+void MetricJournal::write_line(const Json& json) {
+  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  file_.write_at(std::as_bytes(std::span(line)), size_);
+  size_ += static_cast<int64_t>(line.size());
+}
+
+std::string MetricJournal::begin(MetricRun run) {
+  run.name = unlike_name(run.name, known_.runs);
+  write_line({{"run", run.json()}});
+  known_.runs.push_back(run);
+  run_ = std::move(run);
+  return run_->name;
+}
+
+void MetricJournal::append(const MetricGroup& group) {
+  if (!run_) throw usage_error(file_.out().string() + ": no run has begun");
+  know(group, file_.out().string());
+  write_line({{"group", group_line(group)}});
+  ++groups_;
+  file_.keep_partial();
+  sync_->wrote();
+}
+
+void MetricJournal::finish(const MetricRun& ended) {
+  if (run_) write_line({{"end", ended.json()}});
+  if (groups_ == 0) return;
+  sync_->flush();
+  JournalTable journal = read_journal(file_.part_path());
+  drop_empty_runs(journal);
+  RunTable table;
+  if (has_table_) table = read_metric_file(file_.out(), MetricPart::everything);
+  table.options = options_;
+  const size_t before = table.runs.size();
+  std::vector<MetricSource> sources;
+  std::vector<size_t> old(before);
+  for (size_t r = 0; r < before; ++r) old[r] = r;
+  for (const MetricGroup& group : table.groups) {
+    sources.push_back({file_.out().string(), old, &group});
+  }
+  for (MetricSource& source : sources_of(journal, before, file_.part_path().string())) {
+    sources.push_back(std::move(source));
+  }
+  table.runs.insert(table.runs.end(), journal.runs.begin(), journal.runs.end());
+  std::vector<MetricGroup> whole = join_groups(sources, table.runs.size());
+  table.groups = std::move(whole);
+  std::error_code none;
+  fs::remove(file_.new_part_path(), none);
+  write_metric_file(table, file_.new_part_path());
+  sync_.reset();
+  file_.open_new_part(static_cast<int64_t>(fs::file_size(file_.new_part_path())));
+  file_.commit_new_part();
+}
+
+}  // namespace attnscope

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/files/group_sync.h"
+#include "io/files/output_file.h"
+#include "io/metrics/run_table.h"
+
+namespace attnscope {
+
+/// How the OUT.part of metrics of a running model begins.
+constexpr std::string_view kMetricList = R"({"format":"attnscope-metrics-part/1")";
+
+/// Whether a file begins as a journal of metrics does.
+bool is_metric_journal(const std::filesystem::path& path);
+/// The table of a journal: every line that was written to its end. Throws Error(file) where it is
+/// none.
+RunTable read_metric_journal(const std::filesystem::path& path);
+
+/// A table that runs are added to. While a run is under way its heads are lines of OUT.part, each
+/// of which holds from then on whatever ends the process, and is durable within a second; finish()
+/// adds them to OUT, which is replaced in one step. What a process that was killed left in OUT.part
+/// is kept and goes on. Not thread-safe.
+class MetricJournal {
+ public:
+  /// `options` as RunTable's. `force`: OUT and OUT.part, whatever they are, are given up. Throws
+  /// what OutputFile's constructor throws, and Error(file) where OUT is no table, or its options or
+  /// those of OUT.part are others.
+  MetricJournal(std::filesystem::path out, nlohmann::ordered_json options, bool force);
+  MetricJournal(const MetricJournal&) = delete;
+  MetricJournal& operator=(const MetricJournal&) = delete;
+  /// Where nothing was measured, nothing is left.
+  ~MetricJournal();
+
+  /// The runs that are there.
+  const std::vector<MetricRun>& runs() const { return known_.runs; }
+  /// What a user should know of what was found.
+  const std::vector<std::string>& notes() const { return notes_; }
+  const std::filesystem::path& out() const { return file_.out(); }
+
+  /// Begins a run; groups that follow are its. Gives the name that it has: unlike the others'.
+  std::string begin(MetricRun run);
+  /// Adds heads of the run, with values of one run. Throws Error(file) where they do not fit those
+  /// of runs before it, or cannot be written.
+  void append(const MetricGroup& group);
+  /// Ends the run with what is known of it now, and puts all that OUT.part has into OUT. Nothing
+  /// where nothing was measured. On an Error all stays in OUT.part.
+  void finish(const MetricRun& ended);
+
+ private:
+  void take_up(bool force);
+  void write_line(const nlohmann::ordered_json& json);
+  void know(const MetricGroup& group, const std::string& where);
+
+  nlohmann::ordered_json options_;
+  OutputFile file_;
+  RunTable known_;  ///< runs, and the shapes of their groups
+  std::vector<std::string> notes_;
+  std::optional<MetricRun> run_;
+  int64_t size_ = 0;        ///< of OUT.part
+  int64_t groups_ = 0;      ///< lines of groups in it
+  bool has_table_ = false;  ///< OUT is there, and stays
+  std::optional<GroupSync> sync_;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,147 @@
+#include "io/metrics/metric_line.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "journals hold little-endian numbers");
+
+constexpr std::string_view kDigits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr const char* kTypes[] = {"f64", "f32", "i32", "text"};
+
+std::string to_base64(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    uint32_t three = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      three = three << 8 | (at + i < bytes.size() ? std::to_integer<uint32_t>(bytes[at + i]) : 0);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      text += at + i > bytes.size() ? '=' : kDigits[three >> (18 - 6 * i) & 63];
+    }
+  }
+  return text;
+}
+
+[[noreturn]] void fail_line() { throw usage_error("is no group of metrics"); }
+
+std::array<uint8_t, 256> digit_values() {
+  std::array<uint8_t, 256> values{};
+  values.fill(64);
+  for (size_t i = 0; i < kDigits.size(); ++i) {
+    values[static_cast<unsigned char>(kDigits[i])] = static_cast<uint8_t>(i);
+  }
+  return values;
+}
+
+/// Fills `bytes`, whose number the text must have.
+void from_base64(const std::string& text, std::span<std::byte> bytes) {
+  static const std::array<uint8_t, 256> values = digit_values();
+  if (text.size() != (bytes.size() + 2) / 3 * 4) fail_line();
+  for (size_t at = 0, place = 0; at < text.size(); at += 4) {
+    uint32_t three = 0;
+    for (size_t i = 0; i < 4; ++i) {
+      const bool is_end = text[at + i] == '=' && at + 4 == text.size() && i >= 2;
+      const uint32_t digit = is_end ? 0 : values[static_cast<unsigned char>(text[at + i])];
+      if (digit > 63) fail_line();
+      three = three << 6 | digit;
+    }
+    for (size_t i = 0; i < 3 && place < bytes.size(); ++i, ++place) {
+      bytes[place] = static_cast<std::byte>(three >> (16 - 8 * i));
+    }
+  }
+}
+
+Json values_json(const MetricValues& values) {
+  return std::visit(
+      [](const auto& list) {
+        using Value = typename std::decay_t<decltype(list)>::value_type;
+        if constexpr (std::is_same_v<Value, std::string>) {
+          return Json(list);
+        } else {
+          return Json(to_base64(std::as_bytes(std::span(list))));
+        }
+      },
+      values);
+}
+
+template <typename Value>
+MetricValues parse_numbers(const Json& json, size_t count) {
+  std::vector<Value> list(count);
+  from_base64(json.get_ref<const std::string&>(), std::as_writable_bytes(std::span(list)));
+  return list;
+}
+
+MetricValues parse_values(const std::string& type, const Json& json, size_t count) {
+  if (type == "f64") return parse_numbers<double>(json, count);
+  if (type == "f32") return parse_numbers<float>(json, count);
+  if (type == "i32") return parse_numbers<int32_t>(json, count);
+  if (type != "text") fail_line();
+  auto list = json.get<std::vector<std::string>>();
+  if (list.size() != count) fail_line();
+  return list;
+}
+
+}  // namespace
+
+Json group_line(const MetricGroup& group) {
+  Json json{
+      {"call", call_description_json(group.call)}, {"batch", group.batch}, {"heads", group.heads}};
+  Json& variables = json["variables"] = Json::array();
+  for (const MetricVariable& v : group.variables) {
+    variables.push_back({{"name", v.name},
+                         {"long_name", v.long_name},
+                         {"of_heads", v.of_heads},
+                         {"axes", v.axes},
+                         {"shape", v.shape},
+                         {"labels", v.labels},
+                         {"type", kTypes[static_cast<size_t>(v.type())]},
+                         {"values", values_json(v.values)}});
+  }
+  return json;
+}
+
+MetricGroup parse_group_line(const Json& json) {
+  MetricGroup group;
+  group.call = parse_call_description(json.at("call"));
+  json.at("batch").get_to(group.batch);
+  json.at("heads").get_to(group.heads);
+  for (const Json& v : json.at("variables")) {
+    MetricVariable variable;
+    v.at("name").get_to(variable.name);
+    v.at("long_name").get_to(variable.long_name);
+    v.at("of_heads").get_to(variable.of_heads);
+    v.at("axes").get_to(variable.axes);
+    v.at("shape").get_to(variable.shape);
+    v.at("labels").get_to(variable.labels);
+    const int64_t extents[] = {
+        variable.of_heads ? std::ssize(group.batch) * std::ssize(group.heads) : 1, variable.cell()};
+    const auto count = checked_count(extents);
+    // Values are at least a byte each in the line, which is in memory.
+    const Json& values = v.at("values");
+    const int64_t most = values.is_string() ? std::ssize(values.get_ref<const std::string&>())
+                                            : static_cast<int64_t>(values.size());
+    if (!count || *count > most || variable.axes.size() != variable.shape.size()) fail_line();
+    variable.values =
+        parse_values(v.at("type").get<std::string>(), values, static_cast<size_t>(*count));
+    group.variables.push_back(std::move(variable));
+  }
+  if (group.find(kMeasured) == nullptr || group.find(kMeasured)->type() != MetricType::i32) {
+    fail_line();
+  }
+  return group;
+}
+
+}  // namespace attnscope

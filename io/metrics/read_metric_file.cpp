@@ -1,0 +1,270 @@
+#include <array>
+#include <sstream>
+#include <utility>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "io/export/format/export_manifest.h"
+#include "io/export/format/export_marks.h"
+#include "io/files/input_file.h"
+#include "io/hdf5/hdf5_reader.h"
+#include "io/helper/ask_helper.h"
+#include "io/metrics/metric_file.h"
+
+namespace attnscope {
+namespace {
+
+using PlainJson = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int64_t kMostTexts = int64_t{1} << 26;
+constexpr int64_t kMostPlaces = int64_t{1} << 20;
+
+// ---- in the helper process
+
+std::string member_name(const Hdf5Reader& reader, hid_t group, hsize_t number) {
+  std::array<char, 1024> name{};
+  const ssize_t length = H5Lget_name_by_idx(group, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, number,
+                                            name.data(), name.size(), H5P_DEFAULT);
+  if (length <= 0 || length >= static_cast<ssize_t>(name.size())) reader.bad("", "has a bad link");
+  return name.data();
+}
+
+/// Shape, type and place of a variable; null for what is none.
+PlainJson read_variable(const Hdf5Reader& reader, hid_t group, const std::string& name) {
+  const Hdf5Dataset d = reader.dataset(group, name);
+  if (!reader.has_attribute(d.id(), "axes")) return nullptr;
+  PlainJson json{{"name", name},
+                 {"axes", reader.text(d.id(), "axes")},
+                 {"long_name", reader.text(d.id(), "long_name")},
+                 {"shape", reader.shape(d, name)}};
+  const Hdf5Type type(H5Dget_type(d.id()), reader.path(), name);
+  if (H5Tget_class(type.id()) == H5T_STRING) {
+    json["type"] = MetricType::text;
+    json["texts"] = reader.strings(d, name, kMostTexts);
+    return json;
+  }
+  const std::pair<MetricType, hid_t> types[] = {{MetricType::f64, H5T_IEEE_F64LE},
+                                                {MetricType::f32, H5T_IEEE_F32LE},
+                                                {MetricType::i32, H5T_STD_I32LE}};
+  for (const auto& [which, file_type] : types) {
+    if (H5Tequal(type.id(), file_type) > 0) json["type"] = which;
+  }
+  if (!json.contains("type")) reader.bad(name, "has a type that no metric has");
+  json["place"] = reader.address(d, name);
+  return json;
+}
+
+void add_labels(const Hdf5Reader& reader, hid_t group, const PlainJson& variable, PlainJson& json) {
+  std::istringstream axes(variable["axes"].get<std::string>());
+  for (std::string axis; axes >> axis;) {
+    if (H5Lexists(group, axis.c_str(), H5P_DEFAULT) <= 0) continue;
+    const Hdf5Dataset scale = reader.dataset(group, axis);
+    if (reader.has_attribute(scale.id(), "labels")) {
+      json[axis] = PlainJson::parse(reader.text(scale.id(), "labels"));
+    }
+  }
+}
+
+/// The variables of a group and of those below it, whose names stand in front.
+void add_variables(const Hdf5Reader& reader, hid_t group, const std::string& before,
+                   PlainJson& json) {
+  H5G_info_t info{};
+  reader.check(H5Gget_info(group, &info), "group");
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    const std::string name = member_name(reader, group, i);
+    H5L_info_t link{};
+    reader.check(H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT), name);
+    if (link.type != H5L_TYPE_HARD) reader.bad(name, "is a link to somewhere else");
+    H5O_info_t object{};
+    reader.check(H5Oget_info_by_name(group, name.c_str(), &object, H5P_DEFAULT), name);
+    if (object.type == H5O_TYPE_GROUP && before.empty()) {
+      const Hdf5Group inner(H5Gopen2(group, name.c_str(), H5P_DEFAULT), reader.path(), name);
+      add_variables(reader, inner.id(), name + "/", json);
+      continue;
+    }
+    if (object.type != H5O_TYPE_DATASET) continue;
+    PlainJson variable = read_variable(reader, group, name);
+    if (variable.is_null()) continue;
+    variable["labels"] = PlainJson::object();
+    add_labels(reader, group, variable, variable["labels"]);
+    variable["name"] = before + name;
+    json.push_back(std::move(variable));
+  }
+}
+
+PlainJson read_metrics(const std::string& path, const PlainJson& asked) {
+  const Hdf5Session session;
+  const Hdf5Reader reader(path);
+  const hid_t root = reader.root();
+  PlainJson json{{"metrics", reader.has_attribute(root, "product") &&
+                                 reader.text(root, "product") == "stats" &&
+                                 H5Lexists(root, "runs", H5P_DEFAULT) > 0 &&
+                                 H5Lexists(root, "calls", H5P_DEFAULT) > 0}};
+  if (!json["metrics"].get<bool>() || asked["what"] == "kind") return json;
+  const Hdf5Group runs(H5Gopen2(root, "runs", H5P_DEFAULT), path, "runs");
+  json["runs"] = reader.strings(reader.dataset(runs.id(), "facts"), "runs/facts", kMostPlaces);
+  if (asked["what"] == "runs") return json;
+  const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path, "calls");
+  H5G_info_t info{};
+  reader.check(H5Gget_info(calls.id(), &info), "calls");
+  PlainJson& groups = json["groups"] = PlainJson::array();
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    const std::string name = member_name(reader, calls.id(), i);
+    const Hdf5Group group(H5Gopen2(calls.id(), name.c_str(), H5P_DEFAULT), path, name);
+    PlainJson one{{"name", name},
+                  {"call", reader.text(group.id(), "part_call")},
+                  {"batch", reader.integers(group.id(), "batch", kMostPlaces)},
+                  {"heads", reader.integers(group.id(), "head", kMostPlaces)},
+                  {"variables", PlainJson::array()}};
+    add_variables(reader, group.id(), "", one["variables"]);
+    groups.push_back(std::move(one));
+  }
+  return json;
+}
+
+// ---- in this one
+
+/// Makes groups of what the helper said of the file, which may be damaged.
+class MetricFileReader {
+ public:
+  MetricFileReader(const std::filesystem::path& path, MetricPart part, size_t runs)
+      : name_(path.string()), file_(path), part_(part), runs_(runs) {}
+
+  MetricGroup group(const PlainJson& json) {
+    const auto where = json.at("name").get<std::string>();
+    MetricGroup group;
+    group.call = parse_call_description(OrderedJson::parse(json.at("call").get<std::string>()));
+    json.at("batch").get_to(group.batch);
+    json.at("heads").get_to(group.heads);
+    for (const auto* list : {&group.batch, &group.heads}) {
+      for (size_t i = 1; i < list->size(); ++i) {
+        if ((*list)[i - 1] >= (*list)[i]) fail(where, "its indices do not ascend");
+      }
+    }
+    for (const PlainJson& variable : json.at("variables")) {
+      group.variables.push_back(read(variable, group, where));
+    }
+    const MetricVariable* const measured = group.find(kMeasured);
+    if (measured == nullptr || measured->type() != MetricType::i32 || !measured->of_heads ||
+        measured->cell() != 1) {
+      fail(where, "does not tell which heads it has");
+    }
+    return group;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& where, const std::string& what) const {
+    throw file_error(name_, one_line(where), what);
+  }
+
+  MetricVariable read(const PlainJson& json, const MetricGroup& group,
+                      const std::string& where) const {
+    MetricVariable variable;
+    json.at("name").get_to(variable.name);
+    json.at("long_name").get_to(variable.long_name);
+    json.at("labels").get_to(variable.labels);
+    std::istringstream words(json.at("axes").get<std::string>());
+    for (std::string axis; words >> axis;) variable.axes.push_back(axis);
+    json.at("shape").get_to(variable.shape);
+    const std::vector<std::string> front{"run", "batch", "head"};
+    const std::vector<int64_t> extents{static_cast<int64_t>(runs_), std::ssize(group.batch),
+                                       std::ssize(group.heads)};
+    variable.of_heads = variable.axes.size() > 1;
+    const size_t own = variable.of_heads ? 3 : 1;
+    for (size_t i = 0; i < own; ++i) {
+      if (variable.axes.size() != variable.shape.size() || i >= variable.axes.size() ||
+          variable.axes[i] != front[i] || variable.shape[i] != extents[i]) {
+        fail(where, variable.name + " does not fit the runs and heads");
+      }
+    }
+    const auto count = checked_count(variable.shape);
+    if (!count) fail(where, variable.name + " is too large");
+    variable.axes.erase(variable.axes.begin(), variable.axes.begin() + static_cast<int64_t>(own));
+    variable.shape.erase(variable.shape.begin(),
+                         variable.shape.begin() + static_cast<int64_t>(own));
+    read_values(json, *count, where, variable);
+    return variable;
+  }
+
+  void read_values(const PlainJson& json, int64_t count, const std::string& where,
+                   MetricVariable& variable) const {
+    switch (json.at("type").get<MetricType>()) {
+      case MetricType::f64:
+        variable.values = numbers<double>(json, count, where);
+        return;
+      case MetricType::f32:
+        variable.values = numbers<float>(json, count, where);
+        return;
+      case MetricType::i32:
+        variable.values = numbers<int32_t>(json, count, where);
+        return;
+      case MetricType::text:
+        break;
+    }
+    auto texts = json.at("texts").get<std::vector<std::string>>();
+    if (std::ssize(texts) != count) fail(where, variable.name + " has another length");
+    if (part_ != MetricPart::everything) texts.clear();
+    variable.values = std::move(texts);
+  }
+
+  template <typename Value>
+  MetricValues numbers(const PlainJson& json, int64_t count, const std::string& where) const {
+    if (part_ != MetricPart::everything) return std::vector<Value>();
+    if (count > file_.size() / static_cast<int64_t>(sizeof(Value))) {
+      fail(where, "has longer lists than the file has bytes");
+    }
+    std::vector<Value> values(static_cast<size_t>(count));
+    file_.read_at(json.at("place").get<int64_t>(), std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  const std::string name_;
+  const InputFile file_;
+  const MetricPart part_;
+  const size_t runs_;
+};
+
+void require_sound(const ExportManifest& stored, const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const PosixFile file(path, PosixFile::Mode::read_only);
+  if (structure_checksum(stored, file) != recorded_structure_checksum(stored, file)) {
+    throw file_error(name, "", "is not what was written (its checksum differs)");
+  }
+  if (!is_marked_complete(stored, file)) throw file_error(name, "", "is not complete");
+}
+
+}  // namespace
+
+const HelperQuestion kMetricsQuestion{"metrics of several runs", read_metrics};
+
+bool is_metric_file(const std::filesystem::path& path) {
+  if (!is_hdf5_file(path)) return false;
+  return ask_helper(kMetricsQuestion, path.string(), {{"what", "kind"}}).at("metrics").get<bool>();
+}
+
+RunTable read_metric_file(const std::filesystem::path& path, MetricPart part) {
+  const std::string name = path.string();
+  const ExportManifest stored = read_manifest(path);
+  require_sound(stored, path);
+  const PlainJson json =
+      ask_helper(kMetricsQuestion, name, {{"what", part == MetricPart::runs ? "runs" : "groups"}});
+  if (!json.at("metrics").get<bool>()) {
+    throw file_error(name, "", "holds no metrics of several runs");
+  }
+  try {
+    RunTable table;
+    table.options = OrderedJson::parse(stored.options);
+    for (const auto& run : json.at("runs")) {
+      table.runs.push_back(MetricRun::parse(OrderedJson::parse(run.get<std::string>())));
+    }
+    if (part == MetricPart::runs) return table;
+    MetricFileReader reader(path, part, table.runs.size());
+    for (const auto& group : json.at("groups")) table.groups.push_back(reader.group(group));
+    return table;
+  } catch (const nlohmann::json::exception&) {
+    throw file_error(name, "", "does not say what a file of metrics says");
+  }
+}
+
+}  // namespace attnscope
