@@ -216,10 +216,15 @@ void MetricJournal::append(const MetricGroup& group) {
   sync_->wrote();
 }
 
-void MetricJournal::finish(const MetricRun& ended) {
+void MetricJournal::finish(const MetricRun& ended, MemoryBudget& budget) {
   if (run_) write_line({{"end", ended.json()}});
   if (groups_ == 0) return;
   sync_->flush();
+  std::error_code none;
+  const int64_t table_bytes =
+      has_table_ ? static_cast<int64_t>(fs::file_size(file_.out(), none)) : 0;
+  // As they are read, and the whole of them.
+  const MemoryReservation reserved = budget.reserve(2 * (size_ + table_bytes), "the table");
   JournalTable journal = read_journal(file_.part_path());
   drop_empty_runs(journal);
   RunTable table;
@@ -238,7 +243,6 @@ void MetricJournal::finish(const MetricRun& ended) {
   table.runs.insert(table.runs.end(), journal.runs.begin(), journal.runs.end());
   std::vector<MetricGroup> whole = join_groups(sources, table.runs.size());
   table.groups = std::move(whole);
-  std::error_code none;
   fs::remove(file_.new_part_path(), none);
   write_metric_file(table, file_.new_part_path());
   sync_.reset();

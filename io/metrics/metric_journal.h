@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/memory_budget.h"
 #include "io/files/group_sync.h"
 #include "io/files/output_file.h"
 #include "io/metrics/run_table.h"
@@ -47,9 +48,10 @@ class MetricJournal {
   /// Adds heads of the run, with values of one run. Throws Error(file) where they do not fit those
   /// of runs before it, or cannot be written.
   void append(const MetricGroup& group);
-  /// Ends the run with what is known of it now, and puts all that OUT.part has into OUT. Nothing
-  /// where nothing was measured. On an Error all stays in OUT.part.
-  void finish(const MetricRun& ended);
+  /// Ends the run with what is known of it now, and puts all that OUT.part has into OUT: what both
+  /// hold is in memory meanwhile, and counts in `budget`. Nothing where nothing was measured. On an
+  /// Error all stays in OUT.part.
+  void finish(const MetricRun& ended, MemoryBudget& budget);
 
  private:
   void take_up(bool force);

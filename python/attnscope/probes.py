@@ -147,7 +147,7 @@ class _Table:
             return
         self.run.update(complete=complete, seconds=sum(steps.values()), steps=sorted(steps.items()))
         if self._begun:
-            journal.finish(json.dumps(self.run))
+            journal.finish(json.dumps(self.run), self._measurement.engine)
 
     def close(self) -> None:
         """Lets others write the table."""

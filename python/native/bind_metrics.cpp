@@ -160,8 +160,12 @@ void bind_journal(nb::module_& module) {
           "groups"_a, unlocked())
       .def(
           "finish",
-          [](MetricJournal& journal, const std::string& run) { journal.finish(run_of(run)); },
-          "run"_a, unlocked(), "Ends the run, and puts what was measured into the table.");
+          [](MetricJournal& journal, const std::string& run, const Engine& engine) {
+            MemoryBudget budget(engine.memory());
+            journal.finish(run_of(run), budget);
+          },
+          "run"_a, "engine"_a, unlocked(),
+          "Ends the run, and puts what was measured into the table.");
 }
 
 }  // namespace
