@@ -1,3 +1,5 @@
+#include "io/metrics/metric_file.h"
+
 #include <array>
 #include <sstream>
 #include <utility>
@@ -9,7 +11,6 @@
 #include "io/files/input_file.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
-#include "io/metrics/metric_file.h"
 
 namespace attnscope {
 namespace {

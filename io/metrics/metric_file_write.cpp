@@ -1,3 +1,5 @@
+#include "io/metrics/metric_file.h"
+
 #include <fmt/format.h>
 
 #include <numeric>
@@ -9,7 +11,6 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
 #include "io/files/checksum.h"
-#include "io/metrics/metric_file.h"
 
 namespace attnscope {
 namespace {
