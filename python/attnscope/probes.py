@@ -92,8 +92,9 @@ class _Table:
 
     def __init__(self, path: Path, measurement: _Measurement, options: dict[str, Any], force: bool) -> None:
         self.root: dict[str, Any] = {}
-        self.calls: list[str] = []  # that were measured
-        self.heads = 0
+        self.calls: list[str] = []  # that are in the table
+        self.heads = 0  # the same
+        self.taken = 0  # calls that were measured
         self.run: dict[str, Any] = {}
         self.named: str | None = None  # run=
         self.shared: str | None = None  # of a run whose heads several processes have: what tells it
@@ -104,7 +105,8 @@ class _Table:
         self._force = force
         self._journal: _native.MetricJournal | None = None
         self._begun = False
-        self._held: list[_native.MeasuredGroups] = []
+        self._error: BaseException | None = None
+        self._held: list[tuple[str, _native.MeasuredGroups]] = []
 
     def open(self, stack: contextlib.ExitStack, root: dict[str, Any]) -> None:
         self.root = root
@@ -122,23 +124,28 @@ class _Table:
                 f"{job.name}: this process has a part of the call's tokens, whose rows lack the keys of the other "
                 "processes: metrics need a model whose tokens are not split (capture() records the parts)"
             )
+        self.raise_error()
         groups = self._measurement.of(job)
-        self.calls.append(job.name)
-        self.heads += groups.heads
+        self.taken += 1
         if not self._begun:
             self._begin(job)
         if job.held:
-            self._held.append(groups)
+            self._held.append((job.name, groups))
         else:
-            self._append(groups)
+            self._append(job.name, groups)
 
     def settle(self, keep: bool) -> None:
         held, self._held = self._held, []
-        for groups in held if keep else ():
-            self._append(groups)
+        try:
+            for name, groups in held if keep else ():
+                self._append(name, groups)
+        except BaseException as error:  # raised by raise_error(), when the hooks are gone
+            self._error = error
 
     def raise_error(self) -> None:
-        """Everything was raised where it happened."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
 
     def finish(self, complete: bool, steps: Mapping[int, float]) -> None:
         """Puts the run into the table."""
@@ -148,6 +155,7 @@ class _Table:
         self.run.update(complete=complete, seconds=sum(steps.values()), steps=sorted(steps.items()))
         if self._begun:
             journal.finish(json.dumps(self.run), self._measurement.engine)
+        self.raise_error()
 
     def close(self) -> None:
         """Lets others write the table."""
@@ -160,14 +168,17 @@ class _Table:
         run["prompt"] = run["prompt"] or str(job.facts.get("prompt", ""))
         if self.named is None:
             seed = "" if run["seed"] is None else f"seed {run['seed']}"
-            run["run"] = ", ".join(part for part in (run["prompt"], seed) if part) or "run"
+            named = ", ".join(part for part in (run["prompt"], seed) if part) or "run"
+            run["run"] = self._journal.unlike_name(named)
         if self.shared is not None:
             run["id"] = f"{self.shared}:{run['run']}"
-        run["run"] = self._journal.begin(json.dumps({**run, "complete": False, "seconds": 0.0, "steps": []}))
+        self._journal.begin(json.dumps({**run, "complete": False, "seconds": 0.0, "steps": []}))
 
-    def _append(self, groups: _native.MeasuredGroups) -> None:
+    def _append(self, name: str, groups: _native.MeasuredGroups) -> None:
         assert self._journal is not None
         self._journal.append(groups)
+        self.calls.append(name)
+        self.heads += groups.heads
 
 
 class Probe(Capture):
@@ -247,8 +258,14 @@ class Probe(Capture):
             # What ends the block is what its caller has to know first.
             self._say(f"{self.path}: the run is in {self.path}.part alone: {error}")
             return
-        if self._table.calls:
-            self._say(self._told())
+        if not self._table.calls:
+            return
+        self._say(self._told())
+        rank = self._rank
+        if rank is not None and rank.rank == 0:
+            parts = self._asked.with_name(f"{self._asked.stem}.rank-*{self._asked.suffix}")
+            joined = f"attnscope merge {parts} -o {self._asked}"
+            self._say(f"{self._asked}: {joined} joins the files of {rank.ranks} processes")
 
     def _told(self) -> str:
         spent = sum(self.overhead.values())
@@ -259,10 +276,6 @@ class Probe(Capture):
             f"{spent / max(self.seconds, 1e-9):.0%} of the block's {self.seconds:.3g} s"
         )
 
-    def _joined_by(self, rank: Any) -> str:
-        parts = self._asked.with_name(f"{self._asked.stem}.rank-*{self._asked.suffix}")
-        return f"{self._asked}: attnscope merge {parts} -o {self._asked} joins the files of {rank.ranks} processes"
-
     def add_video(self, video: Any, frames_per_latent: int | None = None) -> None:
         """A table has no pictures."""
         raise CaptureError("add_video: a probe keeps numbers alone; capture() keeps pictures")
@@ -272,11 +285,11 @@ class Probe(Capture):
         step = forward.step if forward is not None else self._bare[0]
         if call.q.is_cuda and (forward is None or forward.chosen):
             torch.cuda.synchronize(call.q.device)  # what the model has to compute anyway is no overhead
-        before, begin = len(self._table.calls), time.perf_counter()
+        before, begin = self._table.taken, time.perf_counter()
         try:
             super()._see_slot(slot, call)
         finally:
-            if len(self._table.calls) > before:
+            if self._table.taken > before:
                 self.overhead[step] = self.overhead.get(step, 0.0) + time.perf_counter() - begin
 
     def _offset(self, forward: Forward, call: SeenCall, slot: Slot, heads: int | None) -> int:

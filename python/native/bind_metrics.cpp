@@ -149,6 +149,12 @@ void bind_journal(nb::module_& module) {
                      return names;
                    })
       .def(
+          "unlike_name",
+          [](const MetricJournal& journal, const std::string& name) {
+            return unlike_name(name, journal.runs());
+          },
+          "name"_a, "The name, with a number behind it where a run has it.")
+      .def(
           "begin",
           [](MetricJournal& journal, const std::string& run) { return journal.begin(run_of(run)); },
           "run"_a, unlocked(), "Begins a run; the name that it has.")

@@ -6,11 +6,14 @@ import io
 import json
 import os
 import signal
+import sys
 import tempfile
 import threading
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import h5py
 import numpy as np
@@ -248,6 +251,13 @@ class Runs(ProbeTest):
             self.assertAlmostEqual(summary["entropy_mean"][head], values.mean(), 14)
             self.assertAlmostEqual(summary["entropy_std"][head], values.std(ddof=1), 14)
             self.assertAlmostEqual(summary["entropy_ci95"][head], 3.182 * values.std(ddof=1) / 2, 12)
+        # Stand-ins, for not every environment has the libraries.
+        pandas = SimpleNamespace(DataFrame=lambda columns: columns)
+        arrow = SimpleNamespace(Table=SimpleNamespace(from_pydict=lambda columns: columns))
+        with mock.patch.dict(sys.modules, {"pandas": pandas, "pyarrow": arrow}):
+            for columns in (table.to_pandas(), table.to_arrow()):
+                self.assertEqual(list(columns), list(stats.dtype.names))
+                self.assertTrue(same(columns["entropy"], stats["entropy"]))
         # The picture shows the means.
         told = json.loads(
             attnscope.command(
@@ -462,6 +472,20 @@ class Processes(ProbeTest):
             self.assertTrue(same(values, whole.calls[0].arrays[name]), name)
         with self.assertRaisesRegex(CaptureError, "give all of them the same run="):
             self.probe(rank=(0, 2), head_offset=0)
+        # What starts the processes tells which runs are one: here, too, where their names are the same.
+        with mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "job"}):
+            for rank in range(2):
+                os.environ["RANK"] = str(rank)
+                for seed in range(2):
+                    with self.probe(self.folder / "t.h5", head_offset=2 * rank, prompt="the same") as probe:
+                        self.call(seed=seed)
+        files = sorted(self.folder.glob("t.rank-?-of-2.h5"))
+        whole = self.merge(*files)
+        self.assertEqual([run["run"] for run in whole.runs], ["the same", "the same (2)"])
+        self.assertEqual(whole.calls[0].heads, [0, 1, 2, 3])
+        self.assertTrue(whole.calls[0].measured.all())
+        with self.assertRaisesRegex(attnscope.Error, "the file of rank 1 of 2 is missing"):
+            self.merge(files[0])
 
     def test_what_does_not_belong_is_named(self) -> None:
         parts = [self.rank(rank, 3, prompt=f"prompt {rank}") for rank in range(3)]

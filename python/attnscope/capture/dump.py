@@ -67,6 +67,11 @@ class Dump:
         self._names: set[str] = set()
         self._snapshot = Snapshot()
 
+    @property
+    def has_sink(self) -> bool:
+        """Whether no folder is written."""
+        return self._sink is not None
+
     def open(self, stack: contextlib.ExitStack) -> None:
         """Makes and locks the folder; `stack` closes it."""
         if self.writer is not None:

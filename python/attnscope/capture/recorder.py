@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,12 +25,13 @@ from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
 from .maps import MapTeller, film_grid
+from .narrator import Narrator
 from .option_checks import check_options
 from .options import Options
 from .parallel import PartTeller, first_head
 from .plan import DumpPlan
 from .prompts import PromptWatch
-from .ranks import Rank, this_rank
+from .ranks import this_rank
 from .refusals import check_gradients, check_runnable, check_together
 from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
@@ -51,15 +51,11 @@ class Capture:
     SPEAKER = "attnscope_capture"  # whose lines these are
 
     def __init__(
-        self,
-        model: Any,
-        out: str | os.PathLike[str],
-        options: Options,
-        adds: bool = False,
-        sink: Sink | None = None,
+        self, model: Any, out: str | os.PathLike[str], options: Options, adds: bool = False, sink: Sink | None = None
     ) -> None:
         check_options(options)
         self.options = options
+        self._say = Narrator(self.SPEAKER, options.quiet).say
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
@@ -72,7 +68,6 @@ class Capture:
         self._counter = StepCounter(self._branches.guidance, options.branches)
         self._running = SlotStack()
         self._forward: Forward | None = None
-        self._said: set[str] = set()
         self._stack = contextlib.ExitStack()
         self._watch = PromptWatch(model, self._model.family)
         self._facts = FactTeller(self._model, options, self._watch)
@@ -155,17 +150,8 @@ class Capture:
         last = largest_named(self.options.steps)
         if self._model.transformers and last is not None and last >= self._counter.steps:
             self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
-        if self._rank is not None and self._rank.rank == 0:
-            self._say(self._joined_by(self._rank))
-
-    def _joined_by(self, rank: Rank) -> str:
-        """What the user does with the parts of several processes, one line."""
-        return rank.joined_by(self.folder.parent)
-
-    def _say(self, line: str) -> None:
-        if line not in self._said and not self.options.quiet:
-            print(f"{self.SPEAKER}: {line}", file=sys.stderr)
-        self._said.add(line)
+        if self._rank is not None and self._rank.rank == 0 and not self._dump.has_sink:
+            self._say(self._rank.joined_by(self.folder.parent))
 
     # ---- a forward of the transformer
 
