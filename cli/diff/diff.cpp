@@ -10,11 +10,14 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
+#include "cli/common/stored_input.h"
+#include "cli/diff/diff_metrics.h"
 #include "cli/diff/diff_pairs.h"
 #include "cli/diff/diff_report.h"
 #include "core/base/error.h"
 #include "core/problem/sampled_rows.h"
 #include "io/files/output_file.h"
+#include "io/metrics/merge_metrics.h"
 
 namespace attnscope {
 namespace {
@@ -99,7 +102,21 @@ std::optional<Capture> open_second(const DiffOptions& o, const Console& console)
   return open_capture(second, o.run, console);
 }
 
+/// Tables of metrics in the places of captures.
+int run_metric_diff(const DiffOptions& o) {
+  check_export_options(o.capture, o.run);
+  if (!o.second.empty() && !holds_metrics(o.second)) {
+    throw usage_error(one_line(o.second) + ": is no table of metrics, and " +
+                      one_line(o.capture.capture) + " is one");
+  }
+  if (o.sample > 0) throw usage_error("--sample: the numbers of a table are what they are");
+  if (o.dry_run) throw usage_error("--dry-run: nothing of a table is computed");
+  return diff_metrics(
+      {o.capture.capture, o.second, o.selection, o.other, o.out, o.force, o.json, o.quiet});
+}
+
 int run_diff(const DiffOptions& o) {
+  if (holds_metrics(o.capture.capture)) return run_metric_diff(o);
   const Console console(o.quiet);
   if (!o.out.empty()) check_diff_name(o.out);
   const Capture a = open_capture(o.capture, o.run, console);
@@ -164,8 +181,9 @@ void add_other_options(CommandParser& command, OtherValues& o) {
 Command add_diff_command(CLI::App& app) {
   auto options = std::make_shared<DiffOptions>();
   DiffOptions& o = *options;
-  CommandParser command(app, "diff",
-                        "heads, layers, steps, branches or captures against each other");
+  CommandParser command(
+      app, "diff",
+      "heads, layers, steps, branches, captures or tables of metrics against each other");
   add_capture_options(command, o.capture);
   command.add_option("SECOND", o.second, "the capture that side B is of (default: the first)");
   command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")

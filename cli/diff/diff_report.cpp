@@ -82,11 +82,11 @@ Json value_at(const std::vector<std::pair<std::string, Json>>& fields, const std
   return {};
 }
 
-std::string csv_of(const Json& json) {
-  const std::vector<std::string> names = column_names(json["pairs"]);
+std::string csv_of(const Json& list) {
+  const std::vector<std::string> names = column_names(list);
   std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
-  for (const Json& pair : json["pairs"]) {
-    const auto fields = flat(pair);
+  for (const Json& item : list) {
+    const auto fields = flat(item);
     std::vector<std::string> cells;
     for (const std::string& name : names) cells.push_back(csv_value(value_at(fields, name)));
     text += fmt::format("{}\r\n", fmt::join(cells, ","));
@@ -94,11 +94,11 @@ std::string csv_of(const Json& json) {
   return text;
 }
 
-std::vector<TableColumn> columns_of(const Json& json) {
+std::vector<TableColumn> columns_of(const Json& pairs) {
   std::vector<TableColumn> columns;
-  for (const std::string& name : column_names(json["pairs"])) {
+  for (const std::string& name : column_names(pairs)) {
     TableColumn column{name, {}, {}};
-    for (const Json& pair : json["pairs"]) {
+    for (const Json& pair : pairs) {
       const Json value = value_at(flat(pair), name);
       if (value.is_string()) {
         column.words.push_back(value.get<std::string>());
@@ -108,7 +108,7 @@ std::vector<TableColumn> columns_of(const Json& json) {
       }
     }
     // Of words that only some pairs have.
-    if (column.has_words() && !column.numbers.empty()) column.words.resize(json["pairs"].size());
+    if (column.has_words() && !column.numbers.empty()) column.words.resize(pairs.size());
     columns.push_back(std::move(column));
   }
   return columns;
@@ -163,17 +163,19 @@ void check_diff_name(const std::string& path) {
       fmt::format("-o {}: the name must end in .json, .csv or .h5 (got \"{}\")", path, extension));
 }
 
-void write_diff(const Json& json, const std::filesystem::path& path, bool force) {
+void write_diff(const Json& json, const std::filesystem::path& path, bool force,
+                const DiffList& list) {
   StagedFile file(path, force);
   const std::string extension = extension_of_diff(path);
   if (extension == ".h5") {
-    write_table_hdf5({{"format", json["format"].get<std::string>()},
-                      {"a", json["a"].get<std::string>()},
-                      {"b", json["b"].get<std::string>()}},
-                     "pair", columns_of(json), file.part_path());
+    std::vector<std::pair<std::string, std::string>> texts;
+    for (const char* name : {"format", "a", "b"}) {
+      if (json.contains(name)) texts.emplace_back(name, json[name].get<std::string>());
+    }
+    write_table_hdf5(texts, list.dimension, columns_of(json[list.name]), file.part_path());
   } else {
     const std::string text = extension == ".csv"
-                                 ? csv_of(json)
+                                 ? csv_of(json[list.name])
                                  : json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
     file.append(std::as_bytes(std::span(text)));
   }

@@ -22,8 +22,13 @@ nlohmann::ordered_json diff_json(const std::string& a, const std::string& b,
 void print_diff_table(const std::vector<DiffRow>& rows);
 /// The extensions that write_diff() knows. Throws Error(usage) for another.
 void check_diff_name(const std::string& path);
-/// The JSON; or a line a pair, or a variable a number over the pairs (.h5), without the rows that
-/// are listed. Throws Error(file).
-void write_diff(const nlohmann::ordered_json& json, const std::filesystem::path& path, bool force);
+/// The list of the JSON that becomes a table, and what the table's dimension is called.
+struct DiffList {
+  std::string name = "pairs", dimension = "pair";
+};
+/// The JSON; or a line an item of the list, or a variable a number over the items (.h5), without
+/// what is a list itself. Throws Error(file).
+void write_diff(const nlohmann::ordered_json& json, const std::filesystem::path& path, bool force,
+                const DiffList& list = {});
 
 }  // namespace attnscope

@@ -267,6 +267,63 @@ class Runs(ProbeTest):
         values = [head["entropy"] for head in told["values"]]
         self.assertTrue(np.allclose(values, summary["entropy_mean"], rtol=1e-14))
 
+    def test_tables_against_each_other(self) -> None:
+        """`attnscope diff`: over the runs of one table, heads of it against others, and two tables."""
+
+        def diff(*paths: Path, **options: Any) -> Any:
+            return json.loads(attnscope.command("diff", *paths, json=True, quiet=True, **options))
+
+        other = self.folder / "other.h5"
+        for out, shift in ((self.out, 0), (other, 50)):
+            for seed in range(3):
+                with self.probe(out, seed=seed) as probe:
+                    for step in range(2):
+                        probe.begin_step(step)
+                        self.call(seed=shift + 10 * step + seed)
+        stats = {path: attnscope.open(path).stats() for path in (self.out, other)}
+
+        def values(path: Path, step: int, head: int) -> np.ndarray:
+            table = stats[path]
+            return table["entropy"][(table["step"] == step) & (table["head"] == head)]
+
+        over = diff(self.out)
+        summary = attnscope.open(self.out).summary()
+        self.assertEqual(len(over["heads"]), 4)
+        for head, mine in zip(over["heads"], summary, strict=True):
+            self.assertEqual((head["step"], head["head"], head["runs"]), (mine["step"], mine["head"], 3))
+            for name in ("class", "class_share"):
+                self.assertEqual(head[name], mine[name])
+            for name in ("entropy_mean", "entropy_std", "entropy_ci95", "sink_mass_ci95"):
+                self.assertAlmostEqual(head[name], mine[name], 12)
+        steps = diff(self.out, steps=0, b_step=1)
+        self.assertTrue(steps["paired"])
+        for pair in steps["pairs"]:
+            differences = values(self.out, 0, pair["a"]["head"]) - values(self.out, 1, pair["b"]["head"])
+            self.assertAlmostEqual(pair["entropy_difference"], differences.mean(), 12)
+            self.assertAlmostEqual(pair["entropy_ci95"], 4.303 * differences.std(ddof=1) / 3**0.5, 12)
+        tables = diff(self.out, other, heads=1)
+        self.assertFalse(tables["paired"])
+        for pair in tables["pairs"]:
+            a, b = (values(path, pair["a"]["step"], 1) for path in (self.out, other))
+            self.assertAlmostEqual(pair["entropy_difference"], a.mean() - b.mean(), 12)
+            self.assertEqual(pair["b"], pair["a"])
+        for name in ("d.csv", "d.h5"):
+            attnscope.command("diff", self.out, out=self.folder / name, quiet=True)
+        with open(self.folder / "d.csv", newline="") as file:
+            means = [float(line["entropy_mean"]) for line in csv.DictReader(file)]
+        with h5py.File(self.folder / "d.h5") as f:
+            self.assertEqual(f["entropy_mean"][...].tolist(), means)
+        self.assertEqual(means, [head["entropy_mean"] for head in over["heads"]])
+        self.assertIn("same_frame_mass", attnscope.command("diff", self.out))
+        for paths, options, words in (
+            ((self.out,), {"b_step": 7}, "metrics.h5: has no step 7 layer 0"),
+            ((self.out,), {"sample": 4}, "--sample: the numbers of a table are what they are"),
+            ((self.out, Path(__file__).parents[2] / "samples/moving-shapes"), {}, "is no table of metrics"),
+            ((self.out,), {"layers": 7}, "7"),
+        ):
+            with self.subTest(words=words), self.assertRaisesRegex(attnscope.Error, words):
+                diff(*paths, **options)
+
     def test_what_does_not_fit_is_refused(self) -> None:
         with self.probe(run="a", layers="0", products=["stats", "pooled:8"]):
             self.call()
