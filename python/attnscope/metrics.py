@@ -20,8 +20,8 @@ _MASK = "mask_"
 
 @dataclass(frozen=True)
 class MetricCall:
-    """One call and branch of every run: step, layer (−1 outside the main stack), branch, kind, block, slot, chunk (−1:
-    none), facts (of the first run that has it), batch and heads (which), arrays.
+    """One call and branch of every run: step, layer (−1 outside the main stack), branch, kind, block, slot, chunk
+    (−1: none), facts (of the first run that has it), batch and heads (which), arrays.
 
     arrays: by name, [run, batch, head, …] ("entropy", "frame_frame", "level_64/weights_max", "mask_recall", "class"),
     or [run] ("timestep", "num_queries", "mask", "backend"); NaN, −1 or "" where a run has nothing. axes: names of the
@@ -218,13 +218,14 @@ _NAMES: list[tuple[str, Any]] = [
 
 # Quantiles 0.975 of Student's t with 1 … 30 degrees of freedom.
 _T = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139,
+    2.200985, 2.178813, 2.160369, 2.144787, 2.131450, 2.119905, 2.109816, 2.100922, 2.093024, 2.085963,
+    2.079614, 2.073873, 2.068658, 2.063899, 2.059539, 2.055529, 2.051831, 2.048407, 2.045230, 2.042272,
 )  # fmt: skip
 
 
 def _t95(freedom: int) -> float:
-    """The same of more, within 10⁻³, by the expansion around the normal distribution."""
+    """The same of more, within 10⁻⁴, by the expansion around the normal distribution."""
     if freedom <= len(_T):
         return _T[freedom - 1]
     z = 1.959964
