@@ -36,9 +36,11 @@ void add_fault(std::string& lines, const std::string& line) {
 void find_doubles(const std::map<std::string, std::vector<FoundRun>>& runs,
                   const std::vector<fs::path>& paths, std::string& lines) {
   for (const auto& [id, found] : runs) {
+    const bool is_whole = std::any_of(found.begin(), found.end(),
+                                      [](const FoundRun& run) { return run.run->ranks == 1; });
     std::map<int64_t, std::vector<std::string>> by_rank;
     for (const FoundRun& run : found) {
-      by_rank[run.run->rank].push_back(file_name(paths[run.file]));
+      by_rank[is_whole ? 0 : run.run->rank].push_back(file_name(paths[run.file]));
     }
     for (const auto& [rank, files] : by_rank) {
       if (files.size() < 2) continue;
@@ -146,8 +148,10 @@ RunTable joined_table(const std::vector<RunTable>& tables, const std::vector<fs:
       run.complete = run.complete && part.run->complete;
       run.seconds = std::max(run.seconds, part.run->seconds);
     }
-    // Its processes are all here.
-    if (by_id[id].size() > 1) run.rank = 0;
+    // Its processes are all here: what is joined later asks for none of them.
+    run.rank = 0;
+    run.ranks = 1;
+    run.launch.clear();
     const std::string name = unlike_name(run.name, whole.runs);
     if (name != run.name) {
       warnings.push_back(fmt::format("run {} of {} is called {}: another run has its name",

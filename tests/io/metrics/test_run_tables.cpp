@@ -266,6 +266,14 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
   CHECK_THROWS_WITH(merge({parts[0]}), "merge: the file of rank 1 of 2 is missing");
   CHECK_THROWS_WITH(merge({parts[0], parts[1], parts[0]}),
                     Catch::StartsWith("merge: run a is there 2 times ("));
+  // What was joined is whole, whatever comes beside it.
+  write_runs(folder / "other.h5", {"b"});
+  const auto both = merge_metrics({folder / "whole.h5", folder / "other.h5"}, folder / "both.h5",
+                                  false, false, {}, budget);
+  CHECK(both.runs == 2);
+  CHECK_THROWS_WITH(
+      merge_metrics({folder / "whole.h5", parts[1]}, folder / "no.h5", false, false, {}, budget),
+      Catch::Contains("run a is there 2 times"));
   MemoryBudget small(1000);
   CHECK_THROWS_AS(merge_metrics(parts, folder / "small.h5", false, false, {}, small), Error);
 }
