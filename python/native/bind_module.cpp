@@ -5,6 +5,8 @@
 NB_MODULE(_native, module) {
   module.doc() =
       "The compiled part of attnscope. What is public of it is in the package attnscope.";
+  // Whoever keeps objects until the interpreter has ended, as torch.compile does, makes no mistake.
+  nanobind::set_leak_warnings(false);
   attnscope::bind_engine(module);
   attnscope::bind_calls(module);
   attnscope::bind_maps(module);

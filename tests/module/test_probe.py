@@ -62,6 +62,16 @@ class Equality(ProbeTest):
                     self.assertTrue(torch.equal(small.run(2), result))
                 self.check_equal(attnscope.open(out), attnscope.open(self.folder / family), {})
 
+    def test_a_compiled_model(self) -> None:
+        small = small_models.cogvideox()
+        small.pipe.transformer = torch.compile(small.pipe.transformer, backend="eager")
+        options: dict[str, Any] = {"layers": 1, "steps": 0}
+        with attnscope.probe(small.pipe, self.out, **options):
+            result = small.run(1)
+        with capture(small.pipe, self.folder / "dump", quiet=True, **options):
+            self.assertTrue(torch.equal(small.run(1), result))
+        self.check_equal(attnscope.open(self.out), attnscope.open(self.folder / "dump"), {})
+
     def test_masks_and_groups_of_heads(self) -> None:
         """Calls whose facts stand in tensors of their own."""
         q, k, v = (torch.randn(2, h, 40, 16) for h in (4, 2, 2))
