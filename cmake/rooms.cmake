@@ -50,6 +50,10 @@ attnscope_room(core/heads "What is kept of one head: its record of numbers and a
 attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes, rollout."
   MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
 
+# modules: what is loaded at run time.
+attnscope_room(modules "Files of the program's own that are loaded only when they are wanted: found, opened, asked."
+  MAY core/base USES loader)
+
 # kernels: how a tile is computed.
 attnscope_room(kernels/common "What all backends share on the host."
   MAY core USES highway posix LIBRARY kernels)
@@ -66,7 +70,7 @@ attnscope_room(kernels/cuda/kernel "What runs on a device: kernels, and the argu
 attnscope_room(kernels/cuda/host "What runs them: devices, memory, queues, steps, the module's entry points."
   MAY core kernels/common kernels/cuda kernels/cuda/kernel USES cuda TARGET_ELSEWHERE)
 attnscope_room(kernels "Makes a backend, and loads the CUDA module."
-  MAY core kernels/common kernels/reference kernels/cpu kernels/cuda USES loader LIBRARY kernels)
+  MAY core modules kernels/common kernels/reference kernels/cpu kernels/cuda LIBRARY kernels)
 
 # io: files in and out.
 attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for."
