@@ -56,54 +56,81 @@ HeadsInFlight heads_in_flight(const PanelCounts& panels, int64_t workers) {
 
 PanelQueue::PanelQueue(std::span<const HeadTask> tasks, const TileBackend& backend,
                        const PanelQueueOptions& options)
-    : tasks_(tasks), backend_(backend), options_(options), heads_(tasks.size()) {
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    heads_[i].panels = heads_[i].unfinished = ceil_div(tasks[i].num_rows(), options.panel_rows);
-  }
-}
+    : tasks_(tasks), backend_(backend), options_(options) {}
 
 /// Whether this worker binds the next head now. One that has just bound one computes first.
 bool PanelQueue::wants_head(bool just_bound) const {
-  if (next_to_bind_ == heads_.size() || kept_heads_ >= options_.bound_heads) return false;
+  if (all_given_ || asking_ || kept_heads_ >= options_.bound_heads) return false;
   if (ready_ == 0) return true;
   return !just_bound && ready_ + coming_ < options_.workers;
 }
 
+/// Which task is bound next. The lock is given up while somebody else is asked.
+std::optional<int64_t> PanelQueue::next_task(std::unique_lock<std::mutex>& lock) {
+  const auto tasks = static_cast<int64_t>(tasks_.size());
+  if (!options_.next_task) {
+    const int64_t task = next_to_bind_++;
+    all_given_ = next_to_bind_ >= tasks;
+    return task < tasks ? std::optional(task) : std::nullopt;
+  }
+  asking_ = true;
+  lock.unlock();
+  std::optional<int64_t> task;
+  try {
+    task = options_.next_task();
+  } catch (...) {
+    lock.lock();
+    asking_ = false;
+    throw;
+  }
+  lock.lock();
+  asking_ = false;
+  all_given_ = !task;
+  // Those who did not ask meanwhile may, or know now that there is nothing to wait for.
+  changed_.notify_all();
+  return task;
+}
+
 void PanelQueue::bind_next(std::unique_lock<std::mutex>& lock) {
-  const size_t i = next_to_bind_++;
-  const HeadTask& task = tasks_[i];
   ++kept_heads_;
-  coming_ += heads_[i].panels;
+  const std::optional<int64_t> next = next_task(lock);
+  if (!next) {
+    --kept_heads_;
+    return;
+  }
+  const HeadTask& task = tasks_[static_cast<size_t>(*next)];
+  Head& head = heads_[*next];
+  const int64_t panels = ceil_div(task.num_rows(), options_.panel_rows);
+  head.panels = head.unfinished = panels;
+  coming_ += panels;
   lock.unlock();
   auto bound = bind_for_rows(backend_, *task.problem, task.batch, task.head, task.num_rows());
   std::unique_ptr<BoundValues> values;
   if (options_.with_values) {
     values = std::make_unique<BoundValues>(*task.problem, task.batch, task.head);
   }
-  const bool backwards = !options_.in_order && grows(task, heads_[i].panels, options_.panel_rows);
+  const bool backwards = !options_.in_order && grows(task, panels, options_.panel_rows);
   lock.lock();
-  coming_ -= heads_[i].panels;
-  ready_ += heads_[i].panels;
-  heads_[i].backwards = backwards;
-  heads_[i].values = std::move(values);
-  heads_[i].bound = std::move(bound);
+  coming_ -= panels;
+  ready_ += panels;
+  head.backwards = backwards;
+  head.values = std::move(values);
+  head.bound = std::move(bound);
   changed_.notify_all();
 }
 
 /// The first panel that is ready; there is one.
 Panel PanelQueue::take_ready() {
-  const auto has_one = [](const Head& head) {
-    return head.bound != nullptr && head.taken < head.panels;
-  };
-  while (heads_[first_left_].taken == heads_[first_left_].panels) ++first_left_;
-  size_t i = first_left_;
-  while (!has_one(heads_[i])) ++i;
-  Head& head = heads_[i];
+  const auto at = std::find_if(heads_.begin(), heads_.end(), [](const auto& entry) {
+    return entry.second.bound != nullptr && entry.second.taken < entry.second.panels;
+  });
+  Head& head = at->second;
   const int64_t place = head.taken++;
   --ready_;
   const int64_t panel = head.backwards ? head.panels - 1 - place : place;
-  return {static_cast<int64_t>(i), panel_rows_of(tasks_[i], panel, options_.panel_rows),
-          head.bound.get(), head.values.get()};
+  const HeadTask& task = tasks_[static_cast<size_t>(at->first)];
+  return {at->first, panel_rows_of(task, panel, options_.panel_rows), head.bound.get(),
+          head.values.get()};
 }
 
 std::optional<Panel> PanelQueue::take() {
@@ -118,7 +145,7 @@ std::optional<Panel> PanelQueue::take() {
       // Those who wait for more may now have nothing to wait for, or a head to bind.
       if (ready_ == 0) changed_.notify_all();
       return panel;
-    } else if (next_to_bind_ == heads_.size() && coming_ == 0) {
+    } else if (all_given_ && coming_ == 0) {
       return std::nullopt;
     } else {
       changed_.wait(lock);
@@ -129,14 +156,13 @@ std::optional<Panel> PanelQueue::take() {
 
 void PanelQueue::finish(const Panel& panel) {
   std::unique_lock lock(mutex_);
-  Head& head = heads_[static_cast<size_t>(panel.task)];
-  if (--head.unfinished > 0) return;
-  std::unique_ptr<BoundHead> done = std::move(head.bound);
-  std::unique_ptr<BoundValues> values = std::move(head.values);
+  const auto at = heads_.find(panel.task);
+  if (--at->second.unfinished > 0) return;
+  Head done = std::move(at->second);
+  heads_.erase(at);
   lock.unlock();
   // Its memory counts until it is freed, and freeing it holds nobody up.
-  done.reset();
-  values.reset();
+  done = {};
   lock.lock();
   --kept_heads_;
   changed_.notify_all();

@@ -3,11 +3,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
@@ -33,6 +34,10 @@ struct PanelQueueOptions {
   /// before it. Otherwise a head whose last rows have more keys than its first ones, as a causal
   /// mask leaves them, is taken from its end: what takes longest begins first.
   bool in_order = false;
+  /// Says which task is next, each once and ascending, and nothing when none is left: of a stream
+  /// that several processes share. Called by one thread at a time; may wait. Empty: all tasks, in
+  /// order.
+  std::function<std::optional<int64_t>()> next_task = {};
 };
 
 /// How many panels the heads of a stream have. A value.
@@ -77,6 +82,8 @@ class PanelQueue {
   void fail(std::exception_ptr error) noexcept;
   /// Rethrows the first failure. Called when no other thread uses the queue any more.
   void rethrow_failure() const;
+  /// Whether every panel there was has been finished, and no task is left. Called likewise.
+  bool is_used_up() const { return all_given_ && heads_.empty(); }
 
  private:
   struct Head {
@@ -89,6 +96,7 @@ class PanelQueue {
   };
 
   bool wants_head(bool just_bound) const;
+  std::optional<int64_t> next_task(std::unique_lock<std::mutex>& lock);
   void bind_next(std::unique_lock<std::mutex>& lock);
   Panel take_ready();
 
@@ -98,12 +106,13 @@ class PanelQueue {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Head> heads_;
-  int64_t kept_heads_ = 0;  ///< bound or being bound
-  size_t next_to_bind_ = 0;
-  size_t first_left_ = 0;  ///< all panels of the heads before it were taken
-  int64_t ready_ = 0;      ///< panels of bound heads that nobody took
-  int64_t coming_ = 0;     ///< panels of heads that are being bound
+  std::map<int64_t, Head> heads_;  ///< by task: those that are bound or being bound
+  int64_t kept_heads_ = 0;         ///< these, and those that are asked for
+  int64_t next_to_bind_ = 0;       ///< where nobody else says it
+  bool asking_ = false;            ///< next_task is being called
+  bool all_given_ = false;         ///< no task is left to bind
+  int64_t ready_ = 0;              ///< panels of bound heads that nobody took
+  int64_t coming_ = 0;             ///< panels of heads that are being bound
   bool closed_ = false;
   std::exception_ptr failure_;
 };

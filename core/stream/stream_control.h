@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 
 #include "core/base/index_range.h"
@@ -20,6 +21,9 @@ struct StreamControl {
   std::function<void(const StreamProgress&)> progress;
   /// Called before a tile is computed; true skips it (a resumed export has it already).
   std::function<bool(int64_t task_index, IndexRange rows, IndexRange cols)> skip;
+  /// Of a stream that several processes share: which task this one computes next
+  /// (PanelQueueOptions::next_task). Empty: all of them.
+  std::function<std::optional<int64_t>()> next_task = {};
 };
 
 }  // namespace attnscope

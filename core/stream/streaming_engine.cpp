@@ -7,6 +7,7 @@
 #include <semaphore>
 
 #include "core/base/checked_math.h"
+#include "core/base/error.h"
 #include "core/stream/panel.h"
 #include "core/stream/panel_queue.h"
 #include "core/stream/panel_run.h"
@@ -52,8 +53,8 @@ class TileWorker : public PanelWorker {
     queries_ = {};
     norms_ = known_norms(task, panel.rows);
     for (int64_t first = 0; first < chunks; first += s_.plan.segment_chunks) {
-      // The queue is closed by then: nobody misses the rest.
-      if (s_.control.stop.stop_requested()) return;
+      // The queue is closed by then: nobody misses the rest, and nobody takes the panel for done.
+      if (s_.control.stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
       run_segment(task, panel, first, std::min(first + s_.plan.segment_chunks, chunks));
     }
   }
@@ -214,12 +215,14 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
                     .bound_heads = plan.bound_heads,
                     .workers = plan.threads(),
                     .with_values = request.outputs,
-                    .in_order = request.in_order});
+                    .in_order = request.in_order,
+                    .next_task = control.next_task});
   run_panels(queue, {.workers = plan.threads(),
                      .stop = control.stop,
                      .make_worker = [&] { return std::make_unique<TileWorker>(stream, layout); },
                      .abort = [&] { sink.abort(); }});
-  if (!progress.complete()) return false;
+  if (!queue.is_used_up()) return false;
+  assert((control.next_task || progress.complete()) && "every tile is counted");
   progress.finish();
   sink.end();
   return true;

@@ -21,8 +21,9 @@ class StreamingEngine {
   StreamingEngine(const TileBackend& backend, MemoryBudget& budget)
       : backend_(backend), budget_(budget) {}
 
-  /// Returns true when every tile was consumed (the sink's end() has returned), false when it was
-  /// stopped. An exception of a worker, the backend or the sink stops the run and is rethrown.
+  /// Returns true when every tile (of the tasks that control.next_task gave this process) was
+  /// consumed and the sink's end() has returned, false when it was stopped. An exception of a
+  /// worker, the backend or the sink stops the run and is rethrown.
   bool run(std::span<const HeadTask> tasks, const TilePlan& plan, TileSink& sink,
            const StreamControl& control = {});
 
