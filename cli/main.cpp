@@ -23,17 +23,6 @@
 namespace attnscope {
 namespace {
 
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::usage:
-      return kExitUsage;
-    case ErrorCode::interrupted:
-      return kExitInterrupted;
-    default:
-      return kExitFailure;
-  }
-}
-
 int fail(std::string_view message, int code) {
   write_error_text(fmt::format("attnscope: {}\n", one_line(message)));
   return code;
@@ -188,7 +177,7 @@ int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const Error& e) {
-    return fail(e.what(), exit_code(e.code()));
+    return fail(e.what(), exit_code_of(e.code()));
   } catch (const std::bad_alloc&) {
     return fail("out of memory: give a smaller --memory", kExitFailure);
   } catch (const std::exception& e) {

@@ -22,6 +22,7 @@ attnscope_third_party(gif TARGETS GIF::GIF HEADERS "^gif_lib\\.h$")
 attnscope_third_party(stb TARGETS attnscope_stb HEADERS "^stb_truetype\\.h$")
 attnscope_third_party(highway TARGETS PkgConfig::hwy HEADERS "^(hwy/.*|(xmmintrin|cpuid)\\.h)$")
 attnscope_third_party(loader TARGETS ${CMAKE_DL_LIBS} HEADERS "^dlfcn\\.h$")
+attnscope_third_party(mpi HEADERS "^mpi\\.h$")
 attnscope_third_party(cuda HEADERS "^(cuda_runtime(_api)?|cuda_gl_interop|cublas_v2|cute/.*|device_intrinsics|gl_interop|tensor_core|warpgroup)\\.h")
 attnscope_third_party(cute HEADERS "^cute/")
 attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^epoxy/")
@@ -53,6 +54,12 @@ attnscope_room(core/products "What is asked of a map, as values without files: r
 # modules: what is loaded at run time.
 attnscope_room(modules "Files of the program's own that are loaded only when they are wanted: found, opened, asked."
   MAY core/base USES loader)
+
+# cluster: several processes that do one run.
+attnscope_room(cluster/mpi "What the program and the MPI module know of each other, and the module, which alone knows MPI."
+  MAY core/base USES mpi TARGET_ELSEWHERE)
+attnscope_room(cluster "What started this process, and the team that it is one of: words to all, the next unit, one end."
+  MAY core/base modules cluster/mpi USES posix)
 
 # kernels: how a tile is computed.
 attnscope_room(kernels/common "What all backends share on the host."
@@ -166,9 +173,9 @@ attnscope_room(viewer/app "The window on a display or off screen, the frame loop
 
 # cli: the command.
 attnscope_room(cli/common "Parser, console, options that commands share, the run of a stream."
-  MAY core kernels io USES posix fmt json cli11 LIBRARY cli)
+  MAY core cluster kernels kernels/common io USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/info "attnscope info." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/export "attnscope export." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/export "attnscope export." MAY core cluster io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/query "attnscope query." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/stats "attnscope stats." MAY core io cli/common USES posix fmt json cli11 LIBRARY cli)

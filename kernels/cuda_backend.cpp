@@ -38,6 +38,8 @@ std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options,
                                        .threads = options.threads,
                                        .kernels = kernels,
                                        .tf32 = options.tf32,
+                                       .task = options.task.index,
+                                       .tasks = options.task.count,
                                        .profile = options.profile,
                                        .fallback = make_cpu_backend({.threads = options.threads}),
                                        .notice = options.notice});

@@ -29,6 +29,7 @@ struct RunOptions {
   std::string vram;  ///< empty: the backend chooses
   bool tf32 = false;
   bool profile = false;
+  int task = 0, tasks = 1;  ///< of several processes on one host (HostTask); no option
 };
 
 /// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope --cu-seqlens

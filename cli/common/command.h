@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/common/parser.h"
+#include "core/base/error.h"
 
 namespace attnscope {
 
@@ -17,6 +18,13 @@ enum ExitCode : int {
   kExitDifference = 3,
   kExitInterrupted = 4,
 };
+
+/// With which a command ends whose work ended so.
+constexpr int exit_code_of(ErrorCode code) {
+  return code == ErrorCode::usage         ? kExitUsage
+         : code == ErrorCode::interrupted ? kExitInterrupted
+                                          : kExitFailure;
+}
 
 /// A subcommand: its parser and what it does once the command line was read.
 struct Command {

@@ -16,7 +16,14 @@ void Console::say(std::string_view text) const {
   if (!quiet_) warn(text);
 }
 
+Console Console::silenced() const {
+  Console copy = *this;
+  copy.quiet_ = copy.silent_ = true;
+  return copy;
+}
+
 void Console::warn(std::string_view text) const {
+  if (silent_) return;
   write_error_text(fmt::format("attnscope: {}\n", one_line(text)));
 }
 

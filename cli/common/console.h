@@ -14,6 +14,8 @@ namespace attnscope {
 class Console {
  public:
   explicit Console(bool quiet) : quiet_(quiet) {}
+  /// A copy that says nothing at all: of a process whose words another one says as well.
+  Console silenced() const;
   bool quiet() const { return quiet_; }
   /// "attnscope: TEXT" on standard error, unless quiet.
   void say(std::string_view text) const;
@@ -24,6 +26,7 @@ class Console {
 
  private:
   bool quiet_ = false;
+  bool silent_ = false;
   std::stop_source stop_;
 };
 

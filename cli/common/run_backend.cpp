@@ -56,6 +56,7 @@ RunBackend make_run_backend(const RunOptions& o, const Console& console) {
              .vram = parse_vram(o.vram),
              .tf32 = o.tf32,
              .profile = o.profile,
+             .task = {o.task, o.tasks},
              .notice = [console](const std::string& text) { console.say("note: " + text); }});
   const bool on_device = backend->name().rfind("cuda", 0) == 0;
   if (!o.vram.empty() && !on_device) {

@@ -29,6 +29,8 @@ void print_plan_json(const RunPlan& p) {
   json["memory_bytes"] = p.memory_bytes;
   json["budget_bytes"] = p.budget_bytes;
   json["workers"] = p.workers;
+  add("processes", p.processes);
+  add("units", p.units);
   if (p.tiles) {
     json["panel_rows"] = p.tiles->panel_rows;
     json["one_product"] = p.tiles->one_product;
@@ -90,6 +92,14 @@ void print_plan(const RunPlan& p, bool json) {
   print_line("expected time", format_seconds(p.seconds) + p.seconds_note);
   print_line("memory", format_bytes(p.memory_bytes) + " of " + format_bytes(p.budget_bytes));
   if (!p.how.empty()) print_line("plan", p.how);
+  if (p.processes && p.units) {
+    const double each = 1.0 / static_cast<double>(*p.processes);
+    const auto bytes = static_cast<double>(p.payload_bytes.value_or(0)) * each;
+    print_line("processes",
+               fmt::format("{}, of {} units; each about {:.1f} units and {}", *p.processes,
+                           *p.units, static_cast<double>(*p.units) * each,
+                           format_bytes(static_cast<int64_t>(bytes))));
+  }
 }
 
 std::string free_text(const RunPlan& p) {

@@ -32,6 +32,9 @@ struct RunPlan {
   int64_t memory_bytes = 0;
   int64_t budget_bytes = 0;
   int workers = 0;
+  /// Where several processes share the run: how many, and into how many units it is cut. Memory and
+  /// workers are those of one.
+  std::optional<int64_t> processes{}, units{};
   std::optional<TilePlan> tiles{};  ///< of the stream of tiles, where there is one
   std::string how{};                ///< the stream in words
 };

@@ -7,13 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cluster/launch.h"
 #include "core/base/error.h"
 #include "core/base/version.h"
 
 namespace attnscope {
 namespace {
-
-using Environment = std::function<const char*(const char*)>;
 
 constexpr std::string_view kMark = "{shard}";
 
@@ -86,6 +85,25 @@ void add_shard_option(CommandParser& command, std::string& shard) {
           "{shard} in the output's name becomes I-of-N (docs/cluster.md)")
       .type_name("I/N|auto")
       .group("Several machines");
+}
+
+void add_alone_option(CommandParser& command, bool& alone) {
+  command
+      .add_flag("--alone", alone,
+                "the output is this process's alone, though mpirun, srun or torchrun started\n"
+                "several: each has another one")
+      .group("Several machines");
+}
+
+void refuse_tasks(const std::string& shard, bool alone, const std::string& out,
+                  std::string_view advice) {
+  if (!shard.empty() || alone || out.empty()) return;
+  const auto launch = find_launch(environment_variable);
+  if (!launch) return;
+  throw usage_error(
+      fmt::format("-o {}: all tasks would write it: this is {}; {}; --alone is for outputs of "
+                  "their own",
+                  one_line(out), launch->text(), advice));
 }
 
 std::vector<ShareSource> share_sources(const Environment& variable) {

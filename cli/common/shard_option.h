@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common/console.h"
@@ -14,6 +15,15 @@ namespace attnscope {
 
 /// Adds --shard I/N|auto.
 void add_shard_option(CommandParser& command, std::string& shard);
+/// Adds --alone.
+void add_alone_option(CommandParser& command, bool& alone);
+/// Throws Error(usage) where mpirun, srun or torchrun started several processes of a command that
+/// is one process's work, and all would write `out` (empty: nothing is written). `advice`: what is
+/// done instead. Not with --shard or --alone.
+void refuse_tasks(const std::string& shard, bool alone, const std::string& out,
+                  std::string_view advice);
+/// The advice of commands that --shard cuts.
+inline constexpr std::string_view kPartOfEach = "--shard auto makes a part of each";
 
 /// What --shard asks for: which share of the plan this run takes; nothing without the option. Says
 /// what `auto` took and from where. Throws Error(usage) for what is neither I/N nor auto, and where

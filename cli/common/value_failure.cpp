@@ -11,8 +11,12 @@ bool is_of_values(const std::exception& error) {
   return known != nullptr && known->code() == ErrorCode::value;
 }
 
+void remove_partial(const std::filesystem::path& out) {
+  const OutputFile given_up(out, {.force = true});
+}
+
 void give_up_partial(const std::filesystem::path& out, const Error& error) {
-  { const OutputFile given_up(out, {.force = true}); }
+  remove_partial(out);
   throw Error(error.code(), error.what() + std::string("; nothing was kept"));
 }
 

@@ -10,6 +10,9 @@ namespace attnscope {
 /// Whether the same comes of every run: what is wrong is the values, not how they are worked on.
 bool is_of_values(const std::exception& error);
 
+/// Removes what runs left beside `out`, whatever it is. No output may hold the lock of `out`.
+void remove_partial(const std::filesystem::path& out);
+
 /// Removes what runs that end so left beside `out`, this one and those that it went on with: no
 /// --resume could ever complete it. Throws `error` again, which then says so. No output may hold
 /// the lock of `out`.

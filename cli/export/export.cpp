@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <chrono>
-#include <set>
 
 #include "cli/common/capture_check.h"
 #include "cli/common/command.h"
@@ -12,14 +11,16 @@
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
+#include "cli/common/team_run.h"
 #include "cli/common/value_failure.h"
 #include "cli/export/export_options.h"
 #include "cli/export/export_pooled.h"
 #include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
+#include "cli/export/export_steps.h"
+#include "cli/export/export_team.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "core/base/nearest_word.h"
 #include "core/stream/tile_plan.h"
 #include "io/export/write/hdf5_export.h"
 #include "io/export/write/make_export.h"
@@ -28,21 +29,6 @@
 namespace attnscope {
 namespace {
 
-/// What is about to happen, in one line.
-void say_start(const Console& console, const ExportOptions& o, const ExportSpec& spec,
-               const RunPlan& f, const TileBackend& backend) {
-  console.say(fmt::format("{} of {}: {}{} to {}{}{}; {}; {}", export_product_name(spec.product),
-                          heads_text(f.heads), f.at_most ? "at most " : "",
-                          format_bytes(*f.file_bytes), o.out, free_text(f),
-                          about_text(f, f.seconds_note), backend.description(), f.how));
-  std::set<std::string> unknown;
-  for (const ExportCall& call : spec.calls) {
-    const CallEntry& entry = *call.selected.call;
-    unknown.insert(entry.unknown_keys.begin(), entry.unknown_keys.end());
-  }
-  for (const std::string& key : unknown) console.say("note: not understood: " + key);
-}
-
 ExportResult result_of(const ExportOptions& o, const ExportSink& sink, double seconds) {
   return {o.out,
           static_cast<int64_t>(sink.tasks().size()),
@@ -50,20 +36,6 @@ ExportResult result_of(const ExportOptions& o, const ExportSink& sink, double se
           sink.resume().tiles_kept,
           sink.bytes_written(),
           seconds};
-}
-
-KeptParts parts_of(const ExportSink& sink, int64_t done) {
-  return {done, sink.tiles_total(), "tiles", sink.partial_path()};
-}
-
-void say_resume(const Console& console, const ExportResume& resume, const ExportSink& sink) {
-  if (!resume.resumed) return;
-  console.say(fmt::format("{} ({} read back)", resuming_text(parts_of(sink, resume.tiles_kept)),
-                          format_bytes(resume.bytes_checked)));
-  if (resume.tiles_dropped > 0) {
-    console.warn(fmt::format("{}: {} tiles were not as its journal says and are computed again",
-                             sink.partial_path().string(), resume.tiles_dropped));
-  }
 }
 
 /// Streams the maps; throws Error(interrupted) when it was stopped. Whatever stops it, what is
@@ -80,11 +52,11 @@ void stream_export(const Console& console, const TilePlan& plan, const TileBacke
     if (!complete) sink.suspend();
   } catch (const std::exception& error) {
     if (sink.tiles_done() > 0 && !is_of_values(error)) {
-      console.warn(leftover_text(parts_of(sink, sink.tiles_done())));
+      console.warn(leftover_text(kept_tiles(sink, sink.tiles_done())));
     }
     throw;
   }
-  if (!complete) throw interrupted_error(leftover_text(parts_of(sink, sink.tiles_done())));
+  if (!complete) throw interrupted_error(leftover_text(kept_tiles(sink, sink.tiles_done())));
 }
 
 /// A part that has no head: an output of its own without any, so that a job's tasks all end well.
@@ -109,6 +81,9 @@ int export_empty_part(ExportPlan plan, const ExportOptions& o, const Capture& ca
 int run_export(const ExportOptions& asked) {
   const Console console(asked.quiet);
   ExportOptions o = asked;
+  if (const auto team = form_team(o.shard, o.alone, o.out, console)) {
+    return export_together(o, *team, console);
+  }
   const std::optional<PlanShare> share = chosen_share(o.shard, console);
   o.out = name_of_share(o.out, share);
   if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
@@ -139,7 +114,7 @@ int run_export(const ExportOptions& asked) {
     return kExitOk;
   }
   check_export_target(o.out, write_options);
-  say_start(console, o, spec, forecast, *backend);
+  say_export_start(console, o, spec, forecast, *backend);
 
   const bool with_values = spec.product == ExportProduct::output;
   const CheckedRun run(console, plan.tasks, *backend, with_values);
@@ -154,7 +129,7 @@ int run_export(const ExportOptions& asked) {
     return kExitOk;
   }
   for (const std::string& warning : sink.warnings()) console.warn(warning);
-  say_resume(console, sink.resume(), sink);
+  say_export_resume(console, sink);
   const auto start = std::chrono::steady_clock::now();
   try {
     stream_export(console, tiles, *backend, budget, sink, run.stop());
@@ -165,9 +140,7 @@ int run_export(const ExportOptions& asked) {
   }
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   if (o.json) print_export_result(result_of(o, sink, spent.count()));
-  console.say(fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(sink.bytes_written()),
-                          format_seconds(spent.count()),
-                          format_count(static_cast<double>(sink.bytes_written()) / spent.count())));
+  console.say(written_text(o, sink.bytes_written(), spent.count()));
   for (const std::string& note : sink.notes()) console.say(note);
   return kExitOk;
 }

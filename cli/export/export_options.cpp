@@ -75,6 +75,7 @@ void add_export_options(CommandParser& command, ExportOptions& o) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
   add_write_options(command, o);
 }
 

@@ -38,6 +38,7 @@ struct MaskOptions {
   std::string out;
   std::string save;
   std::string shard;
+  bool alone = false;
   int64_t block = 0;
   bool exact = false;
   bool time = false;
@@ -242,6 +243,7 @@ nlohmann::ordered_json result_of(const std::vector<MaskRow>& rows, const MaskOpt
 int run_mask(const MaskOptions& asked) {
   const Console console(asked.quiet);
   MaskOptions o = asked;
+  refuse_tasks(o.shard, o.alone, o.out + o.save, kPartOfEach);
   const std::optional<PlanShare> share = chosen_share(o.shard, console);
   o.out = name_of_share(o.out, share);
   MemoryBudget budget(memory_limit(o.run));
@@ -317,6 +319,7 @@ Command add_mask_command(CLI::App& app) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
   command.add_flag("--force", o.force, "replace files that exist");
   command.add_flag("--json", o.json, "print the table as JSON");

@@ -36,6 +36,7 @@ struct RolloutOptions {
   RunOptions run;
   std::string out;
   std::string shard;
+  bool alone = false;
   int64_t top = 5;
   bool reverse = false;
   bool dry_run = false;
@@ -197,6 +198,7 @@ int run_rollout(const RolloutOptions& o) {
   refuse_shard(o.shard,
                "a rollout is not cut: every layer takes the mean over all heads of what the layer "
                "before it left; run one query a task, or one step");
+  refuse_tasks(o.shard, o.alone, o.out, "a rollout is one process's work");
   const Capture capture = open_capture(o.capture, o.run, console);
   const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
   const std::vector<RolloutStep> layers = steps_of(calls);
@@ -255,6 +257,7 @@ Command add_rollout_command(CLI::App& app) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; follow nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--json", o.json, "print the summary as JSON");

@@ -183,6 +183,7 @@ RunPlan forecast_stats(const StatsOptions& o, const StatsJobs& s, const TileBack
 int run_stats(const StatsOptions& asked) {
   const Console console(asked.quiet);
   StatsOptions o = asked;
+  refuse_tasks(o.shard, o.alone, o.out, kPartOfEach);
   const std::optional<PlanShare> share = chosen_share(o.shard, console);
   o.out = name_of_share(o.out, share);
   check_stats_options(o);

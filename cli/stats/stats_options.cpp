@@ -137,6 +137,7 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
   command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--dry-run", o.dry_run, "print what it would take; write nothing");

@@ -17,6 +17,7 @@ struct StatsOptions {
   SelectionOptions selection;
   RunOptions run;
   std::string out, sort, shard;
+  bool alone = false;
   std::vector<std::string> extras, thresholds;
   int64_t sample = 0;
   int64_t band = -1;

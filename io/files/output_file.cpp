@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/files/input_set.h"
+#include "io/files/rank_files.h"
 #include "io/files/shard_folder.h"
 
 namespace attnscope {
@@ -92,6 +93,7 @@ void OutputFile::check_target(const path& out, const OutputFileOptions& options)
   const path journal = with_suffix(out, ".journal");
   const path new_part = with_suffix(out, ".part.new");
   for (const path& file : {out, part, new_part, lock, journal}) refuse_input(file, options.inputs);
+  for (const path& file : rank_files_beside(out)) refuse_input(file, options.inputs);
   refuse_folder_of_input(with_suffix(out, ".d.part"), options.inputs);
   if (is_replaceable(out) && !options.force && !options.resume) {
     throw file_error(out.string(), "", "already exists (--force replaces it)");
@@ -134,6 +136,13 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
   if (!options.resume) remove_partial();
 }
 
+OutputFile::OutputFile(path out, const OutputFileOptions& options, Beside)
+    : out_(std::move(out)),
+      part_(with_suffix(out_, ".part")),
+      sources_(options.sources),
+      sync_(options.sync),
+      keep_(true) {}
+
 OutputFile::~OutputFile() {
   if (!committed_ && !keep_) remove_own();
 }
@@ -141,6 +150,7 @@ OutputFile::~OutputFile() {
 void OutputFile::remove_own() noexcept {
   try {
     remove_shards(part_shards_);
+    remove_rank_files();
   } catch (const std::exception&) {
     // It stays, and its journal, which tells the next run what it is, with it.
     return;
@@ -156,10 +166,13 @@ void OutputFile::remove_partial() {
   // Before the journal, so that a folder without one is not taken for this program's work.
   remove_shards(part_shards_);
   keep_ = false;
+  remove_rank_files();
   for (const path& file : {journal_, part_, new_part_, with_suffix(journal_, ".tmp")}) {
     remove_file(file);
   }
 }
+
+void OutputFile::remove_rank_files() { attnscope::remove_rank_files(out_); }
 
 void OutputFile::remove_part() {
   for (const path& file : {part_, new_part_}) remove_file(file);

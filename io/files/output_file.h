@@ -52,6 +52,10 @@ class OutputFile {
   /// Takes the lock. What an interrupted run left is removed with `force`, unless with `resume`
   /// too: then it stays as it is, to be compared (take_up_interrupted).
   OutputFile(std::filesystem::path out, const OutputFileOptions& options);
+  /// Of a run of several processes, one of those that write to OUT.part beside the one that holds
+  /// the lock: reopen_part(), write_at() …; it gives no names and removes nothing.
+  struct Beside {};
+  OutputFile(std::filesystem::path out, const OutputFileOptions& options, Beside);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
@@ -78,6 +82,8 @@ class OutputFile {
   void open_new_part(int64_t bytes);
   /// Makes it durable (with `sync`) and gives it the name OUT.part.
   void publish_part();
+  /// Puts what other processes of a run left beside OUT (io/files/rank_files.h) away.
+  void remove_rank_files();
   /// Opens OUT.part as it is; from now on it is kept.
   void reopen_part();
   /// OUT.part and OUT.journal stay when this is destroyed. Thread-safe.

@@ -24,7 +24,9 @@ struct CudaModuleOptions {
   double vram_share = 0;   ///< of what is free on each device, in (0, 1]; 0: 0.9
   int threads = 0;         ///< host threads; 0: one a core this process may use
   DeviceKernels kernels = DeviceKernels::automatic;
-  bool tf32 = false;     ///< float32 queries and keys are multiplied in TF32
+  bool tf32 = false;  ///< float32 queries and keys are multiplied in TF32
+  int task = 0;  ///< of `tasks` processes of this host: the devices are shared out (takes_device)
+  int tasks = 1;
   bool profile = false;  ///< times every launch for DeviceFacet::launch_profile()
   /// Computes what does not fit a device; never null.
   std::shared_ptr<const TileBackend> fallback = {};
@@ -32,6 +34,12 @@ struct CudaModuleOptions {
   /// the threads that compute, one at a time or several.
   std::function<void(const std::string&)> notice = {};
 };
+
+/// Whether the task-th of a host's `tasks` processes computes on a device: each on every tasks-th,
+/// or where there are fewer devices than processes on one, in turn.
+constexpr bool takes_device(int device, int devices, int task, int tasks) {
+  return tasks < devices ? device % tasks == task : device == task % devices;
+}
 
 constexpr const char* kCudaModuleFile = "attnscope_cuda.so";
 constexpr const char* kCudaModuleAbiName = "attnscope_cuda_abi";

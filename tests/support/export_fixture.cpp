@@ -224,7 +224,9 @@ void feed(ExportSink& sink, const FedValues& values, const FeedOrder& order) {
   const TileRequest request = sink.request();
   std::vector<TileKey> keys = all_tiles(tasks, request, order.segment_chunks);
   if (order.seed != 0) std::shuffle(keys.begin(), keys.end(), std::mt19937(order.seed));
+  size_t number = 0;
   std::erase_if(keys, [&](const TileKey& key) {
+    if (number++ % order.parts != order.part) return true;
     const OwnedTile owned = make_tile(tasks, request, key, order.segment_chunks, values);
     return sink.has_tile(owned.tile.task_index, owned.tile.rows, owned.tile.cols);
   });

@@ -69,6 +69,8 @@ struct FeedOrder {
   int threads = 1;
   int64_t segment_chunks = 2;  ///< column chunks a tile
   int64_t stop_after = -1;     ///< tiles; −1: all, and then end()
+  /// Of a file that several sinks write: each parts-th tile, from `part` on.
+  size_t part = 0, parts = 1;
 };
 /// Plays the engine: begin(), every tile once that is not there yet, end().
 void feed(ExportSink& sink, const FedValues& values, const FeedOrder& order = {});

@@ -1,7 +1,9 @@
 #include "io/export/format/completed_tiles.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <utility>
 
 #include "core/base/checked_math.h"
 
@@ -48,6 +50,13 @@ void CompletedTiles::add(const JournalRecord& r) {
   }
   const int64_t row_chunk = r.row_begin / group.grid.chunk_rows;
   for (int64_t c = 0; c < r.chunks; ++c) set(unit(r.task, row_chunk, r.first_chunk + c));
+}
+
+void CompletedTiles::set_words(std::vector<uint64_t> words) {
+  assert(words.size() == bits_.size());
+  bits_ = std::move(words);
+  done_ = 0;
+  for (const uint64_t word : bits_) done_ += std::popcount(word);
 }
 
 int64_t CompletedTiles::count_chunks(int64_t task, int64_t row_chunk, IndexRange cols) const {

@@ -21,6 +21,9 @@ class CompletedTiles {
   bool fits(const JournalRecord& record) const;
   /// Marks what a record speaks of, which must fit.
   void add(const JournalRecord& record);
+  /// All of them, one bit a tile; and marks these instead, which are of the same export.
+  const std::vector<uint64_t>& words() const { return bits_; }
+  void set_words(std::vector<uint64_t> words);
   int64_t total() const { return total_; }
   int64_t done() const { return done_; }
 

@@ -120,15 +120,37 @@ bool take_records(std::span<const std::byte> bytes, JournalContent& content) {
   return true;
 }
 
-void write_new(const path& file, std::string_view header, uint64_t hash, bool sync) {
+/// Appends records to a journal that ends as `end` says, which then says where it ends.
+void append_records(const PosixFile& file, std::span<const JournalRecord> records,
+                    JournalEnd& end) {
+  std::vector<std::byte> bytes(records.size() * kJournalRecordBytes);
+  uint64_t number = end.records;
+  std::byte* at = bytes.data();
+  for (const JournalRecord& record : records) {
+    std::memcpy(at, &record, kFieldBytes);
+    const uint32_t sum = record_checksum(at, number++, end.header_hash);
+    std::memcpy(at + kFieldBytes, &sum, sizeof sum);
+    at += kJournalRecordBytes;
+  }
+  file.write_at(bytes, end.bytes);
+  end.bytes += static_cast<int64_t>(bytes.size());
+  end.records = number;
+}
+
+JournalEnd write_new(const path& file, std::string_view header, bool sync,
+                     std::span<const JournalRecord> records) {
+  const uint64_t hash = checksum64(bytes_of(header));
+  JournalEnd end{hash, empty_bytes(static_cast<int64_t>(header.size())), 0};
   PosixFile out(file, PosixFile::Mode::create);
   const uint64_t length = header.size();
   out.write_at(bytes_of(kMagic), 0);
   out.write_at(bytes_of(length), static_cast<int64_t>(kMagic.size()));
   out.write_at(bytes_of(header), kPrefixBytes);
   out.write_at(bytes_of(hash), kPrefixBytes + static_cast<int64_t>(length));
+  append_records(out, records, end);
   if (sync) out.sync();
   out.close();
+  return end;
 }
 
 }  // namespace
@@ -154,7 +176,8 @@ std::optional<JournalContent> read_journal(const path& path) {
   return content;
 }
 
-JournalEnd ExportJournal::create(const path& path, std::string_view header, bool sync) {
+JournalEnd ExportJournal::create(const path& path, std::string_view header, bool sync,
+                                 std::span<const JournalRecord> records) {
   if (header.size() > static_cast<size_t>(kMaxJournalHeaderBytes)) {
     throw too_long(path, header.size());
   }
@@ -168,16 +191,16 @@ JournalEnd ExportJournal::create(const path& path, std::string_view header, bool
   if (::unlink(temporary.c_str()) != 0 && errno != ENOENT) {
     throw errno_error(temporary, "cannot be removed", errno);
   }
-  const uint64_t hash = checksum64(bytes_of(header));
+  JournalEnd end;
   try {
-    write_new(temporary, header, hash, sync);
+    end = write_new(temporary, header, sync, records);
     rename_file(temporary, path, true);
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
   }
   if (sync) sync_folder_of(path);
-  return {hash, empty_bytes(static_cast<int64_t>(header.size())), 0};
+  return end;
 }
 
 ExportJournal::ExportJournal(const path& path, const JournalEnd& end, bool sync,
@@ -286,19 +309,10 @@ void ExportJournal::run() noexcept {
 
 void ExportJournal::commit(std::span<const JournalRecord> batch) {
   sync_data_();
-  std::vector<std::byte> bytes(batch.size() * kJournalRecordBytes);
-  uint64_t number = end_.records;
-  std::byte* at = bytes.data();
-  for (const JournalRecord& record : batch) {
-    std::memcpy(at, &record, kFieldBytes);
-    const uint32_t sum = record_checksum(at, number++, end_.header_hash);
-    std::memcpy(at + kFieldBytes, &sum, sizeof sum);
-    at += kJournalRecordBytes;
-  }
-  file_.write_at(bytes, end_.bytes);
+  JournalEnd end = end_;
+  append_records(file_, batch, end);
   if (sync_) file_.sync_data();
-  end_.bytes += static_cast<int64_t>(bytes.size());
-  end_.records = number;
+  end_ = end;
 }
 
 }  // namespace attnscope

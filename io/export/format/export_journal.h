@@ -83,11 +83,12 @@ struct JournalCommits {
 /// under its own header; headers of different exports must differ.
 class ExportJournal {
  public:
-  /// Writes a journal without records, as PATH.tmp that then takes its name; replaces a journal
-  /// that stands there. Durable on return with `sync`. Throws Error(file or resource), also where
-  /// PATH is something else than a regular file; then PATH is as it was, unless it was the folder's
-  /// sync that failed, and PATH.tmp is gone.
-  static JournalEnd create(const std::filesystem::path& path, std::string_view header, bool sync);
+  /// Writes a journal with these records, or none, as PATH.tmp that then takes its name; replaces a
+  /// journal that stands there. Durable on return with `sync`. Throws Error(file or resource), also
+  /// where PATH is something else than a regular file; then PATH is as it was, unless it was the
+  /// folder's sync that failed, and PATH.tmp is gone.
+  static JournalEnd create(const std::filesystem::path& path, std::string_view header, bool sync,
+                           std::span<const JournalRecord> records = {});
 
   /// Opens a journal to append to it; what follows `end` is cut off. `end` is what create() or
   /// read_journal() said, with nothing written since. `sync_data` makes everything durable that was

@@ -202,7 +202,9 @@ class Verifier {
                                       : rows_with_lse(grid, task, expected);
     }
     if (alone) step(expected, grid.rows);
-    if (there < grid.rows) {
+    // Where several processes write the rows of a head, its checksum comes last of all.
+    const bool unchecked = !expected.complete() && recorded == 0;
+    if (there < grid.rows || unchecked) {
       if (alone) report_.tiles_missing += grid.rows - there;
       if (alone) report_.tiles_good += there;
       return;

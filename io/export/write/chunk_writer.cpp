@@ -36,7 +36,8 @@ void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid&
   }
 }
 
-WrittenChunks write_chunks(const OutputFile& file, const ChunkTarget& target, const ChunkRun& run) {
+WrittenChunks write_chunks(const OutputFile& file, const ChunkTarget& target, const ChunkRun& run,
+                           const WriteSmall& small) {
   const ChunkGrid& grid = target.grid;
   const int64_t bytes = grid.chunk_bytes();
   const auto size = static_cast<size_t>(bytes);
@@ -66,8 +67,8 @@ WrittenChunks write_chunks(const OutputFile& file, const ChunkTarget& target, co
     file.write_at({start, count * size}, offset);
     written += static_cast<int64_t>(count) * bytes;
   }
-  file.write_at(std::as_bytes(std::span(checksums)),
-                target.checksum_base + first * static_cast<int64_t>(sizeof(uint32_t)));
+  small(std::as_bytes(std::span(checksums)),
+        target.checksum_base + first * static_cast<int64_t>(sizeof(uint32_t)));
   return {written, std::move(checksums)};
 }
 

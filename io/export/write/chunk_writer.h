@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct ChunkRun {
   std::span<const std::byte* const> chunks;
 };
 
+/// Writes small pieces of a file, checksums and LSEs, to a place: by itself, or by leaving them to
+/// whom these pages of the file belong. Thread-safe.
+using WriteSmall = std::function<void(std::span<const std::byte> bytes, int64_t place)>;
+
 /// What write_chunks wrote.
 struct WrittenChunks {
   int64_t bytes = 0;                ///< of entries
@@ -38,8 +43,9 @@ void narrow_chunk(const std::byte* source, int64_t source_cols, const ChunkGrid&
                   std::byte* destination);
 
 /// Writes the chunks to their places, what is contiguous in memory and in the file with one call,
-/// and a checksum for each. Null chunks are not written: the file has zeros there. Thread-safe.
-/// Throws what OutputFile::write_at throws.
-WrittenChunks write_chunks(const OutputFile& file, const ChunkTarget& target, const ChunkRun& run);
+/// and a checksum for each by `small`. Null chunks are not written: the file has zeros there.
+/// Thread-safe. Throws what OutputFile::write_at throws.
+WrittenChunks write_chunks(const OutputFile& file, const ChunkTarget& target, const ChunkRun& run,
+                           const WriteSmall& small);
 
 }  // namespace attnscope

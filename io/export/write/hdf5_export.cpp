@@ -9,6 +9,7 @@
 #include "io/export/format/tile_check.h"
 #include "io/export/write/chunk_writer.h"
 #include "io/export/write/lse_writer.h"
+#include "io/export/write/shared_export.h"
 #include "io/export/write/tiled_file.h"
 
 namespace attnscope {
@@ -17,9 +18,15 @@ namespace {
 // Tiles, LSEs and checksums go from memory to the file as they are.
 static_assert(std::endian::native == std::endian::little);
 
-class Hdf5Export final : public ExportSink {
+/// Whether other processes write to the file as well.
+enum class Writers : uint8_t { one, several };
+
+class Hdf5Export final : public SharedExport {
  public:
-  Hdf5Export(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options);
+  Hdf5Export(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options,
+             Writers writers);
+  Hdf5Export(ExportPlan plan, std::filesystem::path out, const ExportWriteOptions& options,
+             const ExportInvitation& invitation, int rank);
 
   const ExportResume& resume() const override { return out_.resume(); }
   const std::vector<std::string>& warnings() const override { return out_.file().warnings(); }
@@ -37,6 +44,10 @@ class Hdf5Export final : public ExportSink {
   void consume(const Tile& tile) override;
   void end() override { out_.end(tiles_done_); }
 
+  ExportInvitation invite() override { return out_.invite(); }
+  void hand_in() override { out_.hand_in(); }
+  void finish(int processes, int64_t tiles) override;
+
  private:
   void restore_lse();
   static LseTarget lse_target(const ExportManifest::TaskPlace& place);
@@ -46,18 +57,32 @@ class Hdf5Export final : public ExportSink {
 
   const ExportPlan plan_;
   TiledFile out_;
-  LseWriter lse_writer_{out_.file()};
+  const WriteSmall small_ = [this](std::span<const std::byte> bytes, int64_t place) {
+    out_.write_small(bytes, place);
+  };
+  LseWriter lse_writer_;
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> tiles_done_{0};
 };
 
 Hdf5Export::Hdf5Export(ExportPlan plan, std::filesystem::path out,
-                       const ExportWriteOptions& options)
-    : plan_(std::move(plan)), out_(plan_.spec, plan_.layout, std::move(out), options) {
+                       const ExportWriteOptions& options, Writers writers)
+    : plan_(std::move(plan)),
+      out_(plan_.spec, plan_.layout, std::move(out), options),
+      lse_writer_(out_.file(), small_, writers == Writers::several) {
   if (resume().complete) return;
   tiles_done_ = resume().tiles_kept;
   if (resume().resumed) restore_lse();
   if (threads_at_disk(plan_, options) > 0) out_.file().bypass_page_cache();
+}
+
+Hdf5Export::Hdf5Export(ExportPlan plan, std::filesystem::path out,
+                       const ExportWriteOptions& options, const ExportInvitation& invitation,
+                       int rank)
+    : plan_(std::move(plan)),
+      out_(plan_.spec, plan_.layout, std::move(out), options, invitation, rank),
+      lse_writer_(out_.file(), small_, true) {
+  if (!resume().complete && threads_at_disk(plan_, options) > 0) out_.file().bypass_page_cache();
 }
 
 LseTarget Hdf5Export::lse_target(const ExportManifest::TaskPlace& place) {
@@ -96,7 +121,8 @@ WrittenChunks Hdf5Export::write_entries(const Tile& tile, const ExportManifest::
   const std::vector<const std::byte*> chunks(tile.chunks.begin(), tile.chunks.end());
   return write_chunks(
       out_.file(), target,
-      {place.head, tile.rows.begin / request.chunk_rows, first, request.chunk_cols, chunks});
+      {place.head, tile.rows.begin / request.chunk_rows, first, request.chunk_cols, chunks},
+      small_);
 }
 
 /// A tile of an export with entries: its chunks, and its LSEs where it is the first of its rows.
@@ -159,6 +185,14 @@ void Hdf5Export::begin([[maybe_unused]] std::span<const HeadTask> tasks, int) {
   assert(!resume().complete && "the export is complete");
 }
 
+void Hdf5Export::finish(int processes, int64_t tiles) {
+  out_.gather(processes);
+  for (const ExportManifest::TaskPlace& place : out_.places()) {
+    if (place.group->has_lse) lse_writer_.write_checksum(lse_target(place));
+  }
+  out_.end(tiles);
+}
+
 void Hdf5Export::consume(const Tile& tile) {
   const ExportManifest::TaskPlace& place = out_.place(tile.task_index);
   if (plan_.layout.has_entries()) return consume_entries(tile, place);
@@ -177,7 +211,18 @@ int threads_at_disk(const ExportPlan& plan, const ExportWriteOptions& options) {
 
 std::unique_ptr<ExportSink> make_hdf5_export(ExportPlan plan, std::filesystem::path out,
                                              const ExportWriteOptions& options) {
-  return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options);
+  return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options, Writers::one);
+}
+
+std::unique_ptr<SharedExport> make_shared_export(ExportPlan plan, std::filesystem::path out,
+                                                 const ExportWriteOptions& options) {
+  return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options, Writers::several);
+}
+
+std::unique_ptr<SharedExport> join_shared_export(ExportPlan plan, std::filesystem::path out,
+                                                 const ExportWriteOptions& options,
+                                                 const ExportInvitation& invitation, int rank) {
+  return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options, invitation, rank);
 }
 
 }  // namespace attnscope

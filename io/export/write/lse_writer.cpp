@@ -15,12 +15,13 @@ std::vector<float> LseWriter::write(int64_t head, const LseTarget& target, int64
                                     std::span<const RowNorm> norms) {
   std::vector<float> values(norms.size());
   for (size_t i = 0; i < norms.size(); ++i) values[i] = static_cast<float>(norms[i].lse());
-  file_.write_at(std::as_bytes(std::span(values)), target.base + first_row * kBytes);
-  add(head, target, first_row, values);
+  small_(std::as_bytes(std::span(values)), target.base + first_row * kBytes);
+  if (!apart_) add(head, target, first_row, values);
   return values;
 }
 
 void LseWriter::restore(int64_t head, const LseTarget& target, int64_t first_row, int64_t rows) {
+  if (apart_) return;
   std::vector<float> values(static_cast<size_t>(rows));
   file_.read_at(std::as_writable_bytes(std::span(values)), target.base + first_row * kBytes);
   add(head, target, first_row, values);
@@ -44,7 +45,17 @@ void LseWriter::add(int64_t head, const LseTarget& target, int64_t first_row,
     complete = std::move(pending.values);
     pending_.erase(at);
   }
-  const uint32_t sum = checksum(std::as_bytes(std::span(complete)));
+  put_checksum(target, complete);
+}
+
+void LseWriter::write_checksum(const LseTarget& target) {
+  std::vector<float> values(static_cast<size_t>(target.rows));
+  file_.read_at(std::as_writable_bytes(std::span(values)), target.base);
+  put_checksum(target, values);
+}
+
+void LseWriter::put_checksum(const LseTarget& target, std::span<const float> values) {
+  const uint32_t sum = checksum(std::as_bytes(values));
   file_.write_at(std::as_bytes(std::span(&sum, 1)), target.checksum_offset);
 }
 

@@ -9,6 +9,7 @@
 #include "io/export/write/export_resumption.h"
 #include "io/export/write/export_skeleton.h"
 #include "io/export/write/replaced_shards.h"
+#include "io/files/rank_files.h"
 
 namespace attnscope {
 
@@ -49,7 +50,7 @@ void TiledFile::start_afresh(const ExportSpec& spec) {
   const uint64_t sum = structure_checksum(stored_, file_.data());
   file_.write_at(std::as_bytes(std::span(&sum, 1)), stored_.structure);
   file_.publish_part();
-  open_journal(ExportJournal::create(file_.journal_path(), header_, sync_));
+  open_journal(file_.journal_path(), ExportJournal::create(file_.journal_path(), header_, sync_));
 }
 
 void TiledFile::set_stored(ExportManifest stored) {
@@ -58,13 +59,14 @@ void TiledFile::set_stored(ExportManifest stored) {
   before_.emplace(stored_);
 }
 
-void TiledFile::open_journal(const JournalEnd& end) {
+void TiledFile::open_journal(const std::filesystem::path& path, const JournalEnd& end) {
   const auto make_durable = [this] {
     // What was made of other bytes than those of the hash must not be believed by a resume.
     file_.require_source_reads_unchanged();
     file_.sync_data();
+    if (sums_) sums_->sync();
   };
-  journal_.emplace(file_.journal_path(), end, sync_, make_durable, commits_);
+  journal_.emplace(path, end, sync_, make_durable, commits_);
 }
 
 void TiledFile::take_up(const JournalContent& old, bool verify_all) {
@@ -76,38 +78,66 @@ void TiledFile::take_up(const JournalContent& old, bool verify_all) {
                      "its structure is damaged; --force alone starts afresh");
   }
   set_stored(std::move(there));
-  const auto kept = sound_records(old, verify_all || machine_restarted_since(old.header));
+  std::vector<JournalContent> journals = left_by_ranks();
+  journals.insert(journals.begin(), old);
+  const auto kept = sound_records(journals, verify_all);
   resume_.resumed = true;
   resume_.tiles_kept = before_->done();
   // A run without syncs may have written the journal ahead of the data.
   file_.sync_data();
-  if (resume_.tiles_dropped == 0) {
-    open_journal(old.end);
-  } else {
+  JournalEnd end = old.end;
+  if (resume_.tiles_dropped > 0 || journals.size() > 1) {
     // What turned out bad must not be believed by the next run either.
-    open_journal(ExportJournal::create(file_.journal_path(), old.header, sync_));
-    for (const JournalRecord& record : kept) journal_->add(record, 0);
-    journal_->flush();
+    end = ExportJournal::create(file_.journal_path(), old.header, sync_, kept);
   }
+  file_.remove_rank_files();
+  open_journal(file_.journal_path(), end);
+}
+
+/// What the other processes of an interrupted run left, whose small pieces are put in.
+std::vector<JournalContent> TiledFile::left_by_ranks() const {
+  std::vector<JournalContent> journals;
+  for (const int rank : ranks_beside(file_.out())) {
+    const std::filesystem::path path = rank_journal_path(file_.out(), rank);
+    auto journal = read_journal(path);
+    if (!journal) continue;  // it ended before it had one
+    const std::string text = header_difference(journal->header, stored_, path.string());
+    if (!text.empty()) {
+      throw file_error(path.string(), "",
+                       "belongs to another export: " + text + " (--force alone gives it up)");
+    }
+    replay_sums(rank_sums_path(file_.out(), rank), file_.data());
+    journals.push_back(std::move(*journal));
+  }
+  return journals;
 }
 
 /// The records that can be believed, marked in `before`; as many of the newest as make a GiB are
-/// read back, or all.
-std::vector<JournalRecord> TiledFile::sound_records(const JournalContent& old, bool all) {
+/// read back, or all. Journals that were written at once count as if one had come after the other.
+std::vector<JournalRecord> TiledFile::sound_records(std::span<const JournalContent> journals,
+                                                    bool all) {
   TileReader reader(stored_, file_.data());
   std::vector<JournalRecord> kept;
-  for (size_t i = old.records.size(); i-- > 0;) {
-    const JournalRecord& record = old.records[i];
-    const bool check = all || resume_.bytes_checked < kRecheckBytes;
-    if (!before_->fits(record) || (check && !reader.holds(record, resume_.bytes_checked))) {
-      resume_.tiles_dropped += layout_.has_entries() ? record.chunks : record.rows;
-      continue;
+  for (size_t j = journals.size(); j-- > 0;) {
+    const bool all_of_it = all || machine_restarted_since(journals[j].header);
+    for (size_t i = journals[j].records.size(); i-- > 0;) {
+      const JournalRecord& record = journals[j].records[i];
+      const bool check = all_of_it || resume_.bytes_checked < kRecheckBytes;
+      if (!before_->fits(record) || (check && !reader.holds(record, resume_.bytes_checked))) {
+        resume_.tiles_dropped += layout_.has_entries() ? record.chunks : record.rows;
+        continue;
+      }
+      before_->add(record);
+      kept.push_back(record);
     }
-    before_->add(record);
-    kept.push_back(record);
   }
   std::reverse(kept.begin(), kept.end());
   return kept;
+}
+
+void TiledFile::write_small(std::span<const std::byte> bytes, int64_t place) {
+  if (sums_) return sums_->add(bytes, place);
+  file_.write_at(bytes, place);
 }
 
 bool TiledFile::has_lse_row(int64_t task, int64_t row) const {
@@ -134,6 +164,7 @@ void TiledFile::end(int64_t tiles_done) {
   journal_.reset();
   note_replaced_shards(file_, sync_);
   file_.commit();
+  if (shared_) file_.remove_rank_files();
   remove_replaced();
 }
 

@@ -9,7 +9,9 @@
 #include "io/export/format/completed_tiles.h"
 #include "io/export/format/export_journal.h"
 #include "io/export/format/export_manifest.h"
+#include "io/export/format/sums_log.h"
 #include "io/export/write/export_sink.h"
+#include "io/export/write/shared_export.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -25,6 +27,9 @@ class TiledFile {
   /// Borrows spec and layout. Throws what make_hdf5_export() throws.
   TiledFile(const ExportSpec& spec, const ExportLayout& layout, std::filesystem::path out,
             const ExportWriteOptions& options);
+  /// Of a file that another process made and `rank` joins (join_shared_export).
+  TiledFile(const ExportSpec& spec, const ExportLayout& layout, std::filesystem::path out,
+            const ExportWriteOptions& options, const ExportInvitation& invitation, int rank);
   TiledFile(const TiledFile&) = delete;
   TiledFile& operator=(const TiledFile&) = delete;
   ~TiledFile();
@@ -44,6 +49,8 @@ class TiledFile {
   /// Whether the LSE of a row is among that.
   bool has_lse_row(int64_t task, int64_t row) const;
 
+  /// Writes a small piece (WriteSmall): to the file, or where others are to put it in.
+  void write_small(std::span<const std::byte> bytes, int64_t place);
   /// A piece of `bytes` bytes has been written. Throws what ExportJournal::add() throws.
   void add(const JournalRecord& record, int64_t bytes);
   /// Commits everything that was added. Throws Error(file).
@@ -52,24 +59,33 @@ class TiledFile {
   /// throws Error(file) where some are missing.
   void end(int64_t tiles_done);
 
+  /// SharedExport's; gather() is the first half of its finish().
+  ExportInvitation invite();
+  void hand_in();
+  void gather(int processes);
+
  private:
   void remove_replaced();
   void start_afresh(const ExportSpec& spec);
   void take_up(const JournalContent& old, bool verify_all);
+  std::vector<JournalContent> left_by_ranks() const;
+  void await_folder(const std::string& token) const;
   void set_stored(ExportManifest stored);
-  void open_journal(const JournalEnd& end);
-  std::vector<JournalRecord> sound_records(const JournalContent& old, bool all);
+  void open_journal(const std::filesystem::path& path, const JournalEnd& end);
+  std::vector<JournalRecord> sound_records(std::span<const JournalContent> journals, bool all);
 
   const ExportLayout& layout_;
   const bool sync_;
   const JournalCommits commits_;
   const std::string header_;  ///< of the journal
+  bool shared_ = false;       ///< others write to it as well
   OutputFile file_;
   ExportResume resume_;
   std::vector<std::string> notes_;
   ExportManifest stored_;
   std::vector<ExportManifest::TaskPlace> places_;  ///< point into stored_
   std::optional<CompletedTiles> before_;
+  std::optional<SumsLog> sums_;           ///< of a process that joined
   std::optional<ExportJournal> journal_;  ///< last: its thread uses file_
 };
 

@@ -31,6 +31,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
           if (tell) tell(line);
         }) {
     for (int i = 0; i < devices; ++i) {
+      if (!takes_device(i, devices, options.task, options.tasks)) continue;
       try_device(i, [&] {
         auto share = std::make_unique<DeviceShare>(i, options, lanes_);
         require(options.kernels, share->device);

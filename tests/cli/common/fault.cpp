@@ -64,7 +64,8 @@ struct Fault {
 
 /// Whether the program has taken the lock of its output. Before that there is nothing to lose, and
 /// the JSON library, which reads the capture's facts, allocates where it must not throw.
-std::atomic<bool> begun{false};
+/// (ATTNSCOPE_FAULT_BEGUN: of a process that takes none, at once.)
+std::atomic<bool> begun{getenv("ATTNSCOPE_FAULT_BEGUN") != nullptr};
 
 bool is_due(const char* kind) {
   static const Fault fault;

@@ -332,6 +332,31 @@ TEST_CASE("heads are shared out among the devices") {
   CHECK(worst_weight(oracle, *bench.backend, 1) <= 1);
 }
 
+TEST_CASE("processes of a host share its devices out") {
+  // The devices that each of 1, 2, 3, 4 or 5 processes takes of three.
+  const std::vector<std::vector<std::string>> expected{
+      {"012"}, {"02", "1"}, {"0", "1", "2"}, {"0", "1", "2", "0"}, {"0", "1", "2", "0", "1"}};
+  for (const auto& taken : expected) {
+    const auto tasks = static_cast<int>(taken.size());
+    for (int task = 0; task < tasks; ++task) {
+      std::string devices;
+      for (int device = 0; device < 3; ++device) {
+        if (takes_device(device, 3, task, tasks)) devices += std::to_string(device);
+      }
+      CHECK(devices == taken[static_cast<size_t>(task)]);
+    }
+  }
+  emulation::reset();
+  emulation::set_devices(std::vector<emulation::Device>(3));
+  CudaModuleOptions options;
+  options.fallback = make_cpu_backend({.threads = 1});
+  options.task = 1;
+  options.tasks = 2;
+  CHECK(make_device_backend(options)->workers() == 4);
+  options.task = 0;
+  CHECK(make_device_backend(options)->workers() == 8);
+}
+
 TEST_CASE("a tensor type or width that the tensor cores do not take goes to cuBLAS") {
   struct Choice {
     AttentionCase description;

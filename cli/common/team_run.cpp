@@ -1,0 +1,129 @@
+#include "cli/common/team_run.h"
+
+#include <fmt/core.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "cli/common/command.h"
+#include "cli/common/run_steps.h"
+#include "cli/common/system_memory.h"
+#include "core/base/failure_text.h"
+#include "kernels/common/host_cores.h"
+
+namespace attnscope {
+namespace {
+
+/// This host, and the processors that this process may run on: equal texts, the same processors.
+std::string processors_text() {
+  std::string text = this_host();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return text;
+  for (int i = 0; i < CPU_SETSIZE; ++i) text += CPU_ISSET(i, &set) ? '1' : '0';
+  return text;
+}
+
+/// The failure on its way as what the others are told of it.
+std::pair<ErrorCode, std::string> current_failure() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::resource, "out of memory: give a smaller --memory"};
+  } catch (const std::exception& error) {
+    return {ErrorCode::file, failure_text(error)};
+  }
+}
+
+/// What the process that speaks says.
+std::string spoken(const TeamFailure& failure, const Team& team, const TeamWork& work) {
+  if (failure.code == ErrorCode::interrupted) {
+    return interrupted_error(work.left(failure.kept)).what();
+  }
+  std::string text = failure.message;
+  if (!team.is_first() && failure.code != ErrorCode::usage) {
+    text = fmt::format("process {} on {}: {}", team.rank(), this_host(), text);
+  }
+  if (failure.code == ErrorCode::value && work.begun()) text += "; nothing was kept";
+  return text;
+}
+
+int end_failed(Team& team, const TeamFailure& failure, const Console& console, TeamWork& work) {
+  const int code = exit_code_of(failure.code);
+  const bool worthless = failure.kept == 0 || failure.code == ErrorCode::value;
+  if (worthless && team.is_first() && work.begun()) work.give_up();
+  if (!failure.speaks) {
+    team.leave();
+    return code;
+  }
+  // Before the others end: a launcher that sees the first of them end so may kill the rest.
+  if (!worthless && failure.code != ErrorCode::interrupted) console.warn(work.left(failure.kept));
+  console.warn(spoken(failure, team, work));
+  if (failure.unanswered) {
+    console.warn("other processes of the job do not answer: it ends here");
+    team.stop_all(code);
+  }
+  team.leave();
+  return code;
+}
+
+}  // namespace
+
+std::string this_host() {
+  char name[256] = "";
+  return gethostname(name, sizeof name - 1) == 0 ? name : "a host without a name";
+}
+
+std::unique_ptr<Team> form_team(const std::string& shard, bool alone, const std::string& out,
+                                const Console& console) {
+  if (!shard.empty() || alone) return nullptr;
+  const auto launch = find_launch(environment_variable);
+  if (!launch) return nullptr;
+  try {
+    return join_mpi(*launch, console.stop());
+  } catch (const Error& error) {
+    throw usage_error(
+        fmt::format("-o {}: all tasks would write it: this is {}; --shard auto makes a part of "
+                    "each, --alone is "
+                    "for outputs of their own, and one file of all needs {}",
+                    one_line(out), launch->text(), error.what()));
+  }
+}
+
+RunOptions share_of_host(RunOptions options, Team& team) {
+  const std::string mine = processors_text();
+  const std::vector<std::string> all = team.exchange(mine);
+  const auto sharing = static_cast<int>(std::count(all.begin(), all.end(), mine));
+  if (options.threads == 0 && sharing > 1) {
+    options.threads = std::max(1, usable_cores() / sharing);
+  }
+  const int tasks = options.tasks = team.local_size();
+  options.task = team.local_rank();
+  if (options.memory.empty() && tasks > 1) {
+    const int64_t share = std::min(int64_t{2} << 30, available_memory() / 2 / tasks);
+    options.memory = std::to_string(share) + "B";
+  }
+  return options;
+}
+
+int run_together(Team& team, const Console& console, TeamWork& work) {
+  TeamFailure failure;
+  try {
+    const int code = work.run();
+    team.leave();
+    return code;
+  } catch (const TeamFailed& failed) {
+    failure = failed.failure();
+  } catch (...) {
+    const auto [code, message] = current_failure();
+    failure = team.fail(code, message);
+  }
+  return end_failed(team, failure, console, work);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,46 @@
+#include "cli/export/export_steps.h"
+
+#include <fmt/core.h>
+
+#include <set>
+
+#include "core/base/memory_budget.h"
+
+namespace attnscope {
+
+void say_export_start(const Console& console, const ExportOptions& o, const ExportSpec& spec,
+                      const RunPlan& f, const TileBackend& backend) {
+  console.say(fmt::format(
+      "{} of {}{}: {}{} to {}{}{}; {}; {}", export_product_name(spec.product), heads_text(f.heads),
+      f.processes ? fmt::format(" by {} processes", *f.processes) : "", f.at_most ? "at most " : "",
+      format_bytes(*f.file_bytes), o.out, free_text(f), about_text(f, f.seconds_note),
+      backend.description(), f.how));
+  std::set<std::string> unknown;
+  for (const ExportCall& call : spec.calls) {
+    const CallEntry& entry = *call.selected.call;
+    unknown.insert(entry.unknown_keys.begin(), entry.unknown_keys.end());
+  }
+  for (const std::string& key : unknown) console.say("note: not understood: " + key);
+}
+
+KeptParts kept_tiles(const ExportSink& sink, int64_t done) {
+  return {done, sink.tiles_total(), "tiles", sink.partial_path()};
+}
+
+void say_export_resume(const Console& console, const ExportSink& sink) {
+  const ExportResume& resume = sink.resume();
+  if (!resume.resumed) return;
+  console.say(fmt::format("{} ({} read back)", resuming_text(kept_tiles(sink, resume.tiles_kept)),
+                          format_bytes(resume.bytes_checked)));
+  if (resume.tiles_dropped > 0) {
+    console.warn(fmt::format("{}: {} tiles were not as its journal says and are computed again",
+                             sink.partial_path().string(), resume.tiles_dropped));
+  }
+}
+
+std::string written_text(const ExportOptions& o, int64_t bytes, double seconds) {
+  return fmt::format("wrote {} ({} in {}, {}B/s)", o.out, format_bytes(bytes),
+                     format_seconds(seconds), format_count(static_cast<double>(bytes) / seconds));
+}
+
+}  // namespace attnscope

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/common/console.h"
+#include "cli/common/run_plan.h"
+#include "cli/common/run_steps.h"
+#include "cli/export/export_options.h"
+#include "core/stream/tile_backend.h"
+#include "io/export/format/export_spec.h"
+#include "io/export/write/export_sink.h"
+
+namespace attnscope {
+
+// What an export says on its way, of one process or several.
+
+/// What is about to happen, in one line.
+void say_export_start(const Console& console, const ExportOptions& options, const ExportSpec& spec,
+                      const RunPlan& plan, const TileBackend& backend);
+
+/// So many tiles of what the sink writes.
+KeptParts kept_tiles(const ExportSink& sink, int64_t done);
+
+/// What was found of an earlier run, where one is gone on with.
+void say_export_resume(const Console& console, const ExportSink& sink);
+
+/// "wrote maps.h5 (1.2 GiB in 3.4 s, 353 MB/s)".
+std::string written_text(const ExportOptions& options, int64_t bytes, double seconds);
+
+}  // namespace attnscope

@@ -1,0 +1,309 @@
+#include "cli/export/export_team.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/common/capture_check.h"
+#include "cli/common/command.h"
+#include "cli/common/forecast.h"
+#include "cli/common/run_backend.h"
+#include "cli/common/run_steps.h"
+#include "cli/common/shard_option.h"
+#include "cli/common/stream_run.h"
+#include "cli/common/team_run.h"
+#include "cli/common/value_failure.h"
+#include "cli/export/export_request.h"
+#include "cli/export/export_result.h"
+#include "cli/export/export_steps.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/base/plan_share.h"
+#include "core/base/version.h"
+#include "core/stream/row_units.h"
+#include "core/stream/streaming_engine.h"
+#include "io/export/write/hdf5_export.h"
+#include "io/export/write/make_export.h"
+#include "io/export/write/shared_export.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// So many units a process, where there are the rows, so that none waits long for the last one.
+constexpr int64_t kUnitsOfProcess = 8;
+
+/// The run of items that this process looks at, of a list that all share.
+IndexRange own_run(const Team& team, int64_t items) {
+  const std::vector<int64_t> alike(static_cast<size_t>(items), 1);
+  return share_out(alike, team.size())[static_cast<size_t>(team.rank())];
+}
+
+void require_one_file(const ExportSpec& spec) {
+  const std::string_view name = export_product_name(spec.product);
+  if (spec.product != ExportProduct::pooled && !spec.is_sharded()) return;
+  throw usage_error(fmt::format(
+      "{}: several processes write one file of weights, logits, rows, lse or output; here, --shard "
+      "auto makes a part of each, and attnscope merge the whole of them",
+      spec.gzip ? "--compress gzip" : fmt::format("--product {}", name)));
+}
+
+/// Of copies of a capture on several hosts, what costs nothing to compare.
+int64_t bytes_of_files(const Capture& capture) {
+  int64_t bytes = 0;
+  for (const std::filesystem::path& file : capture.files()) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file, error);
+    if (!error) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+/// One process's way through an export that a team makes.
+class TeamExport final : public TeamWork {
+ public:
+  TeamExport(const ExportOptions& options, Team& team, const Console& console)
+      : o_(options), team_(team), console_(console) {}
+
+  int run() override;
+  bool begun() const override { return begun_; }
+  std::string left(int64_t kept) const override {
+    return leftover_text({kept, tiles_total_, "tiles", o_.out + ".part"});
+  }
+  void give_up() override { remove_partial(o_.out); }
+
+ private:
+  void agree(const ExportPlan& plan, const Capture& capture);
+  void find_hashes(ExportSpec& spec, const Capture& capture, bool with_values,
+                   const std::stop_token& stop);
+  RunPlan forecast(const ExportPlan& plan, const RowUnits& units, const TilePlan& tiles,
+                   const TileBackend& backend, MemoryBudget& budget) const;
+  std::unique_ptr<SharedExport> open(ExportPlan plan, const ExportWriteOptions& write);
+  void stream(SharedExport& sink, const RowUnits& units, const TilePlan& tiles,
+              const TileBackend& backend, MemoryBudget& budget, std::stop_token stop);
+  void finish(SharedExport& sink, std::chrono::steady_clock::time_point start);
+
+  ExportOptions o_;
+  Team& team_;
+  const Console& console_;
+  int64_t tiles_total_ = 0;
+  bool begun_ = false;
+};
+
+/// Every process must be about the same file, computed alike: else its bytes would depend on who
+/// was faster.
+void TeamExport::agree(const ExportPlan& plan, const Capture& capture) {
+  const Json mine{{"host", this_host()},
+                  {"attnscope", std::string(version())},
+                  {"options", Json::parse(plan.spec.options_json)},
+                  {"capture", plan.spec.capture_name},
+                  {"capture's bytes", bytes_of_files(capture)},
+                  {"heads", plan.tasks.size()},
+                  {"bytes", estimate_export(plan).payload_bytes},
+                  {"-o", o_.out},
+                  {"--resume", o_.resume},
+                  {"--force", o_.force},
+                  {"--dry-run", o_.dry_run},
+                  {"--sync", o_.sync}};
+  const auto replace = Json::error_handler_t::replace;
+  const auto all = team_.exchange(mine.dump(-1, ' ', false, replace));
+  const Json first = Json::parse(all.front());
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const Json other = Json::parse(all[rank]);
+    for (const auto& [key, value] : first.items()) {
+      if (key == "host" || other[key] == value) continue;
+      const bool backend = key == "options" && other[key]["backend"] != value["backend"];
+      const Json& a = backend ? value["backend"] : value;
+      const Json& b = backend ? other[key]["backend"] : other[key];
+      throw usage_error(fmt::format(
+          "process {} on {} has another {} than process 0 on {} (expected {}, got {}){}", rank,
+          one_line(other["host"].get<std::string>()), backend ? "backend" : key,
+          one_line(first["host"].get<std::string>()), one_line(a.dump(-1, ' ', false, replace)),
+          one_line(b.dump(-1, ' ', false, replace)),
+          backend ? ": give all a --backend that all have" : ""));
+    }
+  }
+}
+
+/// Each process reads its run of the calls, for all.
+void TeamExport::find_hashes(ExportSpec& spec, const Capture& capture, bool with_values,
+                             const std::stop_token& stop) {
+  const std::vector<SelectedCall> calls = spec.selection();
+  const IndexRange own = own_run(team_, std::ssize(calls));
+  const std::vector<SelectedCall> mine(calls.begin() + own.begin, calls.begin() + own.end);
+  std::string text;
+  for (const std::string& hash : capture.call_hashes(mine, with_values, stop)) text += hash + "\n";
+  std::vector<std::string> hashes;
+  for (const std::string& words : team_.exchange(text)) {
+    for (size_t at = 0; at < words.size();) {
+      const size_t end = words.find('\n', at);
+      hashes.push_back(words.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  spec.set_hashes(std::move(hashes));
+}
+
+RunPlan TeamExport::forecast(const ExportPlan& plan, const RowUnits& units, const TilePlan& tiles,
+                             const TileBackend& backend, MemoryBudget& budget) const {
+  const auto heads = static_cast<int64_t>(plan.tasks.size());
+  if (!team_.is_first()) return plan_of("export", heads, tiles, budget);
+  RunPlan run =
+      forecast_run("export", units.tasks, plan.request(), tiles, backend, budget, o_.dry_run);
+  if (run.seconds >= 0) run.seconds /= team_.size();
+  run.heads = heads;
+  const ExportSize size = estimate_export(plan);
+  run.payload_bytes = size.payload_bytes;
+  run.file_bytes = size.file_bytes;
+  run.free_bytes = free_disk_bytes(o_.out);
+  run.seconds_note = fmt::format(" of computation by {} processes", team_.size());
+  run.processes = team_.size();
+  run.units = std::ssize(units.tasks);
+  return run;
+}
+
+/// The first process makes the file, or finds it; the others join it.
+std::unique_ptr<SharedExport> TeamExport::open(ExportPlan plan, const ExportWriteOptions& write) {
+  std::unique_ptr<SharedExport> sink;
+  std::string invitation;
+  if (team_.is_first()) {
+    sink = make_shared_export(std::move(plan), o_.out, write);
+    begun_ = !sink->resume().complete;
+    tiles_total_ = sink->tiles_total();
+    team_.keep(sink->tiles_done());
+    invitation = sink->invite().text();
+  }
+  const std::string first = team_.exchange(invitation).front();
+  if (!team_.is_first()) {
+    begun_ = true;
+    sink = join_shared_export(std::move(plan), o_.out, write, ExportInvitation::parse(first),
+                              team_.rank());
+    tiles_total_ = sink->tiles_total();
+  }
+  return sink;
+}
+
+void TeamExport::stream(SharedExport& sink, const RowUnits& units, const TilePlan& tiles,
+                        const TileBackend& backend, MemoryBudget& budget, std::stop_token stop) {
+  const auto all = std::ssize(units.tasks);
+  Progress progress(console_, "export", all,
+                    static_cast<double>(tiles.entries) / static_cast<double>(all), "entries");
+  std::atomic<int64_t> begun{0};
+  StreamControl control;
+  control.stop = std::move(stop);
+  control.next_task = [&]() -> std::optional<int64_t> {
+    const int64_t unit = team_.next();
+    begun = std::min(unit, all);
+    return unit < all ? std::optional(unit) : std::nullopt;
+  };
+  control.progress = [&](const StreamProgress&) { progress.update(begun); };
+  control.skip = [&](int64_t unit, IndexRange rows, IndexRange cols) {
+    const RowUnits::Place& place = units.places[static_cast<size_t>(unit)];
+    return sink.has_tile(place.task, {rows.begin + place.first_row, rows.end + place.first_row},
+                         cols);
+  };
+  UnitSink unit_sink(sink, sink.tasks(), units);
+  try {
+    const bool complete =
+        StreamingEngine(backend, budget).run(units.tasks, tiles, unit_sink, control);
+    if (!complete) throw Error(ErrorCode::interrupted, "interrupted");
+    sink.hand_in();
+  } catch (...) {
+    try {
+      sink.suspend();
+    } catch (const std::exception&) {
+      // The first failure is what is said; what is not committed is done again.
+    }
+    team_.keep(sink.tiles_done());
+    throw;
+  }
+  team_.keep(sink.tiles_done());
+}
+
+void TeamExport::finish(SharedExport& sink, std::chrono::steady_clock::time_point start) {
+  int64_t tiles = 0, bytes = 0;
+  for (const std::string& text :
+       team_.exchange(fmt::format("[{},{}]", sink.tiles_done(), sink.bytes_written()))) {
+    const Json done = Json::parse(text);
+    tiles += done.at(0).get<int64_t>();
+    bytes += done.at(1).get<int64_t>();
+  }
+  if (team_.is_first()) sink.finish(team_.size(), tiles);
+  team_.exchange("");
+  if (!team_.is_first()) return;
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  if (o_.json) {
+    print_export_result({o_.out, std::ssize(sink.tasks()), sink.tiles_total(),
+                         sink.resume().tiles_kept, bytes, spent.count()});
+  }
+  console_.say(written_text(o_, bytes, spent.count()));
+  for (const std::string& note : sink.notes()) console_.say(note);
+}
+
+int TeamExport::run() {
+  o_.out = name_of_share(o_.out, std::nullopt);
+  if (o_.verify_all && !o_.resume) throw usage_error("--verify-all belongs to --resume");
+  const RunOptions how = share_of_host(o_.run, team_);
+  const Capture capture = open_capture(o_.capture, how, console_);
+  const auto backend = make_run_backend(how, console_);
+  MemoryBudget budget(memory_beside(capture, how));
+  if (team_.is_first()) {
+    check_capture(capture, o_.capture, *backend, budget.limit(), console_);
+  }
+  ExportPlan plan = make_export_spec(o_, capture, *backend);
+  require_one_file(plan.spec);
+  agree(plan, capture);
+  const ExportWriteOptions write = write_options_of(o_, capture);
+  const RowUnits units =
+      cut_into_units(plan.tasks, plan.request().chunk_rows, kUnitsOfProcess * team_.size());
+  const TilePlan tiles = plan_tiles(units.tasks, plan.request(), *backend, budget.limit(),
+                                    how.threads, threads_at_disk(plan, write));
+  const RunPlan expected = forecast(plan, units, tiles, *backend, budget);
+  if (o_.dry_run) {
+    if (team_.is_first()) print_plan(expected, o_.json);
+    team_.exchange("");
+    return kExitOk;
+  }
+  if (team_.is_first()) {
+    check_export_target(o_.out, write);
+    say_export_start(console_, o_, plan.spec, expected, *backend);
+  }
+  const bool with_values = plan.spec.product == ExportProduct::output;
+  const IndexRange own = own_run(team_, std::ssize(plan.tasks));
+  const std::span<const HeadTask> looked_at =
+      std::span(plan.tasks)
+          .subspan(static_cast<size_t>(own.begin), static_cast<size_t>(own.size()));
+  const CheckedRun run(console_, looked_at, *backend, with_values);
+  if (plan.spec.product != ExportProduct::logits && !looked_at.empty()) {
+    run.check_logits(looked_at, *backend, budget);
+  }
+  find_hashes(plan.spec, capture, with_values, run.stop());
+  const auto sink = open(std::move(plan), write);
+  if (sink->resume().complete) {
+    say_complete(console_, o_.out);
+    team_.exchange("");
+    return kExitOk;
+  }
+  for (const std::string& warning : sink->warnings()) console_.warn(warning);
+  say_export_resume(console_, *sink);
+  const auto start = std::chrono::steady_clock::now();
+  stream(*sink, units, tiles, *backend, budget, run.stop());
+  finish(*sink, start);
+  return kExitOk;
+}
+
+}  // namespace
+
+int export_together(const ExportOptions& o, Team& team, const Console& console) {
+  const Console own = team.is_first() ? console : console.silenced();
+  TeamExport work(o, team, own);
+  return run_together(team, console, work);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,89 @@
+#include "io/export/format/sums_log.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "io/files/checksum.h"
+#include "io/files/input_file.h"
+
+namespace attnscope {
+namespace {
+
+constexpr std::string_view kSumsMagic = "ATTNSUM1";
+constexpr int64_t kHeadBytes = 16;  // place and length
+constexpr int64_t kSumBytes = 4;
+/// A row panel's LSEs are the largest pieces that are written.
+constexpr int64_t kMostPieceBytes = int64_t{64} << 20;
+
+std::span<const std::byte> bytes_of(const std::array<int64_t, 2>& head) {
+  return std::as_bytes(std::span(head));
+}
+
+}  // namespace
+
+SumsLog::SumsLog(const std::filesystem::path& path, bool sync)
+    : sync_(sync), file_(path, PosixFile::Mode::create) {
+  file_.write_at(std::as_bytes(std::span(kSumsMagic)), 0);
+  end_ = static_cast<int64_t>(kSumsMagic.size());
+}
+
+void SumsLog::add(std::span<const std::byte> bytes, int64_t place) {
+  const std::array<int64_t, 2> head{place, static_cast<int64_t>(bytes.size())};
+  const std::lock_guard lock(mutex_);
+  const size_t begin = pending_.size();
+  const auto append = [&](std::span<const std::byte> piece) {
+    pending_.insert(pending_.end(), piece.begin(), piece.end());
+  };
+  append(bytes_of(head));
+  append(bytes);
+  const uint32_t sum = checksum(std::span(pending_).subspan(begin));
+  append(std::as_bytes(std::span(&sum, 1)));
+}
+
+void SumsLog::sync() {
+  const std::lock_guard lock(mutex_);
+  file_.write_at(pending_, end_);
+  if (sync_) file_.sync_data();
+  end_ += static_cast<int64_t>(pending_.size());
+  pending_.clear();
+}
+
+void replay_sums(const std::filesystem::path& log, const PosixFile& file) {
+  std::error_code error;
+  if (std::filesystem::status(log, error).type() == std::filesystem::file_type::not_found) return;
+  const InputFile in(log);
+  const int64_t room = file.size();
+  auto at = static_cast<int64_t>(kSumsMagic.size());
+  std::array<char, kSumsMagic.size()> magic{};
+  const auto there = static_cast<size_t>(std::min(in.size(), at));
+  in.read_at(0, std::as_writable_bytes(std::span(magic).first(there)));
+  // One that is cut short before its first piece has none.
+  if (std::string_view(magic.data(), there) != kSumsMagic.substr(0, there)) {
+    throw file_error(log.string(), "byte 0", "is no log of checksums");
+  }
+  std::vector<std::byte> piece;
+  while (in.size() - at >= kHeadBytes + kSumBytes) {
+    std::array<int64_t, 2> head{};
+    in.read_at(at, std::as_writable_bytes(std::span(head)));
+    const auto [place, bytes] = head;
+    if (bytes < 0 || bytes > kMostPieceBytes || bytes > in.size() - at - kHeadBytes - kSumBytes)
+      return;
+    piece.resize(static_cast<size_t>(kHeadBytes + bytes + kSumBytes));
+    in.read_at(at, piece);
+    uint32_t stored = 0;
+    std::memcpy(&stored, piece.data() + kHeadBytes + bytes, sizeof stored);
+    if (stored != checksum(std::span(piece).first(static_cast<size_t>(kHeadBytes + bytes)))) return;
+    if (place < 0 || place > room - bytes) {
+      throw file_error(log.string(), "byte " + std::to_string(at),
+                       "has a place that the export does not have (got " + std::to_string(place) +
+                           ", limit " + std::to_string(room - bytes) + ")");
+    }
+    file.write_at(std::span(piece).subspan(kHeadBytes, static_cast<size_t>(bytes)), place);
+    at += std::ssize(piece);
+  }
+}
+
+}  // namespace attnscope

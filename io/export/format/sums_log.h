@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "io/files/posix_file.h"
+
+namespace attnscope {
+
+/// Small pieces of an export (checksums, LSEs) that a process leaves to another one to put into the
+/// file: pages of the file that several hosts would write to belong to one of them alone. Pieces
+/// are in the file of the log when sync() returns. Thread-safe.
+///
+/// The file, little-endian: "ATTNSUM1"; of each piece int64 place in the export, int64 bytes, these
+/// bytes, uint32 checksum of all that.
+class SumsLog {
+ public:
+  /// Creates the file, which must not exist. `sync`: sync() makes it durable. Throws Error(file).
+  SumsLog(const std::filesystem::path& path, bool sync);
+
+  void add(std::span<const std::byte> bytes, int64_t place);
+  /// Writes what was added before the call. Throws Error(file or resource).
+  void sync();
+
+ private:
+  const bool sync_;
+  PosixFile file_;
+  std::mutex mutex_;
+  std::vector<std::byte> pending_;
+  int64_t end_ = 0;
+};
+
+/// Puts the pieces of a log to their places in `file`; of those that are cut short or damaged none,
+/// nor what follows them: they were being written when the process ended, and nothing says that
+/// what they are of is there. No file is an empty log. Throws Error(file) where it is no log, or
+/// has places beyond the file's end.
+void replay_sums(const std::filesystem::path& log, const PosixFile& file);
+
+}  // namespace attnscope
