@@ -10,6 +10,7 @@
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
 #include "io/export/read/export_verify.h"
+#include "io/files/rank_files.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
 
@@ -108,6 +109,16 @@ std::string state_text(const ExportManifest& stored, const ExportState& state) {
   return fmt::format("incomplete: {} of {} tiles", state.tiles_done, state.tiles_total);
 }
 
+/// ", and what 3 other processes left, ..." of an OUT.part that several wrote; else nothing.
+std::string others_text(const std::string& path) {
+  constexpr std::string_view kPart = ".part";
+  if (!path.ends_with(kPart)) return "";
+  const size_t others = ranks_beside(path.substr(0, path.size() - kPart.size())).size();
+  if (others == 0) return "";
+  return fmt::format(", and what {} other process{} left, which --resume counts", others,
+                     others == 1 ? "" : "es");
+}
+
 }  // namespace
 
 int print_journal_info(const std::string& path, bool json) {
@@ -161,7 +172,7 @@ int print_export_info(const std::string& path, bool json) {
     fmt::print("  {} in {}\n", format_bytes(part.bytes), one_line(part.file));
   }
   for (const MetricRun& run : runs) fmt::print("{}\n", run_text(run));
-  fmt::print("{}\n", state_text(stored, state));
+  fmt::print("{}{}\n", state_text(stored, state), state.complete ? "" : others_text(path));
   return kExitOk;
 }
 

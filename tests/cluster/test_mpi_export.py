@@ -210,7 +210,9 @@ class Ends(MpiExport):
         part = out.with_name("maps.h5.part")
         if ended.returncode != 0 and part.exists():
             told = run([PROGRAM, "info", str(part)])
-            if told.returncode != 0 or "incomplete" not in told.stdout:
+            others = [*out.parent.glob("maps.h5.*.[1-9]"), *out.parent.glob("maps.h5.*.[1-9].tmp")]
+            told_others = "which --resume counts" in told.stdout
+            if told.returncode != 0 or "incomplete" not in told.stdout or told_others != bool(others):
                 return f"info: {told}", False
             checked = run([PROGRAM, "verify", str(part)])
             if "bad" in checked.stdout or "damaged" in checked.stdout:
