@@ -40,7 +40,9 @@ Json pair_json(const DiffRow& row) {
             {"js_query", rows ? Json(d.divergence_row) : Json()},
             {"lse_mean", number(d.lse_mean)},
             {"lse_max_abs", number(d.lse_max_abs)},
-            {"lse_query", lse ? Json(d.lse_row) : Json()}};
+            {"lse_query", lse ? Json(d.lse_row) : Json()},
+            {"cosine", number(d.cosine_mean)},
+            {"entropy_change", number(d.entropy_change)}};
   Json& top = json["top"] = Json::array();
   for (const RankedRow& each : d.top) {
     top.push_back({{"query", each.row}, {"js", each.divergence}});
@@ -142,6 +144,8 @@ void print_diff_table(const std::vector<DiffRow>& rows) {
       fmt::print("   JS bits   mean {}   max {} at query {}\n", cell(d.divergence_mean),
                  cell(d.divergence_max), d.divergence_row);
     }
+    fmt::print("   rows      cosine {}   entropy A-B {} nats\n", cell(d.cosine_mean),
+               cell(d.entropy_change));
     if (d.lse_max_abs) {
       fmt::print("   LSE A-B   mean {}   largest size {} at query {}\n", cell(d.lse_mean),
                  cell(d.lse_max_abs), d.lse_row);

@@ -257,8 +257,8 @@ HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifferenc
   head.rows = static_cast<int64_t>(rows.size());
   head.rows_of = problem_of(pair.a).num_queries();
   const bool normalised = is_normalised(problem_of(pair.a).score());
-  double sum = 0, divergences = 0, lses = 0;
-  int64_t compared = 0, with_lse = 0;
+  double sum = 0, divergences = 0, entropies = 0, cosines = 0, lses = 0;
+  int64_t compared = 0, with_cosine = 0, with_lse = 0;
   std::vector<double> divergence;
   for (int64_t i = 0; i < head.rows; ++i) {
     const RowDifference& row = rows[static_cast<size_t>(i)];
@@ -272,8 +272,13 @@ HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifferenc
     if (!std::isnan(row.divergence)) {
       ++compared;
       divergences += row.divergence;
+      entropies += row.entropy;
     } else if (normalised) {
       ++head.masked_rows;
+    }
+    if (!std::isnan(row.cosine)) {
+      ++with_cosine;
+      cosines += row.cosine;
     }
     if (std::isnan(row.lse)) continue;
     ++with_lse;
@@ -286,9 +291,11 @@ HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifferenc
   const auto count = static_cast<double>(std::max<int64_t>(1, head.rows));
   head.mean_abs = sum / count / static_cast<double>(problem_of(pair.a).num_keys());
   head.total_variation = sum / count / 2;
+  if (with_cosine > 0) head.cosine_mean = cosines / static_cast<double>(with_cosine);
   if (with_lse > 0) head.lse_mean = lses / static_cast<double>(with_lse);
   if (compared == 0) return head;
   head.divergence_mean = divergences / static_cast<double>(compared);
+  head.entropy_change = entropies / static_cast<double>(compared);
   for (const int64_t i : ranked_rows(divergence, static_cast<size_t>(std::max<int64_t>(1, top)))) {
     head.top.push_back({pair.a.row_at(i), divergence[static_cast<size_t>(i)]});
   }

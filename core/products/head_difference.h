@@ -64,6 +64,10 @@ struct HeadDifference {
   /// distribution.
   std::optional<double> divergence_mean, divergence_max;
   int64_t divergence_row = 0;
+  /// Of the rows that are not all 0 in one of the maps; nothing where there is none.
+  std::optional<double> cosine_mean;
+  /// Entropy of A − entropy of B in nats, mean over the rows that have a divergence.
+  std::optional<double> entropy_change;
   /// Of A's LSE − B's; nothing where there is no LSE.
   std::optional<double> lse_mean, lse_max_abs;
   int64_t lse_row = 0;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "core/mask/masked_bias.h"
 
@@ -37,48 +38,79 @@ inline double fast_log2(double x) {
   return exponent + 2 * kPerNat * z * series;
 }
 
-/// The part of a pair of weights in the divergence: with s = a + b and r = |a − b| / s,
-/// s/4·((1 + r)·log₂(1 + r) + (1 − r)·log₂(1 − r)). What rounding adds is some 10⁻¹⁶ of s, where
+/// What a pair of weights adds to sums over its rows.
+struct PairParts {
+  double divergence, entropy;  ///< in bits; the entropy is a·log₂ a − b·log₂ b
+};
+
+/// With s = a + b and r = |a − b| / s the weights are s/2·(1 ± r), so that the divergence is
+/// s/4·((1 + r)·log₂(1 + r) + (1 − r)·log₂(1 − r)), and what lies between the entropies, where a is
+/// the larger, |a − b|·log₂(s/2) + s/2·((1 + r)·log₂(1 + r) − (1 − r)·log₂(1 − r)): nothing is left
+/// of large numbers where a and b are next to the same. What rounding adds is some 10⁻¹⁶ of s, where
 /// Σ s is 2.
-inline double divergence_part(double a, double b) {
+inline PairParts pair_parts(double a, double b) {
   const double s = a + b;
-  const double r = std::abs(a - b) / (s + std::numeric_limits<double>::min());
-  const double more = 1 + r, less = 1 - r;
-  return s / 4 * (more * fast_log2(more) + less * fast_log2(less));
+  const double difference = std::abs(a - b);
+  const double r = difference / (s + std::numeric_limits<double>::min());
+  const double more = (1 + r) * fast_log2(1 + r), less = (1 - r) * fast_log2(1 - r);
+  const double entropy = difference * fast_log2(s / 2) + s / 2 * (more - less);
+  return {s / 4 * (more + less), std::copysign(1.0, a - b) * entropy};
 }
 
 struct RowPairSums {
-  double difference = 0, divergence = 0, a = 0, b = 0;
+  double difference = 0, divergence = 0, entropy = 0, a = 0, b = 0;
 };
 
 template <bool kDivergence>
 RowPairSums sum_pair(std::span<const float> a, std::span<const float> b) {
-  std::array<double, kSumLanes> difference{}, divergence{}, of_a{}, of_b{};
+  std::array<double, kSumLanes> difference{}, divergence{}, entropy{}, of_a{}, of_b{};
+  const auto add = [&](size_t lane, double x, double y) {
+    difference[lane] += std::abs(x - y);
+    of_a[lane] += x;
+    of_b[lane] += y;
+    if constexpr (kDivergence) {
+      const PairParts parts = pair_parts(x, y);
+      divergence[lane] += parts.divergence;
+      entropy[lane] += parts.entropy;
+    }
+  };
   const size_t whole = a.size() / kSumLanes * kSumLanes;
   for (size_t i = 0; i < whole; i += kSumLanes) {
-    for (size_t lane = 0; lane < kSumLanes; ++lane) {
-      const double x = a[i + lane], y = b[i + lane];
-      difference[lane] += std::abs(x - y);
-      of_a[lane] += x;
-      of_b[lane] += y;
-      if constexpr (kDivergence) divergence[lane] += divergence_part(x, y);
-    }
+    for (size_t lane = 0; lane < kSumLanes; ++lane) add(lane, a[i + lane], b[i + lane]);
   }
-  for (size_t i = whole; i < a.size(); ++i) {
-    const double x = a[i], y = b[i];
-    difference[0] += std::abs(x - y);
-    of_a[0] += x;
-    of_b[0] += y;
-    if constexpr (kDivergence) divergence[0] += divergence_part(x, y);
-  }
+  for (size_t i = whole; i < a.size(); ++i) add(0, a[i], b[i]);
   RowPairSums sums;
   for (size_t lane = 0; lane < kSumLanes; ++lane) {
     sums.difference += difference[lane];
     sums.divergence += divergence[lane];
+    sums.entropy += entropy[lane];
     sums.a += of_a[lane];
     sums.b += of_b[lane];
   }
   return sums;
+}
+
+/// NaN where a row is all 0.
+double row_cosine(std::span<const float> a, std::span<const float> b) {
+  std::array<double, kSumLanes> products{}, of_a{}, of_b{};
+  const auto add = [&](size_t lane, double x, double y) {
+    products[lane] += x * y;
+    of_a[lane] += x * x;
+    of_b[lane] += y * y;
+  };
+  const size_t whole = a.size() / kSumLanes * kSumLanes;
+  for (size_t i = 0; i < whole; i += kSumLanes) {
+    for (size_t lane = 0; lane < kSumLanes; ++lane) add(lane, a[i + lane], b[i + lane]);
+  }
+  for (size_t i = whole; i < a.size(); ++i) add(0, a[i], b[i]);
+  double product = 0, size_a = 0, size_b = 0;
+  for (size_t lane = 0; lane < kSumLanes; ++lane) {
+    product += products[lane];
+    size_a += of_a[lane];
+    size_b += of_b[lane];
+  }
+  // Rounding may leave a hair beyond the ends. 0 / 0 is no number.
+  return std::clamp(product / std::sqrt(size_a * size_b), -1.0, 1.0);
 }
 
 }  // namespace
@@ -121,10 +153,12 @@ RowDifference compare_rows(std::span<const float> a, std::span<const float> b, b
   const RowPairSums sums = distributions ? sum_pair<true>(a, b) : sum_pair<false>(a, b);
   RowDifference row;
   row.sum_abs = sums.difference;
-  if (std::isnan(sums.difference)) return {kNone, kNone, 0, kNone, kNone};
+  if (std::isnan(sums.difference)) return {kNone, kNone, 0, kNone, kNone, kNone, kNone};
   const bool both = distributions && sums.a > 0 && sums.b > 0;
   // Rounding may leave a hair beyond the ends.
   row.divergence = both ? std::clamp(sums.divergence, 0.0, 1.0) : kNone;
+  row.entropy = both ? -sums.entropy * std::numbers::ln2 : kNone;
+  row.cosine = row_cosine(a, b);
   row.lse = kNone;
   float largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {

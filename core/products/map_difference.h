@@ -41,6 +41,10 @@ struct RowDifference {
   /// Jensen–Shannon divergence in bits, 0 … 1: ½·KL(a‖m) + ½·KL(b‖m), m = (a + b)/2. NaN where a
   /// row is all 0 (masked), or the rows are no distributions.
   double divergence = 0;
+  /// Σ_j a_j·b_j over the root of Σ_j a_j² · Σ_j b_j²; NaN where a row is all 0.
+  double cosine = 0;
+  /// Entropy of a − entropy of b, in nats; NaN where there is no divergence.
+  double entropy = 0;
   double lse = 0;  ///< LSE of A − LSE of B; NaN where either is not finite or does not exist
 };
 

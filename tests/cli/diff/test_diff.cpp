@@ -30,7 +30,7 @@ json run_json(std::vector<std::string> arguments) {
 }
 
 struct Expected {
-  double mean_abs = 0, max_abs = 0, js_mean = 0, js_max = 0;
+  double mean_abs = 0, max_abs = 0, js_mean = 0, js_max = 0, cosine = 0, entropy_change = 0;
   int64_t js_query = 0;
 };
 
@@ -40,14 +40,20 @@ Expected expected_of(const ReferenceCall& a, int64_t head_a, const ReferenceCall
   Expected e;
   for (int64_t i = 0; i < tokens; ++i) {
     const std::vector<double> p = a.row(0, head_a, i), q = b.row(0, head_b, i);
-    double js = 0;
+    double js = 0, pq = 0, pp = 0, qq = 0;
     for (size_t j = 0; j < p.size(); ++j) {
       const double m = (p[j] + q[j]) / 2;
       e.mean_abs += std::abs(p[j] - q[j]);
       e.max_abs = std::max(e.max_abs, std::abs(p[j] - q[j]));
       if (p[j] > 0) js += p[j] * std::log2(p[j] / m) / 2;
       if (q[j] > 0) js += q[j] * std::log2(q[j] / m) / 2;
+      if (p[j] > 0) e.entropy_change -= p[j] * std::log(p[j]) / static_cast<double>(tokens);
+      if (q[j] > 0) e.entropy_change += q[j] * std::log(q[j]) / static_cast<double>(tokens);
+      pq += p[j] * q[j];
+      pp += p[j] * p[j];
+      qq += q[j] * q[j];
     }
+    e.cosine += pq / std::sqrt(pp * qq) / static_cast<double>(tokens);
     e.js_mean += js / static_cast<double>(tokens);
     if (js > e.js_max) e.js_query = i;
     e.js_max = std::max(e.js_max, js);
@@ -62,6 +68,8 @@ void check_close(const json& pair, const Expected& e) {
   CHECK(pair["max_abs"].get<double>() == Approx(e.max_abs).epsilon(1e-4));
   CHECK(pair["js_mean"].get<double>() == Approx(e.js_mean).epsilon(1e-4));
   CHECK(pair["js_max"].get<double>() == Approx(e.js_max).epsilon(1e-4));
+  CHECK(pair["cosine"].get<double>() == Approx(e.cosine).epsilon(1e-5));
+  CHECK(pair["entropy_change"].get<double>() == Approx(e.entropy_change).margin(1e-4));
   CHECK(pair["js_query"].get<int64_t>() == e.js_query);
   CHECK(pair["top"][0]["query"] == pair["js_query"]);
 }
@@ -115,6 +123,7 @@ TEST_CASE("files hold what is printed") {
   std::getline(lines, first);
   CHECK(contains(names, "a_step,a_layer,a_branch"));
   CHECK(contains(names, ",js_mean,js_max,js_query,"));
+  CHECK(contains(names, ",lse_query,cosine,entropy_change"));
   CHECK(contains(first, printed["pairs"][0]["js_mean"].dump()));
   REQUIRE(with({"-o", folder / "d.h5"}).exit_code == 0);
   CHECK(read_file(folder / "d.h5").substr(1, 3) == "HDF");

@@ -16,18 +16,26 @@ RowDifference expected_row(const Oracle& a, int64_t head_a, const Oracle& b, int
                            int64_t row) {
   const Oracle::Row x = a.row(0, head_a, row), y = b.row(0, head_b, row);
   RowDifference expected;
-  double mass_a = 0, mass_b = 0, divergence = 0;
+  double mass_a = 0, mass_b = 0, divergence = 0, entropy = 0, ab = 0, aa = 0, bb = 0;
   for (size_t j = 0; j < x.weights.size(); ++j) {
     const double p = x.weights[j], q = y.weights[j], m = (p + q) / 2;
     expected.sum_abs += std::abs(p - q);
     expected.max_abs = std::max(expected.max_abs, std::abs(p - q));
     if (p > 0) divergence += p * std::log2(p / m) / 2;
     if (q > 0) divergence += q * std::log2(q / m) / 2;
+    if (p > 0) entropy -= p * std::log(p);
+    if (q > 0) entropy += q * std::log(q);
+    ab += p * q;
+    aa += p * p;
+    bb += q * q;
     mass_a += p;
     mass_b += q;
   }
   const double none = std::numeric_limits<double>::quiet_NaN();
-  expected.divergence = mass_a > 0 && mass_b > 0 ? divergence : none;
+  const bool both = mass_a > 0 && mass_b > 0;
+  expected.divergence = both ? divergence : none;
+  expected.entropy = both ? entropy : none;
+  expected.cosine = both ? ab / std::sqrt(aa * bb) : none;
   expected.lse = std::isfinite(x.lse) && std::isfinite(y.lse) ? x.lse - y.lse : none;
   return expected;
 }
@@ -48,7 +56,7 @@ void check_pair(const std::string& mask, const TileBackend& backend, int64_t mem
   REQUIRE(rows->size() == 64);
   CHECK(budget.used() == 0);
   CHECK(budget.peak() == plan.bytes);
-  double total = 0, largest = 0;
+  double total = 0, largest = 0, entropies = 0, cosines = 0;
   size_t with_divergence = 0;
   for (int64_t i = 0; i < 64; ++i) {
     INFO(backend.name() << ", mask " << mask << ", row " << i);
@@ -58,7 +66,11 @@ void check_pair(const std::string& mask, const TileBackend& backend, int64_t mem
     CHECK(close(got.max_abs, expected.max_abs, 1e-6));
     CHECK(close(got.divergence, expected.divergence, 1e-6));
     CHECK(close(got.lse, expected.lse, 1e-5));
+    CHECK(close(got.cosine, expected.cosine, 1e-6));
+    CHECK(close(got.entropy, expected.entropy, 1e-5));
     total += expected.sum_abs;
+    entropies += std::isnan(expected.entropy) ? 0 : expected.entropy;
+    cosines += std::isnan(expected.cosine) ? 0 : expected.cosine;
     with_divergence += std::isnan(expected.divergence) ? 0 : 1;
     largest = std::max(largest, expected.max_abs);
   }
@@ -69,6 +81,12 @@ void check_pair(const std::string& mask, const TileBackend& backend, int64_t mem
   CHECK(close(head.mean_abs, total / 64 / 64, 1e-7));
   CHECK(close(head.total_variation, total / 64 / 2, 1e-5));
   CHECK(close(head.max_abs, largest, 1e-6));
+  const auto compared = static_cast<double>(with_divergence);
+  REQUIRE(head.cosine_mean);
+  CHECK(close(*head.cosine_mean, cosines / compared, 1e-6));
+  REQUIRE(head.entropy_change);
+  CHECK(std::abs(entropies) > 0.01);
+  CHECK(close(*head.entropy_change, entropies / compared, 1e-5));
   REQUIRE(head.top.size() == std::min<size_t>(5, with_divergence));
   CHECK(head.masked_rows == 64 - static_cast<int64_t>(with_divergence));
   CHECK(head.top.front().row == head.divergence_row);
@@ -115,6 +133,8 @@ TEST_CASE("results do not depend on memory, threads or which side is first") {
     CHECK(rows[i].sum_abs == slow[i].sum_abs);
     CHECK(rows[i].divergence == slow[i].divergence);
     CHECK(rows[i].lse == slow[i].lse);
+    CHECK(rows[i].cosine == slow[i].cosine);
+    CHECK(rows[i].entropy == slow[i].entropy);
     CHECK(rows[i].max_key == slow[i].max_key);
     CHECK(rows[i].divergence == other[i].divergence);
     CHECK(rows[i].lse == -other[i].lse);
@@ -168,6 +188,10 @@ TEST_CASE("scores that are no distributions have no divergence") {
   const HeadDifference head = summarise_rows(pair, *rows, 3);
   CHECK(head.max_abs > 0.01);
   CHECK_FALSE(head.divergence_mean);
+  CHECK_FALSE(head.entropy_change);
+  REQUIRE(head.cosine_mean);
+  CHECK(*head.cosine_mean > 0);
+  CHECK(*head.cosine_mean < 1);
   CHECK_FALSE(head.lse_mean);
   CHECK(head.masked_rows == 0);
   CHECK(head.top.empty());

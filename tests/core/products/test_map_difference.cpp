@@ -38,6 +38,23 @@ double divergence(const std::vector<float>& a, const std::vector<float>& b) {
   return static_cast<double>(sum);
 }
 
+/// Cosine and H(a) − H(b) by their definitions.
+struct Shape {
+  double cosine = 0, entropy = 0;
+};
+Shape shape_of(const std::vector<float>& a, const std::vector<float>& b) {
+  long double ab = 0, aa = 0, bb = 0, entropy = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const long double x = a[i], y = b[i];
+    ab += x * y;
+    aa += x * x;
+    bb += y * y;
+    if (x > 0) entropy -= x * std::log(x);
+    if (y > 0) entropy += y * std::log(y);
+  }
+  return {static_cast<double>(ab / std::sqrt(aa * bb)), static_cast<double>(entropy)};
+}
+
 }  // namespace
 
 TEST_CASE("a difference is read back from its name") {
@@ -92,6 +109,41 @@ TEST_CASE("the divergence of rows is the definition's") {
   CHECK(std::abs(compare_rows(a, b).divergence - expected) < 1e-6 * expected);
 }
 
+TEST_CASE("cosine and entropies of rows are the definition's") {
+  for (const double spread : {0.01, 1.0, 6.0}) {
+    for (unsigned seed = 1; seed < 8; ++seed) {
+      const std::vector<float> a = random_row(991, spread, seed);
+      const std::vector<float> b = random_row(991, spread / 2, seed + 100);
+      const Shape expected = shape_of(a, b);
+      const RowDifference got = compare_rows(a, b), turned = compare_rows(b, a);
+      INFO("spread " << spread << " seed " << seed);
+      CHECK(std::abs(expected.entropy) > 1e-4);
+      CHECK(std::abs(got.cosine - expected.cosine) < 1e-13);
+      CHECK(std::abs(got.entropy - expected.entropy) < 1e-11);
+      CHECK(turned.cosine == got.cosine);
+      CHECK(turned.entropy == -got.entropy);
+    }
+  }
+  // Rows that are next to the same: entropies of 6 that differ by 10⁻⁹.
+  std::vector<float> a = random_row(500, 1, 3), b = a;
+  b[7] = std::nextafter(b[7], 1.0f);
+  const Shape expected = shape_of(a, b);
+  CHECK(expected.entropy != 0);
+  CHECK(std::abs(compare_rows(a, b).entropy - expected.entropy) <
+        1e-6 * std::abs(expected.entropy));
+  CHECK(compare_rows(a, a).cosine == 1);
+  CHECK(compare_rows(a, a).entropy == 0);
+  // All on one key is no bit, spread over four is two: 2·ln 2 nats.
+  const std::vector<float> one{1, 0, 0, 0}, four(4, 0.25f), none(4, 0.0f);
+  CHECK(compare_rows(four, one).entropy == Approx(2 * std::log(2)).epsilon(1e-12));
+  CHECK(compare_rows(four, one).cosine == 0.5);
+  CHECK(std::isnan(compare_rows(one, none).cosine));
+  CHECK(std::isnan(compare_rows(one, none).entropy));
+  // Rows that are no distributions have an angle all the same.
+  CHECK(compare_rows(four, one, false).cosine == 0.5);
+  CHECK(std::isnan(compare_rows(four, one, false).entropy));
+}
+
 TEST_CASE("divergences end at 0 and at a bit") {
   const std::vector<float> a{0.5f, 0.5f, 0, 0}, b{0, 0, 0.25f, 0.75f}, none(4, 0.0f);
   CHECK(compare_rows(a, a).divergence == 0);
@@ -110,4 +162,6 @@ TEST_CASE("divergences end at 0 and at a bit") {
   CHECK(std::isnan(compare_rows(missing, b).sum_abs));
   CHECK(std::isnan(compare_rows(missing, b).max_abs));
   CHECK(std::isnan(compare_rows(missing, b).divergence));
+  CHECK(std::isnan(compare_rows(missing, b).cosine));
+  CHECK(std::isnan(compare_rows(missing, b).entropy));
 }
