@@ -123,7 +123,7 @@ attnscope_room(io/parts "Parts of one plan, that several runs made: which there 
   MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
       io/results
   USES posix fmt json hdf5)
-attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, the journal of a run, files, and the whole of several."
+attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, the journal of a run, files, the whole of several, and what tells tables apart."
   MAY core io/files io/segments io/helper io/hdf5 io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read io/results
   USES fmt json hdf5)
 attnscope_room(io/helper/questions "All that the helper process can be asked."

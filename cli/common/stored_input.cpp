@@ -69,7 +69,7 @@ bool is_named(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-void check_export_options(const CaptureOptions& c, const RunOptions& run) {
+std::string capture_option_given(const CaptureOptions& c, const RunOptions& run) {
   const std::pair<const char*, bool> facts[] = {{"--q", !c.tensors.q.empty()},
                                                 {"--k", !c.tensors.k.empty()},
                                                 {"--v", !c.tensors.v.empty()},
@@ -91,11 +91,17 @@ void check_export_options(const CaptureOptions& c, const RunOptions& run) {
                                                 {"--profile", run.profile},
                                                 {"--threads", run.threads > 0}};
   for (const auto& [option, given] : facts) {
-    if (!given) continue;
-    throw usage_error(fmt::format(
-        "{}: {} is an export, whose maps are computed already (the option belongs to captures)",
-        option, one_line(c.capture)));
+    if (given) return option;
   }
+  return "";
+}
+
+void check_export_options(const CaptureOptions& c, const RunOptions& run) {
+  const std::string option = capture_option_given(c, run);
+  if (option.empty()) return;
+  throw usage_error(fmt::format(
+      "{}: {} is an export, whose maps are computed already (the option belongs to captures)",
+      option, one_line(c.capture)));
 }
 
 std::vector<size_t> select_stored(const std::vector<HeadName>& heads,

@@ -13,6 +13,9 @@ namespace attnscope {
 /// override recorded ones, bare tensors, and how to compute.
 void check_export_options(const CaptureOptions& capture, const RunOptions& run);
 
+/// The first of these options that was given; empty where none was.
+std::string capture_option_given(const CaptureOptions& capture, const RunOptions& run);
+
 /// The places of the selected heads, in their order. Steps, layers, heads and batch items are
 /// chosen among those that the export holds. Throws Error(usage) naming what exists.
 std::vector<size_t> select_stored(const std::vector<HeadName>& heads,

@@ -10,28 +10,15 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
-#include "cli/common/stored_input.h"
-#include "cli/diff/diff_metrics.h"
 #include "cli/diff/diff_pairs.h"
 #include "cli/diff/diff_report.h"
+#include "cli/diff/diff_tables.h"
 #include "core/base/error.h"
 #include "core/problem/sampled_rows.h"
 #include "io/files/output_file.h"
-#include "io/metrics/merge_metrics.h"
 
 namespace attnscope {
 namespace {
-
-struct DiffOptions {
-  CaptureOptions capture;
-  std::string second;
-  SelectionOptions selection;
-  OtherValues other;
-  RunOptions run;
-  std::string out;
-  int64_t sample = 0, top = 5;
-  bool dry_run = false, json = false, force = false, quiet = false;
-};
 
 /// What a run over the pairs would take: each pair by itself, one after the other.
 RunPlan plan_of_pairs(const DiffPairs& pairs, const TileBackend& backend, MemoryBudget& budget,
@@ -102,23 +89,12 @@ std::optional<Capture> open_second(const DiffOptions& o, const Console& console)
   return open_capture(second, o.run, console);
 }
 
-/// Tables of metrics in the places of captures.
-int run_metric_diff(const DiffOptions& o) {
-  check_export_options(o.capture, o.run);
-  if (!o.second.empty() && !holds_metrics(o.second)) {
-    throw usage_error(one_line(o.second) + ": is no table of metrics, and " +
-                      one_line(o.capture.capture) + " is one");
-  }
-  if (o.sample > 0) throw usage_error("--sample: the numbers of a table are what they are");
-  if (o.dry_run) throw usage_error("--dry-run: nothing of a table is computed");
-  return diff_metrics(
-      {o.capture.capture, o.second, o.selection, o.other, o.out, o.force, o.json, o.quiet});
-}
-
 int run_diff(const DiffOptions& o) {
-  if (holds_metrics(o.capture.capture)) return run_metric_diff(o);
   const Console console(o.quiet);
   if (!o.out.empty()) check_diff_name(o.out);
+  if (compares_tables(o)) return diff_tables(o, console);
+  if (o.classes)
+    throw usage_error("--classes lists changes of class in tables of numbers of heads");
   const Capture a = open_capture(o.capture, o.run, console);
   const std::optional<Capture> second = open_second(o, console);
   const Capture& b = second ? *second : a;
@@ -183,9 +159,11 @@ Command add_diff_command(CLI::App& app) {
   DiffOptions& o = *options;
   CommandParser command(
       app, "diff",
-      "heads, layers, steps, branches, captures or tables of metrics against each other");
+      "heads, layers, steps, branches, captures or tables of numbers against each "
+      "other");
   add_capture_options(command, o.capture);
-  command.add_option("SECOND", o.second, "the capture that side B is of (default: the first)");
+  command.add_option("SECOND", o.second,
+                     "the capture or table that side B is of (default: the first)");
   command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
       .type_name("FILE");
   command.add_option("--sample", o.sample, "compare N evenly spread rows of each head")
@@ -197,6 +175,8 @@ Command add_diff_command(CLI::App& app) {
   add_other_options(command, o.other);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  command.add_flag("--classes", o.classes,
+                   "of tables: where heads change their class along the steps, and no numbers");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compare nothing");
   command.add_flag("--json", o.json, "print JSON");
@@ -205,7 +185,9 @@ Command add_diff_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope diff dump/ --layers 3 --heads 1 --b-head 2\n"
       "  attnscope diff dump/ --steps 0 --b-step 40 --sample 256 -o drift.csv\n"
-      "  attnscope diff base/ tuned/ --layers 10-20 --json");
+      "  attnscope diff base/ tuned/ --layers 10-20 --json\n"
+      "  attnscope diff before.h5 after.h5 -o changes.csv          (tables of attnscope stats)\n"
+      "  attnscope diff metrics.h5 --classes                       (a table of several runs)");
   return {command, [options] { return run_diff(*options); }};
 }
 

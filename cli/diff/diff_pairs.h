@@ -1,21 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cli/common/capture_options.h"
+#include "cli/diff/other_heads.h"
 #include "core/problem/head_name.h"
 #include "core/products/head_difference.h"
 #include "io/capture/capture.h"
 
 namespace attnscope {
-
-/// The values that side B has in place of A's; empty: A's own. Numbers as they were recorded.
-struct OtherValues {
-  std::string step, layer, chunk, branch, block, slot, batch, head;
-  bool any() const;
-};
 
 /// Two heads that are compared, and what names them.
 struct NamedPair {

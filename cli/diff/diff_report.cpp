@@ -84,8 +84,7 @@ Json value_at(const std::vector<std::pair<std::string, Json>>& fields, const std
   return {};
 }
 
-std::string csv_of(const Json& list) {
-  const std::vector<std::string> names = column_names(list);
+std::string csv_of(const Json& list, const std::vector<std::string>& names) {
   std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
   for (const Json& item : list) {
     const auto fields = flat(item);
@@ -96,9 +95,9 @@ std::string csv_of(const Json& list) {
   return text;
 }
 
-std::vector<TableColumn> columns_of(const Json& pairs) {
+std::vector<TableColumn> columns_of(const Json& pairs, const std::vector<std::string>& names) {
   std::vector<TableColumn> columns;
-  for (const std::string& name : column_names(pairs)) {
+  for (const std::string& name : names) {
     TableColumn column{name, {}, {}};
     for (const Json& pair : pairs) {
       const Json value = value_at(flat(pair), name);
@@ -171,15 +170,17 @@ void write_diff(const Json& json, const std::filesystem::path& path, bool force,
                 const DiffList& list) {
   StagedFile file(path, force);
   const std::string extension = extension_of_diff(path);
+  const Json& items = json[list.name];
+  const std::vector<std::string> names = items.empty() ? list.columns : column_names(items);
   if (extension == ".h5") {
     std::vector<std::pair<std::string, std::string>> texts;
     for (const char* name : {"format", "a", "b"}) {
       if (json.contains(name)) texts.emplace_back(name, json[name].get<std::string>());
     }
-    write_table_hdf5(texts, list.dimension, columns_of(json[list.name]), file.part_path());
+    write_table_hdf5(texts, list.dimension, columns_of(items, names), file.part_path());
   } else {
     const std::string text = extension == ".csv"
-                                 ? csv_of(json[list.name])
+                                 ? csv_of(items, names)
                                  : json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
     file.append(std::as_bytes(std::span(text)));
   }

@@ -25,6 +25,7 @@ void check_diff_name(const std::string& path);
 /// The list of the JSON that becomes a table, and what the table's dimension is called.
 struct DiffList {
   std::string name = "pairs", dimension = "pair";
+  std::vector<std::string> columns = {};  ///< of a list that may have no items
 };
 /// The JSON; or a line an item of the list, or a variable a number over the items (.h5), without
 /// what is a list itself. Throws Error(file).

@@ -68,6 +68,14 @@ Json read_stats_group(const Hdf5Reader& reader, const std::string& name) {
     runs = std::ssize(reader.integers(group.id(), "run", kMostIndices));
   }
   json["runs"] = runs;
+  const std::vector<int64_t> heads_shape{std::ssize(batch), std::ssize(heads)};
+  json["classes"] = Json::array();
+  if (H5Lexists(group.id(), "class", H5P_DEFAULT) > 0) {
+    const Hdf5Dataset classes = reader.dataset(group.id(), "class");
+    if (reader.shape(classes, "class") == heads_shape) {
+      json["classes"] = reader.strings(classes, "class", kMostIndices);
+    }
+  }
   json["numbers"] = Json::object();
   H5G_info_t info{};
   reader.check(H5Gget_info(group.id(), &info), where);
@@ -91,6 +99,7 @@ StoredStatsGroup parse(const Json& json) {
   group.batch = json["batch"].get<std::vector<int64_t>>();
   group.heads = json["heads"].get<std::vector<int64_t>>();
   group.runs = json["runs"].get<int64_t>();
+  group.classes = json["classes"].get<std::vector<std::string>>();
   for (const auto& [name, numbers] : json["numbers"].items()) {
     std::vector<double>& values = group.numbers[name];
     for (const Json& number : numbers) {

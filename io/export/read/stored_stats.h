@@ -19,6 +19,7 @@ struct StoredStatsGroup {
   int64_t runs = 0;  ///< whose means the numbers are; 0: those of one capture
   /// The floating-point numbers of heads by their names, [batch, head]; NaN where undefined.
   std::map<std::string, std::vector<double>> numbers;
+  std::vector<std::string> classes;  ///< [batch, head] of one capture; empty where there are none
 };
 
 /// The numbers of an export of stats. The HDF5 library reads them in the helper process; the file

@@ -1,6 +1,5 @@
 // Tables of several runs: what is joined, what a journal keeps, and what damage does.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -11,7 +10,6 @@
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
 #include "io/metrics/metric_line.h"
-#include "io/metrics/run_summary.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 
@@ -276,57 +274,4 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
       Catch::Contains("run a is there 2 times"));
   MemoryBudget small(1000);
   CHECK_THROWS_AS(merge_metrics(parts, folder / "small.h5", false, false, {}, small), Error);
-}
-
-TEST_CASE("numbers over runs have a mean, a spread and an interval") {
-  const NumberSpread three = spread_of({1, kNothing, 2, 4});
-  CHECK(three.runs == 3);
-  CHECK(three.mean == Approx(7.0 / 3));
-  CHECK(three.deviation == Approx(1.527525231651947));
-  CHECK(three.half95 ==
-        Approx(4.302652729749464 * 1.527525231651947 / std::sqrt(3.0)).epsilon(1e-4));
-  CHECK(std::isnan(spread_of({kNothing}).mean));
-  CHECK(std::isnan(spread_of({5}).half95));
-  // Quantiles of Student's t with 40 and 120 degrees of freedom.
-  for (const auto& [count, t] : {std::pair(41, 2.021075), {121, 1.979930}}) {
-    std::vector<double> values;
-    for (int i = 0; i < count; ++i) values.push_back(i);
-    const NumberSpread many = spread_of(values);
-    CHECK(many.half95 * std::sqrt(count) / many.deviation == Approx(t).epsilon(1e-4));
-  }
-
-  const std::vector<double> a{30, 31, 33, 30}, b{20, 22, 24, 21};
-  const NumberDifference paired = difference_of(a, b, true);
-  CHECK(paired.difference == Approx(9.25));
-  CHECK(paired.half95 == Approx(3.182446 * 0.5 / 2).epsilon(1e-4));
-  CHECK(paired.is_clear());
-  // Welch's, with 5.83 degrees of freedom, whose interval is taken as that of 5.
-  const NumberDifference apart = difference_of(a, b, false);
-  CHECK(apart.difference == Approx(9.25));
-  CHECK(apart.half95 == Approx(2.570582 * std::sqrt(2.0 / 4 + 35.0 / 12 / 4)).epsilon(1e-4));
-  CHECK(std::isnan(difference_of({1}, b, false).half95));
-  CHECK_FALSE(difference_of({1}, b, false).is_clear());
-}
-
-TEST_CASE("a head's class over runs and steps") {
-  MetricGroup first = sample_group(3, {0, 1}, 0), later = sample_group(3, {0, 1}, 1);
-  later.call.name.step = 20;
-  const MetricSource sources[] = {{"a", {0}, &first}, {"a", {0}, &later}, {"b", {1}, &first}};
-  RunTable table{kOptions, {sample_run("a"), sample_run("b")}, join_groups(sources, 2)};
-  const auto heads = heads_over_runs(table, {"entropy", "none"}, "m.h5");
-  REQUIRE(heads.size() == 4);
-  CHECK(heads[1].name.head == 1);
-  CHECK(heads[1].runs == 2);
-  CHECK(heads[1].head_class == "global");
-  CHECK(heads[1].values[0] == std::vector<double>{310, 310});
-  CHECK(heads[3].runs == 1);
-  CHECK(std::isnan(heads[3].values[1][0]));
-  const auto changes = class_changes(heads);
-  REQUIRE(changes.size() == 2);
-  CHECK(changes[0].name.step == 20);
-  CHECK(changes[0].before_step == 10);
-  CHECK(changes[0].before == "global");
-  CHECK(changes[0].after == "text, \"x\"");
-  std::erase_if(table.groups[0].variables, [](const auto& v) { return v.name == "class"; });
-  CHECK_THROWS_WITH(heads_over_runs(table, {}, "m.h5"), Catch::StartsWith("m.h5: has no stats"));
 }

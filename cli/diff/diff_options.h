@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/common/capture_options.h"
+#include "cli/diff/other_heads.h"
+
+namespace attnscope {
+
+/// How many of the rows that differ most are listed unless --top says otherwise.
+inline constexpr int64_t kListedRows = 5;
+
+struct DiffOptions {
+  CaptureOptions capture;
+  std::string second;
+  SelectionOptions selection;
+  OtherValues other;
+  RunOptions run;
+  std::string out;
+  int64_t sample = 0, top = kListedRows;
+  bool classes = false;
+  bool dry_run = false, json = false, force = false, quiet = false;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,180 @@
+#include "cli/diff/diff_tables_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/head_table.h"
+#include "cli/diff/diff_report.h"
+#include "core/base/error.h"
+#include "io/results/head_json.h"
+
+namespace attnscope {
+namespace {
+
+using TableJson = nlohmann::ordered_json;
+
+TableJson number_json(double value) {
+  return std::isfinite(value) ? TableJson(value) : TableJson();
+}
+TableJson word_json(const std::string& word) {
+  return word.empty() ? TableJson() : TableJson(word);
+}
+
+TableJson summary_json(const TableReport& report, const HeadChange& head) {
+  TableJson json = name_json(head.a.name);
+  json["class"] = word_json(head.a.head_class);
+  json["class_share"] = number_json(head.a.class_share);
+  json["runs"] = head.a.runs;
+  for (size_t i = 0; i < head.metrics.size(); ++i) {
+    const std::string& name = report.found.metrics[i];
+    const RunSpread& spread = head.metrics[i].a;
+    json[name + "_mean"] = number_json(spread.mean);
+    json[name + "_std"] = number_json(spread.deviation);
+    json[name + "_ci95"] = number_json(spread.interval);
+  }
+  return json;
+}
+
+TableJson pair_change_json(const TableReport& report, const HeadChange& head) {
+  TableJson json{{"a", name_json(head.a.name)},
+                 {"b", name_json(head.b.name)},
+                 {"a_class", word_json(head.a.head_class)},
+                 {"b_class", word_json(head.b.head_class)},
+                 {"a_runs", head.a.runs},
+                 {"b_runs", head.b.runs}};
+  for (size_t i = 0; i < head.metrics.size(); ++i) {
+    const std::string& name = report.found.metrics[i];
+    const MetricChange& metric = head.metrics[i];
+    json[name + "_a"] = number_json(metric.a.mean);
+    json[name + "_b"] = number_json(metric.b.mean);
+    json[name + "_difference"] = number_json(metric.change.mean);
+    json[name + "_ci95"] = number_json(metric.change.interval);
+  }
+  return json;
+}
+
+TableJson changes_json(const TableComparison& found) {
+  TableJson list = TableJson::array();
+  for (const ClassChange& change : class_changes(found)) {
+    TableJson json = name_json(change.head);
+    json["before_step"] = change.before_step;
+    json["before"] = change.before;
+    json["after"] = change.after;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+// ---- for people
+
+std::string spread_text(double value, double half) {
+  if (std::isnan(value)) return fmt::format("{:>18}", "-");
+  if (std::isnan(half)) return fmt::format("{:>18.4g}", value);
+  return fmt::format("{:>9.4g} ±{:>7.2g}", value, half);
+}
+
+/// The numbers that stand in a line for people.
+constexpr std::string_view kShown[] = {"entropy", "text_mass", "same_frame_mass",
+                                       "same_position_mass", "sink_mass"};
+
+/// Their places, of those that there are.
+std::vector<size_t> shown_metrics(const TableComparison& found) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < found.metrics.size(); ++i) {
+    if (std::find(std::begin(kShown), std::end(kShown), found.metrics[i]) != std::end(kShown)) {
+      places.push_back(i);
+    }
+  }
+  // Of a table that has none of them, the first that it has.
+  for (size_t i = 0; places.empty() && i < std::min(std::size(kShown), found.metrics.size()); ++i) {
+    places.push_back(i);
+  }
+  return places;
+}
+
+std::string class_text(const HeadRuns& head) {
+  return head.head_class.empty() ? "-" : one_line(head.head_class);
+}
+
+void print_summaries(const TableComparison& found) {
+  std::string line = fmt::format("{:<44} {:<9} {:>5} {:>5}", "head", "class", "share", "runs");
+  for (const size_t i : shown_metrics(found)) line += fmt::format(" {:>18}", found.metrics[i]);
+  fmt::print("{}\n", line);
+  for (const HeadChange& head : found.heads) {
+    const bool named = !head.a.head_class.empty();
+    line = fmt::format("{:<44} {:<9} {:>5} {:5}", head_label(head.a.name), class_text(head.a),
+                       named ? fmt::format("{:.2f}", head.a.class_share) : "-", head.a.runs);
+    for (const size_t i : shown_metrics(found)) {
+      line += " " + spread_text(head.metrics[i].a.mean, head.metrics[i].a.interval);
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+void print_pairs(const TableComparison& found) {
+  std::string line = fmt::format("{:<44} {:<19}", "head (A - B)", "class");
+  for (const size_t i : shown_metrics(found)) line += fmt::format(" {:>19}", found.metrics[i]);
+  fmt::print("{}\n", line);
+  bool any_clear = false;
+  for (const HeadChange& head : found.heads) {
+    const std::string a = class_text(head.a), b = class_text(head.b);
+    line = fmt::format("{:<44} {:<19}", head_label(head.a.name), a == b ? a : a + " - " + b);
+    for (const size_t i : shown_metrics(found)) {
+      const MetricChange& metric = head.metrics[i];
+      any_clear = any_clear || metric.is_clear();
+      line += " " + spread_text(metric.change.mean, metric.change.interval) +
+              (metric.is_clear() ? "*" : " ");
+    }
+    fmt::print("{}\n", line);
+  }
+  if (any_clear) fmt::print("*: further from 0 than half of its 95 % interval\n");
+}
+
+void print_changes(const std::vector<ClassChange>& changes) {
+  for (const ClassChange& change : changes) {
+    fmt::print("{}: {} (at step {} {})\n", head_label(change.head), one_line(change.after),
+               change.before_step, one_line(change.before));
+  }
+}
+
+}  // namespace
+
+TableJson tables_json(const TableReport& report) {
+  TableJson json{{"format", "attnscope-diff-metrics/1"}, {"a", report.a}};
+  if (report.found.has_b) {
+    json["b"] = report.b;
+    json["paired"] = report.found.is_paired;
+  }
+  TableJson& list = json[report.found.has_b ? "pairs" : "heads"] = TableJson::array();
+  for (const HeadChange& head : report.found.heads) {
+    list.push_back(report.found.has_b ? pair_change_json(report, head)
+                                      : summary_json(report, head));
+  }
+  if (!report.found.has_b) json["class_changes"] = changes_json(report.found);
+  return json;
+}
+
+void print_tables(const TableReport& report, bool classes) {
+  if (report.found.has_b) return print_pairs(report.found);
+  if (!classes) print_summaries(report.found);
+  const std::vector<ClassChange> changes = class_changes(report.found);
+  print_changes(changes);
+  if (classes && changes.empty()) fmt::print("no head changes its class along the steps\n");
+}
+
+void write_tables(const TableReport& report, bool classes, const std::filesystem::path& path,
+                  bool force) {
+  const DiffList changes{
+      "class_changes",
+      "change",
+      {"step", "layer", "branch", "kind", "batch", "head", "before_step", "before", "after"}};
+  write_diff(tables_json(report), path, force,
+             classes              ? changes
+             : report.found.has_b ? DiffList{}
+                                  : DiffList{"heads", "entry", {}});
+}
+
+}  // namespace attnscope

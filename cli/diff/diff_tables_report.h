@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "io/metrics/compare_tables.h"
+
+namespace attnscope {
+
+/// What was found of one table, or of two.
+struct TableReport {
+  std::string a, b;  ///< files' names
+  TableComparison found;
+};
+
+/// {"format": "attnscope-diff-metrics/1", "a", "heads", "class_changes"}, or {…, "a", "b",
+/// "paired", "pairs"} (docs/compare.md); what is undefined is null.
+nlohmann::ordered_json tables_json(const TableReport& report);
+/// For people on standard output; `classes`: the changes of class alone.
+void print_tables(const TableReport& report, bool classes);
+/// The JSON; or a line a head or pair, `classes`: a line a change of class (.csv, .h5). Throws
+/// Error(file).
+void write_tables(const TableReport& report, bool classes, const std::filesystem::path& path,
+                  bool force);
+
+}  // namespace attnscope
