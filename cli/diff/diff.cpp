@@ -10,6 +10,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
+#include "cli/diff/diff_exports.h"
 #include "cli/diff/diff_pairs.h"
 #include "cli/diff/diff_report.h"
 #include "cli/diff/diff_tables.h"
@@ -93,6 +94,7 @@ int run_diff(const DiffOptions& o) {
   const Console console(o.quiet);
   if (!o.out.empty()) check_diff_name(o.out);
   if (compares_tables(o)) return diff_tables(o, console);
+  if (compares_exports(o)) return diff_exports(o, console);
   if (o.classes)
     throw usage_error("--classes lists changes of class in tables of numbers of heads");
   const Capture a = open_capture(o.capture, o.run, console);
@@ -159,11 +161,10 @@ Command add_diff_command(CLI::App& app) {
   DiffOptions& o = *options;
   CommandParser command(
       app, "diff",
-      "heads, layers, steps, branches, captures or tables of numbers against each "
-      "other");
+      "heads, layers, steps, branches, captures, exports or tables of metrics against each other");
   add_capture_options(command, o.capture);
   command.add_option("SECOND", o.second,
-                     "the capture or table that side B is of (default: the first)");
+                     "the capture, export or table that side B is of (default: the first)");
   command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
       .type_name("FILE");
   command.add_option("--sample", o.sample, "compare N evenly spread rows of each head")

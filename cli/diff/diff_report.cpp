@@ -34,7 +34,7 @@ Json pair_json(const DiffRow& row) {
             {"max_abs", d.max_abs},
             {"max_query", d.max_row},
             {"max_key", d.max_key},
-            {"total_variation", d.total_variation},
+            {"total_variation", number(d.total_variation)},
             {"js_mean", number(d.divergence_mean)},
             {"js_max", number(d.divergence_max)},
             {"js_query", rows ? Json(d.divergence_row) : Json()},
@@ -43,6 +43,10 @@ Json pair_json(const DiffRow& row) {
             {"lse_query", lse ? Json(d.lse_row) : Json()},
             {"cosine", number(d.cosine_mean)},
             {"entropy_change", number(d.entropy_change)}};
+  if (row.of_exports) {
+    json["entries"] = d.entries;
+    json["entries_of"] = d.entries_of;
+  }
   Json& top = json["top"] = Json::array();
   for (const RankedRow& each : d.top) {
     top.push_back({{"query", each.row}, {"js", each.divergence}});
@@ -136,9 +140,8 @@ void print_diff_table(const std::vector<DiffRow>& rows) {
   for (const DiffRow& row : rows) {
     const HeadDifference& d = row.found;
     fmt::print("A  {}\nB  {}\n", head_label(row.a), head_label(row.b));
-    fmt::print(
-        "   |A - B|   mean {:.4g}   max {:.4g} at query {}, key {}   total variation {:.4g}\n",
-        d.mean_abs, d.max_abs, d.max_row, d.max_key, d.total_variation);
+    fmt::print("   |A - B|   mean {:.4g}   max {:.4g} at query {}, key {}   total variation {}\n",
+               d.mean_abs, d.max_abs, d.max_row, d.max_key, cell(d.total_variation));
     if (d.divergence_max) {
       fmt::print("   JS bits   mean {}   max {} at query {}\n", cell(d.divergence_mean),
                  cell(d.divergence_max), d.divergence_row);
@@ -150,6 +153,9 @@ void print_diff_table(const std::vector<DiffRow>& rows) {
                  cell(d.lse_max_abs), d.lse_row);
     }
     if (d.rows < d.rows_of) fmt::print("   of {} of {} rows\n", d.rows, d.rows_of);
+    if (d.entries < d.entries_of) {
+      fmt::print("   {} of {} entries are in both files\n", d.entries, d.entries_of);
+    }
     if (d.masked_rows > 0) {
       fmt::print("   {} rows have no weight in one of the maps\n", d.masked_rows);
     }

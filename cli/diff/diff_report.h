@@ -13,6 +13,7 @@ namespace attnscope {
 struct DiffRow {
   HeadName a, b;
   HeadDifference found;
+  bool of_exports = false;  ///< whose entries may not all be there
 };
 
 /// {"format": "attnscope-diff/1", "a", "b", "pairs": [...]}; what is undefined is null.

@@ -251,29 +251,48 @@ std::vector<int64_t> ranked_rows(std::span<const double> divergence, size_t most
   return order;
 }
 
-HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifference> rows,
+namespace {
+
+/// Whole maps are divided by rows, then by keys, so that they have the bits that they always had.
+double mean_of_entries(double sum, const HeadDifference& head, int64_t keys) {
+  const auto at_least_one = [](int64_t count) {
+    return static_cast<double>(std::max<int64_t>(1, count));
+  };
+  if (head.entries < head.entries_of) return sum / at_least_one(head.entries);
+  return sum / at_least_one(head.rows) / static_cast<double>(keys);
+}
+
+}  // namespace
+
+HeadDifference summarise_rows(const ComparedRows& of, std::span<const RowDifference> rows,
                               int64_t top) {
   HeadDifference head;
-  head.rows = static_cast<int64_t>(rows.size());
-  head.rows_of = problem_of(pair.a).num_queries();
-  const bool normalised = is_normalised(problem_of(pair.a).score());
-  double sum = 0, divergences = 0, entropies = 0, cosines = 0, lses = 0;
-  int64_t compared = 0, with_cosine = 0, with_lse = 0;
+  head.rows = std::ssize(rows);
+  head.rows_of = of.rows_of;
+  head.entries_of = head.rows * of.keys;
+  double sum = 0, whole_sum = 0, divergences = 0, entropies = 0, cosines = 0, lses = 0;
+  int64_t whole = 0, compared = 0, with_cosine = 0, with_lse = 0;
   std::vector<double> divergence;
   for (int64_t i = 0; i < head.rows; ++i) {
     const RowDifference& row = rows[static_cast<size_t>(i)];
+    const bool is_whole = row.entries == of.keys;
     sum += row.sum_abs;
+    head.entries += row.entries;
+    if (is_whole) {
+      ++whole;
+      whole_sum += row.sum_abs;
+    }
     if (i == 0 || row.max_abs > head.max_abs) {
       head.max_abs = row.max_abs;
-      head.max_row = pair.a.row_at(i);
-      head.max_key = row.max_key;
+      head.max_row = of.query_at(i);
+      head.max_key = of.first_key + row.max_key;
     }
     divergence.push_back(row.divergence);
     if (!std::isnan(row.divergence)) {
       ++compared;
       divergences += row.divergence;
       entropies += row.entropy;
-    } else if (normalised) {
+    } else if (of.normalised && is_whole) {
       ++head.masked_rows;
     }
     if (!std::isnan(row.cosine)) {
@@ -285,24 +304,33 @@ HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifferenc
     lses += row.lse;
     if (!head.lse_max_abs || std::abs(row.lse) > *head.lse_max_abs) {
       head.lse_max_abs = std::abs(row.lse);
-      head.lse_row = pair.a.row_at(i);
+      head.lse_row = of.query_at(i);
     }
   }
-  const auto count = static_cast<double>(std::max<int64_t>(1, head.rows));
-  head.mean_abs = sum / count / static_cast<double>(problem_of(pair.a).num_keys());
-  head.total_variation = sum / count / 2;
+  head.mean_abs = mean_of_entries(sum, head, of.keys);
+  if (whole > 0 && of.weights) head.total_variation = whole_sum / static_cast<double>(whole) / 2;
   if (with_cosine > 0) head.cosine_mean = cosines / static_cast<double>(with_cosine);
   if (with_lse > 0) head.lse_mean = lses / static_cast<double>(with_lse);
   if (compared == 0) return head;
   head.divergence_mean = divergences / static_cast<double>(compared);
   head.entropy_change = entropies / static_cast<double>(compared);
   for (const int64_t i : ranked_rows(divergence, static_cast<size_t>(std::max<int64_t>(1, top)))) {
-    head.top.push_back({pair.a.row_at(i), divergence[static_cast<size_t>(i)]});
+    head.top.push_back({of.query_at(i), divergence[static_cast<size_t>(i)]});
   }
   head.divergence_max = head.top.front().divergence;
   head.divergence_row = head.top.front().row;
   if (top == 0) head.top.clear();
   return head;
+}
+
+HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifference> rows,
+                              int64_t top) {
+  const AttentionProblem& problem = problem_of(pair.a);
+  std::vector<int64_t> queries;
+  for (int64_t i = 0; i < pair.a.num_rows(); ++i) queries.push_back(pair.a.row_at(i));
+  return summarise_rows(ComparedRows{problem.num_queries(), problem.num_keys(),
+                                     is_normalised(problem.score()), true, queries},
+                        rows, top);
 }
 
 }  // namespace attnscope

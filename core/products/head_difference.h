@@ -57,7 +57,9 @@ struct HeadDifference {
   int64_t rows = 0, rows_of = 0;  ///< that were compared, that there are
   int64_t masked_rows = 0;        ///< of them, that have no weight in one of the maps or in both
   double mean_abs = 0;            ///< |A − B| over the entries of the rows
-  double total_variation = 0;     ///< ½·Σ_j |A − B|, mean over the rows
+  /// ½·Σ_j |A − B|, mean over the rows that were compared as a whole; nothing without any.
+  std::optional<double> total_variation;
+  int64_t entries = 0, entries_of = 0;  ///< that were compared; those of the rows
   double max_abs = 0;
   int64_t max_row = 0, max_key = 0;  ///< where |A − B| is largest
   /// Over the rows that have weight in both maps; nothing where none has, or the score is no
@@ -74,6 +76,23 @@ struct HeadDifference {
   std::vector<RankedRow> top;  ///< of the largest divergence, the first row first among equals
 };
 
+/// What rows are of whose differences are summed up.
+struct ComparedRows {
+  int64_t rows_of = 0;  ///< that the maps have
+  int64_t keys = 0;     ///< of a row
+  /// Whether rows are distributions, so that those without a divergence are masked where they were
+  /// compared as a whole.
+  bool normalised = true;
+  bool weights = true;                    ///< logits have no variation
+  std::span<const int64_t> queries = {};  ///< of each row; empty: those from 0 on
+  int64_t first_key = 0;                  ///< of RowDifference::max_key
+  int64_t query_at(int64_t i) const {
+    return queries.empty() ? i : queries[static_cast<size_t>(i)];
+  }
+};
+/// Of rows in their order. `top`: rows that are listed at most.
+HeadDifference summarise_rows(const ComparedRows& of, std::span<const RowDifference> rows,
+                              int64_t top);
 /// Of the pair's rows in their order. `top`: rows that are listed at most.
 HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifference> rows,
                               int64_t top);

@@ -46,8 +46,8 @@ struct PairParts {
 /// With s = a + b and r = |a − b| / s the weights are s/2·(1 ± r), so that the divergence is
 /// s/4·((1 + r)·log₂(1 + r) + (1 − r)·log₂(1 − r)), and what lies between the entropies, where a is
 /// the larger, |a − b|·log₂(s/2) + s/2·((1 + r)·log₂(1 + r) − (1 − r)·log₂(1 − r)): nothing is left
-/// of large numbers where a and b are next to the same. What rounding adds is some 10⁻¹⁶ of s, where
-/// Σ s is 2.
+/// of large numbers where a and b are next to the same. What rounding adds is some 10⁻¹⁶ of s,
+/// where Σ s is 2.
 inline PairParts pair_parts(double a, double b) {
   const double s = a + b;
   const double difference = std::abs(a - b);
@@ -153,7 +153,8 @@ RowDifference compare_rows(std::span<const float> a, std::span<const float> b, b
   const RowPairSums sums = distributions ? sum_pair<true>(a, b) : sum_pair<false>(a, b);
   RowDifference row;
   row.sum_abs = sums.difference;
-  if (std::isnan(sums.difference)) return {kNone, kNone, 0, kNone, kNone, kNone, kNone};
+  if (std::isnan(sums.difference)) return {kNone, kNone, 0, kNone, kNone, kNone, kNone, 0};
+  row.entries = static_cast<int64_t>(a.size());
   const bool both = distributions && sums.a > 0 && sums.b > 0;
   // Rounding may leave a hair beyond the ends.
   row.divergence = both ? std::clamp(sums.divergence, 0.0, 1.0) : kNone;
@@ -168,6 +169,25 @@ RowDifference compare_rows(std::span<const float> a, std::span<const float> b, b
     row.max_key = static_cast<int64_t>(i);
   }
   row.max_abs = largest;
+  return row;
+}
+
+RowDifference compare_held_rows(std::span<const float> a, std::span<const float> b,
+                                bool distributions) {
+  const auto is_held = [&](size_t i) { return std::isfinite(a[i]) && std::isfinite(b[i]); };
+  size_t held = 0;
+  for (size_t i = 0; i < a.size(); ++i) held += is_held(i) ? 1 : 0;
+  if (held == a.size()) return compare_rows(a, b, distributions);
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  RowDifference row{0, 0, 0, kNone, kNone, kNone, kNone, static_cast<int64_t>(held)};
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!is_held(i)) continue;
+    const double difference = std::abs(static_cast<double>(a[i]) - b[i]);
+    row.sum_abs += difference;
+    if (difference <= row.max_abs) continue;
+    row.max_abs = difference;
+    row.max_key = static_cast<int64_t>(i);
+  }
   return row;
 }
 

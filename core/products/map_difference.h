@@ -45,12 +45,19 @@ struct RowDifference {
   double cosine = 0;
   /// Entropy of a − entropy of b, in nats; NaN where there is no divergence.
   double entropy = 0;
-  double lse = 0;  ///< LSE of A − LSE of B; NaN where either is not finite or does not exist
+  double lse = 0;       ///< LSE of A − LSE of B; NaN where either is not finite or does not exist
+  int64_t entries = 0;  ///< that were compared: all, but for compare_held_rows()
 };
 
 /// All but `lse`. Rows that add up to 1 (or to 0: masked) are distributions. NaN entries make every
 /// number NaN.
 RowDifference compare_rows(std::span<const float> a, std::span<const float> b,
                            bool distributions = true);
+
+/// The same of rows of which entries may not be there: NaN, or −inf of masked logits. An entry that
+/// either lacks is not compared; a row that lacks one has no divergence, cosine and entropy. `lse`
+/// is NaN.
+RowDifference compare_held_rows(std::span<const float> a, std::span<const float> b,
+                                bool distributions);
 
 }  // namespace attnscope

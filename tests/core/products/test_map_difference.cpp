@@ -165,3 +165,19 @@ TEST_CASE("divergences end at 0 and at a bit") {
   CHECK(std::isnan(compare_rows(missing, b).cosine));
   CHECK(std::isnan(compare_rows(missing, b).entropy));
 }
+
+TEST_CASE("entries that are not there are not compared") {
+  const std::vector<float> a{0.5f, kNan, 0.25f, 0.125f, -kInf}, b{0.25f, 0.5f, kNan, 0.25f, -kInf};
+  const RowDifference row = compare_held_rows(a, b, true);
+  CHECK(row.entries == 2);
+  CHECK(row.sum_abs == 0.375);
+  CHECK(row.max_abs == 0.25);
+  CHECK(row.max_key == 0);
+  CHECK(std::isnan(row.divergence));
+  CHECK(std::isnan(row.cosine));
+  CHECK(std::isnan(row.entropy));
+  // Rows that are there are the rows that they are.
+  const std::vector<float> x = random_row(100, 2, 1), y = random_row(100, 2, 2);
+  CHECK(compare_held_rows(x, y, true).divergence == compare_rows(x, y).divergence);
+  CHECK(compare_held_rows(x, y, true).entries == 100);
+}
