@@ -216,22 +216,6 @@ _NAMES: list[tuple[str, Any]] = [
     ("chunk", np.int64),
 ]
 
-# Quantiles 0.975 of Student's t with 1 … 30 degrees of freedom.
-_T = (
-    12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139,
-    2.200985, 2.178813, 2.160369, 2.144787, 2.131450, 2.119905, 2.109816, 2.100922, 2.093024, 2.085963,
-    2.079614, 2.073873, 2.068658, 2.063899, 2.059539, 2.055529, 2.051831, 2.048407, 2.045230, 2.042272,
-)  # fmt: skip
-
-
-def _t95(freedom: int) -> float:
-    """The same of more, within 10⁻⁴, by the expansion around the normal distribution."""
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    z = 1.959964
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-
-
 def _spread(values: np.ndarray) -> list[float]:
     """Mean, standard deviation and half of the 95 % interval, of what is defined."""
     values = values[~np.isnan(values)]
@@ -240,7 +224,7 @@ def _spread(values: np.ndarray) -> list[float]:
     if len(values) < 2:
         return [float(values.mean()), np.nan, np.nan]
     deviation = float(values.std(ddof=1))
-    return [float(values.mean()), deviation, _t95(len(values) - 1) * deviation / len(values) ** 0.5]
+    return [float(values.mean()), deviation, _native.student_t95(len(values) - 1) * deviation / len(values) ** 0.5]
 
 
 def _metrics() -> set[str]:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/heads/run_spread.h"
 #include "io/metrics/merge_metrics.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
@@ -201,6 +202,8 @@ void bind_metrics(nb::module_& module) {
       "check_metrics", [](const Words& words) { stats_options_of_words(words); }, "words"_a,
       "Raises where options of stats cannot be meant.");
   bind_journal(module);
+  module.def("student_t95", student_t95, "freedom"_a,
+             "The t that 95 % of Student's distribution lie below in size.");
   module.def("read_metrics", read_table, "path"_a, "A table of metrics, or the journal of one.");
   module.def(
       "holds_metrics", [](const std::string& path) { return holds_metrics(path); }, "path"_a,
