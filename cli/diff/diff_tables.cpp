@@ -58,10 +58,14 @@ bool compares_tables(const DiffOptions& o) {
   const bool first = is_number_table(o.capture.capture);
   const bool second = !o.second.empty() && is_number_table(o.second);
   if (first == second || o.second.empty()) return first;
+  const std::string& other = first ? o.second : o.capture.capture;
+  std::error_code error;
+  if (!std::filesystem::exists(other, error)) {
+    throw file_error(other, "", "there is no such file or folder");
+  }
   throw usage_error(
       fmt::format("{}: is no table of metrics, and {} is one (attnscope stats makes tables)",
-                  one_line(first ? o.second : o.capture.capture),
-                  one_line(first ? o.capture.capture : o.second)));
+                  one_line(other), one_line(first ? o.capture.capture : o.second)));
 }
 
 int diff_tables(const DiffOptions& o, const Console& console) {

@@ -177,6 +177,9 @@ TEST_CASE("what tables do not have is one clear line") {
     CHECK(result.err.find(what) != std::string::npos);
   };
   refusal({folder / "t.csv", folder / "c.safetensors"}, "is no table of metrics");
+  const auto missing = diff_of({folder / "t.csv", folder / "nowhere.csv"});
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.err.find("nowhere.csv: there is no such file or folder") != std::string::npos);
   refusal({folder / "t.csv", "--sample", "4"}, "--sample");
   refusal({folder / "t.csv", "--steps", "8", "--b-step", "0", "--classes"}, "--classes");
   refusal({folder / "t.csv", "--backend", "cpu"}, "--backend");
