@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -12,6 +15,7 @@
 #include "cluster/launch.h"
 #include "cluster/mpi/module.h"
 #include "core/base/error.h"
+#include "core/base/shared_work.h"
 
 namespace attnscope {
 
@@ -25,7 +29,7 @@ struct TeamFailure {
   bool unanswered = false;  ///< the others are gone, or stand still: stop_all() is what is left
 };
 
-/// What exchange() throws where another process failed.
+/// What exchange(), collect() and add_up() throw where another process failed.
 class TeamFailed : public std::exception {
  public:
   explicit TeamFailed(TeamFailure failure) : failure_(std::move(failure)) {}
@@ -38,9 +42,9 @@ class TeamFailed : public std::exception {
 
 /// The processes that do one run together. One alone is a team too. A run asks them all for the
 /// same exchanges in the same order; where one fails, the others learn it at their next exchange,
-/// and are asked to stop meanwhile. Where a process is killed, its launcher ends the others. next()
-/// is thread-safe; everything else is one thread's.
-class Team {
+/// and are asked to stop meanwhile. Where a process is killed, its launcher ends the others.
+/// next_unit() is thread-safe; everything else is one thread's.
+class Team : public SharedWork {
  public:
   /// This process alone.
   Team() = default;
@@ -49,22 +53,27 @@ class Team {
   Team(std::unique_ptr<TeamLink> link, std::stop_source stop);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
-  ~Team();
+  ~Team() override;
 
   bool is_alone() const { return link_ == nullptr; }
   int rank() const { return link_ ? link_->rank() : 0; }
   int size() const { return link_ ? link_->size() : 1; }
+  int processes() const override { return size(); }
   bool is_first() const { return rank() == 0; }
   /// Among those of this host.
   int local_rank() const { return link_ ? link_->local_rank() : 0; }
   int local_size() const { return link_ ? link_->local_size() : 1; }
 
-  /// The next unit of the run: 0, 1, 2 …, each for one process alone.
-  int64_t next();
+  void begin_units(int64_t count) override;
+  std::optional<int64_t> next_unit() override;
+  void add_up(std::span<int64_t> numbers) override;
   /// What this process has done that is kept, whatever becomes of the run.
   void keep(int64_t pieces) { kept_ = pieces; }
   /// The text of every process, by rank. Waits for all; throws TeamFailed where one has failed.
   std::vector<std::string> exchange(const std::string& mine);
+  /// The same for the first process alone: the others get nothing, which large texts are better
+  /// for.
+  std::vector<std::string> collect(const std::string& mine);
   /// Tells the others that this process cannot go on, as its part of their next exchange, and hears
   /// of what the others failed. Nothing may follow but leave().
   TeamFailure fail(ErrorCode code, const std::string& message);
@@ -75,12 +84,17 @@ class Team {
 
  private:
   struct Answers;
-  bool gather(const std::string& mine, bool failed, double seconds, Answers& answers);
+  bool gather(int64_t length, const std::string* failure, double seconds, Answers& answers);
+  std::vector<std::string> texts_for(const std::string& mine, const Answers& answers);
+  Answers answers_to(int64_t length);
   TeamFailure judge(const Answers& answers) const;
   void watch(const std::stop_token& end);
 
   std::unique_ptr<TeamLink> link_;
   std::stop_source stop_;
+  std::mutex units_mutex_;  ///< of the three that follow
+  int64_t units_ = 0, first_unit_ = 0;
+  bool units_given_ = true;
   std::atomic<int64_t> next_{0};  ///< of a process alone
   std::atomic<int64_t> kept_{0};
   std::jthread watcher_;  ///< last: it uses everything else

@@ -197,10 +197,11 @@ void TeamExport::stream(SharedExport& sink, const RowUnits& units, const TilePla
   std::atomic<int64_t> begun{0};
   StreamControl control;
   control.stop = std::move(stop);
-  control.next_task = [&]() -> std::optional<int64_t> {
-    const int64_t unit = team_.next();
-    begun = std::min(unit, all);
-    return unit < all ? std::optional(unit) : std::nullopt;
+  team_.begin_units(all);
+  control.next_task = [&] {
+    const std::optional<int64_t> unit = team_.next_unit();
+    begun = unit.value_or(all);
+    return unit;
   };
   control.progress = [&](const StreamProgress&) { progress.update(begun); };
   control.skip = [&](int64_t unit, IndexRange rows, IndexRange cols) {

@@ -29,12 +29,16 @@ class MpiJob final : public TeamLink {
   int local_size() const override { return local_size_; }
   bool gather_numbers(int64_t mine, int64_t* all, double seconds) override;
   bool send(int from, char* bytes, int64_t count, double seconds) override;
+  bool pass(int from, char* bytes, int64_t count, double seconds) override;
+  bool add_up(int64_t* numbers, int64_t count, double seconds) override;
   int64_t add(int number, int64_t value) override;
   void leave() override;
   void stop_all(int code) override;
 
  private:
   bool wait_for(MPI_Request request, double seconds);
+  template <typename Start>
+  bool in_pieces(int64_t count, double seconds, const Start& start);
 
   /// MPI is asked for calls of one thread at a time, which every library can do.
   std::mutex mutex_;
@@ -87,19 +91,43 @@ bool MpiJob::gather_numbers(int64_t mine, int64_t* all, double seconds) {
   return wait_for(request, seconds);
 }
 
-bool MpiJob::send(int from, char* bytes, int64_t count, double seconds) {
-  while (count > 0) {
-    const int64_t now = std::min(count, kMostBytes);
+/// Starts a transfer of each piece of `count` bytes, which MPI can count, and waits for its end.
+template <typename Start>
+bool MpiJob::in_pieces(int64_t count, double seconds, const Start& start) {
+  for (int64_t done = 0; done < count;) {
+    const int64_t now = std::min(count - done, kMostBytes);
     MPI_Request request = MPI_REQUEST_NULL;
     {
       const std::lock_guard lock(mutex_);
-      MPI_Ibcast(bytes, static_cast<int>(now), MPI_BYTE, from, MPI_COMM_WORLD, &request);
+      start(done, static_cast<int>(now), &request);
     }
     if (!wait_for(request, seconds)) return false;
-    bytes += now;
-    count -= now;
+    done += now;
   }
   return true;
+}
+
+bool MpiJob::send(int from, char* bytes, int64_t count, double seconds) {
+  return in_pieces(count, seconds, [&](int64_t at, int now, MPI_Request* request) {
+    MPI_Ibcast(bytes + at, now, MPI_BYTE, from, MPI_COMM_WORLD, request);
+  });
+}
+
+bool MpiJob::pass(int from, char* bytes, int64_t count, double seconds) {
+  return in_pieces(count, seconds, [&](int64_t at, int now, MPI_Request* request) {
+    if (rank_ == 0) {
+      MPI_Irecv(bytes + at, now, MPI_BYTE, from, 0, MPI_COMM_WORLD, request);
+    } else {
+      MPI_Isend(bytes + at, now, MPI_BYTE, 0, 0, MPI_COMM_WORLD, request);
+    }
+  });
+}
+
+bool MpiJob::add_up(int64_t* numbers, int64_t count, double seconds) {
+  return in_pieces(count * 8, seconds, [&](int64_t at, int now, MPI_Request* request) {
+    MPI_Iallreduce(MPI_IN_PLACE, numbers + at / 8, now / 8, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD,
+                   request);
+  });
 }
 
 int64_t MpiJob::add(int number, int64_t value) {

@@ -27,6 +27,10 @@ class TeamLink {
   virtual bool gather_numbers(int64_t mine, int64_t* all, double seconds) = 0;
   /// `bytes` of rank `from` to everybody; all call it together with the same count.
   virtual bool send(int from, char* bytes, int64_t count, double seconds) = 0;
+  /// `bytes` of rank `from`, which is not 0, to rank 0; these two call it, with the same count.
+  virtual bool pass(int from, char* bytes, int64_t count, double seconds) = 0;
+  /// Every number becomes the sum of all ranks' at its place; all call it together.
+  virtual bool add_up(int64_t* numbers, int64_t count, double seconds) = 0;
   /// Adds to one of the job's two numbers, which begin as 0, and returns what it was.
   virtual int64_t add(int number, int64_t value) = 0;
   /// The last call of a process that ends in order; waits for the others.
@@ -41,7 +45,7 @@ constexpr const char* kMpiModuleJoinName = "attnscope_mpi_join";
 
 /// Equal in a program and a module that fit together. The number is raised with TeamLink.
 inline std::string mpi_module_abi() {
-  return "attnscope " + std::string(version()) + ", MPI module 1";
+  return "attnscope " + std::string(version()) + ", MPI module 2";
 }
 
 }  // namespace attnscope

@@ -40,8 +40,23 @@ class FakeJob {
     return before;
   }
 
+  /// A text for the first process.
+  void post(int from, const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    posted_[from].push_back(text);
+    changed_.notify_all();
+  }
+  std::string take(int from) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !posted_[from].empty(); });
+    const std::string text = posted_[from].front();
+    posted_[from].erase(posted_[from].begin());
+    return text;
+  }
+
  private:
   const int size_;
+  std::map<int, std::vector<std::string>> posted_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int, int> rounds_, came_;
@@ -65,6 +80,28 @@ class FakeLink final : public TeamLink {
     const std::string mine = from == rank_ ? std::string(bytes, static_cast<size_t>(count)) : "";
     const auto words = job_.meet(rank_, mine);
     std::memcpy(bytes, words[static_cast<size_t>(from)].data(), static_cast<size_t>(count));
+    return true;
+  }
+  bool pass(int from, char* bytes, int64_t count, double) override {
+    if (rank_ != 0) {
+      job_.post(from, std::string(bytes, static_cast<size_t>(count)));
+    } else {
+      const std::string text = job_.take(from);
+      REQUIRE(std::ssize(text) == count);
+      std::memcpy(bytes, text.data(), text.size());
+    }
+    return true;
+  }
+  bool add_up(int64_t* numbers, int64_t count, double) override {
+    const std::string mine(reinterpret_cast<const char*>(numbers), static_cast<size_t>(count) * 8);
+    std::fill(numbers, numbers + count, 0);
+    for (const std::string& words : job_.meet(rank_, mine)) {
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t number = 0;
+        std::memcpy(&number, words.data() + i * 8, 8);
+        numbers[i] += number;
+      }
+    }
     return true;
   }
   int64_t add(int number, int64_t value) override { return job_.add(number, value); }
@@ -100,7 +137,9 @@ TEST_CASE("everybody hears what everybody says, and gets units of their own") {
     const auto words = team.exchange(std::string(static_cast<size_t>(team.rank()), 'x') + "|");
     const auto nothing = team.exchange("");
     std::vector<int64_t> mine;
-    for (int i = 0; i < 100; ++i) mine.push_back(team.next());
+    team.begin_units(300);
+    while (const auto unit = team.next_unit()) mine.push_back(*unit);
+    CHECK(!team.next_unit());
     const std::lock_guard lock(mutex);
     heard.push_back(words);
     heard.push_back(nothing);
@@ -116,8 +155,44 @@ TEST_CASE("everybody hears what everybody says, and gets units of their own") {
   CHECK(*units.rbegin() == 299);
   Team alone;
   CHECK(alone.exchange("me") == std::vector<std::string>{"me"});
-  CHECK(alone.next() == 0);
-  CHECK(alone.next() == 1);
+  CHECK(alone.collect("me") == std::vector<std::string>{"me"});
+  CHECK(!alone.next_unit());
+  for (int round = 0; round < 2; ++round) {
+    alone.begin_units(2);
+    CHECK(alone.next_unit() == 0);
+    CHECK(alone.next_unit() == 1);
+    CHECK(!alone.next_unit());
+  }
+}
+
+TEST_CASE("units begin anew after all have met, and sums are everybody's") {
+  std::mutex mutex;
+  std::map<int64_t, int64_t> given;
+  std::vector<std::string> collected;
+  in_team(3, [&](Team& team, const std::stop_source&) {
+    for (const int64_t count : {7, 0, 1, 30}) {
+      team.begin_units(count);
+      std::vector<int64_t> did(1);
+      while (const auto unit = team.next_unit()) {
+        const std::lock_guard lock(mutex);
+        ++given[*unit];
+        ++did[0];
+      }
+      team.add_up(did);
+      CHECK(did[0] == count);
+    }
+    const auto texts = team.collect(std::string(static_cast<size_t>(team.rank()) * 3, 'x'));
+    CHECK(texts.empty() == !team.is_first());
+    const std::lock_guard lock(mutex);
+    collected.insert(collected.end(), texts.begin(), texts.end());
+  });
+  CHECK(collected == std::vector<std::string>{"", "xxx", "xxxxxx"});
+  int64_t all = 0;
+  for (const auto& [unit, times] : given) all += times;
+  CHECK(all == 38);
+  CHECK(given[0] == 3);
+  CHECK(given[6] == 2);
+  CHECK(given[29] == 1);
 }
 
 TEST_CASE("where one fails all hear of it, and one says it") {
