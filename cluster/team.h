@@ -69,6 +69,7 @@ class Team : public SharedWork {
   void add_up(std::span<int64_t> numbers) override;
   /// What this process has done that is kept, whatever becomes of the run.
   void keep(int64_t pieces) { kept_ = pieces; }
+  int64_t kept() const { return kept_; }
   /// The text of every process, by rank. Waits for all; throws TeamFailed where one has failed.
   std::vector<std::string> exchange(const std::string& mine);
   /// The same for the first process alone: the others get nothing, which large texts are better

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/common/system_memory.h"
@@ -279,6 +280,15 @@ int64_t memory_beside(const Capture& capture, const RunOptions& o) {
                                        format_bytes(capture.held_bytes()) +
                                        " by themselves (a larger --memory, or a " +
                                        "capture of fewer calls)");
+}
+
+nlohmann::ordered_json selection_json(const SelectionOptions& o) {
+  nlohmann::ordered_json json{{"steps", o.steps}, {"layers", o.layers},   {"heads", o.heads},
+                              {"batch", o.batch}, {"branch", o.branches}, {"kind", o.kinds}};
+  if (!o.blocks.empty()) json["blocks"] = o.blocks;
+  if (!o.slots.empty()) json["slots"] = o.slots;
+  if (o.chunks != "all") json["chunks"] = o.chunks;
+  return json;
 }
 
 }  // namespace attnscope

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ struct SelectionOptions {
 /// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots.
 void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
+/// What they choose, for what an output says of its run: chunks, blocks and slots where they choose.
+nlohmann::ordered_json selection_json(const SelectionOptions& options);
 
 /// Adds --memory --threads --backend --vram --tf32 --profile.
 void add_run_options(CommandParser& command, RunOptions& options);

@@ -94,11 +94,13 @@ void print_plan(const RunPlan& p, bool json) {
   if (!p.how.empty()) print_line("plan", p.how);
   if (p.processes && p.units) {
     const double each = 1.0 / static_cast<double>(*p.processes);
-    const auto bytes = static_cast<double>(p.payload_bytes.value_or(0)) * each;
-    print_line("processes",
-               fmt::format("{}, of {} units; each about {:.1f} units and {}", *p.processes,
-                           *p.units, static_cast<double>(*p.units) * each,
-                           format_bytes(static_cast<int64_t>(bytes))));
+    const std::string bytes =
+        p.payload_bytes
+            ? " and " +
+                  format_bytes(static_cast<int64_t>(static_cast<double>(*p.payload_bytes) * each))
+            : "";
+    print_line("processes", fmt::format("{}, of {} units; each about {:.1f} units{}", *p.processes,
+                                        *p.units, static_cast<double>(*p.units) * each, bytes));
   }
 }
 

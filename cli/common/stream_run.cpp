@@ -28,11 +28,24 @@ bool run_tiles(const StreamJob& job, std::span<const HeadTask> tasks, const Tile
 
 bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
                     const ReductionPlan& plan, ReductionSink& sink) {
-  Progress progress(job.console, job.title, plan.panels,
-                    plan.entries / static_cast<double>(plan.panels), "entries");
+  // Of what others do as well, this process knows which jobs were begun.
+  const int64_t steps = job.shared != nullptr ? std::ssize(jobs) : plan.panels;
+  Progress progress(job.console, job.title, steps, plan.entries / static_cast<double>(steps),
+                    "entries");
+  std::atomic<int64_t> begun{0};
   StreamControl control;
   control.stop = job.stop;
-  control.progress = [&](const StreamProgress& p) { progress.update(p.tiles_done); };
+  control.progress = [&](const StreamProgress& p) {
+    progress.update(job.shared != nullptr ? begun.load() : p.tiles_done);
+  };
+  if (job.shared != nullptr) {
+    job.shared->begin_units(steps);
+    control.next_task = [&] {
+      const std::optional<int64_t> next = job.shared->next_unit();
+      begun = next.value_or(steps);
+      return next;
+    };
+  }
   return ReductionStream(job.backend, job.budget).run(jobs, plan, sink, control);
 }
 

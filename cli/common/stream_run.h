@@ -10,6 +10,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "core/base/memory_budget.h"
+#include "core/base/shared_work.h"
 #include "core/products/map_reductions.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
@@ -23,6 +24,9 @@ struct StreamJob {
   const TileBackend& backend;
   MemoryBudget& budget;
   std::stop_token stop = {};
+  /// Of reductions: those that do the same jobs, so that each is done once by all together. Null:
+  /// this process does them all.
+  SharedWork* shared = nullptr;
 };
 /// Whether a tile is there already.
 using SkipTile = std::function<bool(int64_t task, IndexRange rows, IndexRange cols)>;

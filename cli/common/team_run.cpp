@@ -72,6 +72,27 @@ int end_failed(Team& team, const TeamFailure& failure, const Console& console, T
   return code;
 }
 
+/// The failure on its way, of a process alone: it goes on when what is left was said.
+[[noreturn]] void end_alone(const Team& team, const Console& console, TeamWork& work) {
+  const int64_t kept = team.kept();
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (work.begun() && error.code() == ErrorCode::value) {
+      work.give_up();
+      throw Error(error.code(), error.what() + std::string("; nothing was kept"));
+    }
+    if (work.begun() && error.code() == ErrorCode::interrupted) {
+      throw interrupted_error(work.left(kept));
+    }
+    if (kept > 0) console.warn(work.left(kept));
+    throw;
+  } catch (const std::exception&) {
+    if (kept > 0) console.warn(work.left(kept));
+    throw;
+  }
+}
+
 }  // namespace
 
 std::string this_host() {
@@ -87,6 +108,11 @@ std::unique_ptr<Team> form_team(const std::string& shard, bool alone, const std:
   try {
     return join_mpi(*launch, console.stop());
   } catch (const Error& error) {
+    if (out.empty()) {
+      console.say(fmt::format("note: this is {}, and each task prints all for itself: {}",
+                              launch->text(), error.what()));
+      return nullptr;
+    }
     throw usage_error(
         fmt::format("-o {}: all tasks would write it: this is {}; --shard auto makes a part of "
                     "each, --alone is "
@@ -120,10 +146,21 @@ int run_together(Team& team, const Console& console, TeamWork& work) {
   } catch (const TeamFailed& failed) {
     failure = failed.failure();
   } catch (...) {
+    if (team.is_alone()) end_alone(team, console, work);
     const auto [code, message] = current_failure();
     failure = team.fail(code, message);
   }
   return end_failed(team, failure, console, work);
+}
+
+int run_shared(const std::string& shard, bool alone, const std::string& out, const Console& console,
+               const MakeTeamWork& make) {
+  const auto team = form_team(shard, alone, out, console);
+  Team nobody;
+  Team& own = team ? *team : nobody;
+  const Console words = own.is_first() ? console : console.silenced();
+  const auto work = make(own, words);
+  return run_together(own, console, *work);
 }
 
 }  // namespace attnscope

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,7 +16,8 @@ std::string this_host();
 
 /// The team that a run with `out` is one process of, where something started several; null where it
 /// is alone, or has to do with no other: with --shard, or --alone. Throws Error(usage), one line,
-/// where the processes would write one output without being able to agree on it.
+/// where the processes would write one output without being able to agree on it; those that have no
+/// output go on alone then, each for itself, and say so.
 std::unique_ptr<Team> form_team(const std::string& shard, bool alone, const std::string& out,
                                 const Console& console);
 
@@ -38,8 +40,15 @@ class TeamWork {
   virtual void give_up() = 0;
 };
 
-/// Does it. What it throws ends the work of all, and one of them says it; all return the same exit
-/// code.
+/// Does it, in a team or alone. What it throws ends the work of all of a team, and one of them says
+/// it; all return the same exit code. Alone, it is thrown on when what is left was said, and with
+/// what that is.
 int run_together(Team& team, const Console& console, TeamWork& work);
+
+/// Both: forms the team, or is alone, and does what `make` makes. Borrowed arguments live as long
+/// as what it makes; the words of all processes but the first are not heard.
+using MakeTeamWork = std::function<std::unique_ptr<TeamWork>(Team&, const Console&)>;
+int run_shared(const std::string& shard, bool alone, const std::string& out, const Console& console,
+               const MakeTeamWork& make);
 
 }  // namespace attnscope

@@ -94,7 +94,9 @@ int run_export(const ExportOptions& asked) {
   ExportPlan plan = make_export_spec(o, capture, *backend, share);
   const ExportSpec& spec = plan.spec;
   if (spec.product == ExportProduct::pooled) {
-    return export_pooled(std::move(plan), {o, *backend, capture, console});
+    Team alone;
+    bool begun = false;
+    return export_pooled(std::move(plan), {o, *backend, capture, console, alone, o.run, begun});
   }
   if (plan.tasks.empty()) return export_empty_part(std::move(plan), o, capture, console);
   MemoryBudget budget(memory);

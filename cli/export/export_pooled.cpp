@@ -10,6 +10,7 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
+#include "cli/common/team_steps.h"
 #include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
 #include "io/export/write/make_export.h"
@@ -44,49 +45,99 @@ int export_empty_pooled(ExportPlan plan, const PooledRun& r) {
   return kExitOk;
 }
 
+/// Whether the output is complete already, as the first process finds it.
+bool is_there(const ExportSpec& spec, const PooledRun& r) {
+  const ExportOptions& o = r.options;
+  const bool complete = r.team.is_first() && o.resume && !o.force &&
+                        is_complete_already(r.console, o.out, "pooled", identity_of(spec));
+  return !r.team.exchange(complete ? "complete" : "").front().empty();
+}
+
+/// The first process makes the file; the others join it.
+std::unique_ptr<PooledExport> open_pooled(ExportPlan plan, const PooledRun& r,
+                                          const ExportWriteOptions& write) {
+  const ExportOptions& o = r.options;
+  std::unique_ptr<PooledExport> pooled;
+  std::string invitation;
+  if (r.team.is_first()) {
+    pooled = make_pooled_export(std::move(plan), o.out, write);
+    r.begun = true;
+    if (!r.team.is_alone()) invitation = pooled->invite();
+  }
+  const std::string first = r.team.exchange(invitation).front();
+  if (r.team.is_first()) return pooled;
+  return join_pooled_export(std::move(plan), o.out, write, first, r.team.rank());
+}
+
+/// What all did becomes the file.
+void finish(PooledExport& pooled, Team& team) {
+  std::vector<int64_t> pieces(static_cast<size_t>(team.size()));
+  pieces[static_cast<size_t>(team.rank())] = pooled.hand_in();
+  team.add_up(pieces);
+  if (team.is_first()) {
+    if (!team.is_alone()) pooled.gather(pieces);
+    pooled.end();
+  }
+  // Nobody ends before all is written.
+  team.exchange("");
+}
+
 }  // namespace
 
 int export_pooled(ExportPlan plan, const PooledRun& r) {
   const ExportOptions& o = r.options;
+  Team& team = r.team;
   if (plan.tasks.empty()) return export_empty_pooled(std::move(plan), r);
-  MemoryBudget budget(memory_beside(r.capture, o.run));
+  MemoryBudget budget(memory_beside(r.capture, r.how));
   const std::vector<ReductionJob> wanted = pooled_jobs(plan);
-  ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), o.run.threads);
+  ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), r.how.threads);
   // Panels of all workers may be under way, out of order.
   const int64_t levels =
       pooled_memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
   const MemoryReservation held = budget.reserve(levels, "the coarser levels");
-  reductions = plan_reductions(wanted, r.backend, budget.available(), o.run.threads);
-  RunPlan forecast = forecast_run("export", wanted, reductions, r.backend, budget, o.dry_run);
+  reductions = plan_reductions(wanted, r.backend, budget.available(), r.how.threads);
+  RunPlan forecast =
+      forecast_run("export", wanted, reductions, r.backend, budget, o.dry_run && team.is_first());
   forecast.payload_bytes = pooled_payload_bytes(plan);
   forecast.free_bytes = free_disk_bytes(o.out);
   forecast.seconds_note = " of computation";
-  if (o.dry_run) {
-    print_plan(forecast, o.json);
-    return kExitOk;
-  }
+  if (!team.is_alone()) share_forecast(forecast, team, std::ssize(wanted));
   const ExportWriteOptions write = write_options_of(o, r.capture);
-  check_export_target(o.out, write);
-  r.console.say(fmt::format("pooled maps of {}: {} to {}{}; {}; {}", heads_text(forecast.heads),
-                            format_bytes(*forecast.payload_bytes), o.out, about_text(forecast),
-                            r.backend.description(), reductions.describe()));
-
-  const CheckedRun run(r.console, wanted, r.backend);
-  run.check_logits(wanted, r.backend, budget);
-  plan.spec.find_hashes(r.capture, false, run.stop());
-  if (o.resume && !o.force &&
-      is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {
-    if (o.json) print_export_result({.out = o.out, .heads = forecast.heads});
+  if (o.dry_run) {
+    if (team.is_first()) print_plan(forecast, o.json);
+    team.exchange("");
     return kExitOk;
   }
-  const auto pooled = make_pooled_export(std::move(plan), o.out, write);
+  if (team.is_first()) {
+    check_export_target(o.out, write);
+    r.console.say(fmt::format("pooled maps of {}{}: {} to {}{}; {}; {}", heads_text(forecast.heads),
+                              processes_text(forecast), format_bytes(*forecast.payload_bytes),
+                              o.out, about_text(forecast), r.backend.description(),
+                              reductions.describe()));
+  }
+  const std::span<const ReductionJob> looked_at = own_items(team, wanted);
+  const CheckedRun run(r.console, looked_at, r.backend);
+  if (!looked_at.empty()) run.check_logits(looked_at, r.backend, budget);
+  if (plan.spec.share) {
+    plan.spec.find_hashes(r.capture, false, run.stop());
+  } else {
+    plan.spec.set_hashes(hash_together(team, r.capture, plan.spec.selection(), false, run.stop()));
+  }
+  if (is_there(plan.spec, r)) {
+    if (o.json && team.is_first()) print_export_result({.out = o.out, .heads = forecast.heads});
+    team.exchange("");
+    return kExitOk;
+  }
+  const auto pooled = open_pooled(std::move(plan), r, write);
   const auto start = std::chrono::steady_clock::now();
-  if (!run_reductions({r.console, "export", r.backend, budget, run.stop()}, pooled->jobs(),
-                      reductions, *pooled)) {
+  if (!run_reductions(
+          {r.console, "export", r.backend, budget, run.stop(), team.is_alone() ? nullptr : &team},
+          pooled->jobs(), reductions, *pooled)) {
     throw interrupted_error(kNothingKept);
   }
-  pooled->end();
+  finish(*pooled, team);
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  if (!team.is_first()) return kExitOk;
   if (o.json) {
     print_export_result({.out = o.out,
                          .heads = forecast.heads,

@@ -4,17 +4,17 @@
 
 #include <set>
 
+#include "cli/common/team_steps.h"
 #include "core/base/memory_budget.h"
 
 namespace attnscope {
 
 void say_export_start(const Console& console, const ExportOptions& o, const ExportSpec& spec,
                       const RunPlan& f, const TileBackend& backend) {
-  console.say(fmt::format(
-      "{} of {}{}: {}{} to {}{}{}; {}; {}", export_product_name(spec.product), heads_text(f.heads),
-      f.processes ? fmt::format(" by {} processes", *f.processes) : "", f.at_most ? "at most " : "",
-      format_bytes(*f.file_bytes), o.out, free_text(f), about_text(f, f.seconds_note),
-      backend.description(), f.how));
+  console.say(fmt::format("{} of {}{}: {}{} to {}{}{}; {}; {}", export_product_name(spec.product),
+                          heads_text(f.heads), processes_text(f), f.at_most ? "at most " : "",
+                          format_bytes(*f.file_bytes), o.out, free_text(f),
+                          about_text(f, f.seconds_note), backend.description(), f.how));
   std::set<std::string> unknown;
   for (const ExportCall& call : spec.calls) {
     const CallEntry& entry = *call.selected.call;

@@ -17,14 +17,14 @@
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/common/team_run.h"
+#include "cli/common/team_steps.h"
 #include "cli/common/value_failure.h"
+#include "cli/export/export_pooled.h"
 #include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
 #include "cli/export/export_steps.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "core/base/plan_share.h"
-#include "core/base/version.h"
 #include "core/stream/row_units.h"
 #include "core/stream/streaming_engine.h"
 #include "io/export/write/hdf5_export.h"
@@ -39,30 +39,14 @@ using Json = nlohmann::ordered_json;
 /// So many units a process, where there are the rows, so that none waits long for the last one.
 constexpr int64_t kUnitsOfProcess = 8;
 
-/// The run of items that this process looks at, of a list that all share.
-IndexRange own_run(const Team& team, int64_t items) {
-  const std::vector<int64_t> alike(static_cast<size_t>(items), 1);
-  return share_out(alike, team.size())[static_cast<size_t>(team.rank())];
-}
-
 void require_one_file(const ExportSpec& spec) {
   const std::string_view name = export_product_name(spec.product);
-  if (spec.product != ExportProduct::pooled && !spec.is_sharded()) return;
+  if (!spec.is_sharded()) return;
   throw usage_error(fmt::format(
-      "{}: several processes write one file of weights, logits, rows, lse or output; here, --shard "
-      "auto makes a part of each, and attnscope merge the whole of them",
+      "{}: several processes write one file of weights, logits, rows, lse, output or pooled, whose "
+      "pieces have known places; here, --shard auto makes a part of each, and attnscope merge the "
+      "whole of them",
       spec.gzip ? "--compress gzip" : fmt::format("--product {}", name)));
-}
-
-/// Of copies of a capture on several hosts, what costs nothing to compare.
-int64_t bytes_of_files(const Capture& capture) {
-  int64_t bytes = 0;
-  for (const std::filesystem::path& file : capture.files()) {
-    std::error_code error;
-    const auto size = std::filesystem::file_size(file, error);
-    if (!error) bytes += static_cast<int64_t>(size);
-  }
-  return bytes;
 }
 
 /// One process's way through an export that a team makes.
@@ -80,8 +64,6 @@ class TeamExport final : public TeamWork {
 
  private:
   void agree(const ExportPlan& plan, const Capture& capture);
-  void find_hashes(ExportSpec& spec, const Capture& capture, bool with_values,
-                   const std::stop_token& stop);
   RunPlan forecast(const ExportPlan& plan, const RowUnits& units, const TilePlan& tiles,
                    const TileBackend& backend, MemoryBudget& budget) const;
   std::unique_ptr<SharedExport> open(ExportPlan plan, const ExportWriteOptions& write);
@@ -96,58 +78,16 @@ class TeamExport final : public TeamWork {
   bool begun_ = false;
 };
 
-/// Every process must be about the same file, computed alike: else its bytes would depend on who
-/// was faster.
 void TeamExport::agree(const ExportPlan& plan, const Capture& capture) {
-  const Json mine{{"host", this_host()},
-                  {"attnscope", std::string(version())},
-                  {"options", Json::parse(plan.spec.options_json)},
-                  {"capture", plan.spec.capture_name},
-                  {"capture's bytes", bytes_of_files(capture)},
-                  {"heads", plan.tasks.size()},
-                  {"bytes", estimate_export(plan).payload_bytes},
-                  {"-o", o_.out},
-                  {"--resume", o_.resume},
-                  {"--force", o_.force},
-                  {"--dry-run", o_.dry_run},
-                  {"--sync", o_.sync}};
-  const auto replace = Json::error_handler_t::replace;
-  const auto all = team_.exchange(mine.dump(-1, ' ', false, replace));
-  const Json first = Json::parse(all.front());
-  for (size_t rank = 1; rank < all.size(); ++rank) {
-    const Json other = Json::parse(all[rank]);
-    for (const auto& [key, value] : first.items()) {
-      if (key == "host" || other[key] == value) continue;
-      const bool backend = key == "options" && other[key]["backend"] != value["backend"];
-      const Json& a = backend ? value["backend"] : value;
-      const Json& b = backend ? other[key]["backend"] : other[key];
-      throw usage_error(fmt::format(
-          "process {} on {} has another {} than process 0 on {} (expected {}, got {}){}", rank,
-          one_line(other["host"].get<std::string>()), backend ? "backend" : key,
-          one_line(first["host"].get<std::string>()), one_line(a.dump(-1, ' ', false, replace)),
-          one_line(b.dump(-1, ' ', false, replace)),
-          backend ? ": give all a --backend that all have" : ""));
-    }
-  }
-}
-
-/// Each process reads its run of the calls, for all.
-void TeamExport::find_hashes(ExportSpec& spec, const Capture& capture, bool with_values,
-                             const std::stop_token& stop) {
-  const std::vector<SelectedCall> calls = spec.selection();
-  const IndexRange own = own_run(team_, std::ssize(calls));
-  const std::vector<SelectedCall> mine(calls.begin() + own.begin, calls.begin() + own.end);
-  std::string text;
-  for (const std::string& hash : capture.call_hashes(mine, with_values, stop)) text += hash + "\n";
-  std::vector<std::string> hashes;
-  for (const std::string& words : team_.exchange(text)) {
-    for (size_t at = 0; at < words.size();) {
-      const size_t end = words.find('\n', at);
-      hashes.push_back(words.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-  spec.set_hashes(std::move(hashes));
+  agree_on_run(team_, capture,
+               {{"options", Json::parse(plan.spec.options_json)},
+                {"heads", plan.tasks.size()},
+                {"rows", plan.tasks.front().num_rows()},
+                {"-o", o_.out},
+                {"--resume", o_.resume},
+                {"--force", o_.force},
+                {"--dry-run", o_.dry_run},
+                {"--sync", o_.sync}});
 }
 
 RunPlan TeamExport::forecast(const ExportPlan& plan, const RowUnits& units, const TilePlan& tiles,
@@ -156,15 +96,13 @@ RunPlan TeamExport::forecast(const ExportPlan& plan, const RowUnits& units, cons
   if (!team_.is_first()) return plan_of("export", heads, tiles, budget);
   RunPlan run =
       forecast_run("export", units.tasks, plan.request(), tiles, backend, budget, o_.dry_run);
-  if (run.seconds >= 0) run.seconds /= team_.size();
+  share_forecast(run, team_, std::ssize(units.tasks));
   run.heads = heads;
   const ExportSize size = estimate_export(plan);
   run.payload_bytes = size.payload_bytes;
   run.file_bytes = size.file_bytes;
   run.free_bytes = free_disk_bytes(o_.out);
   run.seconds_note = fmt::format(" of computation by {} processes", team_.size());
-  run.processes = team_.size();
-  run.units = std::ssize(units.tasks);
   return run;
 }
 
@@ -252,7 +190,7 @@ int TeamExport::run() {
   if (o_.verify_all && !o_.resume) throw usage_error("--verify-all belongs to --resume");
   const RunOptions how = share_of_host(o_.run, team_);
   const Capture capture = open_capture(o_.capture, how, console_);
-  const auto backend = make_run_backend(how, console_);
+  const auto backend = make_team_backend(how, team_, console_);
   MemoryBudget budget(memory_beside(capture, how));
   if (team_.is_first()) {
     check_capture(capture, o_.capture, *backend, budget.limit(), console_);
@@ -260,6 +198,9 @@ int TeamExport::run() {
   ExportPlan plan = make_export_spec(o_, capture, *backend);
   require_one_file(plan.spec);
   agree(plan, capture);
+  if (plan.spec.product == ExportProduct::pooled) {
+    return export_pooled(std::move(plan), {o_, *backend, capture, console_, team_, how, begun_});
+  }
   const ExportWriteOptions write = write_options_of(o_, capture);
   const RowUnits units =
       cut_into_units(plan.tasks, plan.request().chunk_rows, kUnitsOfProcess * team_.size());
@@ -276,15 +217,13 @@ int TeamExport::run() {
     say_export_start(console_, o_, plan.spec, expected, *backend);
   }
   const bool with_values = plan.spec.product == ExportProduct::output;
-  const IndexRange own = own_run(team_, std::ssize(plan.tasks));
-  const std::span<const HeadTask> looked_at =
-      std::span(plan.tasks)
-          .subspan(static_cast<size_t>(own.begin), static_cast<size_t>(own.size()));
+  const std::span<const HeadTask> looked_at = own_items(team_, plan.tasks);
   const CheckedRun run(console_, looked_at, *backend, with_values);
   if (plan.spec.product != ExportProduct::logits && !looked_at.empty()) {
     run.check_logits(looked_at, *backend, budget);
   }
-  find_hashes(plan.spec, capture, with_values, run.stop());
+  plan.spec.set_hashes(
+      hash_together(team_, capture, plan.spec.selection(), with_values, run.stop()));
   const auto sink = open(std::move(plan), write);
   if (sink->resume().complete) {
     say_complete(console_, o_.out);

@@ -1,6 +1,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/common/capture_check.h"
@@ -12,6 +14,10 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
+#include "cli/common/team_records.h"
+#include "cli/common/team_run.h"
+#include "cli/common/team_steps.h"
+#include "cli/common/value_failure.h"
 #include "cli/mask/mask_report.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -23,12 +29,16 @@
 #include "io/capture/call/block_mask_file.h"
 #include "io/capture/selection_share.h"
 #include "io/export/format/export_part_json.h"
+#include "io/files/checksum.h"
 #include "io/files/output_file.h"
 #include "io/masks/mask_choice.h"
 #include "io/results/mask_files.h"
+#include "io/results/output_provenance.h"
 
 namespace attnscope {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct MaskOptions {
   CaptureOptions capture;
@@ -42,6 +52,7 @@ struct MaskOptions {
   int64_t block = 0;
   bool exact = false;
   bool time = false;
+  bool resume = false;
   bool dry_run = false;
   bool json = false;
   bool force = false;
@@ -60,10 +71,12 @@ struct MaskTasks {
 };
 
 /// What decides the scores beside the calls.
+Json mask_options(const MaskOptions& o) {
+  return {{"masks", o.masks}, {"block", o.block}, {"exact", o.exact}, {"time", o.time}};
+}
+
 std::string plan_of_masks(const MaskOptions& o, const Capture& capture) {
-  const nlohmann::ordered_json options{
-      {"masks", o.masks}, {"block", o.block}, {"exact", o.exact}, {"time", o.time}};
-  return plan_text("mask", options, capture.path().filename().string());
+  return plan_text("mask", mask_options(o), capture.path().filename().string());
 }
 
 MaskTasks make_tasks(const MaskOptions& o, const Capture& capture,
@@ -102,10 +115,16 @@ std::vector<MaskChoice> parse_masks(const MaskOptions& o, MemoryBudget& budget) 
   return masks;
 }
 
-void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks& m) {
+std::vector<std::filesystem::path> inputs_of(const MaskOptions& o, const Capture& capture) {
   std::vector<std::filesystem::path> inputs = capture.files();
   inputs.insert(inputs.end(), o.masks.begin(), o.masks.end());
-  const OutputFileOptions options{.force = o.force, .inputs = inputs};
+  return inputs;
+}
+
+void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks& m) {
+  std::vector<std::filesystem::path> inputs = inputs_of(o, capture);
+  const OutputFileOptions options{
+      .force = o.force, .resumable = true, .resume = o.resume, .inputs = inputs};
   if (!o.out.empty()) {
     const std::string extension = std::filesystem::path(o.out).extension().string();
     if (extension != ".csv" && extension != ".json") {
@@ -120,6 +139,7 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   }
   if (o.save.empty()) return;
   refuse_shard(o.shard, "--save writes the blocks of all heads of a call at once");
+  if (o.resume) throw usage_error("--resume: --save writes the blocks of all heads in one run");
   if (std::filesystem::path(o.save).extension() != ".npy") {
     throw usage_error("--save " + o.save + ": the name must end in .npy");
   }
@@ -130,7 +150,7 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
         o.save, m.calls.size(), m.calls.front().batch.size(), o.masks.size()));
   }
   if (o.save == o.out) throw usage_error("--save and -o name the same file");
-  OutputFile::check_target(o.save, options);
+  OutputFile::check_target(o.save, {.force = o.force, .inputs = inputs});
 }
 
 /// The blocks that the mask leaves anything of, head after head.
@@ -144,47 +164,41 @@ void save_blocks(BlockMaskWriter& writer, const HeadTask& task, const Mask& mask
   }
 }
 
-/// Measures every mask on every head.
+/// Digests of the files that masks are read from: a tree's, and those of the files that it names.
+void add_file_digests(const std::filesystem::path& file, Json& digests) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return;
+  int64_t bytes = 0;
+  digests[file.filename().string()] =
+      fmt::format("{:016x}", file_checksum(file, std::stop_token(), &bytes));
+  if (file.extension() != ".json") return;
+  std::ifstream stream(file, std::ios::binary);
+  const Json tree = Json::parse(stream, nullptr, false).flatten();
+  for (const auto& [place, word] : tree.items()) {
+    if (word.is_string()) add_file_digests(file.parent_path() / word.get<std::string>(), digests);
+  }
+}
+
+/// Measures every mask on heads, one at a time.
 class MaskLab {
  public:
-  MaskLab(const MaskOptions& options, const Capture& capture, const MaskTasks& tasks,
-          const std::vector<MaskChoice>& masks, const TileBackend& backend, MemoryBudget& budget)
+  MaskLab(const MaskOptions& options, const MaskTasks& tasks, const std::vector<MaskChoice>& masks,
+          const TileBackend& backend, MemoryBudget& budget, std::stop_token stop)
       : o_(options),
-        capture_(capture),
         m_(tasks),
         choices_(masks),
         backend_(backend),
-        budget_(budget) {}
-
-  std::vector<MaskRow> run(const Console& console, int64_t entries) {
-    const CheckedRun run(console, m_.tasks, backend_);
-    std::optional<BlockMaskWriter> writer;
-    if (!o_.save.empty()) {
-      const AttentionProblem& problem = *m_.tasks.front().problem;
-      writer.emplace(o_.save, o_.force, static_cast<int64_t>(m_.tasks.size()),
-                     ceil_div(problem.num_queries(), block()),
-                     ceil_div(problem.num_keys(), block()));
-    }
-    const auto heads = static_cast<int64_t>(m_.tasks.size());
-    Progress progress(console, "mask", heads * kSteps,
-                      static_cast<double>(entries) / static_cast<double>(heads * kSteps),
-                      "entries");
-    for (int64_t i = 0; i < heads; ++i) {
-      add_head(static_cast<size_t>(i), run.stop(), writer, [&](double share) {
-        progress.update(i * kSteps + static_cast<int64_t>(share * kSteps));
-      });
-    }
-    capture_.require_unchanged();
-    if (writer) writer->commit();
-    return std::move(rows_);
+        budget_(budget),
+        stop_(std::move(stop)) {
+    if (o_.save.empty()) return;
+    const AttentionProblem& problem = *m_.tasks.front().problem;
+    writer_.emplace(o_.save, o_.force, static_cast<int64_t>(m_.tasks.size()),
+                    ceil_div(problem.num_queries(), block()),
+                    ceil_div(problem.num_keys(), block()));
   }
 
- private:
-  static constexpr int64_t kSteps = 1000;
-  int64_t block() const { return o_.block > 0 ? o_.block : kDefaultBlock; }
-
-  void add_head(size_t i, const std::stop_token& stop, std::optional<BlockMaskWriter>& writer,
-                const std::function<void(double)>& progress) {
+  /// A line a mask.
+  std::vector<MaskRow> measure(size_t i, const std::function<void(double)>& progress) {
     const HeadTask& task = m_.tasks[i];
     int64_t bytes = 0;
     for (const MaskChoice& choice : choices_) bytes += choice.bytes(*task.problem);
@@ -192,28 +206,38 @@ class MaskLab {
     std::vector<Mask> masks;
     for (const MaskChoice& choice : choices_) {
       masks.push_back(
-          choice.build(*task.problem, task.batch, task.head, {backend_, budget_, stop}));
+          choice.build(*task.problem, task.batch, task.head, {backend_, budget_, stop_}));
     }
     const auto qualities =
-        measure_masks(task, masks, {backend_, budget_, stop, o_.exact}, progress);
+        measure_masks(task, masks, {backend_, budget_, stop_, o_.exact}, progress);
+    std::vector<MaskRow> rows;
     for (size_t m = 0; m < masks.size(); ++m) {
       MaskRow row{head_name(task.problem->id(), task.batch, task.head),
                   choices_[m].name(),
                   qualities[m],
                   {}};
       if (o_.time) row.time_ratio = mask_time_ratio(task, masks[m], block(), backend_, budget_);
-      rows_.push_back(std::move(row));
+      rows.push_back(std::move(row));
     }
-    if (writer) save_blocks(*writer, task, masks.front(), block(), stop);
+    if (writer_) save_blocks(*writer_, task, masks.front(), block(), stop_);
+    return rows;
   }
 
+  /// All heads were measured.
+  void end() {
+    if (writer_) writer_->commit();
+  }
+
+ private:
+  int64_t block() const { return o_.block > 0 ? o_.block : kDefaultBlock; }
+
   const MaskOptions& o_;
-  const Capture& capture_;
   const MaskTasks& m_;
   const std::vector<MaskChoice>& choices_;
   const TileBackend& backend_;
   MemoryBudget& budget_;
-  std::vector<MaskRow> rows_;
+  const std::stop_token stop_;
+  std::optional<BlockMaskWriter> writer_;
 };
 
 RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend& backend,
@@ -228,54 +252,250 @@ RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend&
   return plan;
 }
 
-/// The scores as JSON; of a part, which it is and what computed it.
-nlohmann::ordered_json result_of(const std::vector<MaskRow>& rows, const MaskOptions& o,
-                                 const MaskTasks& m, const TileBackend& backend) {
-  nlohmann::ordered_json json = mask_json(rows, o.time);
-  if (!m.share) return json;
-  nlohmann::ordered_json part{{"format", json["format"]}};
-  part.update(part_json(m.share->part));
-  if (!m.calls.empty()) part["backend"] = recorded_backend(backend, m.selected);
-  part["heads"] = std::move(json["heads"]);
-  return part;
+/// The run, as one of the processes that do it together, or alone.
+class MaskRun final : public TeamWork {
+ public:
+  MaskRun(const MaskOptions& options, Team& team, const Console& console)
+      : o_(options), team_(team), console_(console) {}
+
+  int run() override;
+  bool begun() const override { return found_.is_open(); }
+  std::string left(int64_t kept) const override {
+    return leftover_text({kept, std::ssize(rows_), "heads", o_.out + ".part"});
+  }
+  void give_up() override {
+    found_.close();
+    remove_partial(o_.out);
+  }
+
+ private:
+  void check_options() const;
+  void agree(const Capture& capture, const MaskTasks& m, const Json& options);
+  std::optional<int64_t> take(const Json& json);
+  Json identity_of(const MaskTasks& m, const Capture& capture, const Json& options,
+                   const std::stop_token& stop);
+  bool is_there(const Json& identity);
+  void measure(MaskLab& lab, int64_t entries);
+  Json result(const MaskTasks& m, const Json& about) const;
+  void write(const MaskTasks& m, const Json& about);
+  std::vector<MaskRow> all_rows() const;
+
+  MaskOptions o_;
+  Team& team_;
+  const Console& console_;
+  std::map<HeadName, int64_t> heads_;       ///< by place
+  std::vector<std::vector<MaskRow>> rows_;  ///< of each
+  std::vector<std::string> call_hashes_;
+  TeamRecords found_{team_, [this](const Json& json) { return take(json); }};
+};
+
+void MaskRun::check_options() const {
+  if (o_.resume && o_.out.empty()) throw usage_error("--resume belongs to -o FILE");
+  if (!team_.is_alone() && !o_.save.empty()) {
+    throw usage_error("--save " + o_.save +
+                      ": writes the blocks of all heads in their order, which is one process's "
+                      "work (--alone: each has files of its own)");
+  }
 }
 
-int run_mask(const MaskOptions& asked) {
-  const Console console(asked.quiet);
-  MaskOptions o = asked;
-  refuse_tasks(o.shard, o.alone, o.out + o.save, kPartOfEach);
-  const std::optional<PlanShare> share = chosen_share(o.shard, console);
-  o.out = name_of_share(o.out, share);
-  MemoryBudget budget(memory_limit(o.run));
-  const std::vector<MaskChoice> masks = parse_masks(o, budget);
-  const Capture capture = open_capture(o.capture, o.run, console);
-  const MaskTasks m = make_tasks(o, capture, share);
-  const auto backend = make_run_backend(o.run, console);
-  check_capture(capture, o.capture, *backend, memory_beside(capture, o.run), console);
+void MaskRun::agree(const Capture& capture, const MaskTasks& m, const Json& options) {
+  agree_on_run(team_, capture,
+               {{"options", options},
+                {"heads", m.tasks.size()},
+                {"-o", o_.out},
+                {"--json", o_.json},
+                {"--resume", o_.resume},
+                {"--force", o_.force},
+                {"--dry-run", o_.dry_run}});
+}
+
+/// The lines of a head that another run or process found.
+std::optional<int64_t> MaskRun::take(const Json& json) {
+  try {
+    std::vector<MaskRow> rows;
+    for (const Json& line : json.at("lines")) rows.push_back(parse_mask_row(line));
+    const auto head = rows.empty() ? heads_.end() : heads_.find(rows.front().name);
+    if (head == heads_.end() || rows.size() != o_.masks.size()) return std::nullopt;
+    rows_[static_cast<size_t>(head->second)] = std::move(rows);
+    return head->second;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// What the output says that it was made of. Reads all that it is made of.
+Json MaskRun::identity_of(const MaskTasks& m, const Capture& capture, const Json& options,
+                          const std::stop_token& stop) {
+  std::string hash;
+  if (m.share) {
+    const std::vector<std::string> own =
+        capture.call_hashes(m.share->touched(m.selected), true, stop);
+    const std::vector<int64_t> places = m.share->places();
+    call_hashes_.assign(m.selected.size(), "");
+    for (size_t i = 0; i < own.size(); ++i) call_hashes_[static_cast<size_t>(places[i])] = own[i];
+    hash = join_call_hashes(own);
+  } else {
+    hash = join_call_hashes(hash_together(team_, capture, m.selected, true, stop));
+  }
+  Json identity{{"capture_hash", hash}, {"options", options}};
+  if (m.share) identity.update(part_identity(m.share->part));
+  return identity;
+}
+
+/// Whether the output is complete already, as the first process finds it.
+bool MaskRun::is_there(const Json& identity) {
+  const bool complete = team_.is_first() && o_.resume && !o_.force &&
+                        is_complete_already(console_, o_.out, "mask", identity);
+  return !team_.exchange(complete ? "complete" : "").front().empty();
+}
+
+/// The heads that are left, or this process's of them.
+void MaskRun::measure(MaskLab& lab, int64_t entries) {
+  constexpr int64_t kSteps = 1000;
+  std::vector<int64_t> left;
+  for (const auto& [name, place] : heads_) {
+    if (rows_[static_cast<size_t>(place)].empty()) left.push_back(place);
+  }
+  // Others than the first process have not the lines of those that are there.
+  std::erase_if(left, [&](int64_t place) {
+    return std::binary_search(found_.there().begin(), found_.there().end(), place);
+  });
+  std::sort(left.begin(), left.end());
+  const int64_t all = std::ssize(left);
+  if (all == 0) return;
+  Progress progress(console_, "mask", all * kSteps,
+                    static_cast<double>(entries) / static_cast<double>(all * kSteps), "entries");
+  team_.begin_units(all);
+  while (const std::optional<int64_t> unit = team_.next_unit()) {
+    const auto place = static_cast<size_t>(left[static_cast<size_t>(*unit)]);
+    rows_[place] = lab.measure(place, [&](double share) {
+      progress.update(*unit * kSteps + static_cast<int64_t>(share * kSteps));
+    });
+    Json lines = Json::array();
+    for (const MaskRow& row : rows_[place]) lines.push_back(mask_row_json(row, o_.time));
+    found_.add({{"lines", std::move(lines)}});
+  }
+  found_.flush();
+}
+
+std::vector<MaskRow> MaskRun::all_rows() const {
+  std::vector<MaskRow> rows;
+  for (const auto& of_head : rows_) rows.insert(rows.end(), of_head.begin(), of_head.end());
+  return rows;
+}
+
+/// The scores as JSON; of an output, what it was made of as well, and of a part, which it is.
+Json MaskRun::result(const MaskTasks& m, const Json& about) const {
+  const Json scores = mask_json(all_rows(), o_.time);
+  Json json{{"format", scores["format"]}};
+  json.update(about);
+  if (m.share) {
+    json.update(part_json(m.share->part, m.share->places(), call_hashes_));
+    if (!m.calls.empty()) json["backend"] = about["options"]["backend"];
+  }
+  json["heads"] = scores["heads"];
+  return json;
+}
+
+void MaskRun::write(const MaskTasks& m, const Json& about) {
+  if (!o_.save.empty()) console_.say("wrote " + o_.save);
+  const bool in_file = found_.is_open();
+  if (in_file) {
+    found_.finish([&](const std::filesystem::path& path) {
+      const std::string text = mask_file_text(result(m, about), o_.out);
+      PosixFile file(path, PosixFile::Mode::create);
+      file.write_at(std::as_bytes(std::span(text)), 0);
+      file.close();
+    });
+    console_.say(fmt::format("wrote {} ({} rows)", o_.out, all_rows().size()));
+  }
+  print_result(
+      o_.json, in_file, [&] { return result(m, about); },
+      [&] { print_mask_table(all_rows(), o_.time); });
+}
+
+int MaskRun::run() {
+  const std::optional<PlanShare> share = chosen_share(o_.shard, console_);
+  o_.out = name_of_share(o_.out, share);
+  check_options();
+  const RunOptions how = share_of_host(o_.run, team_);
+  MemoryBudget budget(memory_limit(how));
+  const std::vector<MaskChoice> masks = parse_masks(o_, budget);
+  const Capture capture = open_capture(o_.capture, how, console_);
+  const MaskTasks m = make_tasks(o_, capture, share);
+  const auto backend = make_team_backend(how, team_, console_);
+  if (team_.is_first()) {
+    check_capture(capture, o_.capture, *backend, memory_beside(capture, how), console_);
+  }
   const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
   for (const SelectedCall& call : m.calls) {
     for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
   }
-  check_outputs(o, capture, m);
-  if (o.dry_run) {
-    print_plan(plan_of_run(o, m, *backend, budget), o.json);
+  Json options = mask_options(o_);
+  options.update(selection_json(o_.selection));
+  options["score"] = score_text(m.selected);
+  options["backend"] = recorded_backend(*backend, m.selected);
+  Json& files = options["files"] = Json::object();
+  for (const std::string& mask : o_.masks) add_file_digests(mask, files);
+  agree(capture, m, options);
+  for (const HeadTask& task : m.tasks) {
+    heads_.emplace(head_name(task.problem->id(), task.batch, task.head), std::ssize(heads_));
+  }
+  rows_.resize(m.tasks.size());
+  if (team_.is_first()) check_outputs(o_, capture, m);
+  if (o_.dry_run) {
+    if (team_.is_first()) {
+      RunPlan plan = plan_of_run(o_, m, *backend, budget);
+      if (!team_.is_alone()) share_forecast(plan, team_, std::ssize(m.tasks));
+      print_plan(plan, o_.json);
+    }
+    team_.exchange("");
     return kExitOk;
   }
-  std::vector<MaskRow> rows;
+  const CheckedRun run(console_, own_items(team_, m.tasks), *backend);
+  Json about = Json::object();
+  if (!o_.out.empty()) {
+    const Json identity = identity_of(m, capture, options, run.stop());
+    if (is_there(identity)) {
+      if (o_.json && team_.is_first()) print_json(read_table_json(o_.out, "mask"), true);
+      team_.exchange("");
+      return kExitOk;
+    }
+    about["capture"] = capture.path().filename().string();
+    about.update(identity);
+    Json first{{"format", "attnscope-mask-part/1"}};
+    first.update(identity);
+    const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
+    found_.open(o_.out, first, about["capture"].get<std::string>(),
+                {.force = o_.force,
+                 .resumable = true,
+                 .resume = o_.resume,
+                 .inputs = inputs,
+                 .sources = capture.inputs()});
+    if (!found_.there().empty()) {
+      console_.say(resuming_text(
+          {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));
+    }
+  }
   // Of a part without heads there is nothing to measure.
   if (!m.tasks.empty()) {
     const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
-    rows = MaskLab(o, capture, m, masks, *backend, budget).run(console, stream.plan.entries);
+    MaskLab lab(o_, m, masks, *backend, budget, run.stop());
+    measure(lab, stream.plan.entries);
+    capture.require_unchanged();
+    lab.end();
   }
-  if (!o.save.empty()) console.say("wrote " + o.save);
-  if (!o.out.empty()) {
-    write_mask_file(result_of(rows, o, m, *backend), o.out, o.force);
-    console.say(fmt::format("wrote {} ({} rows)", o.out, rows.size()));
-  }
-  print_result(
-      o.json, !o.out.empty(), [&] { return result_of(rows, o, m, *backend); },
-      [&] { print_mask_table(rows, o.time); });
+  found_.collect();
+  if (team_.is_first()) write(m, about);
+  team_.exchange("");
   return kExitOk;
+}
+
+int run_mask(const MaskOptions& o) {
+  const Console console(o.quiet);
+  return run_shared(
+      o.shard, o.alone, o.out + o.save, console,
+      [&](Team& team, const Console& words) { return std::make_unique<MaskRun>(o, team, words); });
 }
 
 }  // namespace
@@ -321,6 +541,7 @@ Command add_mask_command(CLI::App& app) {
   add_shard_option(command, o.shard);
   add_alone_option(command, o.alone);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
+  command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
   command.add_flag("--force", o.force, "replace files that exist");
   command.add_flag("--json", o.json, "print the table as JSON");
   command.add_flag("--quiet", o.quiet, "no narration");

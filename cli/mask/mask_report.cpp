@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -14,7 +15,17 @@ using Json = nlohmann::ordered_json;
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-Json row_json(const MaskRow& row, bool timed) {
+std::optional<double> optional_of(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+}
+
+std::string cell(const std::optional<double>& value) {
+  return value ? fmt::format("{:8.4f}", *value) : fmt::format("{:>8}", "-");
+}
+
+}  // namespace
+
+Json mask_row_json(const MaskRow& row, bool timed) {
   const MaskQuality& s = row.quality;
   Json json{{"step", row.name.step},
             {"layer", row.name.layer == kNoLayer ? Json() : Json(row.name.layer)},
@@ -46,15 +57,42 @@ Json row_json(const MaskRow& row, bool timed) {
   return json;
 }
 
-std::string cell(const std::optional<double>& value) {
-  return value ? fmt::format("{:8.4f}", *value) : fmt::format("{:>8}", "-");
+MaskRow parse_mask_row(const Json& json) {
+  MaskRow row;
+  HeadName& name = row.name;
+  json.at("step").get_to(name.step);
+  name.layer = json.at("layer").is_null() ? kNoLayer : json.at("layer").get<int64_t>();
+  json.at("branch").get_to(name.branch);
+  json.at("kind").get_to(name.kind);
+  json.at("batch").get_to(name.batch);
+  json.at("head").get_to(name.head);
+  if (json.contains("block")) json.at("block").get_to(name.place.block);
+  if (json.contains("slot")) json.at("slot").get_to(name.place.slot);
+  if (json.contains("chunk")) json.at("chunk").get_to(name.place.chunk);
+  json.at("mask").get_to(row.mask);
+  MaskQuality& s = row.quality;
+  json.at("density").get_to(s.density);
+  json.at("effective_density").get_to(s.effective_density);
+  const std::pair<const char*, std::optional<double>*> numbers[] = {
+      {"recall", &s.recall},
+      {"recall_p05", &s.recall_p05},
+      {"recall_sampled", &s.recall_sampled},
+      {"oracle_recall", &s.oracle_recall},
+      {"oracle_stderr", &s.oracle_stderr},
+      {"output_error", &s.output_error},
+      {"output_error_mean", &s.output_error_mean},
+      {"output_error_p95", &s.output_error_p95}};
+  for (const auto& [key, value] : numbers) *value = optional_of(json.at(key));
+  json.at("masked_rows").get_to(s.masked_rows);
+  json.at("empty_rows").get_to(s.empty_rows);
+  json.at("sampled_rows").get_to(s.sampled_rows);
+  if (json.contains("time_ratio")) row.time_ratio = optional_of(json.at("time_ratio"));
+  return row;
 }
-
-}  // namespace
 
 Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
   Json heads = Json::array();
-  for (const MaskRow& row : rows) heads.push_back(row_json(row, timed));
+  for (const MaskRow& row : rows) heads.push_back(mask_row_json(row, timed));
   return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
 }
 

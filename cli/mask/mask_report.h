@@ -18,6 +18,11 @@ struct MaskRow {
   std::optional<double> time_ratio;  ///< masked / unmasked seconds, where it was asked for
 };
 
+/// A line as JSON; `timed` adds time_ratio.
+nlohmann::ordered_json mask_row_json(const MaskRow& row, bool timed);
+/// What mask_row_json() made the JSON of. Throws nlohmann's exceptions where it is no such line.
+MaskRow parse_mask_row(const nlohmann::ordered_json& json);
+
 /// {"format": "attnscope-mask/1", "heads": [...]}; `timed` adds time_ratio.
 nlohmann::ordered_json mask_json(const std::vector<MaskRow>& rows, bool timed);
 /// A table for people on standard output.

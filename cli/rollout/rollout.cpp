@@ -16,6 +16,8 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
+#include "cli/common/team_run.h"
+#include "cli/common/team_steps.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
@@ -108,15 +110,16 @@ RunPlan make_run_plan(const std::vector<RolloutStep>& layers, const TileBackend&
   return plan;
 }
 
-/// The influence at the other end, with progress, until a signal stops it.
+/// The influence at the other end, with progress, until a signal stops it: of all processes that
+/// follow it together.
 std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
                            const ChosenTokens& start, const TileBackend& backend,
-                           MemoryBudget& budget, const Console& console) {
+                           MemoryBudget& budget, Team& team, const Console& console) {
   std::vector<HeadTask> tasks;
   for (const RolloutStep& layer : layers) {
     tasks.insert(tasks.end(), layer.tasks.begin(), layer.tasks.end());
   }
-  const CheckedRun run(console, tasks, backend);
+  const CheckedRun run(console, own_items(team, tasks), backend);
   constexpr double kTicks = 1000;
   const RolloutStep& first = o.reverse ? layers.front() : layers.back();
   const RowStream stream = plan_rollout_step(first, backend, budget);
@@ -124,7 +127,8 @@ std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutSte
                     static_cast<int64_t>(static_cast<double>(layers.size()) * kTicks),
                     static_cast<double>(stream.plan.entries) / kTicks, "entries");
   const RolloutControl control{
-      run.stop(), [&](double done) { progress.update(static_cast<int64_t>(done * kTicks)); }};
+      run.stop(), [&](double done) { progress.update(static_cast<int64_t>(done * kTicks)); },
+      team.is_alone() ? nullptr : &team};
   return follow_influence(layers, start_influence(start, first.problem().num_queries()),
                           o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs,
                           backend, budget, control);
@@ -193,45 +197,107 @@ void print_summary(const Json& json) {
   }
 }
 
-int run_rollout(const RolloutOptions& o) {
-  const Console console(o.quiet);
-  refuse_shard(o.shard,
-               "a rollout is not cut: every layer takes the mean over all heads of what the layer "
-               "before it left; run one query a task, or one step");
-  refuse_tasks(o.shard, o.alone, o.out, "a rollout is one process's work");
-  const Capture capture = open_capture(o.capture, o.run, console);
-  const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
+/// The run, as one of the processes that do it together, or alone.
+class RolloutRun final : public TeamWork {
+ public:
+  RolloutRun(const RolloutOptions& options, Team& team, const Console& console)
+      : o_(options), team_(team), console_(console) {}
+
+  int run() override;
+  bool begun() const override { return false; }
+  std::string left(int64_t) const override { return std::string(kNothingWritten); }
+  void give_up() override {}
+
+ private:
+  void agree(const Capture& capture, const std::vector<RolloutStep>& layers,
+             const ChosenTokens& start, const TileBackend& backend);
+  void write(const QueryVolumes& described, std::optional<VolumeFormat> format,
+             const std::vector<RolloutStep>& layers, const std::vector<double>& influence);
+
+  const RolloutOptions& o_;
+  Team& team_;
+  const Console& console_;
+};
+
+void RolloutRun::agree(const Capture& capture, const std::vector<RolloutStep>& layers,
+                       const ChosenTokens& start, const TileBackend& backend) {
+  Json heads = Json::array();
+  for (const RolloutStep& layer : layers) heads.push_back({layer.layer(), layer.tasks.size()});
+  agree_on_run(team_, capture,
+               {{"layers", heads},
+                {"tokens", start.tokens},
+                {"--reverse", o_.reverse},
+                {"backend", backend.name_for(layers.front().problem())},
+                {"-o", o_.out},
+                {"--dry-run", o_.dry_run}});
+}
+
+void RolloutRun::write(const QueryVolumes& described, std::optional<VolumeFormat> format,
+                       const std::vector<RolloutStep>& layers,
+                       const std::vector<double>& influence) {
+  const std::vector<float> values(influence.begin(), influence.end());
+  QueryVolumes volumes = described;
+  const Json summary = summarise(o_, volumes, layers, values);
+  if (format) {
+    set_values(volumes.volumes.front(), layers.front().problem().key_tokens(), values);
+    write_volumes(*format, volumes, o_.out, o_.force);
+    console_.say(fmt::format("wrote {} ({})", o_.out, volumes.query_text));
+  }
+  print_result(
+      o_.json, format.has_value(), [&] { return summary; }, [&] { print_summary(summary); });
+}
+
+int RolloutRun::run() {
+  refuse_shard(
+      o_.shard,
+      "a rollout is not cut: every layer takes the mean over all heads of what the layer "
+      "before it left; run one query a task, or one step, or all tasks together under MPI");
+  const RunOptions how = share_of_host(o_.run, team_);
+  const Capture capture = open_capture(o_.capture, how, console_);
+  const std::vector<SelectedCall> calls = capture.select(parse_selection(o_.selection));
   const std::vector<RolloutStep> layers = steps_of(calls);
-  if (!o.queries.any()) {
+  if (!o_.queries.any()) {
     throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N|STRING");
   }
   const AttentionProblem& problem = layers.front().problem();
-  const ChosenTokens start = start_tokens(o, calls.front());
+  const ChosenTokens start = start_tokens(o_, calls.front());
   std::optional<VolumeFormat> format;
-  if (!o.out.empty()) format = choose_format(o, capture, problem.key_tokens());
-  const auto backend = make_run_backend(o.run, console);
-  const int64_t memory = memory_beside(capture, o.run);
-  check_capture(capture, o.capture, *backend, memory, console);
+  if (!o_.out.empty() && team_.is_first())
+    format = choose_format(o_, capture, problem.key_tokens());
+  const auto backend = make_team_backend(how, team_, console_);
+  const int64_t memory = memory_beside(capture, how);
+  if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
+  agree(capture, layers, start, *backend);
   MemoryBudget budget(memory);
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget.reserve(problem.num_queries() * 16, "the influence");
-  if (o.dry_run) {
-    print_plan(make_run_plan(layers, *backend, budget), o.json);
-    return kExitOk;
+  if (o_.dry_run && team_.is_first()) {
+    RunPlan plan = make_run_plan(layers, *backend, budget);
+    if (!team_.is_alone()) {
+      share_forecast(plan, team_, rollout_units(layers, team_.size()));
+    }
+    print_plan(plan, o_.json);
   }
-  const std::vector<double> influence = follow(o, layers, start, *backend, budget, console);
-  capture.require_unchanged();
-  const std::vector<float> values(influence.begin(), influence.end());
-  QueryVolumes volumes = describe_volume(o, capture, *calls.back().call, layers, start);
-  const Json summary = summarise(o, volumes, layers, values);
-  if (format) {
-    set_values(volumes.volumes.front(), problem.key_tokens(), values);
-    write_volumes(*format, volumes, o.out, o.force);
-    console.say(fmt::format("wrote {} ({})", o.out, volumes.query_text));
+  if (!o_.dry_run) {
+    const std::vector<double> influence =
+        follow(o_, layers, start, *backend, budget, team_, console_);
+    capture.require_unchanged();
+    // All have what they read as it was before anything is written.
+    team_.exchange("");
+    if (team_.is_first()) {
+      write(describe_volume(o_, capture, *calls.back().call, layers, start), format, layers,
+            influence);
+    }
   }
-  print_result(
-      o.json, format.has_value(), [&] { return summary; }, [&] { print_summary(summary); });
+  team_.exchange("");
   return kExitOk;
+}
+
+int run_rollout(const RolloutOptions& o) {
+  const Console console(o.quiet);
+  return run_shared(o.shard, o.alone, o.out, console, [&](Team& team, const Console& words) {
+    return std::make_unique<RolloutRun>(o, team, words);
+  });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
@@ -14,6 +15,9 @@
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
+#include "cli/common/team_records.h"
+#include "cli/common/team_run.h"
+#include "cli/common/team_steps.h"
 #include "cli/common/value_failure.h"
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
@@ -22,10 +26,10 @@
 #include "core/reduce/reduction_stream.h"
 #include "io/export/format/export_part_json.h"
 #include "io/files/output_file.h"
+#include "io/results/head_json.h"
 #include "io/results/output_provenance.h"
 #include "io/results/stats_files.h"
 #include "io/results/stats_hdf5.h"
-#include "io/results/stats_journal.h"
 
 namespace attnscope {
 namespace {
@@ -91,159 +95,222 @@ ReductionPlan plan_stats(const StatsOptions& o, const StatsJobs& s, const TileBa
 
 /// What is about to happen, in one line.
 void say_start(const Console& console, const RunPlan& f) {
-  console.say(fmt::format("stats of {}: {}FLOP{}, memory {} (limit {})", heads_text(f.heads),
-                          format_count(f.flops), about_text(f), format_bytes(f.memory_bytes),
-                          format_bytes(f.budget_bytes)));
+  console.say(fmt::format("stats of {}{}: {}FLOP{}, memory {} (limit {})", heads_text(f.heads),
+                          processes_text(f), format_count(f.flops), about_text(f),
+                          format_bytes(f.memory_bytes), format_bytes(f.budget_bytes)));
 }
 
-/// What heads are measured with. Borrows.
-struct Measurement {
-  const StatsOptions& options;
-  const ClassThresholds& thresholds;
-  const TileBackend& backend;
-  MemoryBudget& budget;
-  const Console& console;
-  std::stop_token stop;
+/// The run, as one of the processes that do it together, or alone.
+class StatsRun final : public TeamWork {
+ public:
+  StatsRun(const StatsOptions& options, Team& team, const Console& console)
+      : o_(options), team_(team), console_(console) {}
+
+  int run() override;
+  bool begun() const override { return begun_; }
+  std::string left(int64_t kept) const override {
+    return leftover_text({kept, total_, "heads", o_.out + ".part"});
+  }
+  void give_up() override {
+    found_.close();
+    remove_partial(o_.out);
+  }
+
+ private:
+  void agree(const StatsJobs& s, const Capture& capture, const Json& options);
+  RunPlan forecast(const StatsJobs& s, const TileBackend& backend, MemoryBudget& budget) const;
+  bool is_there(const Json& identity);
+  void print_complete() const;
+  void open_journal(StatsJobs& s, const Json& identity, const std::string& capture,
+                    const OutputFileOptions& options);
+  void measure(const StatsJobs& s, const ClassThresholds& thresholds, const TileBackend& backend,
+               MemoryBudget& budget, const std::stop_token& stop);
+  std::optional<int64_t> take(const Json& json);
+  void write(const Json& about, const ExportSpec& spec);
+
+  StatsOptions o_;
+  Team& team_;
+  const Console& console_;
+  int64_t total_ = 0;
+  bool begun_ = false;
+  std::vector<HeadRecord> records_;
+  std::map<HeadName, int64_t> jobs_;  ///< all of the plan's, by place
+  TeamRecords found_{team_, [this](const Json& json) { return take(json); }};
 };
 
-/// The records of all jobs; of those that the journal has, the jobs are taken out. Throws
-/// Error(interrupted) when it was stopped.
-std::vector<HeadRecord> measure(const Measurement& m, StatsJobs& s, StatsJournal* journal) {
-  const auto parts = [&, total = static_cast<int64_t>(s.jobs.size())](size_t done) {
-    return KeptParts{static_cast<int64_t>(done), total, "heads", journal->part_path()};
-  };
-  std::vector<HeadRecord> records;
-  if (journal != nullptr && !journal->kept().empty()) {
-    records = journal->kept();
-    m.console.say(resuming_text(parts(records.size())));
-    drop_known(s, records);
-  }
-  if (s.jobs.empty()) return records;
-  HeadRecordSink sink(s.jobs, {m.options.arrays(), m.thresholds, s.tokens}, [&](HeadRecord record) {
-    if (journal != nullptr) journal->append(record);
-    records.push_back(std::move(record));
-  });
-  const ReductionPlan plan = plan_stats(m.options, s, m.backend, m.budget);
-  try {
-    const StreamJob job{m.console, "stats", m.backend, m.budget, m.stop};
-    const bool complete = run_reductions(job, s.jobs, plan, sink);
-    if (journal != nullptr) journal->flush();
-    if (complete) return records;
-  } catch (const std::exception& error) {
-    if (journal != nullptr && !records.empty() && !is_of_values(error)) {
-      m.console.warn(leftover_text(parts(records.size())));
-    }
-    throw;
-  }
-  throw interrupted_error(journal == nullptr ? std::string(kNothingKept)
-                                             : leftover_text(parts(records.size())));
+void StatsRun::agree(const StatsJobs& s, const Capture& capture, const Json& options) {
+  agree_on_run(team_, capture,
+               {{"options", options},
+                {"heads", s.jobs.size()},
+                {"-o", o_.out},
+                {"--json", o_.json},
+                {"--resume", o_.resume},
+                {"--force", o_.force},
+                {"--dry-run", o_.dry_run}});
 }
 
-/// The same for an output, whose journal goes with an error of the values.
-std::vector<HeadRecord> measure_for(const Measurement& m, StatsJobs& s,
-                                    std::optional<StatsJournal>& journal) {
-  try {
-    return measure(m, s, journal ? &*journal : nullptr);
-  } catch (const Error& error) {
-    if (!journal || !is_of_values(error)) throw;
-    journal.reset();
-    give_up_partial(m.options.out, error);
-  }
-}
-
-/// With --json, what a complete output holds. Whether its heads must be measured for that: an .h5
-/// has their numbers, and not all that the JSON says.
-bool print_complete(const StatsOptions& o, const Console& console) {
-  if (!o.json) return false;
-  if (extension_of(o) == ".json") {
-    print_json(read_stats_json(o.out), true);
-    return false;
-  }
-  console.say("its heads are measured again for --json");
-  return true;
-}
-
-void write_output(const std::string& extension, StatsJournal& journal, const Json& about,
-                  const ExportSpec& spec, const std::vector<HeadRecord>& records) {
-  journal.finish([&](const std::filesystem::path& path) {
-    if (extension == ".json") write_stats_json(about, records, path);
-    if (extension == ".csv") write_stats_csv(records, path);
-    if (extension == ".h5") write_stats_hdf5(spec, records, path);
-  });
+/// A record that another run or process found.
+std::optional<int64_t> StatsRun::take(const Json& json) {
+  std::optional<HeadRecord> record = parse_head_json(json);
+  const auto job = record ? jobs_.find(record->name) : jobs_.end();
+  if (job == jobs_.end()) return std::nullopt;
+  records_.push_back(std::move(*record));
+  return job->second;
 }
 
 /// The plan of what is left to do; nothing where a part has no head.
-RunPlan forecast_stats(const StatsOptions& o, const StatsJobs& s, const TileBackend& backend,
-                       MemoryBudget& budget) {
+RunPlan StatsRun::forecast(const StatsJobs& s, const TileBackend& backend,
+                           MemoryBudget& budget) const {
   if (s.jobs.empty()) return {.command = "stats"};
-  return forecast_run("stats", s.jobs, plan_stats(o, s, backend, budget), backend, budget,
-                      o.dry_run);
+  RunPlan run = forecast_run("stats", s.jobs, plan_stats(o_, s, backend, budget), backend, budget,
+                             o_.dry_run);
+  if (!team_.is_alone()) share_forecast(run, team_, std::ssize(s.jobs));
+  return run;
 }
 
-int run_stats(const StatsOptions& asked) {
-  const Console console(asked.quiet);
-  StatsOptions o = asked;
-  refuse_tasks(o.shard, o.alone, o.out, kPartOfEach);
-  const std::optional<PlanShare> share = chosen_share(o.shard, console);
-  o.out = name_of_share(o.out, share);
-  check_stats_options(o);
-  const ClassThresholds thresholds = parse_thresholds(o);
-  const Capture capture = open_capture(o.capture, o.run, console);
-  StatsJobs s = make_stats_jobs(o, capture);
-  const auto backend = make_run_backend(o.run, console);
-  const int64_t memory = memory_beside(capture, o.run);
-  check_capture(capture, o.capture, *backend, memory, console);
+/// Whether the output is complete already, as the first process finds it.
+bool StatsRun::is_there(const Json& identity) {
+  const bool complete = team_.is_first() && o_.resume && !o_.force &&
+                        is_complete_already(console_, o_.out, "stats", identity);
+  return !team_.exchange(complete ? "complete" : "").front().empty();
+}
+
+/// With --json, what a complete output holds.
+void StatsRun::print_complete() const {
+  if (o_.json && team_.is_first()) print_json(read_stats_json(o_.out), true);
+}
+
+/// Every process's, with the jobs whose records are there taken out.
+void StatsRun::open_journal(StatsJobs& s, const Json& identity, const std::string& capture,
+                            const OutputFileOptions& options) {
+  Json first{{"format", "attnscope-stats-part/1"}};
+  first.update(identity);
+  found_.open(o_.out, first, capture, options);
+  begun_ = true;
+  if (!found_.there().empty()) {
+    console_.say(resuming_text({std::ssize(found_.there()), total_, "heads", o_.out + ".part"}));
+  }
+  drop_jobs(s, found_.there());
+}
+
+/// Adds the records of the jobs that this process takes. Throws Error(interrupted) when it was
+/// stopped.
+void StatsRun::measure(const StatsJobs& s, const ClassThresholds& thresholds,
+                       const TileBackend& backend, MemoryBudget& budget,
+                       const std::stop_token& stop) {
+  if (s.jobs.empty()) return;
+  HeadRecordSink sink(s.jobs, {o_.arrays(), thresholds, s.tokens}, [&](HeadRecord record) {
+    found_.add(head_json(record));
+    records_.push_back(std::move(record));
+  });
+  const ReductionPlan plan = plan_stats(o_, s, backend, budget);
+  const bool complete = run_reductions(
+      {console_, "stats", backend, budget, stop, team_.is_alone() ? nullptr : &team_}, s.jobs, plan,
+      sink);
+  found_.flush();
+  if (!complete) throw interrupted_error(kNothingKept);
+}
+
+/// What the run found, to its file and to standard output.
+void StatsRun::write(const Json& about, const ExportSpec& spec) {
+  sort_records(records_, find_head_field(o_.sort));
+  const bool in_file = found_.is_open();
+  if (in_file) {
+    const std::string extension = extension_of(o_);
+    found_.finish([&](const std::filesystem::path& path) {
+      if (extension == ".json") write_stats_json(about, records_, path);
+      if (extension == ".csv") write_stats_csv(records_, path);
+      if (extension == ".h5") write_stats_hdf5(spec, records_, path);
+    });
+    console_.say(fmt::format("wrote {} ({} heads)", o_.out, records_.size()));
+  }
+  print_result(
+      o_.json, in_file, [&] { return stats_json(about, records_); },
+      [&] { print_stats_table(records_); });
+}
+
+int StatsRun::run() {
+  const std::optional<PlanShare> share = chosen_share(o_.shard, console_);
+  o_.out = name_of_share(o_.out, share);
+  check_stats_options(o_);
+  const ClassThresholds thresholds = parse_thresholds(o_);
+  const RunOptions how = o_.run = share_of_host(o_.run, team_);
+  const Capture capture = open_capture(o_.capture, how, console_);
+  StatsJobs s = make_stats_jobs(o_, capture);
+  const auto backend = make_team_backend(how, team_, console_);
+  MemoryBudget budget(memory_beside(capture, how));
+  if (team_.is_first()) {
+    check_capture(capture, o_.capture, *backend, budget.limit(), console_);
+  }
   const Json options =
-      content_options(o, thresholds, recorded_backend(*backend, s.calls), score_text(s.calls));
+      content_options(o_, thresholds, recorded_backend(*backend, s.calls), score_text(s.calls));
   ExportSpec spec = stats_spec(s, capture, options);
   if (share) {
     spec.share = share_selection(s.calls, *share, ShareUnit::heads,
                                  plan_text("stats", options, spec.capture_name));
     keep_share(s, *spec.share);
   }
-  MemoryBudget budget(memory);
-  const RunPlan forecast = forecast_stats(o, s, *backend, budget);
-  const OutputFileOptions file_options{.force = o.force,
+  agree(s, capture, options);
+  total_ = std::ssize(s.jobs);
+  for (const ReductionJob& job : s.jobs) {
+    jobs_.emplace(head_name(job.task.problem->id(), job.task.batch, job.task.head),
+                  std::ssize(jobs_));
+  }
+  const OutputFileOptions file_options{.force = o_.force,
                                        .resumable = true,
-                                       .resume = o.resume,
+                                       .resume = o_.resume,
                                        .inputs = capture.files(),
                                        .sources = capture.inputs()};
-  if (o.dry_run) {
-    print_plan(forecast, o.json);
+  if (team_.is_first()) {
+    const RunPlan expected = forecast(s, *backend, budget);
+    if (o_.dry_run) {
+      print_plan(expected, o_.json);
+    } else {
+      if (!o_.out.empty()) OutputFile::check_target(o_.out, file_options);
+      say_start(console_, expected);
+    }
+  }
+  if (o_.dry_run) {
+    team_.exchange("");
     return kExitOk;
   }
-  if (!o.out.empty()) OutputFile::check_target(o.out, file_options);
-  say_start(console, forecast);
-
-  const CheckedRun run(console, s.jobs, *backend);
-  if (!s.jobs.empty()) run.check_logits(s.jobs, *backend, budget);
-  spec.find_hashes(capture, false, run.stop());
-  const std::string& name = spec.capture_name;
+  const std::span<const ReductionJob> looked_at = own_items(team_, s.jobs);
+  const CheckedRun run(console_, looked_at, *backend);
+  if (!looked_at.empty()) run.check_logits(looked_at, *backend, budget);
+  if (share) {
+    spec.find_hashes(capture, false, run.stop());
+  } else {
+    spec.set_hashes(hash_together(team_, capture, s.calls, false, run.stop()));
+  }
   const Json identity = identity_of(spec, options);
-  const bool complete =
-      o.resume && !o.force && is_complete_already(console, o.out, "stats", identity);
-  if (complete && !print_complete(o, console)) return kExitOk;
-  std::optional<StatsJournal> journal;
-  if (!o.out.empty() && !complete) {
-    Json first{{"format", "attnscope-stats-part/1"}};
-    first.update(identity);
-    journal.emplace(o.out, std::move(first), name, file_options);
+  const bool complete = is_there(identity);
+  if (complete && (!o_.json || extension_of(o_) == ".json")) {
+    print_complete();
+    team_.exchange("");
+    return kExitOk;
   }
-  std::vector<HeadRecord> records =
-      measure_for({o, thresholds, *backend, budget, console, run.stop()}, s, journal);
+  // An .h5 has its heads' numbers, and not all that the JSON says.
+  if (complete) console_.say("its heads are measured again for --json");
+  if (!o_.out.empty() && !complete) open_journal(s, identity, spec.capture_name, file_options);
+  measure(s, thresholds, *backend, budget, run.stop());
   capture.require_unchanged();
-  sort_records(records, find_head_field(o.sort));
-  Json about{{"capture", name}};
-  about.update(identity);
-  if (spec.share) about["part"] = Json::parse(export_part_json(spec));
-  if (journal) {
-    write_output(extension_of(o), *journal, about, spec, records);
-    console.say(fmt::format("wrote {} ({} heads)", o.out, records.size()));
+  found_.collect();
+  if (team_.is_first()) {
+    Json about{{"capture", spec.capture_name}};
+    about.update(identity);
+    if (spec.share) about["part"] = Json::parse(export_part_json(spec));
+    write(about, spec);
   }
-  print_result(
-      o.json, journal.has_value(), [&] { return stats_json(about, records); },
-      [&] { print_stats_table(records); });
+  // Nobody ends before all is written.
+  team_.exchange("");
   return kExitOk;
+}
+
+int run_stats(const StatsOptions& o) {
+  const Console console(o.quiet);
+  return run_shared(o.shard, o.alone, o.out, console, [&](Team& team, const Console& words) {
+    return std::make_unique<StatsRun>(o, team, words);
+  });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/stats/stats_jobs.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/base/error.h"
@@ -55,12 +56,12 @@ StatsJobs make_stats_jobs(const StatsOptions& o, std::vector<SelectedCall> calls
 
 namespace {
 
-/// Leaves the jobs that `keep` says yes to.
+/// Leaves the jobs that `keep` says yes to, by place.
 template <typename Keep>
 void keep_jobs(StatsJobs& s, const Keep& keep) {
   StatsJobs left;
   for (size_t i = 0; i < s.jobs.size(); ++i) {
-    if (!keep(s.jobs[i].task)) continue;
+    if (!keep(i)) continue;
     left.jobs.push_back(s.jobs[i]);
     left.tokens.push_back(s.tokens[i]);
   }
@@ -75,14 +76,15 @@ void keep_share(StatsJobs& s, const SelectionShare& share) {
   for (const SelectedCall& call : share.of(s.calls)) {
     for (const int64_t head : call.heads) own.insert({call.call->problem.get(), head});
   }
-  keep_jobs(s, [&](const HeadTask& task) { return own.count({task.problem, task.head}) != 0; });
+  keep_jobs(s, [&](size_t i) {
+    const HeadTask& task = s.jobs[i].task;
+    return own.count({task.problem, task.head}) != 0;
+  });
 }
 
-void drop_known(StatsJobs& s, std::span<const HeadRecord> kept) {
-  std::set<HeadName> known;
-  for (const HeadRecord& record : kept) known.insert(record.name);
-  keep_jobs(s, [&](const HeadTask& task) {
-    return known.count(head_name(task.problem->id(), task.batch, task.head)) == 0;
+void drop_jobs(StatsJobs& s, std::span<const int64_t> places) {
+  keep_jobs(s, [&](size_t i) {
+    return !std::binary_search(places.begin(), places.end(), static_cast<int64_t>(i));
   });
 }
 

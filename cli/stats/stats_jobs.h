@@ -27,7 +27,7 @@ StatsJobs make_stats_jobs(const StatsOptions& options, const Capture& capture);
 StatsJobs make_stats_jobs(const StatsOptions& options, std::vector<SelectedCall> calls);
 /// Leaves the jobs of a share of the calls.
 void keep_share(StatsJobs& jobs, const SelectionShare& share);
-/// Takes the jobs out whose records are there.
-void drop_known(StatsJobs& jobs, std::span<const HeadRecord> kept);
+/// Takes the jobs of these places, which ascend, out.
+void drop_jobs(StatsJobs& jobs, std::span<const int64_t> places);
 
 }  // namespace attnscope

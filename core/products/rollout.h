@@ -32,6 +32,9 @@ class RolloutLayer : public TileSink {
   /// What the constructor will reserve.
   static int64_t bytes(int64_t tokens, int workers) { return tokens * (3 + 2 * workers) * 8; }
 
+  /// What this process's tiles came to, in whole units that can be added up in any order: of a
+  /// layer that several processes do, everybody's is put in its place before next().
+  std::span<int64_t> sums() { return sums_; }
   /// Whether rows have no influence to hand on: they need not be computed.
   bool is_idle(IndexRange rows) const;
 

@@ -1,10 +1,13 @@
 #include "core/products/rollout_steps.h"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/stream/row_units.h"
 #include "core/stream/streaming_engine.h"
 
 namespace attnscope {
@@ -97,10 +100,68 @@ std::vector<double> start_influence(const ChosenTokens& chosen, int64_t tokens) 
   return influence;
 }
 
+namespace {
+
+/// So many pieces of a layer a process, where there are the rows, so that none waits long for the
+/// last one; of so many rows, or multiples of that, whatever each process has memory for.
+constexpr int64_t kUnitsOfProcess = 8;
+constexpr int64_t kUnitRows = 64;
+static_assert(kUnitRows % RolloutLayer::kGroupRows == 0);
+
+RowStream plan_pieces(std::span<const HeadTask> pieces, const TileBackend& backend,
+                      const MemoryBudget& budget) {
+  const int64_t tokens = pieces.front().problem->num_queries();
+  return plan_row_stream(pieces, backend, budget, RolloutLayer::bytes(tokens, backend.workers()),
+                         RolloutLayer::kGroupRows);
+}
+
+/// Runs of rows of the layer's heads, on which the layer's sums do not depend.
+std::vector<HeadTask> pieces_of(const RolloutStep& step, int processes) {
+  return cut_into_units(step.tasks, kUnitRows, kUnitsOfProcess * processes).tasks;
+}
+
+/// What the pieces of a layer come to, of all processes.
+void take_layer(std::span<const HeadTask> pieces, const TilePlan& plan, RolloutLayer& layer,
+                const TileBackend& backend, MemoryBudget& budget, const RolloutControl& control,
+                const std::function<void(double)>& progress) {
+  const auto all = std::ssize(pieces);
+  std::atomic<int64_t> begun{0};
+  StreamControl stream_control;
+  stream_control.stop = control.stop;
+  stream_control.progress = [&](const StreamProgress& p) {
+    const bool alone = control.shared == nullptr;
+    progress(alone ? static_cast<double>(p.tiles_done) / static_cast<double>(p.tiles_total)
+                   : static_cast<double>(begun.load()) / static_cast<double>(all));
+  };
+  stream_control.skip = [&](int64_t piece, IndexRange rows, IndexRange) {
+    const int64_t first = pieces[static_cast<size_t>(piece)].rows.begin;
+    return layer.is_idle({first + rows.begin, first + rows.end});
+  };
+  if (control.shared != nullptr) {
+    control.shared->begin_units(all);
+    stream_control.next_task = [&] {
+      const std::optional<int64_t> next = control.shared->next_unit();
+      begun = next.value_or(all);
+      return next;
+    };
+  }
+  if (!StreamingEngine(backend, budget).run(pieces, plan, layer, stream_control)) {
+    throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
+  }
+  if (control.shared != nullptr) control.shared->add_up(layer.sums());
+}
+
+}  // namespace
+
 RowStream plan_rollout_step(const RolloutStep& step, const TileBackend& backend,
                             const MemoryBudget& budget) {
-  const int64_t kept = RolloutLayer::bytes(step.problem().num_queries(), backend.workers());
-  return plan_row_stream(step.tasks, backend, budget, kept, RolloutLayer::kGroupRows);
+  return plan_pieces(step.tasks, backend, budget);
+}
+
+int64_t rollout_units(std::span<const RolloutStep> steps, int processes) {
+  int64_t units = 0;
+  for (const RolloutStep& step : steps) units += std::ssize(pieces_of(step, processes));
+  return units;
 }
 
 std::vector<double> follow_influence(std::span<const RolloutStep> steps,
@@ -110,22 +171,14 @@ std::vector<double> follow_influence(std::span<const RolloutStep> steps,
   const bool backwards = direction == RolloutDirection::to_inputs;
   for (size_t done = 0; done < steps.size(); ++done) {
     const RolloutStep& step = steps[backwards ? steps.size() - 1 - done : done];
-    const RowStream stream = plan_rollout_step(step, backend, budget);
+    const std::vector<HeadTask> pieces =
+        control.shared == nullptr ? step.tasks : pieces_of(step, control.shared->processes());
+    const RowStream stream = plan_pieces(pieces, backend, budget);
     RolloutLayer layer(std::move(influence), static_cast<int64_t>(step.tasks.size()), direction,
                        stream.request, backend.workers(), budget);
-    StreamControl stream_control;
-    stream_control.stop = control.stop;
-    if (control.progress) {
-      stream_control.progress = [&](const StreamProgress& p) {
-        control.progress(static_cast<double>(done) +
-                         static_cast<double>(p.tiles_done) / static_cast<double>(p.tiles_total));
-      };
-    }
-    stream_control.skip = [&](int64_t, IndexRange rows, IndexRange) { return layer.is_idle(rows); };
-    StreamingEngine engine(backend, budget);
-    if (!engine.run(step.tasks, stream.plan, layer, stream_control)) {
-      throw Error(ErrorCode::interrupted, "interrupted: nothing was written");
-    }
+    take_layer(pieces, stream.plan, layer, backend, budget, control, [&](double share) {
+      if (control.progress) control.progress(static_cast<double>(done) + share);
+    });
     influence = layer.next();
   }
   return influence;

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/base/shared_work.h"
 #include "core/products/chosen_tokens.h"
 #include "core/products/rollout.h"
 #include "core/stream/row_stream.h"
@@ -40,10 +41,17 @@ std::vector<double> start_influence(const ChosenTokens& chosen, int64_t tokens);
 RowStream plan_rollout_step(const RolloutStep& step, const TileBackend& backend,
                             const MemoryBudget& budget);
 
+/// Into how many pieces several processes cut the layers.
+int64_t rollout_units(std::span<const RolloutStep> steps, int processes);
+
 struct RolloutControl {
   std::stop_token stop;
   /// How many layers are done, with the share of the one at hand; from one thread at a time.
   std::function<void(double layers)> progress;
+  /// Those that follow the same influence: each layer's rows are shared out, and everybody has what
+  /// all found before the next layer. The result's bits depend on no number of processes. Null:
+  /// this process does all.
+  SharedWork* shared = nullptr;
 };
 /// Follows `influence` [tokens] through the layers, from the last to the first (to_inputs) or from
 /// the first to the last (to_outputs); see RolloutLayer. Throws Error(interrupted) when it was

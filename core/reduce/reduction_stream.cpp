@@ -257,15 +257,18 @@ bool ReductionStream::run(std::span<const ReductionJob> jobs, const ReductionPla
   const MemoryReservation reserved = budget_.reserve(plan.bytes_total, "the reductions");
   const std::vector<HeadTask> tasks = tasks_of(jobs);
   ProgressReport progress(control.progress, plan.panels);
-  PanelQueue queue(
-      tasks, backend_,
-      {.panel_rows = plan.panel_rows, .bound_heads = plan.bound_heads, .workers = plan.workers});
+  PanelQueue queue(tasks, backend_,
+                   {.panel_rows = plan.panel_rows,
+                    .bound_heads = plan.bound_heads,
+                    .workers = plan.workers,
+                    .next_task = control.next_task});
   OpenHeads heads(jobs, plan.panel_rows, sink);
   run_panels(queue, {.workers = plan.workers, .stop = control.stop, .make_worker = [&] {
                        return std::make_unique<ReductionWorker>(jobs, backend_, plan, heads, sink,
                                                                 progress);
                      }});
-  if (!progress.complete()) return false;
+  if (!queue.is_used_up()) return false;
+  assert((control.next_task || progress.complete()) && "every panel is counted");
   progress.finish();
   return true;
 }

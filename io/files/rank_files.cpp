@@ -6,12 +6,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <fstream>
 #include <memory>
 #include <optional>
-#include <string>
+#include <random>
+#include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
+#include "core/base/error.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -22,9 +27,17 @@ using std::filesystem::path;
 constexpr std::string_view kJournal = ".journal.";
 constexpr std::string_view kSums = ".sums.";
 
+constexpr std::chrono::seconds kSeenWithin{60};
+constexpr std::chrono::milliseconds kLook{50};
+
 path named(const path& out, std::string_view kind, int rank) {
   path result = out;
   return result += std::string(kind) + std::to_string(rank);
+}
+
+std::string content_of(const path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// The rank that a file's name has after `out`'s; nothing of names that are none of ours.
@@ -82,6 +95,31 @@ void remove_rank_files(const path& out) {
     if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
       throw errno_error(file, "cannot be removed", errno);
     }
+  }
+}
+
+std::string show_folder(const path& out) {
+  std::random_device random;
+  std::string words;
+  for (int i = 0; i < 4; ++i) words += std::to_string(random()) + " ";
+  words += std::to_string(getpid());
+  PosixFile seen(rank_sums_path(out, 0), PosixFile::Mode::create);
+  seen.write_at(std::as_bytes(std::span(words)), 0);
+  seen.sync();
+  seen.close();
+  return words;
+}
+
+void await_folder(const path& out, const std::string& words) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  while (content_of(rank_sums_path(out, 0)) != words) {
+    if (Clock::now() - begin > kSeenWithin) {
+      throw file_error(out.string(), "",
+                       "is not in a folder that this host shares with the first process's: what "
+                       "that wrote there is not to be seen");
+    }
+    std::this_thread::sleep_for(kLook);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace attnscope {
@@ -18,5 +19,12 @@ std::vector<int> ranks_beside(const std::filesystem::path& out);
 std::vector<std::filesystem::path> rank_files_beside(const std::filesystem::path& out);
 /// Removes them. Throws Error(file).
 void remove_rank_files(const std::filesystem::path& out);
+
+/// Writes a few words beside `out` that no other run has, and returns them, for other processes to
+/// look for. Throws Error(file or resource).
+std::string show_folder(const std::filesystem::path& out);
+/// Returns when this process sees these words beside `out`. Throws Error(file) where it does not
+/// within a minute: other hosts may see a new file only after a while.
+void await_folder(const std::filesystem::path& out, const std::string& words);
 
 }  // namespace attnscope

@@ -42,6 +42,21 @@ PartFacts mask_facts(const OrderedJson& json, const fs::path& path) {
           text("backend")};
 }
 
+/// What the whole was made of, as each part says it of itself.
+void about_whole(const OrderedJson& part, const std::vector<PartFacts>& facts, OrderedJson& whole) {
+  const std::string file = facts.front().path.string();
+  for (const char* name : {"capture", "capture_hash", "options"}) {
+    if (!part.contains(name)) {
+      throw file_error(file, name, "is missing (expected a part of what masks keep)");
+    }
+    whole[name] = part[name];
+  }
+  if (!whole["options"].is_object()) throw file_error(file, "options", "is no JSON object");
+  whole["capture_hash"] = hash_of_whole(facts);
+  const std::string backend = joined_backends(facts);
+  if (!backend.empty()) whole["options"]["backend"] = backend;
+}
+
 }  // namespace
 
 bool is_mask_json(const fs::path& path) {
@@ -62,8 +77,11 @@ MergeResult merge_masks(const std::vector<fs::path>& parts, const fs::path& out,
     read.push_back(read_masks(path));
     facts.push_back(mask_facts(read.back(), path));
   }
-  OrderedJson whole{{"format", "attnscope-mask/1"}, {"heads", OrderedJson::array()}};
-  for (const size_t i : order_of_parts(facts, how.mixed)) {
+  OrderedJson whole{{"format", "attnscope-mask/1"}};
+  const auto order = order_of_parts(facts, how.mixed);
+  about_whole(read.front(), facts, whole);
+  whole["heads"] = OrderedJson::array();
+  for (const size_t i : order) {
     for (OrderedJson& head : read[i]["heads"]) {
       if (!head.is_object()) throw file_error(parts[i].string(), "heads", "is no list of heads");
       whole["heads"].push_back(std::move(head));

@@ -34,13 +34,15 @@ std::string mask_csv(const nlohmann::ordered_json& masks) {
   return text;
 }
 
+std::string mask_file_text(const nlohmann::ordered_json& masks, const std::filesystem::path& name) {
+  if (name.extension() == ".csv") return mask_csv(masks);
+  return masks.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 void write_mask_file(const nlohmann::ordered_json& masks, const std::filesystem::path& path,
                      bool force) {
   StagedFile file(path, force);
-  const std::string text =
-      path.extension() == ".csv"
-          ? mask_csv(masks)
-          : masks.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const std::string text = mask_file_text(masks, path);
   file.append(std::as_bytes(std::span(text)));
   file.commit();
 }

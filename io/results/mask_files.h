@@ -10,6 +10,9 @@ namespace attnscope {
 /// heads, undefined ones empty; block, slot and chunk where any head has them.
 std::string mask_csv(const nlohmann::ordered_json& masks);
 
+/// The content of a file of that name: .csv, or .json.
+std::string mask_file_text(const nlohmann::ordered_json& masks, const std::filesystem::path& name);
+
 /// Writes it as .json or, by the name's end, as .csv. Complete or not at all. Throws Error(file).
 void write_mask_file(const nlohmann::ordered_json& masks, const std::filesystem::path& path,
                      bool force);

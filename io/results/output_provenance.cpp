@@ -40,26 +40,30 @@ Json part_identity(const PlanPart& part) {
   return {{"shard", part.share.text()}, {"plan_hash", part.plan_hash}};
 }
 
-Json read_stats_json(const std::filesystem::path& path) {
+Json read_table_json(const std::filesystem::path& path, std::string_view product) {
   std::ifstream file(path, std::ios::binary);
   Json json = Json::parse(file, nullptr, false);
-  if (json.is_object() && json.contains("format") && json["format"] == "attnscope-stats/1" &&
-      json.contains("capture_hash") && json.contains("options")) {
+  if (json.is_object() && json.contains("format") &&
+      json["format"] == fmt::format("attnscope-{}/1", product) && json.contains("capture_hash") &&
+      json.contains("options")) {
     return json;
   }
   throw file_error(path.string(), "",
-                   "exists and is no stats that --resume could go on with "
-                   "(--force replaces it)");
+                   fmt::format("exists and is no {} that --resume could go on with "
+                               "(--force replaces it)",
+                               product));
 }
+
+Json read_stats_json(const std::filesystem::path& path) { return read_table_json(path, "stats"); }
 
 Json output_provenance(const std::filesystem::path& path, std::string_view product) {
   const std::string extension = path.extension().string();
-  if (product == "stats" && extension == ".csv") {
+  if (product != "pooled" && extension == ".csv") {
     throw file_error(path.string(), "",
                      "exists, and a .csv does not say what it was made of (--force replaces it)");
   }
-  const bool hdf5 = extension == ".h5" || product != "stats";
-  const Json found = hdf5 ? read_hdf5(path, product) : read_stats_json(path);
+  const bool hdf5 = extension == ".h5" || product == "pooled";
+  const Json found = hdf5 ? read_hdf5(path, product) : read_table_json(path, product);
   Json provenance{{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
   for (const char* name : {"shard", "plan_hash"}) {
     if (found.contains(name)) provenance[name] = found[name];

@@ -13,11 +13,14 @@ nlohmann::ordered_json part_identity(const PlanPart& part);
 
 /// What a complete output says it was made of: {"capture_hash", "options"}, and of a part
 /// part_identity() as well. `product` is "stats" (a
-/// .json or .h5) or "pooled" (an .h5). Throws Error(file) where the file is none, or a .csv, which
-/// does not say.
+/// .json or .h5), "mask" (a .json) or "pooled" (an .h5). Throws Error(file) where the file is none,
+/// or a .csv, which does not say.
 nlohmann::ordered_json output_provenance(const std::filesystem::path& path,
                                          std::string_view product);
 
+/// What a complete .json of "stats" or "mask" holds, which says what it was made of. Throws
+/// Error(file) where it is none.
+nlohmann::ordered_json read_table_json(const std::filesystem::path& path, std::string_view product);
 /// What a complete .json of stats holds. Throws Error(file) where it is none.
 nlohmann::ordered_json read_stats_json(const std::filesystem::path& path);
 

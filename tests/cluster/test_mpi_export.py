@@ -1,10 +1,9 @@
 """Exports that several processes write under a real mpirun: the bytes of one process's, whatever happens.
 
-ATTNSCOPE, ATTNSCOPE_MPIRUN, ATTNSCOPE_FAULT_LIBRARY and ATTNSCOPE_SAMPLE say where things are;
-ATTNSCOPE_MPI_KILLS how often a rank is killed (a dozen times unless said), ATTNSCOPE_MPI_SEED where.
+mpi_jobs.py says what they need; ATTNSCOPE_MPI_KILLS how often a rank is killed (a dozen times unless said),
+ATTNSCOPE_MPI_SEED where.
 """
 
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -15,15 +14,11 @@ import tempfile
 import time
 import unittest
 
-PROGRAM = os.environ["ATTNSCOPE"]
-MPIRUN = os.environ["ATTNSCOPE_MPIRUN"]
-FAULT = os.environ["ATTNSCOPE_FAULT_LIBRARY"]
-SAMPLE = os.environ["ATTNSCOPE_SAMPLE"]
+from mpi_jobs import FAULT, PROGRAM, SAMPLE, SECONDS, at_once, environment, mpi_command, own_words, run
+
 KILLS = int(os.environ.get("ATTNSCOPE_MPI_KILLS", "12"))
 SEED = int(os.environ.get("ATTNSCOPE_MPI_SEED", "1"))
-SECONDS = 120
 TRIES = 5
-LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "ATTNSCOPE_FAULT")
 
 PRODUCTS = {
     "weights": [],
@@ -36,53 +31,8 @@ PRODUCTS = {
 }
 
 
-def environment(**more):
-    """This process's, without what a launcher may have left in it."""
-    plain = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
-    return plain | more
-
-
-def flags():
-    """What this mpirun has to be told to start more processes than cores, as root."""
-    said = subprocess.run([MPIRUN, "--version"], capture_output=True, text=True).stdout
-    return ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in said or "OpenRTE" in said else []
-
-
-FLAGS = flags()
-
-
 def export(out, *more):
     return [PROGRAM, "export", SAMPLE, "-o", str(out), "--threads", "1", *more]
-
-
-def mpi_command(command, ranks, faults=None):
-    """`command` in `ranks` processes; of some by rank with variables of their own."""
-    faults = faults or {}
-    parts = []
-    for rank in range(ranks):
-        own = faults.get(rank)
-        if own is not None:
-            own = ["env", f"LD_PRELOAD={FAULT}", "ATTNSCOPE_FAULT_BEGUN=1"] + own
-        parts.append(["-n", "1", *(own or []), *command])
-    line = [MPIRUN, *FLAGS]
-    for number, part in enumerate(parts):
-        line += ([":"] if number else []) + part
-    return line
-
-
-def run(line, **more):
-    return subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=environment(**more))
-
-
-def own_words(result):
-    """What attnscope itself said on standard error."""
-    return [line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]
-
-
-def at_once(work, cases):
-    """mpirun takes a second or two to begin and to end: most of every run is waiting."""
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        return list(pool.map(work, cases))
 
 
 class MpiExport(unittest.TestCase):
@@ -336,7 +286,7 @@ class Refusals(MpiExport):
         other = mpi_command(export(self.out), 2)
         other[-1:] = ["1", "--heads", "0"]
         self.assertRegex(run(other).stderr, "process 1 on .* has another options than process 0")
-        refused = {"topk": ["--topk", "5"], "pooled": ["--block", "16"],
+        refused = {"topk": ["--topk", "5"], "threshold": ["--threshold", "0.1"],
                    "--compress gzip": ["--compress", "gzip"]}
         jobs = [mpi_command(export(self.out, *more), 2) for more in refused.values()]
         for word, result in zip(refused, at_once(run, jobs)):

@@ -31,6 +31,15 @@ OrderedJson part_json(const PlanPart& part) {
             {"calls", OrderedJson::array()}}}};
 }
 
+OrderedJson part_json(const PlanPart& part, const std::vector<int64_t>& places,
+                      const std::vector<std::string>& call_hashes) {
+  OrderedJson json = part_json(part);
+  for (const int64_t place : places) {
+    json["part"]["calls"].push_back({place, call_hashes[static_cast<size_t>(place)]});
+  }
+  return json;
+}
+
 StoredPart parse_export_part(const std::string& shard, const std::string& plan_hash,
                              const std::string& part, const std::string& file) {
   try {

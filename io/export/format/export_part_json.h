@@ -24,6 +24,9 @@ std::string export_part_json(const ExportSpec& spec);
 
 /// What a part that is JSON says of itself: {"shard", "plan_hash", "part": {"units", "calls": []}}.
 nlohmann::ordered_json part_json(const PlanPart& part);
+/// The same with the digests of the calls, by their places in the plan, that the part has heads of.
+nlohmann::ordered_json part_json(const PlanPart& part, const std::vector<int64_t>& places,
+                                 const std::vector<std::string>& call_hashes);
 
 /// Of the three attributes. Throws Error(file) naming `file` where they are not what a part says.
 StoredPart parse_export_part(const std::string& shard, const std::string& plan_hash,

@@ -28,11 +28,15 @@ constexpr const char* kAdvice = " (--force alone gives it up)";
 
 RecordList record_list_at(const path& file) {
   std::ifstream stream(file, std::ios::binary);
-  std::string start(kRecordList.size(), '\0');
-  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  std::string start(64, '\0');
+  stream.read(start.data(), std::ssize(start));
   start.resize(static_cast<size_t>(stream.gcount()));
-  if (start == kRecordList) return RecordList::begun;
-  return kRecordList.substr(0, start.size()) == start ? RecordList::torn : RecordList::none;
+  RecordList found = RecordList::none;
+  for (const std::string_view list : kRecordLists) {
+    if (start.starts_with(list)) return RecordList::begun;
+    if (list.starts_with(start)) found = RecordList::torn;
+  }
+  return found;
 }
 
 std::optional<JournalContent> take_up_interrupted(
@@ -60,7 +64,8 @@ std::optional<JournalContent> take_up_interrupted(
   if (record_list_at(left) == RecordList::begun) {
     throw file_error(
         left.string(), "",
-        std::string("belongs to an interrupted run of stats, and this is an export") + kAdvice);
+        std::string("belongs to an interrupted run of stats or mask, and this is an export") +
+            kAdvice);
   }
   file.remove_partial();
   return std::nullopt;

@@ -15,11 +15,12 @@ enum class RunForm : uint8_t {
   nothing,  ///< not at all: the next run starts afresh
   tiles,    ///< OUT.part, and which tiles it holds in OUT.journal
   shards,   ///< the folder OUT.d.part (OUT.part and OUT.d, at the end), and OUT.journal
-  records   ///< OUT.part, a list that begins as kRecordList says
+  records   ///< OUT.part, a list that begins as one of kRecordLists
 };
 
-/// How the OUT.part of a run of stats begins.
-constexpr std::string_view kRecordList = R"({"format":"attnscope-stats-part/1")";
+/// How the OUT.part of runs of stats and of mask begins.
+constexpr std::string_view kRecordLists[] = {R"({"format":"attnscope-stats-part/1")",
+                                             R"({"format":"attnscope-mask-part/1")"};
 
 /// Whether a file begins as a list of records, or as much of one as was written.
 enum class RecordList : uint8_t { none, torn, begun };

@@ -41,6 +41,7 @@ void SumsLog::add(std::span<const std::byte> bytes, int64_t place) {
   append(bytes);
   const uint32_t sum = checksum(std::span(pending_).subspan(begin));
   append(std::as_bytes(std::span(&sum, 1)));
+  ++pieces_;
 }
 
 void SumsLog::sync() {
@@ -51,9 +52,9 @@ void SumsLog::sync() {
   pending_.clear();
 }
 
-void replay_sums(const std::filesystem::path& log, const PosixFile& file) {
+int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file) {
   std::error_code error;
-  if (std::filesystem::status(log, error).type() == std::filesystem::file_type::not_found) return;
+  if (std::filesystem::status(log, error).type() == std::filesystem::file_type::not_found) return 0;
   const InputFile in(log);
   const int64_t room = file.size();
   auto at = static_cast<int64_t>(kSumsMagic.size());
@@ -65,17 +66,18 @@ void replay_sums(const std::filesystem::path& log, const PosixFile& file) {
     throw file_error(log.string(), "byte 0", "is no log of checksums");
   }
   std::vector<std::byte> piece;
+  int64_t pieces = 0;
   while (in.size() - at >= kHeadBytes + kSumBytes) {
     std::array<int64_t, 2> head{};
     in.read_at(at, std::as_writable_bytes(std::span(head)));
     const auto [place, bytes] = head;
     if (bytes < 0 || bytes > kMostPieceBytes || bytes > in.size() - at - kHeadBytes - kSumBytes)
-      return;
+      break;
     piece.resize(static_cast<size_t>(kHeadBytes + bytes + kSumBytes));
     in.read_at(at, piece);
     uint32_t stored = 0;
     std::memcpy(&stored, piece.data() + kHeadBytes + bytes, sizeof stored);
-    if (stored != checksum(std::span(piece).first(static_cast<size_t>(kHeadBytes + bytes)))) return;
+    if (stored != checksum(std::span(piece).first(static_cast<size_t>(kHeadBytes + bytes)))) break;
     if (place < 0 || place > room - bytes) {
       throw file_error(log.string(), "byte " + std::to_string(at),
                        "has a place that the export does not have (got " + std::to_string(place) +
@@ -83,7 +85,9 @@ void replay_sums(const std::filesystem::path& log, const PosixFile& file) {
     }
     file.write_at(std::span(piece).subspan(kHeadBytes, static_cast<size_t>(bytes)), place);
     at += std::ssize(piece);
+    ++pieces;
   }
+  return pieces;
 }
 
 }  // namespace attnscope

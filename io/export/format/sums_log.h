@@ -25,6 +25,8 @@ class SumsLog {
   void add(std::span<const std::byte> bytes, int64_t place);
   /// Writes what was added before the call. Throws Error(file or resource).
   void sync();
+  /// How many pieces were added.
+  int64_t pieces() const { return pieces_; }
 
  private:
   const bool sync_;
@@ -32,12 +34,13 @@ class SumsLog {
   std::mutex mutex_;
   std::vector<std::byte> pending_;
   int64_t end_ = 0;
+  int64_t pieces_ = 0;
 };
 
 /// Puts the pieces of a log to their places in `file`; of those that are cut short or damaged none,
 /// nor what follows them: they were being written when the process ended, and nothing says that
-/// what they are of is there. No file is an empty log. Throws Error(file) where it is no log, or
-/// has places beyond the file's end.
-void replay_sums(const std::filesystem::path& log, const PosixFile& file);
+/// what they are of is there. Returns how many there were. No file is an empty log. Throws
+/// Error(file) where it is no log, or has places beyond the file's end.
+int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file);
 
 }  // namespace attnscope

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/reduce/reduction_stream.h"
@@ -24,6 +25,14 @@ class PooledExport : public ReductionSink {
   /// batch items and heads. Thread-safe. Throws Error(file).
   virtual void write_row(size_t group, int64_t head, int64_t level, int64_t row,
                          std::span<const float> max, std::span<const float> mean) = 0;
+  /// Where several processes do the jobs, of the first one, before the first row: what the others
+  /// need to join it.
+  virtual std::string invite() = 0;
+  /// After the last row of a process that joined: how many pieces it leaves to the first one.
+  virtual int64_t hand_in() = 0;
+  /// Of the first process, when all have handed in: puts what the others left into the file,
+  /// `pieces` of each by rank. Throws Error(file) where some are missing.
+  virtual void gather(std::span<const int64_t> pieces) = 0;
   /// Completes the file and gives it its name. Throws Error(file).
   virtual void end() = 0;
   /// What people should know once it is complete.
@@ -34,6 +43,13 @@ class PooledExport : public ReductionSink {
 /// the disk has too little space. The plan must be of the product `pooled`, as below.
 std::unique_ptr<PooledExport> make_pooled_export(ExportPlan plan, std::filesystem::path out,
                                                  const ExportWriteOptions& options);
+
+/// That of another process than the first, the `rank`-th from 1 on: what it computes waits beside
+/// OUT (io/export/format/sums_log.h), for the first to put in. Throws Error(file) where what the
+/// first one wrote is not to be seen from here.
+std::unique_ptr<PooledExport> join_pooled_export(ExportPlan plan, const std::filesystem::path& out,
+                                                 const ExportWriteOptions& options,
+                                                 const std::string& invitation, int rank);
 
 /// One a selected head, in the file's order. Borrows the plan's lists.
 std::vector<ReductionJob> pooled_jobs(const ExportPlan& plan);

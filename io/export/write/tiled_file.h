@@ -69,7 +69,6 @@ class TiledFile {
   void start_afresh(const ExportSpec& spec);
   void take_up(const JournalContent& old, bool verify_all);
   std::vector<JournalContent> left_by_ranks() const;
-  void await_folder(const std::string& token) const;
   void set_stored(ExportManifest stored);
   void open_journal(const std::filesystem::path& path, const JournalEnd& end);
   std::vector<JournalRecord> sound_records(std::span<const JournalContent> journals, bool all);

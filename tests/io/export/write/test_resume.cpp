@@ -14,7 +14,8 @@
 #include "io/export/read/export_verify.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
-#include "io/results/stats_journal.h"
+#include "io/results/head_json.h"
+#include "io/results/record_journal.h"
 #include "tests/support/catch.h"
 #include "tests/support/export_fixture.h"
 #include "tests/support/head_records.h"
@@ -187,11 +188,13 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
   const nlohmann::ordered_json identity{{"format", "attnscope-stats-part/1"},
                                         {"capture_hash", spec_of("stats").capture_hash},
                                         {"options", {{"exact", false}}}};
+  const auto is_record = [](const auto& json) { return parse_head_json(json).has_value(); };
   const auto start = [&](const std::string& kind, const std::string& out, bool force) {
     ExportWriteOptions options = kResume;
     options.force = force;
     if (kind == "stats") {
-      const StatsJournal journal(out, identity, "dump", {.force = force, .resume = true});
+      const RecordJournal journal(out, identity, "dump", {.force = force, .resume = true},
+                                  is_record);
     } else if (kind == "pooled") {
       make_pooled_export(spec_of(kind), out, options);
     } else {
@@ -204,8 +207,8 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
     const TemporaryFolder folder;
     const std::string out = folder / "out.h5";
     if (left == "stats") {
-      StatsJournal journal(out, identity, "dump", {});
-      journal.append(sample_record(0, false));
+      RecordJournal journal(out, identity, "dump", {}, is_record);
+      journal.append(head_json(sample_record(0, false)));
     } else {
       // In order, all of the first of two equal calls: its shard is complete.
       const auto sink = make_export(spec_of(left), out, kFresh);
@@ -230,7 +233,7 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
     start(left, out, false);
     CHECK(read_bytes(data) == bytes);
     if (left == "stats") {
-      CHECK(StatsJournal(out, identity, "dump", {.resume = true}).kept().size() == 1);
+      CHECK(RecordJournal(out, identity, "dump", {.resume = true}, is_record).kept() == 1);
     } else {
       CHECK(make_export(spec_of(left), out, kResume)->resume().tiles_kept > 0);
     }

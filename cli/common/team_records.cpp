@@ -1,0 +1,65 @@
+#include "cli/common/team_records.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string record_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+void TeamRecords::open(const std::filesystem::path& out, const Json& identity,
+                       const std::string& capture, const OutputFileOptions& options) {
+  std::string told;
+  if (team_.is_first()) {
+    journal_.emplace(out, identity, capture, options, [&](const Json& record) {
+      const std::optional<int64_t> unit = take_(record);
+      if (unit) there_.push_back(*unit);
+      return unit.has_value();
+    });
+    std::sort(there_.begin(), there_.end());
+    team_.keep(journal_->kept());
+    if (!team_.is_alone()) told = record_text({{"folder", journal_->invite()}, {"there", there_}});
+  }
+  if (team_.is_alone()) return;
+  const Json first = Json::parse(team_.exchange(told).front());
+  if (team_.is_first()) return;
+  there_ = first["there"].get<std::vector<int64_t>>();
+  journal_.emplace(out, identity, options, first["folder"].get<std::string>(), team_.rank());
+}
+
+void TeamRecords::add(const Json& record) {
+  if (journal_) {
+    journal_->append(record);
+    team_.keep(team_.kept() + 1);
+  }
+  if (!team_.is_first()) mine_ += record_text(record) + "\n";
+}
+
+void TeamRecords::flush() {
+  if (journal_) journal_->flush();
+}
+
+void TeamRecords::collect() {
+  for (const std::string& lines : team_.collect(mine_)) {
+    for (size_t at = 0; at < lines.size();) {
+      const size_t end = lines.find('\n', at);
+      const Json record = Json::parse(lines.substr(at, end - at));
+      if (!take_(record)) throw Error(ErrorCode::value, "a process sent what is no record");
+      at = end + 1;
+    }
+  }
+}
+
+void TeamRecords::finish(const std::function<void(const std::filesystem::path&)>& write) {
+  journal_->finish(write);
+}
+
+}  // namespace attnscope

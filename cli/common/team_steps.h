@@ -1,0 +1,52 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/console.h"
+#include "cli/common/run_backend.h"
+#include "cli/common/run_plan.h"
+#include "cluster/team.h"
+#include "core/base/index_range.h"
+#include "io/capture/capture.h"
+
+namespace attnscope {
+
+// What the processes of a run do together before its stream: exchanges, all of them, that a process
+// alone has nobody for.
+
+/// The run of items that this process looks at, of a list that all share.
+IndexRange own_run(const Team& team, int64_t items);
+
+/// Items of a list that this process looks at.
+template <typename T>
+std::span<const T> own_items(const Team& team, const std::vector<T>& items) {
+  const IndexRange own = own_run(team, std::ssize(items));
+  return std::span(items).subspan(static_cast<size_t>(own.begin), static_cast<size_t>(own.size()));
+}
+
+/// The backend of a run: what the first process takes, by its options, is what all compute with.
+/// Throws Error(usage), one line, where a process has other options, or cannot compute so: it names
+/// the process, its host and the reason.
+RunBackend make_team_backend(const RunOptions& options, Team& team, const Console& console);
+
+/// Every process must be about the same run, else its result would depend on who was faster. `run`
+/// is what has to be equal, by name; the program, the capture's name and its size are compared
+/// beside it. Throws Error(usage) that names what is not.
+void agree_on_run(Team& team, const Capture& capture, const nlohmann::ordered_json& run);
+
+/// Says of a plan of all that each process does its share of it, in so many units.
+void share_forecast(RunPlan& plan, const Team& team, int64_t units);
+
+/// " by 4 processes" of a plan that several do; nothing of any other.
+std::string processes_text(const RunPlan& plan);
+
+/// Digests of the calls: each process reads its run of them, for all.
+std::vector<std::string> hash_together(Team& team, const Capture& capture,
+                                       const std::vector<SelectedCall>& calls, bool with_values,
+                                       const std::stop_token& stop);
+
+}  // namespace attnscope

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "io/files/group_sync.h"
+#include "io/files/output_file.h"
+
+namespace attnscope {
+
+/// An output that is made of one record a head, and of all of them at the end. Until then OUT.part
+/// is a list of lines: what the run computes, then a record each, so that whatever ends the run,
+/// finished heads are kept for `resume`. Where several processes do the run, the first one has
+/// OUT.part, and each of the others a list of its own beside it (io/files/rank_files.h), of the
+/// same form; `resume` joins what all of them left. Not thread-safe.
+class RecordJournal {
+ public:
+  /// What a loss of power may cost. Small heads are done by the hundred in that time: a sync for
+  /// each would take several times their computation.
+  static constexpr std::chrono::milliseconds kDurableWithin{1'000};
+  /// Takes a record of an earlier run; false where it is none.
+  using Take = std::function<bool(const nlohmann::ordered_json& record)>;
+
+  /// `identity` says what is computed from what, {"format", "capture_hash", "options"}, the format
+  /// one of kRecordLists; `capture` is the capture's name, for messages. With `resume`, `take` gets
+  /// every record of earlier runs once; a line that is none ends its list: it was not written to
+  /// its end. Throws what OutputFile's constructor and take_up_interrupted() throw; Error(file)
+  /// where `resume` finds a list of another identity, or an OUT.part that is no such list.
+  RecordJournal(std::filesystem::path out, nlohmann::ordered_json identity, std::string capture,
+                const OutputFileOptions& options, const Take& take);
+  /// Of a run of several processes, the `rank`-th, from 1 on: `invitation` is the first one's
+  /// invite(). Throws Error(file) where what the first one wrote is not to be seen from here.
+  RecordJournal(const std::filesystem::path& out, const nlohmann::ordered_json& identity,
+                const OutputFileOptions& options, const std::string& invitation, int rank);
+
+  /// Records of earlier runs.
+  int64_t kept() const { return kept_; }
+  const std::filesystem::path& part_path() const { return file_->part_path(); }
+  /// Of the first process of several, before the first record: what the others need. From now on
+  /// OUT.part stays for `resume`, whatever it holds.
+  std::string invite();
+  /// Adds a record, which holds from then on whatever ends the process, and is durable within
+  /// kDurableWithin. Throws Error(file) where the sources of `options` were changed, or earlier
+  /// records cannot be made durable.
+  void append(const nlohmann::ordered_json& record);
+  /// Returns when all records are durable. Throws Error(file) where that fails.
+  void flush();
+  /// `write` creates the output's final form at the path that it is given; it then takes the name
+  /// OUT. Until it has it, OUT.part is as it was.
+  void finish(const std::function<void(const std::filesystem::path&)>& write);
+
+ private:
+  void load(const Take& take);
+  void write_line(const std::string& line);
+  const PosixFile& list() const { return file_ ? file_->data() : own_; }
+  void begin_syncs(bool sync);
+
+  nlohmann::ordered_json identity_;
+  std::shared_ptr<const InputSet> sources_;
+  std::optional<OutputFile> file_;  ///< of the first process
+  PosixFile own_;                   ///< of another
+  int64_t kept_ = 0;
+  int64_t size_ = 0;
+  std::optional<GroupSync> sync_;  ///< of the list, while it grows
+};
+
+}  // namespace attnscope

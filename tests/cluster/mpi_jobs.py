@@ -1,0 +1,60 @@
+"""Jobs of several processes under a real mpirun: how tests start them and read what they say.
+
+ATTNSCOPE, ATTNSCOPE_MPIRUN, ATTNSCOPE_FAULT_LIBRARY and ATTNSCOPE_SAMPLE say where things are.
+"""
+
+import concurrent.futures
+import os
+import subprocess
+
+PROGRAM = os.environ["ATTNSCOPE"]
+MPIRUN = os.environ["ATTNSCOPE_MPIRUN"]
+FAULT = os.environ["ATTNSCOPE_FAULT_LIBRARY"]
+SAMPLE = os.environ["ATTNSCOPE_SAMPLE"]
+SECONDS = 120
+LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "ATTNSCOPE_FAULT")
+
+
+def environment(**more):
+    """This process's, without what a launcher may have left in it."""
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
+    return plain | more
+
+
+def flags():
+    """What this mpirun has to be told to start more processes than cores, as root."""
+    said = subprocess.run([MPIRUN, "--version"], capture_output=True, text=True).stdout
+    return ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in said or "OpenRTE" in said else []
+
+
+FLAGS = flags()
+
+
+def mpi_command(command, ranks, faults=None):
+    """`command` in `ranks` processes; of some by rank with variables of their own."""
+    faults = faults or {}
+    parts = []
+    for rank in range(ranks):
+        own = faults.get(rank)
+        if own is not None:
+            own = ["env", f"LD_PRELOAD={FAULT}", "ATTNSCOPE_FAULT_BEGUN=1"] + own
+        parts.append(["-n", "1", *(own or []), *command])
+    line = [MPIRUN, *FLAGS]
+    for number, part in enumerate(parts):
+        line += ([":"] if number else []) + part
+    return line
+
+
+def run(line, **more):
+    return subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=environment(**more))
+
+
+def own_words(result):
+    """What attnscope itself said on standard error."""
+    return [line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]
+
+
+def at_once(work, cases):
+    """mpirun takes a second or two to begin and to end: most of every run is waiting."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return list(pool.map(work, cases))
