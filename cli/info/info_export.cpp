@@ -109,14 +109,12 @@ std::string state_text(const ExportManifest& stored, const ExportState& state) {
   return fmt::format("incomplete: {} of {} tiles", state.tiles_done, state.tiles_total);
 }
 
-/// ", and what 3 other processes left, ..." of an OUT.part that several wrote; else nothing.
-std::string others_text(const std::string& path) {
+/// ", as the journals of 3 processes tell" of an OUT.part that several wrote; else nothing.
+std::string writers_text(const std::string& path) {
   constexpr std::string_view kPart = ".part";
   if (!path.ends_with(kPart)) return "";
   const size_t others = ranks_beside(path.substr(0, path.size() - kPart.size())).size();
-  if (others == 0) return "";
-  return fmt::format(", and what {} other process{} left, which --resume counts", others,
-                     others == 1 ? "" : "es");
+  return others == 0 ? "" : fmt::format(", as the journals of {} processes tell", others + 1);
 }
 
 }  // namespace
@@ -172,7 +170,7 @@ int print_export_info(const std::string& path, bool json) {
     fmt::print("  {} in {}\n", format_bytes(part.bytes), one_line(part.file));
   }
   for (const MetricRun& run : runs) fmt::print("{}\n", run_text(run));
-  fmt::print("{}{}\n", state_text(stored, state), state.complete ? "" : others_text(path));
+  fmt::print("{}{}\n", state_text(stored, state), state.complete ? "" : writers_text(path));
   return kExitOk;
 }
 

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import tempfile
@@ -173,14 +174,22 @@ class Ends(MpiExport):
         if ended.returncode != 0 and part.exists():
             told = run([PROGRAM, "info", str(part)])
             others = [*out.parent.glob("maps.h5.*.[1-9]"), *out.parent.glob("maps.h5.*.[1-9].tmp")]
-            told_others = "which --resume counts" in told.stdout
+            told_others = "as the journals of" in told.stdout
             if told.returncode != 0 or "incomplete" not in told.stdout or told_others != bool(others):
                 return f"info: {told}", False
             checked = run([PROGRAM, "verify", str(part)])
             if "bad" in checked.stdout or "damaged" in checked.stdout:
                 return f"verify: {checked}", False
+            # What all processes left counts, as --resume finds it.
+            known = [re.search(r"incomplete: (\d+) of \d+ tiles", text) for text in (told.stdout, checked.stdout)]
+            counts = {int(found.group(1)) for found in known if found}
+        else:
+            counts = {0}
         again = command + ["--resume"]
         resumed = run(mpi_command(again, case["then"]) if case["then"] else again)
+        kept = re.search(r": (\d+) of \d+ tiles are there", resumed.stderr)
+        if ended.returncode != 0 and counts != {int(kept.group(1)) if kept else 0}:
+            return f"info and verify count {counts}, and {resumed}", False
         there = sorted(path.name for path in out.parent.iterdir() if path.suffix != ".lock")
         if resumed.returncode != 0 or there != ["maps.h5"]:
             return f"{ended}, then {resumed} leaves {there}", False

@@ -52,11 +52,11 @@ void SumsLog::sync() {
   pending_.clear();
 }
 
-int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file) {
+int64_t read_sums(const std::filesystem::path& log, int64_t room,
+                  const std::function<void(std::span<const std::byte> bytes, int64_t place)>& put) {
   std::error_code error;
   if (std::filesystem::status(log, error).type() == std::filesystem::file_type::not_found) return 0;
   const InputFile in(log);
-  const int64_t room = file.size();
   auto at = static_cast<int64_t>(kSumsMagic.size());
   std::array<char, kSumsMagic.size()> magic{};
   const auto there = static_cast<size_t>(std::min(in.size(), at));
@@ -83,11 +83,17 @@ int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file) {
                        "has a place that the export does not have (got " + std::to_string(place) +
                            ", limit " + std::to_string(room - bytes) + ")");
     }
-    file.write_at(std::span(piece).subspan(kHeadBytes, static_cast<size_t>(bytes)), place);
+    put(std::span<const std::byte>(piece).subspan(kHeadBytes, static_cast<size_t>(bytes)), place);
     at += std::ssize(piece);
     ++pieces;
   }
   return pieces;
+}
+
+int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file) {
+  return read_sums(log, file.size(), [&](std::span<const std::byte> bytes, int64_t place) {
+    file.write_at(bytes, place);
+  });
 }
 
 }  // namespace attnscope

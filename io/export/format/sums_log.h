@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -37,10 +38,14 @@ class SumsLog {
   int64_t pieces_ = 0;
 };
 
-/// Puts the pieces of a log to their places in `file`; of those that are cut short or damaged none,
-/// nor what follows them: they were being written when the process ended, and nothing says that
-/// what they are of is there. Returns how many there were. No file is an empty log. Throws
-/// Error(file) where it is no log, or has places beyond the file's end.
+/// Gives the pieces of a log to `put`, with their places in an export of `room` bytes; of those
+/// that are cut short or damaged none, nor what follows them: they were being written when the
+/// process ended, and nothing says that what they are of is there. Returns how many there were. No
+/// file is an empty log. Throws Error(file) where it is no log, or has places beyond the file's
+/// end.
+int64_t read_sums(const std::filesystem::path& log, int64_t room,
+                  const std::function<void(std::span<const std::byte> bytes, int64_t place)>& put);
+/// The same, to their places in `file`.
 int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file);
 
 }  // namespace attnscope

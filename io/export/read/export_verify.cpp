@@ -9,6 +9,7 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/read/part_file.h"
+#include "io/export/read/part_tiles.h"
 #include "io/files/checksum.h"
 
 namespace attnscope {
@@ -22,27 +23,19 @@ class Expected {
   /// A file with its mark has all; one with a journal what that says; for others a checksum that is
   /// not 0 must do.
   Expected(const ExportManifest& stored, const std::filesystem::path& path, bool complete)
-      : complete_(complete), completed_(stored) {
-    if (complete) return;
-    const auto journal = journal_of(path);
-    has_journal_ = journal.has_value();
-    if (!journal) return;
-    for (const JournalRecord& record : journal->records) {
-      if (completed_.fits(record)) completed_.add(record);
-    }
-  }
+      : complete_(complete), part_(stored, path, complete) {}
   bool complete() const { return complete_; }
-  bool has_journal() const { return has_journal_; }
-  const CompletedTiles& tiles() const { return completed_; }
+  bool has_journal() const { return part_.has_journal(); }
+  const CompletedTiles& tiles() const { return part_.tiles(); }
+  const PartTiles& part() const { return part_; }
   bool chunk(int64_t task, int64_t row_chunk, int64_t col_chunk, uint32_t recorded) const {
     if (complete_) return true;
-    return has_journal_ ? completed_.has_chunk(task, row_chunk, col_chunk) : recorded != 0;
+    return has_journal() ? tiles().has_chunk(task, row_chunk, col_chunk) : recorded != 0;
   }
 
  private:
   bool complete_;
-  bool has_journal_ = false;
-  CompletedTiles completed_;
+  PartTiles part_;
 };
 
 class Verifier {
@@ -162,8 +155,9 @@ class Verifier {
     const ChunkGrid& grid = group.grid;
     std::vector<uint32_t> recorded(static_cast<size_t>(grid.col_chunks()));
     for (int64_t row = 0; row < grid.row_chunks(); ++row) {
-      file.read_at(std::as_writable_bytes(std::span(recorded)),
-                   group.places.entries_checksums + grid.chunk_number(head, row, 0) * 4);
+      const int64_t sums = group.places.entries_checksums + grid.chunk_number(head, row, 0) * 4;
+      file.read_at(std::as_writable_bytes(std::span(recorded)), sums);
+      expected.part().put_in(recorded, sums);
       for (int64_t col = 0; col < grid.col_chunks(); ++col) {
         const uint32_t sum = recorded[static_cast<size_t>(col)];
         if (!expected.chunk(task, row, col, sum)) {
@@ -235,12 +229,6 @@ class Verifier {
 };
 
 }  // namespace
-
-std::optional<JournalContent> journal_of(const std::filesystem::path& path) {
-  std::filesystem::path base = path;
-  if (base.extension() == ".part") base.replace_extension();
-  return read_journal(base += ".journal");
-}
 
 ExportState export_state(const ExportManifest& stored, const std::filesystem::path& path) {
   const PosixFile file(path, PosixFile::Mode::read_only);

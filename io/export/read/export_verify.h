@@ -8,21 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "io/export/format/completed_tiles.h"
 #include "io/export/format/export_manifest.h"
 
 namespace attnscope {
 
-/// How far an export is, as its mark and its journal tell; nothing is read back.
+/// How far an export is, as its mark and the journals of all who wrote it tell; nothing is
+/// read back.
 struct ExportState {
   bool complete = false;  ///< the mark is there
   bool has_journal = false;
   int64_t tiles_done = 0;
   int64_t tiles_total = 0;
 };
-
-/// The journal that belongs to an OUT.part (or to an OUT that is not complete), where there is one.
-std::optional<JournalContent> journal_of(const std::filesystem::path& path);
 
 /// Throws Error(file) when the mark is neither 0 nor 1.
 ExportState export_state(const ExportManifest& stored, const std::filesystem::path& path);

@@ -151,8 +151,7 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
     : path_(path),
       stored_(read_maps(path)),
       groups_(stored_.groups),
-      file_(path, PosixFile::Mode::read_only),
-      completed_(stored_) {
+      file_(path, PosixFile::Mode::read_only) {
   const std::string name = path.string();
   if (!stored_.parts.empty()) {
     open_parts();
@@ -177,12 +176,7 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
   const ExportState state = export_state(stored_, path);
   complete_ = state.complete;
   has_journal_ = state.has_journal;
-  if (complete_ || !has_journal_) return;
-  if (const auto journal = journal_of(path)) {
-    for (const JournalRecord& record : journal->records) {
-      if (completed_.fits(record)) completed_.add(record);
-    }
-  }
+  tiles_.emplace(stored_, path, complete_);
 }
 
 /// "weights of step 10 layer 12 cond joint batch 0 head 3, rows 128 to 255, columns 0 to 511": of a
@@ -268,13 +262,14 @@ std::string_view StoredMaps::dtype_name(const StoredHead& head) const {
 bool StoredMaps::is_there(const StoredHead& head, int64_t row_chunk, int64_t col_chunk,
                           uint32_t recorded) const {
   if (complete_) return true;
-  return has_journal_ ? completed_.has_chunk(head.task, row_chunk, col_chunk) : recorded != 0;
+  return has_journal_ ? tiles_->tiles().has_chunk(head.task, row_chunk, col_chunk) : recorded != 0;
 }
 
 uint32_t StoredMaps::recorded_checksum(const StoredHead& head, int64_t number) const {
   uint32_t recorded = 0;
-  file_.read_at(std::as_writable_bytes(std::span(&recorded, 1)),
-                head.group->places.entries_checksums + number * 4);
+  const int64_t place = head.group->places.entries_checksums + number * 4;
+  file_.read_at(std::as_writable_bytes(std::span(&recorded, 1)), place);
+  tiles_->put_in(std::span(&recorded, 1), place);
   return recorded;
 }
 

@@ -10,7 +10,7 @@
 
 #include "core/products/pooled_map.h"
 #include "core/stream/weight_code.h"
-#include "io/export/format/completed_tiles.h"
+#include "io/export/read/part_tiles.h"
 #include "io/export/read/stored_facts.h"
 #include "io/export/read/stored_shards.h"
 #include "io/files/posix_file.h"
@@ -91,7 +91,7 @@ class StoredMaps {
   PosixFile file_;
   mutable ChunkCache unpacked_;  ///< of the shards
   bool complete_ = false, has_journal_ = false;
-  CompletedTiles completed_;
+  std::optional<PartTiles> tiles_;
 };
 
 /// A head's map in blocks, and which of them lack an entry.
