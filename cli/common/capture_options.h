@@ -66,7 +66,8 @@ struct SelectionOptions {
 /// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots.
 void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
-/// What they choose, for what an output says of its run: chunks, blocks and slots where they choose.
+/// What they choose, for what an output says of its run: chunks, blocks and slots where they
+/// choose.
 nlohmann::ordered_json selection_json(const SelectionOptions& options);
 
 /// Adds --memory --threads --backend --vram --tf32 --profile.

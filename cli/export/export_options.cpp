@@ -54,6 +54,12 @@ void add_write_options(CommandParser& command, ExportOptions& o) {
   command.add_flag("--sync,!--no-sync", o.sync,
                    "make every commit durable: what is reported kept survives a power loss\n"
                    "(default); --no-sync survives a killed process only");
+  command
+      .add_option(
+          "--align", o.align,
+          "weights, logits, rows: chunks stand at multiples of SIZE, a power of two of 4KiB\n"
+          "to 64MiB (a parallel file system's stripe), and are as large, where maps are")
+      .type_name("SIZE");
   command.add_flag("--resume", o.resume,
                    "go on with what an interrupted run left; start afresh where there is nothing");
   command.add_flag("--verify-all", o.verify_all,

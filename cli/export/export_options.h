@@ -22,6 +22,7 @@ struct ExportOptions {
   std::string cols;
   std::string compress = "none";
   std::string shard;
+  std::string align;
   bool alone = false;
   int64_t topk = 0;
   double threshold = 0;

@@ -8,6 +8,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/shard_option.h"
 #include "core/base/error.h"
+#include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/base/selection.h"
 #include "core/problem/signed_weights.h"
@@ -121,6 +122,19 @@ void check_products_fit(const ExportOptions& o, ExportProduct product,
   }
 }
 
+/// What chunks are aligned to; 0 where nothing is asked for.
+int64_t parse_align(const ExportOptions& o) {
+  if (o.align.empty()) return 0;
+  constexpr int64_t kLeast = 4096;
+  const int64_t bytes = parse_size(o.align, "--align", 0);
+  if (o.align.back() != '%' && bytes >= kLeast && bytes <= kMostAlign &&
+      (bytes & (bytes - 1)) == 0) {
+    return bytes;
+  }
+  throw usage_error("--align " + one_line(o.align) +
+                    ": expected a power of two from 4KiB to 64MiB, such as 1MiB");
+}
+
 /// Only what decides the content, so that equal files have equal options. Files are not named:
 /// what they hold goes into the capture's hash.
 nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct product,
@@ -153,6 +167,7 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
     json["pyramid"] = o.pyramid;
   }
   if (o.compress != "none") json["compress"] = o.compress;
+  if (!o.align.empty()) json["align"] = parse_align(o);
   json["score"] = score;
   const std::string& mask = o.capture.mask;
   const std::pair<const char*, std::string> facts[] = {
@@ -193,6 +208,7 @@ ExportSpec make_export_spec(const ExportOptions& o, const Capture& capture,
       content_options(o, spec.product, spec.encoding, spec.backend, score_text(spec.selection()));
   spec.options_json = options.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   spec.gzip = o.compress == "gzip";
+  spec.align = parse_align(o);
   if (spec.product == ExportProduct::topk) spec.detail = KeepLargest{o.topk};
   if (spec.product == ExportProduct::threshold) spec.detail = KeepAbove{o.threshold};
   if (spec.product == ExportProduct::pooled) {

@@ -6,8 +6,28 @@
 
 #include "cli/common/team_steps.h"
 #include "core/base/memory_budget.h"
+#include "io/export/format/export_layout.h"
 
 namespace attnscope {
+
+namespace {
+
+/// Maps whose chunks are smaller than what they are aligned to: the first one of each stands there.
+void say_unaligned(const Console& console, const ExportSpec& spec) {
+  if (spec.align == 0) return;
+  int64_t maps = 0;
+  const ExportLayout layout = make_export_layout(spec);
+  for (const ExportGroup& group : layout.groups) {
+    maps += group.grid.chunk_bytes() % spec.align == 0 ? 0 : 1;
+  }
+  if (maps == 0) return;
+  console.say(fmt::format(
+      "note: --align: the maps of {} of {} groups are smaller than a chunk of whole {}: their "
+      "first chunk is aligned, the others follow it",
+      maps, layout.groups.size(), format_bytes(spec.align)));
+}
+
+}  // namespace
 
 void say_export_start(const Console& console, const ExportOptions& o, const ExportSpec& spec,
                       const RunPlan& f, const TileBackend& backend) {
@@ -21,6 +41,7 @@ void say_export_start(const Console& console, const ExportOptions& o, const Expo
     unknown.insert(entry.unknown_keys.begin(), entry.unknown_keys.end());
   }
   for (const std::string& key : unknown) console.say("note: not understood: " + key);
+  say_unaligned(console, spec);
 }
 
 KeptParts kept_tiles(const ExportSink& sink, int64_t done) {

@@ -270,11 +270,14 @@ class MaskRun final : public TeamWork {
 
  private:
   void check_options() const;
+  Json options_of(const MaskTasks& m, const TileBackend& backend) const;
   void agree(const Capture& capture, const MaskTasks& m, const Json& options);
   std::optional<int64_t> take(const Json& json);
   Json identity_of(const MaskTasks& m, const Capture& capture, const Json& options,
                    const std::stop_token& stop);
   bool is_there(const Json& identity);
+  bool is_done(const MaskTasks& m, const Capture& capture, const Json& options,
+               const std::stop_token& stop, Json& about);
   void measure(MaskLab& lab, int64_t entries);
   Json result(const MaskTasks& m, const Json& about) const;
   void write(const MaskTasks& m, const Json& about);
@@ -296,6 +299,17 @@ void MaskRun::check_options() const {
                       ": writes the blocks of all heads in their order, which is one process's "
                       "work (--alone: each has files of its own)");
   }
+}
+
+/// What decides the result beside the capture's content.
+Json MaskRun::options_of(const MaskTasks& m, const TileBackend& backend) const {
+  Json options = mask_options(o_);
+  options.update(selection_json(o_.selection));
+  options["score"] = score_text(m.selected);
+  options["backend"] = recorded_backend(backend, m.selected);
+  Json& files = options["files"] = Json::object();
+  for (const std::string& mask : o_.masks) add_file_digests(mask, files);
+  return options;
 }
 
 void MaskRun::agree(const Capture& capture, const MaskTasks& m, const Json& options) {
@@ -347,6 +361,31 @@ bool MaskRun::is_there(const Json& identity) {
   const bool complete = team_.is_first() && o_.resume && !o_.force &&
                         is_complete_already(console_, o_.out, "mask", identity);
   return !team_.exchange(complete ? "complete" : "").front().empty();
+}
+
+/// Whether the output is complete already; else it is begun, or gone on with. `about` gets what it
+/// says that it was made of.
+bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& options,
+                      const std::stop_token& stop, Json& about) {
+  const Json identity = identity_of(m, capture, options, stop);
+  if (is_there(identity)) return true;
+  const std::string name = capture.path().filename().string();
+  about["capture"] = name;
+  about.update(identity);
+  Json first{{"format", "attnscope-mask-part/1"}};
+  first.update(identity);
+  const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
+  found_.open(o_.out, first, name,
+              {.force = o_.force,
+               .resumable = true,
+               .resume = o_.resume,
+               .inputs = inputs,
+               .sources = capture.inputs()});
+  if (!found_.there().empty()) {
+    console_.say(resuming_text(
+        {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));
+  }
+  return false;
 }
 
 /// The heads that are left, or this process's of them.
@@ -431,12 +470,7 @@ int MaskRun::run() {
   for (const SelectedCall& call : m.calls) {
     for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
   }
-  Json options = mask_options(o_);
-  options.update(selection_json(o_.selection));
-  options["score"] = score_text(m.selected);
-  options["backend"] = recorded_backend(*backend, m.selected);
-  Json& files = options["files"] = Json::object();
-  for (const std::string& mask : o_.masks) add_file_digests(mask, files);
+  const Json options = options_of(m, *backend);
   agree(capture, m, options);
   for (const HeadTask& task : m.tasks) {
     heads_.emplace(head_name(task.problem->id(), task.batch, task.head), std::ssize(heads_));
@@ -454,28 +488,10 @@ int MaskRun::run() {
   }
   const CheckedRun run(console_, own_items(team_, m.tasks), *backend);
   Json about = Json::object();
-  if (!o_.out.empty()) {
-    const Json identity = identity_of(m, capture, options, run.stop());
-    if (is_there(identity)) {
-      if (o_.json && team_.is_first()) print_json(read_table_json(o_.out, "mask"), true);
-      team_.exchange("");
-      return kExitOk;
-    }
-    about["capture"] = capture.path().filename().string();
-    about.update(identity);
-    Json first{{"format", "attnscope-mask-part/1"}};
-    first.update(identity);
-    const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
-    found_.open(o_.out, first, about["capture"].get<std::string>(),
-                {.force = o_.force,
-                 .resumable = true,
-                 .resume = o_.resume,
-                 .inputs = inputs,
-                 .sources = capture.inputs()});
-    if (!found_.there().empty()) {
-      console_.say(resuming_text(
-          {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));
-    }
+  if (!o_.out.empty() && is_done(m, capture, options, run.stop(), about)) {
+    if (o_.json && team_.is_first()) print_json(read_table_json(o_.out, "mask"), true);
+    team_.exchange("");
+    return kExitOk;
   }
   // Of a part without heads there is nothing to measure.
   if (!m.tasks.empty()) {

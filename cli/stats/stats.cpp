@@ -119,14 +119,17 @@ class StatsRun final : public TeamWork {
  private:
   void agree(const StatsJobs& s, const Capture& capture, const Json& options);
   RunPlan forecast(const StatsJobs& s, const TileBackend& backend, MemoryBudget& budget) const;
+  void say_plan(const StatsJobs& s, const OutputFileOptions& options, const TileBackend& backend,
+                MemoryBudget& budget) const;
   bool is_there(const Json& identity);
   void print_complete() const;
   void open_journal(StatsJobs& s, const Json& identity, const std::string& capture,
                     const OutputFileOptions& options);
   void measure(const StatsJobs& s, const ClassThresholds& thresholds, const TileBackend& backend,
                MemoryBudget& budget, const std::stop_token& stop);
+  void name_jobs(const StatsJobs& s);
   std::optional<int64_t> take(const Json& json);
-  void write(const Json& about, const ExportSpec& spec);
+  void write(const Json& identity, const ExportSpec& spec);
 
   StatsOptions o_;
   Team& team_;
@@ -149,6 +152,13 @@ void StatsRun::agree(const StatsJobs& s, const Capture& capture, const Json& opt
                 {"--dry-run", o_.dry_run}});
 }
 
+void StatsRun::name_jobs(const StatsJobs& s) {
+  for (const ReductionJob& job : s.jobs) {
+    jobs_.emplace(head_name(job.task.problem->id(), job.task.batch, job.task.head),
+                  std::ssize(jobs_));
+  }
+}
+
 /// A record that another run or process found.
 std::optional<int64_t> StatsRun::take(const Json& json) {
   std::optional<HeadRecord> record = parse_head_json(json);
@@ -166,6 +176,15 @@ RunPlan StatsRun::forecast(const StatsJobs& s, const TileBackend& backend,
                              o_.dry_run);
   if (!team_.is_alone()) share_forecast(run, team_, std::ssize(s.jobs));
   return run;
+}
+
+/// What is about to happen, or would with --dry-run.
+void StatsRun::say_plan(const StatsJobs& s, const OutputFileOptions& options,
+                        const TileBackend& backend, MemoryBudget& budget) const {
+  const RunPlan expected = forecast(s, backend, budget);
+  if (o_.dry_run) return print_plan(expected, o_.json);
+  if (!o_.out.empty()) OutputFile::check_target(o_.out, options);
+  say_start(console_, expected);
 }
 
 /// Whether the output is complete already, as the first process finds it.
@@ -212,7 +231,10 @@ void StatsRun::measure(const StatsJobs& s, const ClassThresholds& thresholds,
 }
 
 /// What the run found, to its file and to standard output.
-void StatsRun::write(const Json& about, const ExportSpec& spec) {
+void StatsRun::write(const Json& identity, const ExportSpec& spec) {
+  Json about{{"capture", spec.capture_name}};
+  about.update(identity);
+  if (spec.share) about["part"] = Json::parse(export_part_json(spec));
   sort_records(records_, find_head_field(o_.sort));
   const bool in_file = found_.is_open();
   if (in_file) {
@@ -252,24 +274,13 @@ int StatsRun::run() {
   }
   agree(s, capture, options);
   total_ = std::ssize(s.jobs);
-  for (const ReductionJob& job : s.jobs) {
-    jobs_.emplace(head_name(job.task.problem->id(), job.task.batch, job.task.head),
-                  std::ssize(jobs_));
-  }
+  name_jobs(s);
   const OutputFileOptions file_options{.force = o_.force,
                                        .resumable = true,
                                        .resume = o_.resume,
                                        .inputs = capture.files(),
                                        .sources = capture.inputs()};
-  if (team_.is_first()) {
-    const RunPlan expected = forecast(s, *backend, budget);
-    if (o_.dry_run) {
-      print_plan(expected, o_.json);
-    } else {
-      if (!o_.out.empty()) OutputFile::check_target(o_.out, file_options);
-      say_start(console_, expected);
-    }
-  }
+  if (team_.is_first()) say_plan(s, file_options, *backend, budget);
   if (o_.dry_run) {
     team_.exchange("");
     return kExitOk;
@@ -295,12 +306,7 @@ int StatsRun::run() {
   measure(s, thresholds, *backend, budget, run.stop());
   capture.require_unchanged();
   found_.collect();
-  if (team_.is_first()) {
-    Json about{{"capture", spec.capture_name}};
-    about.update(identity);
-    if (spec.share) about["part"] = Json::parse(export_part_json(spec));
-    write(about, spec);
-  }
+  if (team_.is_first()) write(identity, spec);
   // Nobody ends before all is written.
   team_.exchange("");
   return kExitOk;

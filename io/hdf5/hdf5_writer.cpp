@@ -12,9 +12,6 @@ namespace {
 /// index each.
 constexpr unsigned kMaxCompact = 64;
 constexpr unsigned kMinDense = 48;
-/// Objects from 64 KiB start on a page of 4 KiB.
-constexpr hsize_t kAlignThreshold = 65536;
-constexpr hsize_t kAlignment = 4096;
 constexpr unsigned kCreationOrder = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
 
 std::vector<hsize_t> to_extents(std::span<const int64_t> shape) {
@@ -43,10 +40,13 @@ int64_t to_offset(haddr_t address, const std::string& file) {
 
 }  // namespace
 
-Hdf5Writer::Hdf5Writer(const std::filesystem::path& path) : path_(path.string()) {
+Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, const Alignment& alignment)
+    : path_(path.string()) {
   Hdf5Properties access(H5Pcreate(H5P_FILE_ACCESS), path_, "file access properties");
   check(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), "format 1.10");
-  check(H5Pset_alignment(access.id(), kAlignThreshold, kAlignment), "alignment");
+  check(H5Pset_alignment(access.id(), static_cast<hsize_t>(alignment.least),
+                         static_cast<hsize_t>(alignment.bytes)),
+        "alignment");
   // Data in the library's sieve buffer and chunk cache is written when a dataset is closed, where a
   // failure goes unnoticed; without them the write itself fails.
   check(H5Pset_sieve_buf_size(access.id(), 0), "sieve buffer");

@@ -31,8 +31,14 @@ struct Hdf5Elsewhere {
 /// object. Needs an Hdf5Session around its whole life; not thread-safe.
 class Hdf5Writer {
  public:
+  /// Where data of at least so many bytes stands: at multiples of `bytes`, a power of two. Unless
+  /// told, what has 64 KiB starts on a page of 4 KiB.
+  struct Alignment {
+    int64_t least = 65536, bytes = 4096;
+  };
   /// The file must not exist. On destruction without close() the file stays unfinished.
-  explicit Hdf5Writer(const std::filesystem::path& path);
+  explicit Hdf5Writer(const std::filesystem::path& path) : Hdf5Writer(path, Alignment()) {}
+  Hdf5Writer(const std::filesystem::path& path, const Alignment& alignment);
   /// Writes everything out and closes; the Error tells where that failed.
   void close();
 

@@ -76,6 +76,13 @@ ExportSpec whole_spec(const MergedExport& whole, std::span<const PartFacts> fact
   spec.capture_hash = hash_of_whole(facts);
   spec.options_json = options.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   spec.backend = backend;
+  if (const auto align = options.find("align"); align != options.end()) {
+    if (!align->is_number_integer() || align->get<int64_t>() < 0 ||
+        align->get<int64_t>() > kMostAlign) {
+      throw file_error(first.path().string(), "options", "tell no alignment of chunks");
+    }
+    spec.align = align->get<int64_t>();
+  }
   if (spec.product == ExportProduct::pooled) {
     const auto block = options.find("block");
     const auto pyramid = options.find("pyramid");

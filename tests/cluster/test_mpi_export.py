@@ -28,6 +28,7 @@ PRODUCTS = {
     "output": ["--product", "output"],
     "rows": ["--index", "3", "--index", "400", "--index", "900"],
     "u8 of some columns": ["--dtype", "u8", "--cols", "3:300"],
+    "aligned": ["--align", "1MiB"],
     "two heads": ["--layers", "1", "--heads", "0-1"],
 }
 
@@ -185,6 +186,9 @@ class Ends(MpiExport):
             counts = {int(found.group(1)) for found in known if found}
         else:
             counts = {0}
+        # Hosts whose clocks differ: times of files say nothing.
+        for number, path in enumerate(sorted(out.parent.iterdir())):
+            os.utime(path, (number % 2 * 4e9,) * 2)
         again = command + ["--resume"]
         resumed = run(mpi_command(again, case["then"]) if case["then"] else again)
         kept = re.search(r": (\d+) of \d+ tiles are there", resumed.stderr)

@@ -16,6 +16,17 @@ namespace {
 constexpr int64_t kChunkRows = 384;
 constexpr int64_t kChunkCols = 512;
 constexpr int64_t kReducedRows = 64;
+/// Where that is no multiple of what chunks are aligned to.
+constexpr int64_t kAlignedSide = 512;
+
+/// The largest chunk of entries. One that is aligned to N bytes is a multiple of N.
+struct ChunkShape {
+  int64_t rows = kChunkRows, cols = kChunkCols;
+};
+ChunkShape chunk_shape(int64_t align, int64_t element_bytes) {
+  if (align == 0 || kChunkRows * kChunkCols * element_bytes % align == 0) return {};
+  return {kAlignedSide, std::max(kAlignedSide, align / (kAlignedSide * element_bytes))};
+}
 
 /// `/` would nest groups; control characters and white space at the end are no netCDF names.
 std::string name_part(const std::string& text) {
@@ -54,6 +65,12 @@ void check_product(const ExportSpec& spec, ScoreFunction score, const std::strin
   require(!(weights && spec.encoding == Encoding::f16), "weights in f16 must be scaled");
   require(!spec.gzip || weights || spec.product == ExportProduct::logits,
           fmt::format("{} cannot be compressed", export_product_name(spec.product)));
+  require(
+      spec.align == 0 || (weights || spec.product == ExportProduct::logits),
+      fmt::format("{} have no chunks that could be aligned", export_product_name(spec.product)));
+  require(spec.align == 0 || !spec.gzip, "compressed chunks are as long as they are: not aligned");
+  require((spec.align & (spec.align - 1)) == 0 && spec.align >= 0,
+          "chunks are aligned to a power of two");
   require(spec.product != ExportProduct::topk ||
               (std::holds_alternative<KeepLargest>(spec.detail) && spec.kept_largest().keys > 0),
           "topk needs a number of keys");
@@ -125,16 +142,17 @@ TileRequest make_request(const ExportSpec& spec) {
                                                                     : 0;
   // Shards take their tiles one after the other.
   request.in_order = spec.is_sharded();
+  const ChunkShape shape = chunk_shape(spec.align, encoding_bytes(request.encoding));
   request.chunk_rows = 1;
   request.chunk_cols = 1;
   for (const ExportCall& call : spec.calls) {
     const int64_t rows = call.num_rows();
     // Reductions of whole rows want them in one piece, and few at a time.
-    const int64_t most_rows = reduced ? kReducedRows : kChunkRows;
+    const int64_t most_rows = reduced ? kReducedRows : shape.rows;
     const int64_t cols =
         request.outputs ? call.selected.call->problem->v().width() : call.keys.size();
     // Outputs come with all their channels, which are few.
-    const int64_t most_cols = reduced || request.outputs ? cols : kChunkCols;
+    const int64_t most_cols = reduced || request.outputs ? cols : shape.cols;
     request.chunk_rows = std::max(request.chunk_rows, std::min(most_rows, rows));
     request.chunk_cols = std::max(request.chunk_cols, std::min(most_cols, cols));
   }

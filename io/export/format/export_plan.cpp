@@ -69,8 +69,8 @@ ExportSize estimate_export(const ExportPlan& plan) {
         layout.has_entries() ? grid.heads * grid.rows * grid.cols * grid.element_bytes : 0;
     const int64_t stored = layout.has_entries() ? grid.bytes() + 4 * grid.chunks() : 0;
     size.payload_bytes = sum_sizes({size.payload_bytes, entries, lse});
-    size.file_bytes = sum_sizes(
-        {size.file_bytes, stored, lse, kGroupOverhead, kCoordinateBytes * (grid.rows + grid.cols)});
+    size.file_bytes = sum_sizes({size.file_bytes, stored, lse, kGroupOverhead, spec.align,
+                                 kCoordinateBytes * (grid.rows + grid.cols)});
   }
   return size;
 }

@@ -59,6 +59,9 @@ struct PoolBlocks {
   bool pyramid = false;  ///< all levels above it as well
 };
 
+/// The largest ExportSpec::align.
+constexpr int64_t kMostAlign = int64_t{64} << 20;
+
 /// Everything that decides the content of an export file.
 struct ExportSpec {
   ExportProduct product = ExportProduct::weights;
@@ -67,6 +70,9 @@ struct ExportSpec {
   /// That of the product; the other products have none.
   std::variant<std::monostate, KeepLargest, KeepAbove, PoolBlocks> detail;
   bool gzip = false;  ///< entries compressed, one shard file a group (weights, logits, rows)
+  /// Bytes, a power of two: chunks stand at multiples of it, and where maps are large enough are
+  /// multiples of it themselves. 0: pages.
+  int64_t align = 0;
 
   std::string capture_name;
   std::string capture_hash;  ///< found last, since it reads the tensors

@@ -1,5 +1,6 @@
 #include "io/export/write/export_skeleton.h"
 
+#include <algorithm>
 #include <string>
 
 #include "core/base/error.h"
@@ -76,12 +77,23 @@ GroupPlaces create_group(const Hdf5Writer& writer, hid_t calls, const ExportSpec
   return places;
 }
 
+/// Of what is as large as the smallest group's entries: what is smaller would but leave holes.
+Hdf5Writer::Alignment alignment_of(const ExportSpec& spec, const ExportLayout& layout) {
+  Hdf5Writer::Alignment alignment;
+  if (spec.align == 0) return alignment;
+  int64_t smallest = spec.align;
+  for (const ExportGroup& group : layout.groups) {
+    smallest = std::min(smallest, group.grid.bytes());
+  }
+  return {std::max(alignment.least, smallest), std::max(alignment.bytes, spec.align)};
+}
+
 }  // namespace
 
 ExportPlaces write_export_skeleton(const ExportSpec& spec, const ExportLayout& layout,
                                    const std::filesystem::path& path) {
   const Hdf5Session session;
-  Hdf5Writer writer(path);
+  Hdf5Writer writer(path, alignment_of(spec, layout));
   ExportPlaces places;
   write_root_attributes(writer, spec);
   {
