@@ -9,6 +9,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/stream/device_facet.h"
 #include "core/stream/few_rows.h"
 #include "core/stream/panel.h"
 #include "core/stream/panel_queue.h"
@@ -85,17 +86,33 @@ TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileRe
   return most;
 }
 
+/// Rows of a panel at most: chunks have to be whole, norms alone come as suits the backend.
+int64_t most_panel_rows(std::span<const HeadTask> tasks, const TileRequest& request,
+                        const TileBackend& backend) {
+  const DeviceFacet* const device = backend.device();
+  if (request.entries || device == nullptr) return request.chunk_rows;
+  int64_t most = std::numeric_limits<int64_t>::max();
+  const AttentionProblem* previous = nullptr;
+  for (const HeadTask& task : tasks) {
+    if (task.problem == previous) continue;
+    previous = task.problem;
+    most = std::min(most, device->norm_panel_rows(*task.problem));
+  }
+  return most > 0 ? most : request.chunk_rows;
+}
+
 /// The stream, looked at once; plans are then priced without looking at the masks again.
 class Planner {
  public:
   Planner(std::span<const HeadTask> tasks, const TileRequest& request, const TileBackend& backend)
       : tasks_(tasks), request_(request), head_(dearest_head(tasks, request, backend)) {
+    const int64_t panel_rows = most_panel_rows(tasks, request, backend);
     int64_t chunks = 0;
     for (const HeadTask& task : tasks) {
       assert(task.num_rows() > 0 && !task.keys.empty());
       assert(task.keys.begin >= 0 && task.keys.end <= task.problem->num_keys());
-      most_rows_ = std::max(most_rows_, std::min(task.num_rows(), request.chunk_rows));
-      panels_ += ceil_div(task.num_rows(), request.chunk_rows);
+      most_rows_ = std::max(most_rows_, std::min(task.num_rows(), panel_rows));
+      panels_ += ceil_div(task.num_rows(), panel_rows);
       if (request.entries) chunks = std::max(chunks, chunks_of(task));
       any_norms_ |= computes_norms(task, request);
       assert(!request.outputs || (task.problem->v() && task.known_norms.empty() &&

@@ -13,7 +13,7 @@ namespace attnscope {
 struct TilePlan {
   int workers = 1;             ///< panels that are computed at once
   int waiting_workers = 0;     ///< further threads, for those that wait in the sink's consume()
-  int64_t panel_rows = 0;      ///< rows a worker takes at a time: the sink's chunk_rows or fewer
+  int64_t panel_rows = 0;      ///< rows a worker takes at a time, see TileRequest::chunk_rows
   int64_t segment_chunks = 0;  ///< column chunks held at once by a worker
   bool one_product = true;     ///< norms and entries from one product; else two
   int64_t bound_heads = 1;     ///< heads kept packed at once, bound by the workers

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -74,7 +75,10 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
 
   int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
                           bool one_product) const override {
-    const int64_t elsewhere = fallback_->workspace_bytes(problem, rows, cols, one_product);
+    // Norms alone may be those of thousands of rows: the fallback gets them in pieces.
+    const bool norms = cols == 0 && !one_product;
+    const int64_t elsewhere = fallback_->workspace_bytes(
+        problem, norms ? std::min(rows, DeviceHead::kFallbackRows) : rows, cols, one_product);
     // Only reductions, which want the rows of all keys, need memory of the caller's.
     const bool reduces = one_product && cols == problem.num_keys();
     return std::max(elsewhere, reduces ? ReducePlan::host_bytes(problem, rows) : 0);
@@ -89,6 +93,15 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   const TexelPooler* pooler(const BoundHead& head) const override {
     // A head that the host computes is no pooler.
     return dynamic_cast<const TexelPooler*>(&head);
+  }
+
+  int64_t norm_panel_rows(const AttentionProblem& problem) const override {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const auto& share : shares_) {
+      least =
+          std::min(least, DeviceHead::norm_rows(problem, DeviceHead::kernels_for(problem, *share)));
+    }
+    return least;
   }
 
   std::vector<LaunchProfile> launch_profile() const override {

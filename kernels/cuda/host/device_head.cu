@@ -14,6 +14,8 @@ namespace {
 
 /// Mask bits or biases that are uploaded for one step.
 constexpr int64_t kMaskBytes = int64_t{8} << 20;
+/// Device memory of a step of rows of which only norms are wanted.
+constexpr int64_t kSumBytes = int64_t{64} << 20;
 
 cudaDataType data_type(const HeadFormat& format) {
   if (format.element_bytes == 4) return CUDA_R_32F;
@@ -64,6 +66,19 @@ const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
   if (share.wgmma && runs(wgmma)) return *wgmma;
   const KernelSet* const mma = f16 ? mma_f16_kernels() : mma_bf16_kernels();
   return runs(mma) ? *mma : stored_kernels();
+}
+
+int64_t DeviceHead::norm_rows(const AttentionProblem& problem, const KernelSet& kernels) {
+  // Products that are stored have a size of their own.
+  if (kernels.stored) return 0;
+  // The host has to tell of every tile that the mask cuts: the lanes share that out.
+  if (!problem.mask().is_none()) return Lane::kMostRows;
+  const HeadFormat format = HeadFormat::of(problem, true);
+  const int64_t parts = ceil_div(problem.num_keys(), kSegmentKeys) + 1;
+  const int64_t row_bytes = parts * static_cast<int64_t>(sizeof(RowPart)) + format.row_bytes() +
+                            format.source_row_bytes();
+  const int64_t unit = int64_t{kernels.block_row_tiles} * kTileRows;
+  return std::max<int64_t>(Lane::kMostRows, kSumBytes / row_bytes / unit * unit);
 }
 
 DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head,
@@ -129,6 +144,11 @@ bool DeviceHead::try_on_device(const std::function<void(Lane&)>& on_device) cons
 
 int DeviceHead::step_rows(const Lane& lane) const {
   return kernels_.stored ? std::min(lane.most_rows(), Lane::kStoredRows) : lane.most_rows();
+}
+
+int DeviceHead::norm_step_rows(const Lane& lane) const {
+  if (lane.is_halved()) return step_rows(lane);
+  return std::max(step_rows(lane), static_cast<int>(norm_rows(problem_, kernels_)));
 }
 
 /// Key tiles of one step: all, unless products or masks must be made first. Whole segments.
@@ -248,10 +268,11 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
         [&] { return row_sums_work(args, moments, facts_of(rows, kernels_.name)); },
         [&] { check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums"); });
   }
-  return finish_sums(lane, rows, segments);
+  return finish_sums(lane, rows, segments, moments);
 }
 
-DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int segments) const {
+DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int segments,
+                                              bool moments) const {
   CombineRowsArgs args;
   args.rows = rows.call.rows;
   args.stride = int64_t{rows.call.row_tiles} * kTileRows;
@@ -268,9 +289,11 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
   std::vector<RowPart> parts(static_cast<size_t>(args.rows));
   lane.download(std::span(parts), args.rows_out);
   StepNorms step;
+  step.norms.reserve(parts.size());
   for (size_t row = 0; row < parts.size(); ++row) {
     const RowPart& part = parts[row];
     step.norms.push_back(norm_of(rows, row, part));
+    if (!moments) continue;
     // −Σ p·log₂(p) with p = entry / sum and log₂(p) = x − reference − log₂(sum). Rounding may leave
     // the entropy of a single key a little below 0.
     const double entropy =
@@ -327,14 +350,22 @@ void DeviceHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
   run(
       [&](Lane& lane) {
         const auto total = static_cast<int64_t>(queries.index.size());
-        for (int64_t first = 0; first < total; first += step_rows(lane)) {
-          const int64_t count = std::min<int64_t>(step_rows(lane), total - first);
-          Rows rows = load_rows(lane, queries, first, count);
+        const int most = norm_step_rows(lane);
+        for (int64_t first = 0; first < total; first += most) {
+          Rows rows = load_rows(lane, queries, first, std::min<int64_t>(most, total - first));
           const StepNorms step = sum_step(lane, rows, false);
           std::copy(step.norms.begin(), step.norms.end(), norms.begin() + first);
         }
       },
-      [&](const BoundHead& head) { head.row_norms(queries, norms, workspace); });
+      [&](const BoundHead& head) {
+        // Its workspace is made for so many, see DeviceBackend::workspace_bytes.
+        for (size_t first = 0; first < norms.size(); first += kFallbackRows) {
+          const size_t count = std::min<size_t>(kFallbackRows, norms.size() - first);
+          const auto bytes = first * static_cast<size_t>(format_.source_row_bytes());
+          head.row_norms({queries.data + bytes, queries.index.subspan(first, count)},
+                         norms.subspan(first, count), workspace);
+        }
+      });
 }
 
 void DeviceHead::refuse_row(int64_t row) const {

@@ -76,6 +76,11 @@ class DeviceHead : public BoundHead, public TexelPooler {
 
   /// The kernels that a problem's heads take on this device.
   static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
+  /// Rows of one launch of their row sums where nothing else is wanted of the rows: all that fill
+  /// the device once the parts of their sums take kSumBytes. 0: as many as for other steps.
+  static int64_t norm_rows(const AttentionProblem& problem, const KernelSet& kernels);
+  /// Rows at most for whose norms alone the fallback is called at once.
+  static constexpr int64_t kFallbackRows = 384;
 
  private:
   /// Query rows of one step.
@@ -89,7 +94,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
   struct StepNorms {
     std::vector<RowNorm> norms;
-    std::vector<double> entropy;  ///< nats, of softmax rows
+    std::vector<double> entropy;  ///< nats; empty where sums came without moments
   };
   struct OutputStep;
   struct ReduceStep;
@@ -101,13 +106,14 @@ class DeviceHead : public BoundHead, public TexelPooler {
   bool try_on_device(const std::function<void(Lane&)>& on_device) const;
   const BoundHead& fallback_head() const;
   int step_rows(const Lane& lane) const;
+  int norm_step_rows(const Lane& lane) const;
   int step_tiles(const Rows& rows) const;
   Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
   void make_products(Lane& lane, Rows& rows, int tile) const;
   int row_blocks(const Rows& rows) const;
   StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
-  StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
+  StepNorms finish_sums(Lane& lane, const Rows& rows, int segments, bool moments) const;
   /// `product`: what multiplies.
   CallFacts facts_of(const Rows& rows, const char* product) const;
   RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;

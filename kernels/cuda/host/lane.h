@@ -41,6 +41,8 @@ class Lane {
 
   /// Steps are this many rows and output bytes at most.
   int most_rows() const { return most_rows_; }
+  /// Whether memory has proved too small for steps of kMostRows.
+  bool is_halved() const { return most_rows_ < kMostRows; }
   int64_t slot_bytes() const { return slot_bytes_; }
   /// Gives all device memory back and makes the steps half as large; false: they are the smallest
   /// already.
