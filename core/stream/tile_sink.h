@@ -57,7 +57,7 @@ struct TileRequest {
   bool in_order = false;
 };
 
-/// A finished piece of one task: up to chunk_rows rows (any number without entries), and a run of whole column chunks. Borrowed:
+/// A finished piece of one task: up to chunk_rows rows, and a run of whole column chunks. Borrowed:
 /// valid during consume() only.
 struct Tile {
   const HeadTask* task = nullptr;

@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "kernels/cuda/host/row_layout.h"
 #include "kernels/cuda/host/split_plan.h"
 
 namespace attnscope::cuda {
@@ -92,15 +93,14 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
       kernels_(kernels_for(problem, share)),
       format_(HeadFormat::of(problem, !kernels_.stored)),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
-      stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)),
-      keys_(share.device) {
+      stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)) {
   // Products are always made of whole steps.
   const int64_t padded = round_up(key_tiles_, kernels_.stored ? stored_tiles_ : 1) * kTileKeys;
   try {
-    key_exponent_ =
-        share.uploader.upload(format_, problem.k(), batch, problem.kv_head(head), padded,
-                              keys_.get<std::byte>(padded * format_.row_bytes()));
-    on_device_ = true;
+    KeyMemory::Held keys = share.key_memory.take(padded * format_.row_bytes());
+    key_exponent_ = share.uploader.upload(format_, problem.k(), batch, problem.kv_head(head),
+                                          padded, static_cast<std::byte*>(keys->data()));
+    keys_ = std::move(keys);
   } catch (const OutOfDeviceMemory&) {
     if (notice_) {
       notice_("cuda: the keys of a head do not fit the device's memory: it is computed on the CPU");
@@ -115,7 +115,7 @@ const BoundHead& DeviceHead::fallback_head() const {
 
 void DeviceHead::run(const std::function<void(Lane&)>& on_device,
                      const std::function<void(const BoundHead&)>& elsewhere) const {
-  if (!on_device_ || !try_on_device(on_device)) elsewhere(fallback_head());
+  if (!is_on_device() || !try_on_device(on_device)) elsewhere(fallback_head());
 }
 
 bool DeviceHead::try_on_device(const std::function<void(Lane&)>& on_device) const {
@@ -176,30 +176,46 @@ DeviceHead::Rows DeviceHead::load_rows(Lane& lane, const QueryBlock& queries, in
   call.key_tiles = key_tiles_;
   call.padded_dim = format_.padded_dim;
   call.score = factors_of(problem_);
-  call.keys = keys_.data();
+  call.keys = keys_->data();
   rows.exponents.resize(static_cast<size_t>(count));
-  std::vector<float> scratch(static_cast<size_t>(format_.head_dim));
-  const int64_t bytes = int64_t{call.row_tiles} * kTileRows * format_.row_bytes();
+  const int64_t padded_rows = int64_t{call.row_tiles} * kTileRows;
+  const int64_t bytes = padded_rows * format_.row_bytes();
   std::byte* const packed = lane.queries.get<std::byte>(bytes);
   const std::byte* const source = queries.data + first * format_.source_row_bytes();
-  const int64_t unit = format_.row_unit() * format_.row_bytes();
-  lane.upload(packed, bytes, unit, [&](std::span<std::byte> piece, int64_t at) {
-    const int64_t begin = at / format_.row_bytes();
-    const int64_t rows_here = static_cast<int64_t>(piece.size()) / format_.row_bytes();
-    for (int64_t i = 0; i < rows_here; ++i) {
-      const int64_t row = begin + i;
-      const std::byte* const from =
-          row < count ? source + row * format_.source_row_bytes() : nullptr;
-      int exponent = 0;
-      if (from != nullptr) {
-        exponent = row_exponent(format_, from, scratch);
-        rows.exponents[static_cast<size_t>(row)] = exponent;
-      }
-      pack_row(format_, Operand::queries, from, exponent, scratch, i, piece.data());
-    }
-  });
+  if (format_.has_features()) {
+    upload_features(lane, source, rows, packed);
+  } else {
+    const int64_t source_bytes = count * format_.source_row_bytes();
+    std::byte* const as_it_is = lane.query_source.get<std::byte>(source_bytes);
+    lane.upload(as_it_is, std::span(source, static_cast<size_t>(source_bytes)));
+    place_rows(format_, Operand::queries, as_it_is, count, padded_rows, packed, lane.stream(),
+               lane.log());
+  }
   call.queries = packed;
   return rows;
+}
+
+/// Features of the rows, and zeros for those that pad their tiles.
+void DeviceHead::upload_features(Lane& lane, const std::byte* source, Rows& rows,
+                                 std::byte* to) const {
+  std::vector<float> scratch(static_cast<size_t>(format_.head_dim));
+  const int64_t row_bytes = format_.row_bytes();
+  const int64_t padded_rows = int64_t{rows.call.row_tiles} * kTileRows;
+  lane.upload(to, padded_rows * row_bytes, row_bytes, [&](std::span<std::byte> piece, int64_t at) {
+    const int64_t begin = at / row_bytes;
+    const int64_t end = begin + static_cast<int64_t>(piece.size()) / row_bytes;
+    for (int64_t row = begin; row < end; ++row) {
+      std::byte* const packed = piece.data() + (row - begin) * row_bytes;
+      if (row >= rows.call.rows) {
+        std::fill_n(packed, row_bytes, std::byte{0});
+        continue;
+      }
+      const std::byte* const from = source + row * format_.source_row_bytes();
+      int& exponent = rows.exponents[static_cast<size_t>(row)];
+      exponent = row_exponent(format_, from, scratch);
+      pack_features(format_, from, exponent, scratch, packed);
+    }
+  });
 }
 
 void DeviceHead::load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const {

@@ -11,6 +11,7 @@
 #include "core/stream/device_texels.h"
 #include "core/stream/tile_backend.h"
 #include "kernels/cuda/host/device_keys.h"
+#include "kernels/cuda/host/key_memory.h"
 #include "kernels/cuda/host/lane.h"
 #include "kernels/cuda/host/mask_tiles.h"
 #include "kernels/cuda/host/texel_keeper.h"
@@ -24,10 +25,11 @@ struct DeviceShare {
   DeviceShare(int index, const CudaModuleOptions& options, int lanes)
       : kernels(options.kernels),
         device(index, options.vram_bytes, options.vram_share),
+        key_memory(device),
         texels(device),
         tf32(options.tf32 && device.capability() >= kTf32Capability),
         totals(device),
-        uploader(device, options.profile ? &totals : nullptr),
+        uploader(device, key_memory, options.profile ? &totals : nullptr),
         pool(device, lanes, options.profile ? &totals : nullptr),
         wgmma(kernels == DeviceKernels::automatic || kernels == DeviceKernels::wgmma) {}
 
@@ -35,6 +37,7 @@ struct DeviceShare {
 
   const DeviceKernels kernels;
   Device device;
+  KeyMemory key_memory;  ///< given back before texels are, where memory is short
   TexelKeeper texels;
   const bool tf32;  ///< float32 tensors are multiplied in TF32
   LaunchTotals totals;
@@ -100,6 +103,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   struct ReduceStep;
 
   // device_head.cu
+  bool is_on_device() const { return keys_ != nullptr; }
   void run(const std::function<void(Lane&)>& on_device,
            const std::function<void(const BoundHead&)>& elsewhere) const;
   /// False: the device's memory does not suffice.
@@ -109,6 +113,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   int norm_step_rows(const Lane& lane) const;
   int step_tiles(const Rows& rows) const;
   Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
+  void upload_features(Lane& lane, const std::byte* source, Rows& rows, std::byte* to) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
   void make_products(Lane& lane, Rows& rows, int tile) const;
   int row_blocks(const Rows& rows) const;
@@ -154,8 +159,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   const HeadFormat format_;
   const int key_tiles_;
   const int stored_tiles_;  ///< key tiles of one product of cuBLAS
-  DeviceBuffer keys_;
-  bool on_device_ = false;
+  KeyMemory::Held keys_;    ///< null where there is no room for them
   int key_exponent_ = 0;
   mutable std::once_flag fallback_once_;
   mutable std::unique_ptr<BoundHead> fallback_head_;

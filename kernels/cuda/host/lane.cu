@@ -23,6 +23,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 
 Lane::Lane(Device& device, LaunchTotals* profile)
     : queries(device),
+      query_source(device),
       scales(device),
       mask_tiles(device),
       mask_bits(device),
@@ -61,32 +62,15 @@ Lane::~Lane() {
 }
 
 std::vector<DeviceBuffer*> Lane::buffers() {
-  return {&queries,
-          &scales,
-          &mask_tiles,
-          &mask_bits,
-          &mask_biases,
-          &products,
-          &parts,
-          &row_parts,
-          &row_facts,
-          &row_sums,
-          &masses,
-          &totals,
-          &row_masses,
-          &columns,
-          &diagonals,
-          &offsets,
-          &block_sums,
-          &block_maxima,
-          &runs,
-          &tile_runs,
-          &key_places,
-          &weights,
-          &values,
-          &value_blocks,
-          &value_totals,
-          &slots_[0]->memory,
+  return {&queries,          &query_source, &scales,
+          &mask_tiles,       &mask_bits,    &mask_biases,
+          &products,         &parts,        &row_parts,
+          &row_facts,        &row_sums,     &masses,
+          &totals,           &row_masses,   &columns,
+          &diagonals,        &offsets,      &block_sums,
+          &block_maxima,     &runs,         &tile_runs,
+          &key_places,       &weights,      &values,
+          &value_blocks,     &value_totals, &slots_[0]->memory,
           &slots_[1]->memory};
 }
 

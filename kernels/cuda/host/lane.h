@@ -103,7 +103,8 @@ class Lane {
   };
   Slot& slot(int i) { return *slots_[i]; }
 
-  DeviceBuffer queries, scales, mask_tiles, mask_bits, mask_biases, products, parts, row_parts;
+  DeviceBuffer queries, query_source, scales, mask_tiles, mask_bits, mask_biases, products, parts,
+      row_parts;
   DeviceBuffer row_facts, row_sums, masses, totals, row_masses, columns, diagonals, offsets;
   DeviceBuffer block_sums, block_maxima, runs, tile_runs, key_places;
   DeviceBuffer weights, values, value_blocks, value_totals;

@@ -139,7 +139,7 @@ bool DeviceHead::pool(const QueryBlock& queries, std::span<const RowNorm> norms,
   assert(request.level >= 0 && request.level <= kMostTexelLevel);
   assert(request.keys.begin % side == 0 &&
          (request.keys.end % side == 0 || request.keys.end == problem_.num_keys()));
-  if (!on_device_) return false;
+  if (!is_on_device()) return false;
   return try_on_device([&](Lane& lane) {
     const auto total = static_cast<int64_t>(queries.index.size());
     // Steps are whole tiles of rows, and so whole texels.

@@ -9,6 +9,7 @@
 #include "core/stream/tile_plan.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
+#include "kernels/cuda/host/key_memory.h"
 #include "kernels/cuda/kernel/tile_args.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/backend_harness.h"
@@ -130,6 +131,38 @@ TEST_CASE("row sums of whole heads are halved where memory is short, and stay th
       plan_tiles({&task, 1}, request, *device.backend, int64_t{1} << 30, 1).bytes_total - 1000;
   CHECK(plan_tiles({&task, 1}, request, *device.backend, least, 1).panel_rows < 2300);
   CHECK(same_bits(streamed_norms(oracle.problem(), *device.backend, least), expected));
+}
+
+TEST_CASE("the memory of a head's keys is the next one's") {
+  const Oracle oracle({.shape = {1, 6, 1, 200, 700, 64}, .dtype = DType::bf16});
+  const OneDevice device(8);
+  const auto use = [&](int64_t head) {
+    HeadRun(oracle, *device.backend, 0, head).norms(iota(200));
+  };
+  use(0);
+  const size_t allocations = emulation::counters().device_allocations;
+  const size_t bytes = emulation::counters().device_bytes;
+  // Nothing is allocated for the others, or the first of these calls would fail.
+  emulation::fail(emulation::Call::kMalloc, 1, cudaErrorUnknown);
+  for (int64_t head = 1; head < 6; ++head) use(head);
+  CHECK(emulation::counters().device_allocations == allocations);
+  CHECK(emulation::counters().device_bytes == bytes);
+  CHECK(device.notices.empty());
+  emulation::reset();
+
+  cuda::Device memory(0, int64_t{8} << 20, 0);
+  cuda::KeyMemory keys(memory);
+  const auto size_of = [&](int64_t size) { return keys.take(size)->bytes(); };
+  CHECK(size_of(1000) == 1000);
+  CHECK(size_of(600) == 1000);
+  CHECK(size_of(500) == 500);
+  CHECK(size_of(1001) == 1001);
+  // What nobody uses makes way.
+  CHECK(size_of(int64_t{8} << 20) == int64_t{8} << 20);
+  CHECK(size_of(1000) == 1000);
+  CHECK(memory.used_bytes() == 1000);
+  const cuda::KeyMemory::Held used = keys.take(int64_t{7} << 20);
+  CHECK_THROWS_AS(keys.take(int64_t{2} << 20), cuda::OutOfDeviceMemory);
 }
 
 TEST_CASE("how many rows a device sums at once follows from the memory of their sums") {
