@@ -51,22 +51,29 @@ ScoreFactors factors_of(const AttentionProblem& problem) {
   return factors;
 }
 
-}  // namespace
-
-const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
-                                         const DeviceShare& share) {
-  if (share.kernels == DeviceKernels::cublas) return stored_kernels();
-  const HeadFormat format = HeadFormat::of(problem);
-  if (format.element_bytes != 2) return stored_kernels();
-  const bool f16 = format.source == DType::f16;
+/// Of tensors in this type, padded to so many channels.
+const KernelSet& kernels_of(DType dtype, int padded_dim, const DeviceShare& share) {
+  if (share.kernels == DeviceKernels::cublas || dtype_bytes(dtype) != 2) return stored_kernels();
+  const bool f16 = dtype == DType::f16;
   const auto runs = [&](const KernelSet* set) {
     return set != nullptr && set->runs_on(share.device.capability()) &&
-           set->shared_bytes(format.padded_dim) <= share.device.block_shared_bytes();
+           set->shared_bytes(padded_dim) <= share.device.block_shared_bytes();
   };
   const KernelSet* const wgmma = f16 ? wgmma_f16_kernels() : wgmma_bf16_kernels();
   if (share.wgmma && runs(wgmma)) return *wgmma;
   const KernelSet* const mma = f16 ? mma_f16_kernels() : mma_bf16_kernels();
   return runs(mma) ? *mma : stored_kernels();
+}
+
+}  // namespace
+
+const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
+                                         const DeviceShare& share) {
+  return kernels_of(type_for(problem), HeadFormat::of(problem).padded_dim, share);
+}
+
+const KernelSet& DeviceHead::kernels_for_type(DType dtype, const DeviceShare& share) {
+  return kernels_of(dtype, kChunkChannels, share);
 }
 
 int64_t DeviceHead::norm_rows(const AttentionProblem& problem, const KernelSet& kernels) {
@@ -82,24 +89,29 @@ int64_t DeviceHead::norm_rows(const AttentionProblem& problem, const KernelSet& 
   return std::max<int64_t>(Lane::kMostRows, kSumBytes / row_bytes / unit * unit);
 }
 
+DType DeviceHead::type_for(const AttentionProblem& problem) {
+  return HeadFormat::of(problem).has_features() ? DType::f32 : problem.q().dtype();
+}
+
 DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head,
-                       DeviceShare& share, const TileBackend& fallback, const Notice& notice)
+                       const Place& place, Trust trust)
     : problem_(problem),
       batch_(batch),
       head_(head),
-      share_(share),
-      fallback_(fallback),
-      notice_(notice),
-      kernels_(kernels_for(problem, share)),
+      share_(place.share),
+      fallback_(place.fallback),
+      notice_(place.notice),
+      kernels_(place.kernels),
+      trust_(std::move(trust)),
       format_(HeadFormat::of(problem, !kernels_.stored)),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
       stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)) {
   // Products are always made of whole steps.
   const int64_t padded = round_up(key_tiles_, kernels_.stored ? stored_tiles_ : 1) * kTileKeys;
   try {
-    KeyMemory::Held keys = share.key_memory.take(padded * format_.row_bytes());
-    key_exponent_ = share.uploader.upload(format_, problem.k(), batch, problem.kv_head(head),
-                                          padded, static_cast<std::byte*>(keys->data()));
+    KeyMemory::Held keys = share_.key_memory.take(padded * format_.row_bytes());
+    key_exponent_ = share_.uploader.upload(format_, problem.k(), batch, problem.kv_head(head),
+                                           padded, static_cast<std::byte*>(keys->data()));
     keys_ = std::move(keys);
   } catch (const OutOfDeviceMemory&) {
     if (notice_) {
@@ -152,10 +164,10 @@ int DeviceHead::norm_step_rows(const Lane& lane) const {
 }
 
 /// Key tiles of one step: all, unless products or masks must be made first. Whole segments.
-int DeviceHead::step_tiles(const Rows& rows) const {
+int DeviceHead::step_tiles(int row_tiles) const {
   int tiles = key_tiles_;
   if (!problem_.mask().is_none()) {
-    const int64_t tile_bytes = MaskTiles::most_bytes(problem_.mask(), rows.call.row_tiles);
+    const int64_t tile_bytes = MaskTiles::most_bytes(problem_.mask(), row_tiles);
     const auto most = static_cast<int>(kMaskBytes / tile_bytes / kSegmentTiles) * kSegmentTiles;
     tiles = std::min(tiles, std::max(most, kSegmentTiles));
   }
@@ -265,7 +277,7 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
   const int segments = static_cast<int>(ceil_div(key_tiles_, kSegmentTiles));
   const int64_t stride = int64_t{rows.call.row_tiles} * kTileRows;
   RowPart* const parts = lane.parts.get<RowPart>(segments * stride);
-  const int step = step_tiles(rows);
+  const int step = step_tiles(rows.call.row_tiles);
   int resident = 1;
   check(kernels_.resident_blocks(format_.padded_dim, &resident), "the row sums' occupancy");
   for (int tile = 0; tile < key_tiles_; tile += step) {

@@ -15,6 +15,7 @@
 #include "kernels/cuda/host/lane.h"
 #include "kernels/cuda/host/mask_tiles.h"
 #include "kernels/cuda/host/texel_keeper.h"
+#include "kernels/cuda/host/verdicts.h"
 #include "kernels/cuda/kernel/kernel_set.h"
 #include "kernels/cuda/module.h"
 
@@ -45,6 +46,7 @@ struct DeviceShare {
   LanePool pool;
   /// Whether wgmma may be used where the device has it; not changed while heads are bound.
   bool wgmma;
+  Verdicts verdicts;
   std::once_flag told_of_reductions;  ///< that they are computed elsewhere
 };
 
@@ -54,9 +56,18 @@ struct DeviceShare {
 class DeviceHead : public BoundHead, public TexelPooler {
  public:
   using Notice = std::function<void(const std::string&)>;
+  /// Whether work may be done here, or is the fallback's; empty: all may.
+  using Trust = std::function<bool(KnownWork)>;
+  /// Where a head is computed. Borrows.
+  struct Place {
+    DeviceShare& share;
+    const KernelSet& kernels;
+    const TileBackend& fallback;
+    const Notice& notice;
+  };
 
-  DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head, DeviceShare& share,
-             const TileBackend& fallback, const Notice& notice);
+  DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head, const Place& place,
+             Trust trust);
 
   void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
                  std::span<std::byte> workspace) const override;
@@ -79,6 +90,10 @@ class DeviceHead : public BoundHead, public TexelPooler {
 
   /// The kernels that a problem's heads take on this device.
   static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
+  /// The same of tensors of a usual width that are no features.
+  static const KernelSet& kernels_for_type(DType dtype, const DeviceShare& share);
+  /// The type of tensors as which they come to the kernels: features are float32.
+  static DType type_for(const AttentionProblem& problem);
   /// Rows of one launch of their row sums where nothing else is wanted of the rows: all that fill
   /// the device once the parts of their sums take kSumBytes. 0: as many as for other steps.
   static int64_t norm_rows(const AttentionProblem& problem, const KernelSet& kernels);
@@ -104,6 +119,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
 
   // device_head.cu
   bool is_on_device() const { return keys_ != nullptr; }
+  bool trusts(KnownWork work) const { return !trust_ || trust_(work); }
   void run(const std::function<void(Lane&)>& on_device,
            const std::function<void(const BoundHead&)>& elsewhere) const;
   /// False: the device's memory does not suffice.
@@ -111,7 +127,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   const BoundHead& fallback_head() const;
   int step_rows(const Lane& lane) const;
   int norm_step_rows(const Lane& lane) const;
-  int step_tiles(const Rows& rows) const;
+  int step_tiles(int row_tiles) const;
   Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
   void upload_features(Lane& lane, const std::byte* source, Rows& rows, std::byte* to) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
@@ -156,6 +172,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   const TileBackend& fallback_;
   const Notice& notice_;
   const KernelSet& kernels_;
+  const Trust trust_;
   const HeadFormat format_;
   const int key_tiles_;
   const int stored_tiles_;  ///< key tiles of one product of cuBLAS
