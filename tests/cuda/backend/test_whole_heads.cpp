@@ -133,6 +133,80 @@ TEST_CASE("row sums of whole heads are halved where memory is short, and stay th
   CHECK(same_bits(streamed_norms(oracle.problem(), *device.backend, least), expected));
 }
 
+TEST_CASE("tiles come after the norms of all their head's rows, with the bits of panels") {
+  const Oracle oracle(kHead);
+  const int64_t rows = 2300, keys = 1100;
+  const TileRequest request{.encoding = Encoding::f32, .chunk_rows = 384, .chunk_cols = 600};
+  class Sink : public TileSink {
+   public:
+    explicit Sink(const TileRequest& of) : request_(of), weights(2300 * 1100), norms(2300) {}
+    TileRequest request() const override { return request_; }
+    void begin(std::span<const HeadTask>, int) override {}
+    void consume(const Tile& tile) override {
+      std::copy(tile.norms.begin(), tile.norms.end(), norms.begin() + tile.rows.begin);
+      for (size_t c = 0; c < tile.chunks.size(); ++c) {
+        const int64_t first = tile.cols.begin + static_cast<int64_t>(c) * request_.chunk_cols;
+        const int64_t width = std::min(request_.chunk_cols, tile.cols.end - first);
+        const auto* from = reinterpret_cast<const float*>(tile.chunks[c]);
+        for (int64_t r = tile.rows.begin; r < tile.rows.end; ++r, from += request_.chunk_cols) {
+          std::copy_n(from, width, weights.begin() + r * 1100 + first);
+        }
+      }
+    }
+    void end() override {}
+
+   private:
+    const TileRequest request_;
+
+   public:
+    std::vector<float> weights;
+    std::vector<RowNorm> norms;
+  };
+  const OneDevice device(9);
+  const HeadTask task{&oracle.problem(), 0, 0, {0, rows}, {}, {0, keys}};
+  const auto stream = [&](int64_t bytes) {
+    Sink sink(request);
+    MemoryBudget budget(bytes);
+    const TilePlan plan = plan_tiles({&task, 1}, request, *device.backend, bytes);
+    CHECK(plan.panel_rows == 384);
+    REQUIRE(StreamingEngine(*device.backend, budget).run({&task, 1}, plan, sink));
+    return std::pair(std::move(sink.weights), std::move(sink.norms));
+  };
+  const uint64_t sums = emulation::launches_of("sum_rows");
+  const auto [weights, norms] = stream(int64_t{1} << 30);
+  CHECK(emulation::launches_of("sum_rows") - sums == 1);
+  // Of a panel, from rows of its own.
+  std::vector<int64_t> panel;
+  for (int64_t i = 768; i < 1152; ++i) panel.push_back(i);
+  GuardedTile tile(384, keys, keys, Encoding::f32);
+  const auto panel_norms =
+      HeadRun(oracle, *device.backend, 0, 0).emit_panel(panel, {0, keys}, tile);
+  CHECK(same_bits({norms.begin() + 768, norms.begin() + 1152}, panel_norms));
+  for (int64_t r = 0; r < 384; r += 7) {
+    const std::vector<std::byte> row = tile.row_bytes(r);
+    REQUIRE(std::memcmp(row.data(), weights.data() + (768 + r) * keys, row.size()) == 0);
+  }
+  for (int64_t i = 5; i < rows; i += 101) {
+    const Oracle::Row expected = oracle.row(0, 0, i);
+    for (size_t j = 0; j < 1100; ++j) {
+      REQUIRE(std::fabs(static_cast<double>(weights[static_cast<size_t>(i * keys) + j]) -
+                        expected.weights[j]) <= 1e-3 / 1100 + 2e-4 * expected.weights[j]);
+    }
+  }
+  // Where the host's memory has no room for all rows, they come with their panels.
+  const TilePlan plenty = plan_tiles({&task, 1}, request, *device.backend, int64_t{1} << 30, 1);
+  CHECK(plenty.norm_rows >= rows);
+  const TilePlan less = plan_tiles({&task, 1}, request, *device.backend, plenty.bytes_total - 1, 1);
+  CHECK(less.norm_rows == 0);
+  const uint64_t panels = emulation::launches_of("sum_rows");
+  CHECK(stream(plenty.bytes_total - 1).first == weights);
+  CHECK(emulation::launches_of("sum_rows") - panels == 6);
+  // One panel has its norms with its entries.
+  HeadTask low = task;
+  low.rows = {0, 300};
+  CHECK(plan_tiles({&low, 1}, request, *device.backend, int64_t{1} << 30).norm_rows == 0);
+}
+
 TEST_CASE("the memory of a head's keys is the next one's") {
   const Oracle oracle({.shape = {1, 6, 1, 200, 700, 64}, .dtype = DType::bf16});
   const OneDevice device(8);
