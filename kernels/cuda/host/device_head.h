@@ -94,8 +94,9 @@ class DeviceHead : public BoundHead, public TexelPooler {
   static const KernelSet& kernels_for_type(DType dtype, const DeviceShare& share);
   /// The type of tensors as which they come to the kernels: features are float32.
   static DType type_for(const AttentionProblem& problem);
-  /// Rows of one launch of their row sums where nothing else is wanted of the rows: all that fill
-  /// the device once the parts of their sums take kSumBytes. 0: as many as for other steps.
+  /// Rows of one launch of their row sums where nothing else is wanted of the rows: as many as the
+  /// parts of their sums leave room for in a fixed part of the device's memory, which fill any
+  /// device. 0: as many as for other steps.
   static int64_t norm_rows(const AttentionProblem& problem, const KernelSet& kernels);
   /// Rows at most for whose norms alone the fallback is called at once.
   static constexpr int64_t kFallbackRows = 384;
